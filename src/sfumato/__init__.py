@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prepare personal tabular data for machine learning so that people cannot be picked out of it.
+
+This module is the public list: every name a user may rely on stands in one table, with the module that
+holds it. Names load on first use, so ``import sfumato`` costs next to nothing; tests pin both the list and
+the lightness.
+
+Examples
+--------
+>>> import sfumato
+>>> sfumato.KAnonymity.__name__
+'KAnonymity'
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # the same names for type checkers and editors; a test keeps the two lists equal
+    from sfumato import datasets as datasets
+    from sfumato.errors import GuaranteeError as GuaranteeError
+    from sfumato.errors import InputError as InputError
+    from sfumato.errors import MissingExtraError as MissingExtraError
+    from sfumato.errors import ParameterError as ParameterError
+    from sfumato.errors import PrivacyWarning as PrivacyWarning
+    from sfumato.errors import SfumatoError as SfumatoError
+
+__version__ = "0.1.0.dev0"
+
+_HOME_OF = {
+    "AnonymizedClassifier": "sfumato.anonymize",
+    "AnonymizedRegressor": "sfumato.anonymize",
+    "GuaranteeError": "sfumato.errors",
+    "InputError": "sfumato.errors",
+    "KAnonymity": "sfumato.criteria",
+    "MissingExtraError": "sfumato.errors",
+    "ModelGuidedAnonymizer": "sfumato.anonymize",
+    "ParameterError": "sfumato.errors",
+    "Partition": "sfumato.anonymize",
+    "PrivacyWarning": "sfumato.errors",
+    "Release": "sfumato.anonymize",
+    "SfumatoError": "sfumato.errors",
+    "datasets": "sfumato.datasets",
+}
+
+__all__ = ["__version__", *_HOME_OF]
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name when it is first asked for, and keep it for the next time."""
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'sfumato' has no attribute {name!r}; see dir(sfumato) for what it has")
+    from importlib import import_module
+
+    module = import_module(home)
+    value: object = module if home == f"{__name__}.{name}" else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names, loaded or not."""
+    return sorted(__all__)
