@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+# Everything a contributor runs, and what CI runs. Needs only Python 3.11 or newer, pip and make:
+# the first target you call sets up .venv, later ones find it ready.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
+# Stamps are files inside the environment, so deleting .venv is all it takes to start over.
+READY := $(VENV)/.ready
+PINS := pyproject.toml constraints.txt
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL: # two installs into one environment would race
+.PHONY: help demo test test-all check bench neural clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(READY)-core ## Anonymize the bundled census data for a model, and show what it cost
+	@$(BIN)/sfumato demo
+
+test: $(READY)-test ## Run the tests, then the kernels' twin tests without compilation
+	@$(BIN)/python -m pytest
+	@echo "Kernel twins once more, interpreted (NUMBA_DISABLE_JIT=1) ..."
+	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/partition -k twin
+
+test-all: $(READY)-test ## Run every test, the slow statistical ones included
+	@$(BIN)/python -m pytest -m ""
+	@echo "Kernel twins once more, interpreted (NUMBA_DISABLE_JIT=1) ..."
+	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/partition -k twin
+
+check: $(READY)-check ## Lint, formatting, types, and the table of allowed imports
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/python scripts/check_imports.py
+
+bench: $(READY)-test ## Measure speed and memory as ratios inside one run
+	@$(BIN)/python -m benchmarks
+
+neural: $(READY)-neural ## Install torch, for the tests and models that use it
+
+clean: ## Remove caches and build outputs (delete .venv yourself to start over)
+	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .numba_cache .coverage src/*.egg-info
+	@find src tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The second attempt is for Pythons packaged without ensurepip: there the outer pip fills the environment.
+$(READY)-core: $(PINS)
+	@echo "Setting up $(VENV) (once; a few minutes on a new machine) ..."
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python %d.%d found, 3.11 or newer needed: make PYTHON=/path/to/python3.11" % sys.version_info[:2])'
+	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) 2>/dev/null || \
+		{ $(PYTHON) -m venv --clear --without-pip $(VENV) && $(PYTHON) -m pip --python $(BIN)/python install -qq pip; }
+	@$(PIP_INSTALL) -e .
+	@touch $@
+
+$(READY)-test: $(READY)-core
+	@echo "Adding what the tests need to $(VENV) (once) ..."
+	@$(PIP_INSTALL) -e '.[test]'
+	@touch $@
+
+$(READY)-check: $(READY)-core
+	@echo "Adding ruff and mypy to $(VENV) (once) ..."
+	@$(PIP_INSTALL) -e '.[check]'
+	@touch $@
+
+$(READY)-neural: $(READY)-core
+	@echo "Adding torch to $(VENV) (once) ..."
+	@$(PIP_INSTALL) -e '.[neural]'
+	@touch $@
