@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every example runs: the README's Python and the docstrings'."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import sfumato
+
+REPOSITORY = Path(__file__).parents[1]
+MODULES = ["sfumato", *(module.name for module in pkgutil.walk_packages(sfumato.__path__, "sfumato."))]
+
+
+def test_the_readme_example_runs_and_keeps_its_promise(capsys):
+    blocks = re.findall(
+        r"^```python\n(.*?)^```", (REPOSITORY / "README.md").read_text(), re.DOTALL | re.MULTILINE
+    )
+    assert len(blocks) == 2
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), names)
+    raw, anonymous, smallest = (float(line.split()[-1]) for line in capsys.readouterr().out.splitlines())
+    assert smallest >= 100
+    assert anonymous > raw - 0.02
+    assert names["released"].shape == names["X_train"].shape
+    assert list(names["released"].dtypes) == list(names["X_train"].dtypes)
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if not name.endswith("__main__")])
+def test_every_docstring_example_runs(name):
+    options = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    failed, _ = doctest.testmod(importlib.import_module(name), optionflags=options)
+    assert failed == 0

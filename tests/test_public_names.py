@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The public list is what it says, documented, and free until a name is used."""
+
+import ast
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sfumato
+
+PUBLIC_NAMES = [
+    "AnonymizedClassifier",
+    "AnonymizedRegressor",
+    "GuaranteeError",
+    "InputError",
+    "KAnonymity",
+    "MissingExtraError",
+    "ModelGuidedAnonymizer",
+    "ParameterError",
+    "Partition",
+    "PrivacyWarning",
+    "Release",
+    "SfumatoError",
+    "__version__",
+    "datasets",
+]
+ESTIMATORS = ["AnonymizedClassifier", "AnonymizedRegressor", "ModelGuidedAnonymizer"]
+HEAVY_PACKAGES = {"lightgbm", "narwhals", "numba", "numpy", "pandas", "polars", "pyarrow", "scipy", "sklearn"}
+HEAVY_PACKAGES |= {"rich", "torch", "typer", "xgboost"}
+
+
+def run_python(source: str) -> str:
+    """Run source in a fresh interpreter, where nothing is imported yet, and return what it printed."""
+    command = [sys.executable, "-W", "error", "-c", source]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_the_public_list_changes_only_on_purpose():
+    assert sorted(sfumato.__all__) == PUBLIC_NAMES
+    assert dir(sfumato) == PUBLIC_NAMES
+
+
+@pytest.mark.parametrize("name", PUBLIC_NAMES)
+def test_every_public_name_loads(name):
+    assert getattr(sfumato, name) is not None
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLIC_NAMES if name != "__version__"])
+def test_every_public_name_has_a_docstring_of_its_own(name):
+    documented = getattr(sfumato, name)
+    # vars, not inspect.getdoc: an inherited docstring would speak of something else
+    assert (vars(documented).get("__doc__") or "").strip()
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_public_method_of_an_estimator_has_a_docstring(name):
+    estimator = getattr(sfumato, name)
+    undocumented = [
+        method
+        for method, value in inspect.getmembers(estimator, callable)
+        if not method.startswith("_") and not inspect.getdoc(value)
+    ]
+    assert undocumented == []
+
+
+def test_type_checkers_see_the_same_names():
+    tree = ast.parse(Path(sfumato.__file__).read_text(encoding="utf-8"))
+    guarded = [node for node in tree.body if isinstance(node, ast.If)]
+    seen = {alias.asname for block in guarded for line in block.body for alias in line.names}
+    assert seen | {"__version__"} == set(PUBLIC_NAMES)
+
+
+def test_importing_sfumato_loads_no_other_package():
+    loaded = run_python("import sfumato, sys; print(*sys.modules)").split()
+    assert "sfumato" in loaded
+    assert not HEAVY_PACKAGES & {name.partition(".")[0] for name in loaded}
+    assert [name for name in loaded if name.startswith("sfumato.")] == []
+
+
+def test_a_name_is_the_same_object_each_time():
+    assert sfumato.KAnonymity is sfumato.KAnonymity
+    assert sfumato.errors.InputError is sfumato.InputError
+
+
+def test_a_star_import_brings_every_name():
+    brought = run_python("from sfumato import *; print(*dir())").split()
+    assert set(PUBLIC_NAMES) <= set(brought)
+
+
+def test_an_unknown_name_is_an_attribute_error_that_says_where_to_look():
+    with pytest.raises(AttributeError, match=r"no attribute 'KAnonimity'; see dir\(sfumato\)"):
+        sfumato.KAnonimity  # noqa: B018
+    assert not hasattr(sfumato, "KAnonimity")
