@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ai-privacy-toolkit: the authors' own implementation of model-guided anonymization."""
