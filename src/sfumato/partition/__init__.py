@@ -1,1 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
+"""The partition engine: bin, count, split, grow, apply. Arrays only, no frames.
+
+The layers, each in a file of its own and each using only those before it::
+
+    binning    values -> small integer codes, the same for any order of the rows
+    records    the codes and guide channels of all records, laid out for the kernels
+    histogram  exact integer sums per bin
+    splitting  the best admissible splits of one node, read off its histogram
+    grower     level by level, or best-first under a leaf limit
+    tree       the flat tree that new records are run through
+
+``guides`` says what makes a split good, ``grouping`` collects records by group, and ``naive`` holds the
+slow twin of every kernel, which the tests compare with the fast one.
+"""

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Turn a column's values into small integer codes.
+
+A column's bins are a function of the multiset of its values, so shuffled or re-partitioned rows give the same
+codes. Called by ``sources``; everything after works on codes alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from sfumato.errors import InputError
+
+DEFAULT_MAX_BINS = 255
+"""Bins of a number column unless asked otherwise: with the missing bin, 256 codes fill 8 bits."""
+
+MAX_CODES = 65_536
+"""Codes of one column at most: they are kept in 16 bits."""
+
+_DIRECT_RANGE = 1 << 20  # integers that span less than this are counted in a table instead of sorted
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """The bins of one column.
+
+    Attributes
+    ----------
+    is_ordered : bool
+        True for numbers and moments, False for categories.
+    values : ndarray
+        One value per bin, missing left out: the most frequent value of the bin, the lowest on ties. For
+        categories the category's own index, since every category is a bin.
+    low, high : ndarray
+        Smallest and largest value of each bin (equal to `values` for categories).
+    has_missing : bool
+        True when missing values occurred; their code is then the last one.
+    """
+
+    is_ordered: bool
+    values: NDArray[Any]
+    low: NDArray[Any]
+    high: NDArray[Any]
+    has_missing: bool
+
+    @property
+    def n_values(self) -> int:
+        """Number of bins that hold values."""
+        return len(self.values)
+
+    @property
+    def n_bins(self) -> int:
+        """Number of codes: the bins and, where it occurred, missing."""
+        return len(self.values) + int(self.has_missing)
+
+    @property
+    def missing_bin(self) -> int:
+        """Code of a missing value, -1 when there was none."""
+        return len(self.values) if self.has_missing else -1
+
+    @property
+    def positions(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Low and high ends of the bins as shares of the column's whole range, from 0 to 1.
+
+        Categories stand at equal distances, so that ``high - low`` over a set of them is not a meaningful
+        width; callers count categories instead.
+        """
+        if not self.n_values:
+            return np.zeros(0), np.zeros(0)
+        first, last = float(self.low[0]), float(self.high[-1])
+        span = last - first
+        if span <= 0:
+            return np.zeros(self.n_values), np.zeros(self.n_values)
+        low = (self.low.astype(np.float64) - first) / span
+        high = (self.high.astype(np.float64) - first) / span
+        return low, high
+
+
+def code_type(n_bins: int) -> type[np.unsignedinteger[Any]]:
+    """Return the smallest type that holds codes below `n_bins`."""
+    return np.uint8 if n_bins <= 256 else np.uint16
+
+
+def bin_numbers(
+    values: NDArray[Any], missing: NDArray[np.bool_] | None = None, *, max_bins: int = DEFAULT_MAX_BINS
+) -> tuple[Bins, NDArray[Any]]:
+    """Bin a column of numbers.
+
+    Up to `max_bins` distinct values get a bin each. More are cut at quantiles of the counts, a value's count
+    capped at one bin's share, so that a value most records have takes one bin and leaves the rest to the others.
+
+    Parameters
+    ----------
+    values : ndarray of int64 or float64
+        No NaN or infinity; what stands at missing places is ignored.
+    missing : ndarray of bool, optional
+    max_bins : int
+
+    Returns
+    -------
+    bins : Bins
+    codes : ndarray of uint8 or uint16
+
+    Examples
+    --------
+    >>> bins, codes = bin_numbers(np.array([40, 20, 40, 30]))
+    >>> bins.values.tolist(), codes.tolist()
+    ([20, 30, 40], [2, 0, 2, 1])
+    """
+    present = values if missing is None else values[~missing]
+    has_missing = missing is not None and bool(missing.any())
+    if len(present) == 0:
+        empty = np.zeros(0, values.dtype)
+        return Bins(True, empty, empty, empty, has_missing), np.zeros(len(values), np.uint8)
+    lowest, highest = present.min(), present.max()
+    table_offset = _table_offset(present, lowest, highest)
+    if table_offset is None:
+        distinct, counts = np.unique(present, return_counts=True)
+    else:
+        histogram = np.bincount(_shifted(present, table_offset), minlength=0)
+        filled = np.flatnonzero(histogram)
+        distinct = (filled + table_offset).astype(values.dtype)
+        counts = histogram[filled]
+    bin_of_distinct = _cut_at_quantiles(counts, max_bins)
+    bins = _describe_bins(distinct, counts, bin_of_distinct, has_missing)
+    dtype = code_type(bins.n_bins)
+    if table_offset is None:
+        codes = np.empty(len(values), dtype)
+        _search_bins(values, bins.high, codes)
+    else:
+        lookup = np.zeros(int(filled[-1]) + 1, dtype)
+        lookup[filled] = bin_of_distinct
+        shifted = _shifted(values, table_offset)
+        if has_missing:
+            shifted = np.where(missing, 0, shifted)
+        codes = lookup[shifted]
+    if has_missing:
+        codes[missing] = bins.missing_bin
+    return bins, codes
+
+
+def bin_categories(
+    indexes: NDArray[Any], missing: NDArray[np.bool_] | None, n_categories: int
+) -> tuple[Bins, NDArray[Any]]:
+    """Give every category a bin: its own index. `indexes` point into the sorted categories that occur."""
+    has_missing = missing is not None and bool(missing.any())
+    if n_categories + has_missing > MAX_CODES:
+        raise InputError(
+            f"{n_categories} categories in one column: expected at most {MAX_CODES - 1}. "
+            "Name the column in identifiers=, or shorten its values with limits=."
+        )
+    own = np.arange(n_categories, dtype=np.int64)
+    bins = Bins(False, own, own, own, has_missing)
+    codes = indexes.astype(code_type(bins.n_bins))
+    if has_missing:
+        codes[missing] = bins.missing_bin
+    return bins, codes
+
+
+def _table_offset(present: NDArray[Any], lowest: Any, highest: Any) -> int | None:
+    """Return the lowest value when the values are whole numbers of a small range, else None."""
+    if float(highest) - float(lowest) >= _DIRECT_RANGE or abs(float(lowest)) > 2**52:
+        return None
+    if present.dtype.kind == "f" and not _all_whole(present):
+        return None
+    return int(lowest)
+
+
+def _shifted(values: NDArray[Any], offset: int) -> NDArray[np.int64]:
+    if values.dtype.kind == "f":
+        return values.astype(np.int64) - offset
+    return values - offset if offset else values
+
+
+@njit(nogil=True, cache=True)
+def _all_whole(values):  # type: ignore[no-untyped-def]
+    """True when no value has a fraction; stops at the first that has."""
+    for i in range(values.shape[0]):  # noqa: SIM110 - numba has no all() over a generator
+        if values[i] != np.floor(values[i]):
+            return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def _search_bins(values, high, out):  # type: ignore[no-untyped-def]
+    """Write each value's bin: the first whose upper end reaches it."""
+    n_bins = high.shape[0]
+    for i in range(values.shape[0]):
+        value = values[i]
+        first = 0
+        length = n_bins - 1  # values above the last end belong to missing places and are overwritten
+        while length > 0:
+            half = length >> 1
+            if high[first + half] < value:
+                first += half + 1
+                length -= half + 1
+            else:
+                length = half
+        out[i] = first
+
+
+def _cut_at_quantiles(counts: NDArray[np.int64], max_bins: int) -> NDArray[np.int64]:
+    """Return the bin of each distinct value, given how often each occurs."""
+    if len(counts) <= max_bins:
+        return np.arange(len(counts))
+    # All in integers (counts times max_bins), so that no rounding depends on the machine.
+    total = int(counts.sum())
+    capped = np.minimum(counts * max_bins, total)
+    before = np.cumsum(capped) - capped
+    raw = before * max_bins // int(capped.sum())
+    starts = np.flatnonzero(np.diff(raw, prepend=-1))
+    return np.repeat(np.arange(len(starts)), np.diff(starts, append=len(raw)))
+
+
+def _describe_bins(
+    distinct: NDArray[Any], counts: NDArray[np.int64], bin_of_distinct: NDArray[np.int64], has_missing: bool
+) -> Bins:
+    if bin_of_distinct[-1] == len(distinct) - 1:
+        return Bins(True, distinct, distinct, distinct, has_missing)
+    starts = np.flatnonzero(np.diff(bin_of_distinct, prepend=-1))
+    stops = np.append(starts[1:], len(distinct))
+    most = np.maximum.reduceat(counts, starts)
+    positions = np.where(counts == most[bin_of_distinct], np.arange(len(counts)), len(counts))
+    modes = np.minimum.reduceat(
+        positions, starts
+    )  # the first, so the lowest, of a bin's most frequent values
+    return Bins(True, distinct[modes], distinct[starts], distinct[stops - 1], has_missing)

@@ -1,0 +1,471 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Grow a partition: split node after node until no admissible split is left.
+
+Without a leaf limit the tree grows level by level, all nodes of a level at once. With one it grows best-first, so
+that the tree with 20 leaves is the beginning of the tree with 200. Both use the same steps: search (histograms and
+candidates), choose (criteria), divide (move the records). Work is shared between threads; since all sums are exact
+integers, their number never changes the result.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from sfumato.partition.dividing import (
+    count_distinct_by_side,
+    count_left,
+    count_values_by_side,
+    move_nodes,
+    move_records,
+)
+from sfumato.partition.guides import Guide
+from sfumato.partition.histogram import add_records, subtract
+from sfumato.partition.records import Layout, Records, as_words
+from sfumato.partition.splitting import (
+    Candidates,
+    Scoring,
+    empty_candidates,
+    find_splits,
+    make_scratch,
+)
+from sfumato.partition.tree import NodeTable, Tree
+
+_LARGE_NODE = 1 << 16
+"""Nodes with more records are counted in chunks by all threads, and their histograms kept for subtraction."""
+
+_HISTOGRAM_BUDGET = 256 << 20
+"""Bytes of histograms kept at once; beyond it a child is counted from its records."""
+
+_COUNT_BUDGET = 64 << 20
+"""Bytes of sensitive counts made at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """A condition on both sides of a split beside their number of records.
+
+    Attributes
+    ----------
+    value_of_row : ndarray of int32
+        Code of the counted column for every record of the table.
+    n_values : int
+    distinct : bool
+        Count how many different values occur (persons) instead of how often each does.
+    passes : callable
+        Takes counts of shape (m, n_values), or (m, 1) when distinct, and says which of the m groups are safe.
+    """
+
+    value_of_row: NDArray[np.int32]
+    n_values: int
+    distinct: bool
+    passes: Callable[[NDArray[np.int64]], NDArray[np.bool_]]
+
+
+@dataclass(eq=False)
+class Grower:
+    """Grows one tree over records.
+
+    Parameters
+    ----------
+    records : Records
+    layout : Layout
+    guide : Guide
+    min_records : int
+        Fewest records of a group; checked inside the scan.
+    checks : sequence of Check
+    fall_back : bool
+        At no gain, let information loss decide (anonymizing) instead of stopping (minimizing).
+    n_threads : int
+    """
+
+    records: Records
+    layout: Layout
+    guide: Guide
+    min_records: int
+    checks: Sequence[Check] = ()
+    fall_back: bool = True
+    n_threads: int = 1
+    _buffers: dict[int, Records] = field(default_factory=dict)
+    _histograms: dict[int, NDArray[np.int64]] = field(default_factory=dict)
+    _histogram_bytes: int = 0
+
+    def grow(self, max_leaves: int | None = None) -> tuple[Tree, NDArray[np.int32]]:
+        """Grow the tree and return it with the group of every record of the table."""
+        self._prepare()
+        with ThreadPoolExecutor(self.n_threads) as self._pool:
+            if max_leaves is None:
+                self._grow_by_level()
+            else:
+                self._grow_best_first(max_leaves)
+            tree = self.nodes.to_tree(self.layout)
+            groups = self._assign_groups(tree)
+        self._buffers.clear()
+        self._histograms.clear()
+        return tree, groups
+
+    def _prepare(self) -> None:
+        layout, guide = self.layout, self.guide
+        is_weighted = len(self.records.weights) > 0
+        n_channels = len(guide.channel_weights)
+        self.n_entries = 1 + n_channels + int(is_weighted)
+        self.scoring = Scoring(
+            guide.rule, guide.channel_weights, is_weighted, self.fall_back, self.min_records
+        )
+        n_dense = self.records.dense.shape[1]
+        first_channels = 1 + n_dense + np.cumsum([0, *guide.cardinalities])[:-1]
+        self.block_channels = first_channels.astype(np.int64)
+        self.block_columns = layout.n_columns + np.arange(len(guide.cardinalities), dtype=np.int64)
+        self.nodes = NodeTable(layout.n_mask_words)
+        self.nodes.add_root(self.records.n_records)
+        self.scratch_histograms = [np.zeros(self._histogram_shape, np.int64) for _ in range(self.n_threads)]
+        self.scratches = [make_scratch(layout, self.n_entries, n_channels) for _ in range(self.n_threads)]
+
+    # -- growing ---------------------------------------------------------------------------------------------
+
+    def _grow_by_level(self) -> None:
+        frontier = np.zeros(1, np.int64)
+        while len(frontier):
+            frontier = self._divide(*self._choose(frontier))
+
+    def _grow_best_first(self, max_leaves: int) -> None:
+        waiting: list[tuple[int, float, int, Candidates]] = []
+        frontier = np.zeros(1, np.int64)
+        n_leaves = 1
+        while True:
+            chosen, candidates = self._choose(frontier)
+            for i, node in enumerate(chosen):
+                own = Candidates(*(part[i : i + 1] for part in candidates))
+                # Node numbers are unique, so the arrays behind them are never compared.
+                heapq.heappush(waiting, (int(own.phase[0]), -float(own.gain[0, 0]), int(node), own))
+            if not waiting or n_leaves >= max_leaves:
+                return
+            _, _, node, own = heapq.heappop(waiting)
+            frontier = self._divide(np.array([node]), own)
+            n_leaves += 1
+
+    # -- search: histograms and candidates -------------------------------------------------------------------
+
+    def _buffer(self, depth: int) -> Records:
+        """Records of the nodes at a depth. The given records stay as they are; two buffers take turns."""
+        if depth == 0:
+            return self.records
+        if depth % 2 not in self._buffers:
+            self._buffers[depth % 2] = self.records.empty_like()
+        return self._buffers[depth % 2]
+
+    def _search(
+        self,
+        nodes: NDArray[np.int64],
+        n_ranks: int,
+        after: tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]],
+    ) -> Candidates:
+        """Find up to `n_ranks` candidates per node that come after the given ones."""
+        out = empty_candidates(len(nodes), n_ranks, self.layout)
+        starts, stops = self.nodes.start[nodes], self.nodes.stop[nodes]
+        source = self._buffer(int(self.nodes.depth[nodes[0]]))
+        kept = np.array([int(node) in self._histograms for node in nodes], np.bool_)
+        counted = np.flatnonzero(~kept & (stops - starts >= 2 * self.min_records))
+        tasks: list[Callable[[int], None]] = []
+        for i in np.flatnonzero(kept):
+            tasks.append(self._search_kept_task(self._histograms[int(nodes[i])], after, out, int(i)))
+        for share in _even_shares((stops - starts)[counted], self.n_threads * 4 if len(counted) > 64 else 1):
+            tasks.append(self._search_counted_task(source, counted[share], starts, stops, after, out))
+        self._run(tasks)
+        return out
+
+    def _search_kept_task(
+        self, histogram: NDArray[np.int64], after: Any, out: Candidates, i: int
+    ) -> Callable[[int], None]:
+        phase, gain, position = after
+
+        def task(thread: int) -> None:
+            find_splits(
+                histogram,
+                self.layout,
+                self.scoring,
+                self.scratches[thread],
+                phase[i],
+                gain[i],
+                position[i],
+                out,
+                i,
+            )
+
+        return task
+
+    def _search_counted_task(
+        self, source: Records, which: NDArray[np.int64], starts: Any, stops: Any, after: Any, out: Candidates
+    ) -> Callable[[int], None]:
+        def task(thread: int) -> None:
+            _count_and_find(
+                source.codes, source.dense, source.weights, which, starts, stops, self.layout, self.scoring,
+                self.block_columns, self.block_channels, self.scratch_histograms[thread], self.scratches[thread],
+                *after, out,
+            )  # fmt: skip
+
+        return task
+
+    @property
+    def _histogram_shape(self) -> tuple[int, int]:
+        return int(self.layout.offsets[-1]), self.n_entries
+
+    def _run(self, tasks: list[Callable[[int], None]]) -> None:
+        """Run tasks on the threads; each task gets the number of the thread it runs on, for its scratch."""
+        if self.n_threads == 1 or len(tasks) < 2:
+            for task in tasks:
+                task(0)
+            return
+        pending = iter(tasks)  # next() on a list iterator is atomic
+
+        def work(thread: int) -> None:
+            for task in pending:
+                task(thread)
+
+        list(self._pool.map(work, range(self.n_threads)))
+
+    def _pass_on_histogram(self, node: int) -> None:
+        """Turn a kept histogram into those of the node's children: count the smaller, subtract for the larger."""
+        left, right = int(self.nodes.left[node]), int(self.nodes.right[node])
+        smaller, larger = (left, right) if self._size(left) <= self._size(right) else (right, left)
+        if self._size(larger) <= _LARGE_NODE or self._histogram_bytes > _HISTOGRAM_BUDGET:
+            self._forget(node)
+            return
+        whole = self._histograms.pop(node)
+        self._keep(smaller, self._count(smaller))
+        subtract(whole, self._histograms[smaller], whole)
+        self._histograms[larger] = whole
+
+    def _size(self, node: int) -> int:
+        return int(self.nodes.stop[node] - self.nodes.start[node])
+
+    def _keep(self, node: int, histogram: NDArray[np.int64]) -> None:
+        self._histograms[node] = histogram
+        self._histogram_bytes += histogram.nbytes
+
+    def _forget(self, node: int) -> None:
+        histogram = self._histograms.pop(node, None)
+        if histogram is not None:
+            self._histogram_bytes -= histogram.nbytes
+
+    def _count(self, node: int) -> NDArray[np.int64]:
+        source = self._buffer(int(self.nodes.depth[node]))
+        edges = np.linspace(self.nodes.start[node], self.nodes.stop[node], self.n_threads + 1).astype(
+            np.int64
+        )
+        parts = [np.zeros(self._histogram_shape, np.int64) for _ in range(self.n_threads)]
+
+        def task(chunk: int) -> Callable[[int], None]:
+            return lambda _: add_records(
+                source.codes, source.dense, source.weights, edges[chunk], edges[chunk + 1],
+                self.layout.offsets, self.block_columns, self.block_channels, parts[chunk],
+            )  # fmt: skip
+
+        self._run([task(chunk) for chunk in range(self.n_threads)])
+        for part in parts[1:]:
+            parts[0] += part
+        return parts[0]
+
+    # -- choose: criteria ------------------------------------------------------------------------------------
+
+    def _choose(self, nodes: NDArray[np.int64]) -> tuple[NDArray[np.int64], Candidates]:
+        """Return the nodes that have an admissible split, and the best of each as its only candidate."""
+        for node in nodes[self.nodes.stop[nodes] - self.nodes.start[nodes] > _LARGE_NODE]:
+            if int(node) not in self._histograms:
+                self._keep(int(node), self._count(int(node)))
+        m = len(nodes)
+        after = (np.zeros(m, np.int64), np.full(m, np.inf), np.full(m, -1, np.int64))
+        if self.checks:
+            chosen, candidates = self._first_that_passes(nodes, after)
+        else:
+            candidates = self._search(nodes, 1, after)
+            chosen = candidates.n_found > 0
+        for node in nodes[~chosen]:
+            self._forget(int(node))
+        return nodes[chosen], Candidates(*(part[chosen] for part in candidates))
+
+    def _first_that_passes(
+        self, nodes: NDArray[np.int64], after: Any
+    ) -> tuple[NDArray[np.bool_], Candidates]:
+        """Judge candidates in falling gain until one passes every check; sensitive counts are made for those only."""
+        chosen = empty_candidates(len(nodes), 1, self.layout)
+        is_chosen = np.zeros(len(nodes), np.bool_)
+        open_ = np.arange(len(nodes))
+        n_ranks = 4
+        while len(open_):
+            found = self._search(nodes[open_], n_ranks, tuple(part[open_] for part in after))
+            for rank in range(n_ranks):
+                judged = np.flatnonzero((found.n_found > rank) & ~is_chosen[open_])
+                if not len(judged):
+                    break
+                passed = judged[self._passes(nodes[open_[judged]], found, judged, rank)]
+                is_chosen[open_[passed]] = True
+                for to, part in zip(chosen, found, strict=True):
+                    to[open_[passed]] = part[passed] if part.ndim == 1 else part[passed, rank : rank + 1]
+            last = np.maximum(found.n_found - 1, 0)
+            after[0][open_] = found.phase
+            after[1][open_] = found.gain[np.arange(len(open_)), last]
+            after[2][open_] = found.position[np.arange(len(open_)), last]
+            open_ = open_[(found.n_found > 0) & ~is_chosen[open_]]
+            n_ranks = min(4 * n_ranks, 256)
+        return is_chosen, chosen
+
+    def _passes(
+        self, nodes: NDArray[np.int64], found: Candidates, which: NDArray[np.int64], rank: int
+    ) -> NDArray[np.bool_]:
+        source = self._buffer(int(self.nodes.depth[nodes[0]]))
+        result = np.ones(len(nodes), np.bool_)
+        for check in self.checks:
+            width = 1 if check.distinct else check.n_values
+            block = max(1, _COUNT_BUDGET // (16 * width))
+            for at in range(0, len(nodes), block):
+                part = slice(at, at + block)
+                split = (
+                    self.nodes.start[nodes[part]], self.nodes.stop[nodes[part]], found.column[which[part], rank],
+                    found.last_bin[which[part], rank], self.layout.missing,
+                    found.missing_left[which[part], rank], found.mask[which[part], rank], check.value_of_row,
+                )  # fmt: skip
+                counts = np.zeros((len(nodes[part]), 2, width), np.int64)
+                if check.distinct:
+                    last_seen = np.full(check.n_values, -1, np.int64)
+                    count_distinct_by_side(source.codes, source.rows, *split, last_seen, counts)
+                else:
+                    count_values_by_side(source.codes, source.rows, *split, counts)
+                safe = check.passes(counts.reshape(-1, width)).reshape(-1, 2)
+                result[part] &= safe.all(axis=1)
+        return result
+
+    # -- divide ----------------------------------------------------------------------------------------------
+
+    def _divide(self, nodes: NDArray[np.int64], candidates: Candidates) -> NDArray[np.int64]:
+        """Split the nodes at their only candidates and return the children."""
+        if not len(nodes):
+            return nodes
+        depth = int(self.nodes.depth[nodes[0]])
+        source, target = self._buffer(depth), self._buffer(depth + 1)
+        split = (
+            candidates.column[:, 0], candidates.last_bin[:, 0], candidates.missing_left[:, 0],
+            candidates.mask[:, 0], candidates.n_left[:, 0],
+        )  # fmt: skip
+        starts, stops = self.nodes.start[nodes], self.nodes.stop[nodes]
+        sizes = stops - starts
+        moved = (
+            source.codes, as_words(source.codes), source.dense, source.weights, source.rows,
+            as_words(target.codes), target.dense, target.weights, target.rows,
+        )  # fmt: skip
+        small = np.flatnonzero(sizes <= _LARGE_NODE)
+        tasks: list[Callable[[int], None]] = []
+        for share in _even_shares(sizes[small], self.n_threads * 4 if len(small) > 64 else 1):
+            tasks.append(self._move_task(moved, starts, stops, split, small[share]))
+        for i in np.flatnonzero(sizes > _LARGE_NODE):
+            tasks.extend(self._move_chunk_tasks(moved, int(starts[i]), int(stops[i]), split, int(i)))
+        self._run(tasks)
+        children = self.nodes.add_children(nodes, *split)
+        for node in nodes:
+            if int(node) in self._histograms:
+                self._pass_on_histogram(int(node))
+        return children
+
+    def _move_task(
+        self, moved: Any, starts: Any, stops: Any, split: Any, which: NDArray[np.int64]
+    ) -> Callable[[int], None]:
+        column, last_bin, missing_left, mask, n_left = (part[which] for part in split)
+
+        def task(_: int) -> None:
+            move_nodes(
+                *moved,
+                starts[which],
+                stops[which],
+                column,
+                last_bin,
+                self.layout.missing,
+                missing_left,
+                mask,
+                n_left,
+            )
+
+        return task
+
+    def _move_chunk_tasks(
+        self, moved: Any, start: int, stop: int, split: Any, i: int
+    ) -> list[Callable[[int], None]]:
+        """Divide one large node in chunks: count each chunk's left side first, then every chunk has its place."""
+        column, last_bin, missing_left, mask, n_left = (part[i] for part in split)
+        rule = (column, last_bin, self.layout.missing[column], missing_left, mask)
+        edges = np.linspace(start, stop, self.n_threads + 1).astype(np.int64)
+        lefts = np.zeros(self.n_threads, np.int64)
+
+        def count(chunk: int) -> Callable[[int], None]:
+            def task(_: int) -> None:
+                lefts[chunk] = count_left(moved[0], edges[chunk], edges[chunk + 1], *rule)
+
+            return task
+
+        self._run([count(chunk) for chunk in range(self.n_threads)])
+        before = np.cumsum(lefts) - lefts
+
+        def move(chunk: int) -> Callable[[int], None]:
+            left_at = start + before[chunk]
+            right_at = start + n_left + (edges[chunk] - start - before[chunk])
+            return lambda _: move_records(*moved, edges[chunk], edges[chunk + 1], *rule, left_at, right_at)
+
+        return [move(chunk) for chunk in range(self.n_threads)]
+
+    def _assign_groups(self, tree: Tree) -> NDArray[np.int32]:
+        """Write each record's group: the number of its leaf, counted from left to right."""
+        groups = np.empty(self.records.n_records, np.int32)
+        leaves = np.flatnonzero(self.nodes.left[: self.nodes.n_nodes] < 0)
+        depths = self.nodes.depth[leaves]
+        for own in (leaves[depths == 0], leaves[(depths > 0) & (depths % 2 == 0)], leaves[depths % 2 == 1]):
+            if len(own):  # all of one buffer
+                rows = self._buffer(int(self.nodes.depth[own[0]])).rows
+                _write_groups(rows, self.nodes.start[own], self.nodes.stop[own], tree.group[own], groups)
+        return groups
+
+
+def _even_shares(sizes: NDArray[np.int64], n_shares: int) -> list[slice]:
+    """Cut a list of nodes into runs with about the same number of records."""
+    if not len(sizes):
+        return []
+    ends = np.cumsum(sizes)
+    cuts = np.searchsorted(ends, ends[-1] * np.arange(1, n_shares) / n_shares)
+    edges = np.unique(np.concatenate([[0], cuts, [len(sizes)]]))
+    return [slice(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+
+
+@njit(nogil=True, cache=True)
+def _count_and_find(  # type: ignore[no-untyped-def]
+    codes, dense, weights, which, starts, stops, layout, scoring, block_columns, block_channels, histogram, scratch,
+    after_phase, after_gain, after_position, out,
+):  # fmt: skip
+    """Count each node into the same scratch histogram and find its candidates."""
+    for i in which:
+        histogram[:] = 0
+        add_records(
+            codes,
+            dense,
+            weights,
+            starts[i],
+            stops[i],
+            layout.offsets,
+            block_columns,
+            block_channels,
+            histogram,
+        )
+        find_splits(
+            histogram, layout, scoring, scratch, after_phase[i], after_gain[i], after_position[i], out, i
+        )
+
+
+@njit(nogil=True, cache=True)
+def _write_groups(rows, starts, stops, group_of_node, out):  # type: ignore[no-untyped-def]
+    for node in range(starts.shape[0]):
+        for i in range(starts[node], stops[node]):
+            out[rows[i]] = group_of_node[node]

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What makes a split good: channels of integers with signed weights, or a rule of its own.
+
+A guide gives every record a vector of integer channels. The gain of a split is
+``sum_c w_c * (S_Lc^2/n_L + S_Rc^2/n_R - S_c^2/n)`` with ``S`` the channel sums: Gini for one-hot channels,
+variance reduction for numbers, and a penalty where a weight is negative. Channels come in blocks: *dense*
+(integer columns) or *coded* (one column of class codes that stands for its one-hot channels and costs one
+addition per record, however many classes there are).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.partition.binning import code_type
+
+CHANNELS, ENTROPY, INFORMATION_LOSS, MEDIAN = range(4)
+"""The scores a scan can use; kernels take them as integers."""
+
+PROBABILITY_SCALE = 1 << 16
+"""Probabilities are kept as whole multiples of 1/65,536."""
+
+NUMBER_SCALE = (1 << 24) - 1
+"""Numbers are mapped to whole numbers from 0 to this, by their smallest and largest value."""
+
+
+@dataclass(frozen=True, eq=False)
+class Guide:
+    """Channels of all records and the score a split gets for them.
+
+    Attributes
+    ----------
+    rule : int
+        CHANNELS, ENTROPY, INFORMATION_LOSS or MEDIAN.
+    dense : ndarray of int64, shape (n, channels), or None
+    code_blocks : list of ndarray
+        One column of class codes per coded block.
+    cardinalities : list of int
+        Number of classes of each coded block.
+    channel_weights : ndarray of float64
+        Signed weight of each channel: dense ones first, then those of the coded blocks.
+    classes : ndarray or None
+        Predicted class of each record, for representatives that look for a majority.
+    """
+
+    rule: int
+    dense: NDArray[np.int64] | None = None
+    code_blocks: list[NDArray[Any]] = field(default_factory=list)
+    cardinalities: list[int] = field(default_factory=list)
+    channel_weights: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    classes: NDArray[Any] | None = None
+
+    @property
+    def value_bits(self) -> int:
+        """Bits of the largest channel value; what is left of 63 bounds the record weights."""
+        return 0 if self.dense is None else 24
+
+
+def from_labels(codes: NDArray[Any], n_classes: int, *, rule: int = CHANNELS) -> Guide:
+    """Guide by one class per record: Gini on predictions or labels, or entropy with ``rule=ENTROPY``."""
+    codes = codes.astype(code_type(n_classes))
+    return Guide(rule, None, [codes], [n_classes], np.ones(n_classes), classes=codes)
+
+
+def from_probabilities(probabilities: NDArray[np.floating[Any]]) -> Guide:
+    """Guide by class probabilities, one column per class.
+
+    For two classes the second channel mirrors the first, so one channel of weight 2 says the same.
+    """
+    n_classes = probabilities.shape[1]
+    classes = np.argmax(probabilities, axis=1).astype(code_type(n_classes))
+    used = probabilities[:, 1:] if n_classes == 2 else probabilities
+    channels = np.rint(used * PROBABILITY_SCALE).astype(np.int64)
+    weight = (2.0 if n_classes == 2 else 1.0) / PROBABILITY_SCALE**2
+    return Guide(CHANNELS, channels, channel_weights=np.full(used.shape[1], weight), classes=classes)
+
+
+def from_numbers(numbers: NDArray[np.floating[Any]]) -> Guide:
+    """Guide by one or several numbers per record, each scaled to unit variance."""
+    low, high = numbers.min(axis=0), numbers.max(axis=0)
+    span = np.where(high > low, high - low, 1.0)
+    channels = np.rint((numbers - low) / span * NUMBER_SCALE).astype(np.int64)
+    variances = [_exact_variance(channels[:, c]) for c in range(channels.shape[1])]
+    weights = np.array([1.0 / v if v > 0 else 0.0 for v in variances])
+    return Guide(CHANNELS, channels, channel_weights=weights)
+
+
+def by_information_loss() -> Guide:
+    """Guide by the largest fall of the normalised certainty penalty; needs no predictions."""
+    return Guide(INFORMATION_LOSS)
+
+
+def by_median() -> Guide:
+    """Mondrian's rule: the column with the widest normalised range, cut at its median."""
+    return Guide(MEDIAN)
+
+
+def integer_weights(weights: NDArray[np.floating[Any]], value_bits: int) -> NDArray[np.int64]:
+    """Return record weights as whole numbers, as fine as sums in 63 bits allow, at most 20 bits."""
+    bits = min(20, 62 - value_bits - max(1, int(len(weights)).bit_length()))
+    return np.rint(weights / weights.max() * (1 << bits)).astype(np.int64)
+
+
+def _exact_variance(values: NDArray[np.int64]) -> float:
+    """Variance from exact sums, so that the order of the records does not matter."""
+    n = len(values)
+    coarse, fine = values >> 12, values & 4095
+    squares = (
+        (int((coarse * coarse).sum()) << 24) + (int((coarse * fine).sum()) << 13) + int((fine * fine).sum())
+    )
+    total = int(values.sum())
+    return (squares * n - total * total) / (n * n)

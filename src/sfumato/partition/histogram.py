@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exact integer sums of records and channels per bin.
+
+A histogram is one int64 matrix with a row per bin of every column and these entries per row::
+
+    | records | channel 0 | channel 1 | ... | weight (only with record weights) |
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+
+@njit(nogil=True, cache=True)
+def add_records(codes, dense, weights, start, stop, offsets, block_columns, block_channels, out):  # type: ignore[no-untyped-def]
+    """Add records start to stop to the histogram `out`.
+
+    `block_columns` names the code columns that stand for one-hot channels, `block_channels` the histogram
+    entry of each block's first channel.
+    """
+    n_columns = offsets.shape[0] - 1
+    n_dense = dense.shape[1]
+    n_blocks = block_columns.shape[0]
+    if weights.shape[0] == 0 and n_dense == 1 and n_blocks == 0:
+        for i in range(start, stop):  # probabilities of two classes, one number: the everyday case
+            value = dense[i, 0]
+            for j in range(n_columns):
+                row = offsets[j] + codes[i, j]
+                out[row, 0] += 1
+                out[row, 1] += value
+        return
+    if weights.shape[0] == 0 and n_dense == 0:
+        for i in range(start, stop):
+            for j in range(n_columns):
+                row = offsets[j] + codes[i, j]
+                out[row, 0] += 1
+                for q in range(n_blocks):
+                    out[row, block_channels[q] + codes[i, block_columns[q]]] += 1
+        return
+    is_weighted = weights.shape[0] > 0
+    weight_at = out.shape[1] - 1
+    for i in range(start, stop):
+        weight = weights[i] if is_weighted else 1
+        for j in range(n_columns):
+            row = offsets[j] + codes[i, j]
+            out[row, 0] += 1
+            for c in range(n_dense):
+                out[row, 1 + c] += weight * dense[i, c]
+            for q in range(n_blocks):
+                out[row, block_channels[q] + codes[i, block_columns[q]]] += weight
+            if is_weighted:
+                out[row, weight_at] += weight
+
+
+@njit(nogil=True, cache=True)
+def subtract(parent, sibling, out):  # type: ignore[no-untyped-def]
+    """Write parent - sibling into `out`: one pass over bins instead of one over records."""
+    for b in range(out.shape[0]):
+        for c in range(out.shape[1]):
+            out[b, c] = parent[b, c] - sibling[b, c]  # integers, so exact

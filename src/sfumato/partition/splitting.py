@@ -1,0 +1,565 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Find the best admissible splits of one node from its histogram.
+
+A split sends some codes of one column left, the others right. Ordered columns split at a prefix of their bins,
+missing values on either side or alone; category columns at any subset while few categories are present, beyond
+that at prefixes under a few orders. A split is considered only when both sides keep `min_records`; the others
+are never scored.
+
+Candidates are totally ordered by (gain falling, column, position), so ties never depend on the records' order.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from sfumato.partition.guides import CHANNELS, ENTROPY, INFORMATION_LOSS, MEDIAN
+from sfumato.partition.records import Layout
+
+MAX_ENUMERATED = 8
+"""Up to this many categories present in a node, every subset is a candidate."""
+
+RELATIVE_NOISE = 1e-12
+"""Gains below this share of a node's own sum of squares are rounding, not information."""
+
+_POWER_STEPS = 16
+
+
+class Scoring(NamedTuple):
+    """How candidates are scored; what kernels need of a guide."""
+
+    rule: int
+    channel_weights: NDArray[np.float64]
+    is_weighted: bool
+    fall_back: bool  # at no gain, let information loss decide (anonymizing) or stop (minimizing)
+    min_records: int
+
+
+class Candidates(NamedTuple):
+    """The best splits of m nodes, up to r each, best first."""
+
+    n_found: NDArray[np.int64]  # (m,)
+    phase: NDArray[np.int64]  # (m,) 0: ranked by the guide, 1: by information loss
+    gain: NDArray[np.float64]  # (m, r)
+    position: NDArray[np.int64]  # (m, r) place in the order of enumeration, breaks ties
+    column: NDArray[np.int64]  # (m, r)
+    last_bin: NDArray[np.int64]  # (m, r) ordered columns: codes up to this go left
+    missing_left: NDArray[np.bool_]  # (m, r) ordered columns: side of missing values
+    mask: NDArray[np.uint64]  # (m, r, words) category columns: bit set = code goes left
+    n_left: NDArray[np.int64]  # (m, r)
+
+
+def empty_candidates(n_nodes: int, n_ranks: int, layout: Layout) -> Candidates:
+    """Room for the candidates of `n_nodes` nodes."""
+    shape = (n_nodes, n_ranks)
+    return Candidates(
+        np.zeros(n_nodes, np.int64),
+        np.zeros(n_nodes, np.int64),
+        np.zeros(shape),
+        np.zeros(shape, np.int64),
+        np.zeros(shape, np.int64),
+        np.zeros(shape, np.int64),
+        np.zeros(shape, np.bool_),
+        np.zeros((*shape, layout.n_mask_words), np.uint64),
+        np.zeros(shape, np.int64),
+    )
+
+
+class Scratch(NamedTuple):
+    """Working memory of one thread, so that kernels allocate nothing per node."""
+
+    total: NDArray[np.int64]  # (entries,)
+    left: NDArray[np.int64]  # (entries,)
+    with_missing: NDArray[np.int64]  # (entries,)
+    mean: NDArray[np.float64]  # (channels,)
+    present: NDArray[np.int64]  # (widest column,) codes present in the node
+    keys: NDArray[np.float64]  # (widest column,)
+    axis: NDArray[np.float64]  # (2, channels)
+    is_left: NDArray[np.bool_]  # (widest column,)
+
+
+def make_scratch(layout: Layout, n_entries: int, n_channels: int) -> Scratch:
+    """Allocate the working memory for histograms with `n_entries` entries per bin."""
+    widest = int(np.diff(layout.offsets).max())
+    return Scratch(
+        np.zeros(n_entries, np.int64),
+        np.zeros(n_entries, np.int64),
+        np.zeros(n_entries, np.int64),
+        np.zeros(n_channels),
+        np.zeros(widest, np.int64),
+        np.zeros(widest),
+        np.zeros((2, max(1, n_channels))),
+        np.zeros(widest, np.bool_),
+    )
+
+
+@njit(nogil=True, cache=True)
+def _side_gain(rule, left, total, mean, channel_weights, weight_at):  # type: ignore[no-untyped-def]
+    """Gain of sending `left` of `total` to one side, from exact sums."""
+    n = total[weight_at]
+    n_left = left[weight_at]
+    n_right = n - n_left
+    if n_left <= 0 or n_right <= 0:
+        return 0.0  # one side without weight: nothing is known about it
+    gain = 0.0
+    if rule == CHANNELS:
+        # Equal to the sum-of-squares form, but exactly zero where both sides have the node's mean.
+        for c in range(channel_weights.shape[0]):
+            deviation = left[1 + c] - mean[c] * n_left
+            gain += channel_weights[c] * deviation * deviation
+        return gain * (n / n_left / n_right)
+    for c in range(channel_weights.shape[0]):
+        in_left = left[1 + c]
+        in_right = total[1 + c] - in_left
+        if in_left > 0:
+            gain += in_left * np.log(in_left / n_left)
+        if in_right > 0:
+            gain += in_right * np.log(in_right / n_right)
+        if total[1 + c] > 0:
+            gain -= total[1 + c] * np.log(total[1 + c] / n)
+    return gain
+
+
+@njit(nogil=True, cache=True)
+def _noise_floor(rule, total, channel_weights, weight_at):  # type: ignore[no-untyped-def]
+    """Gains up to this are rounding errors of a node whose sides are alike."""
+    if rule == ENTROPY:
+        return RELATIVE_NOISE * total[weight_at]
+    squares = 0.0
+    for c in range(channel_weights.shape[0]):
+        squares += abs(channel_weights[c]) * float(total[1 + c]) * float(total[1 + c])
+    return RELATIVE_NOISE * squares / max(1, total[weight_at])
+
+
+@njit(nogil=True, cache=True)
+def _offer(out, node, gain, position, after_gain, after_position):  # type: ignore[no-untyped-def]
+    """Return the rank a candidate takes in the node's list, shifting the rest; -1 when it has no place."""
+    if gain > after_gain or (gain == after_gain and position <= after_position):
+        return -1  # judged in an earlier round
+    n_found = out.n_found[node]
+    n_ranks = out.gain.shape[1]
+    rank = n_found
+    while rank > 0 and (
+        gain > out.gain[node, rank - 1]
+        or (gain == out.gain[node, rank - 1] and position < out.position[node, rank - 1])
+    ):
+        rank -= 1
+    if rank >= n_ranks:
+        return -1
+    last = min(n_found, n_ranks - 1)
+    for r in range(last, rank, -1):
+        out.gain[node, r] = out.gain[node, r - 1]
+        out.position[node, r] = out.position[node, r - 1]
+        out.column[node, r] = out.column[node, r - 1]
+        out.last_bin[node, r] = out.last_bin[node, r - 1]
+        out.missing_left[node, r] = out.missing_left[node, r - 1]
+        out.n_left[node, r] = out.n_left[node, r - 1]
+        for w in range(out.mask.shape[2]):
+            out.mask[node, r, w] = out.mask[node, r - 1, w]
+    out.n_found[node] = min(n_found + 1, n_ranks)
+    out.gain[node, rank] = gain
+    out.position[node, rank] = position
+    for w in range(out.mask.shape[2]):
+        out.mask[node, rank, w] = 0
+    return rank
+
+
+@njit(nogil=True, cache=True)
+def _write_ordered(out, node, rank, column, last_bin, missing_left, n_left):  # type: ignore[no-untyped-def]
+    out.column[node, rank] = column
+    out.last_bin[node, rank] = last_bin
+    out.missing_left[node, rank] = missing_left
+    out.n_left[node, rank] = n_left
+
+
+@njit(nogil=True, cache=True)
+def _write_subset(out, node, rank, column, hist, first, n_codes, is_left, n_left, n_records):  # type: ignore[no-untyped-def]
+    """Store the codes that go left; those absent from the node follow the larger side."""
+    absent_left = 2 * n_left > n_records
+    for code in range(n_codes):
+        goes_left = is_left[code] if hist[first + code, 0] > 0 else absent_left
+        if goes_left:
+            out.mask[node, rank, code >> 6] |= np.uint64(1) << np.uint64(code & 63)
+    out.column[node, rank] = column
+    out.last_bin[node, rank] = -1
+    out.missing_left[node, rank] = absent_left
+    out.n_left[node, rank] = n_left
+
+
+@njit(nogil=True, cache=True)
+def _scan_ordered(hist, layout, column, rule, scoring, scratch, floor, after_gain, after_position, out, node):  # type: ignore[no-untyped-def]
+    """Offer every prefix of an ordered column, with missing right and, where present, with missing left."""
+    first = layout.offsets[column]
+    n_values = layout.n_values[column]
+    entries = hist.shape[1]
+    total, left, with_missing = scratch.total, scratch.left, scratch.with_missing
+    weight_at = entries - 1 if scoring.is_weighted else 0
+    k = scoring.min_records
+    n = total[0]
+    missing_row = first + layout.missing[column]
+    n_missing = hist[missing_row, 0] if layout.missing[column] >= 0 else 0
+    lowest = 0
+    while lowest < n_values and hist[first + lowest, 0] == 0:
+        lowest += 1
+    highest = n_values - 1
+    while highest > lowest and hist[first + highest, 0] == 0:
+        highest -= 1
+    if lowest >= n_values or (lowest == highest and n_missing == 0):
+        return
+    for e in range(entries):
+        left[e] = 0
+    node_width = 1.0 if n_missing > 0 else layout.high[first + highest] - layout.low[first + lowest]
+    b = lowest
+    while b <= highest:
+        for e in range(entries):
+            left[e] += hist[first + b, e]
+        following = b + 1
+        while following <= highest and hist[first + following, 0] == 0:
+            following += 1
+        n_left = left[0]
+        if n - n_left < k:
+            return  # the right side only shrinks from here
+        left_width = layout.high[first + b] - layout.low[first + lowest]
+        if n_left >= k and n - n_left >= k:
+            if rule == INFORMATION_LOSS:
+                if n_missing == 0:
+                    right_width = layout.high[first + highest] - layout.low[first + following]
+                else:
+                    right_width = 1.0 if following <= highest else 0.0
+                gain = n * node_width - n_left * left_width - (n - n_left) * right_width
+            else:
+                gain = _side_gain(rule, left, total, scratch.mean, scoring.channel_weights, weight_at)
+            if gain > floor:
+                position = (np.int64(column) << 40) + 2 * b
+                rank = _offer(out, node, gain, position, after_gain, after_position)
+                if rank >= 0:
+                    missing_left = n_missing == 0 and 2 * n_left > n
+                    _write_ordered(out, node, rank, column, b, missing_left, n_left)
+        if n_missing > 0 and n_left + n_missing >= k and n - n_left - n_missing >= k:
+            for e in range(entries):
+                with_missing[e] = left[e] + hist[missing_row, e]
+            n_left += n_missing
+            if rule == INFORMATION_LOSS:
+                right_width = layout.high[first + highest] - layout.low[first + following]
+                gain = n * node_width - n_left * 1.0 - (n - n_left) * right_width
+            else:
+                gain = _side_gain(rule, with_missing, total, scratch.mean, scoring.channel_weights, weight_at)
+            if gain > floor:
+                position = (np.int64(column) << 40) + 2 * b + 1
+                rank = _offer(out, node, gain, position, after_gain, after_position)
+                if rank >= 0:
+                    _write_ordered(out, node, rank, column, b, True, n_left)
+        b = following
+
+
+@njit(nogil=True, cache=True)
+def _scan_categories(
+    hist, layout, column, rule, scoring, scratch, floor, after_gain, after_position, out, node
+):  # type: ignore[no-untyped-def]
+    """Offer splits of a category column; missing is one of its codes."""
+    first = layout.offsets[column]
+    n_codes = layout.offsets[column + 1] - first
+    present = scratch.present
+    n_present = 0
+    for code in range(n_codes):
+        if hist[first + code, 0] > 0:
+            present[n_present] = code
+            n_present += 1
+        scratch.is_left[code] = False
+    if n_present < 2:
+        return
+    if n_present <= MAX_ENUMERATED:
+        _scan_subsets(
+            hist,
+            layout,
+            column,
+            rule,
+            scoring,
+            scratch,
+            n_present,
+            floor,
+            after_gain,
+            after_position,
+            out,
+            node,
+        )
+        return
+    n_channels = scoring.channel_weights.shape[0]
+    n_orders = 2 if rule != INFORMATION_LOSS and n_channels > 1 else 1
+    for order in range(n_orders):
+        _order_keys(hist, first, rule, scoring, scratch, n_present, order)
+        ranked = np.argsort(scratch.keys[:n_present], kind="mergesort")
+        _scan_prefixes(
+            hist,
+            layout,
+            column,
+            rule,
+            scoring,
+            scratch,
+            ranked,
+            order,
+            floor,
+            after_gain,
+            after_position,
+            out,
+            node,
+        )
+
+
+@njit(nogil=True, cache=True)
+def _scan_subsets(  # type: ignore[no-untyped-def]
+    hist, layout, column, rule, scoring, scratch, n_present, floor, after_gain, after_position, out, node
+):
+    """Offer every subset of the categories present; the last one always goes right, so each split comes once."""
+    first = layout.offsets[column]
+    n_codes = layout.offsets[column + 1] - first
+    entries = hist.shape[1]
+    total, left, present, is_left = scratch.total, scratch.left, scratch.present, scratch.is_left
+    weight_at = entries - 1 if scoring.is_weighted else 0
+    n = total[0]
+    domain = max(1, n_codes - 1)
+    for e in range(entries):
+        left[e] = 0
+    in_left = 0
+    for step in range(1, 1 << (n_present - 1)):
+        flipped = 0  # Gray code: one category changes sides per step
+        while not (step >> flipped) & 1:
+            flipped += 1
+        row = first + present[flipped]
+        if is_left[present[flipped]]:
+            is_left[present[flipped]] = False
+            in_left -= 1
+            for e in range(entries):
+                left[e] -= hist[row, e]
+        else:
+            is_left[present[flipped]] = True
+            in_left += 1
+            for e in range(entries):
+                left[e] += hist[row, e]
+        n_left = left[0]
+        if n_left < scoring.min_records or n - n_left < scoring.min_records:
+            continue
+        if rule == INFORMATION_LOSS:
+            penalty = n_left * (in_left - 1) + (n - n_left) * (n_present - in_left - 1)
+            gain = (n * (n_present - 1) - penalty) / domain
+        else:
+            gain = _side_gain(rule, left, total, scratch.mean, scoring.channel_weights, weight_at)
+        if gain > floor:
+            subset = step ^ (step >> 1)
+            position = (np.int64(column) << 40) + subset
+            rank = _offer(out, node, gain, position, after_gain, after_position)
+            if rank >= 0:
+                _write_subset(out, node, rank, column, hist, first, n_codes, is_left, n_left, n)
+
+
+@njit(nogil=True, cache=True)
+def _scan_prefixes(  # type: ignore[no-untyped-def]
+    hist, layout, column, rule, scoring, scratch, ranked, order, floor, after_gain, after_position, out, node
+):
+    """Offer the prefixes of the categories present under one order."""
+    first = layout.offsets[column]
+    n_codes = layout.offsets[column + 1] - first
+    entries = hist.shape[1]
+    total, left, present, is_left = scratch.total, scratch.left, scratch.present, scratch.is_left
+    weight_at = entries - 1 if scoring.is_weighted else 0
+    n = total[0]
+    n_present = ranked.shape[0]
+    domain = max(1, n_codes - 1)
+    for e in range(entries):
+        left[e] = 0
+    for code in range(n_codes):
+        is_left[code] = False
+    for prefix in range(n_present - 1):
+        code = present[ranked[prefix]]
+        is_left[code] = True
+        for e in range(entries):
+            left[e] += hist[first + code, e]
+        n_left = left[0]
+        if n_left < scoring.min_records:
+            continue
+        if n - n_left < scoring.min_records:
+            return
+        if rule == INFORMATION_LOSS:
+            penalty = n_left * prefix + (n - n_left) * (n_present - prefix - 2)
+            gain = (n * (n_present - 1) - penalty) / domain
+        else:
+            gain = _side_gain(rule, left, total, scratch.mean, scoring.channel_weights, weight_at)
+        if gain > floor:
+            position = (np.int64(column) << 40) + (np.int64(order) << 32) + prefix
+            rank = _offer(out, node, gain, position, after_gain, after_position)
+            if rank >= 0:
+                _write_subset(out, node, rank, column, hist, first, n_codes, is_left, n_left, n)
+
+
+@njit(nogil=True, cache=True)
+def _order_keys(hist, first, rule, scoring, scratch, n_present, order):  # type: ignore[no-untyped-def]
+    """Write the sort key of each category present.
+
+    Information loss: frequent categories first. Guides: by the mean of the channel that differs most between
+    categories (order 0) and by the first principal component of their means (order 1).
+    """
+    keys, present, axis = scratch.keys, scratch.present, scratch.axis
+    if rule == INFORMATION_LOSS:
+        for p in range(n_present):
+            keys[p] = -hist[first + present[p], 0]
+        return
+    weight_at = hist.shape[1] - 1 if scoring.is_weighted else 0
+    n_channels = scoring.channel_weights.shape[0]
+    widest, most = 0, -1.0
+    for c in range(n_channels):
+        spread = 0.0
+        for p in range(n_present):
+            row = first + present[p]
+            weight = hist[row, weight_at]
+            if weight > 0:
+                deviation = hist[row, 1 + c] / weight - scratch.mean[c]
+                spread += weight * deviation * deviation
+        spread *= abs(scoring.channel_weights[c])
+        if spread > most:
+            widest, most = c, spread
+    for c in range(n_channels):
+        axis[0, c] = 0.0
+    axis[0, widest] = 1.0
+    if order == 1:
+        _turn_to_principal_axis(hist, first, scoring, scratch, n_present, weight_at)
+    for p in range(n_present):
+        row = first + present[p]
+        weight = max(1, hist[row, weight_at])
+        keys[p] = 0.0
+        for c in range(n_channels):
+            if axis[0, c] != 0.0:
+                keys[p] += axis[0, c] * (hist[row, 1 + c] / weight - scratch.mean[c])
+
+
+@njit(nogil=True, cache=True)
+def _turn_to_principal_axis(hist, first, scoring, scratch, n_present, weight_at):  # type: ignore[no-untyped-def]
+    """Turn scratch.axis[0] towards the first principal component by a fixed number of power steps."""
+    axis, present, mean = scratch.axis, scratch.present, scratch.mean
+    n_channels = scoring.channel_weights.shape[0]
+    for _ in range(_POWER_STEPS):
+        for c in range(n_channels):
+            axis[1, c] = 0.0
+        for p in range(n_present):
+            row = first + present[p]
+            weight = hist[row, weight_at]
+            if weight <= 0:
+                continue
+            projection = 0.0
+            for c in range(n_channels):
+                projection += axis[0, c] * (hist[row, 1 + c] / weight - mean[c])
+            for c in range(n_channels):
+                axis[1, c] += weight * projection * (hist[row, 1 + c] / weight - mean[c])
+        length = 0.0
+        for c in range(n_channels):
+            axis[1, c] *= abs(scoring.channel_weights[c])
+            length += axis[1, c] * axis[1, c]
+        if length <= 0.0:
+            return
+        for c in range(n_channels):
+            axis[0, c] = axis[1, c] / np.sqrt(length)
+
+
+@njit(nogil=True, cache=True)
+def _scan_median(hist, layout, column, scoring, scratch, after_gain, after_position, out, node):  # type: ignore[no-untyped-def]
+    """Offer one cut per column: the admissible prefix nearest the median, scored by the column's width."""
+    first = layout.offsets[column]
+    n_codes = layout.offsets[column + 1] - first
+    is_category = layout.is_category[column]
+    missing = layout.missing[column]
+    n = scratch.total[0]
+    n_present = 0
+    lowest, highest = -1, -1
+    for code in range(n_codes):
+        if hist[first + code, 0] > 0:
+            n_present += 1
+            if code != missing:
+                highest = code
+                if lowest < 0:
+                    lowest = code
+    if n_present < 2:
+        return
+    if is_category:
+        width = (n_present - 1) / max(1, n_codes - 1)
+    elif missing >= 0 and hist[first + missing, 0] > 0:
+        width = 1.0
+    else:
+        width = layout.high[first + highest] - layout.low[first + lowest]
+    best, best_distance, best_left = -1, n + 1, 0
+    n_left = 0
+    for code in range(n_codes - 1):
+        if hist[first + code, 0] == 0:
+            continue
+        n_left += hist[first + code, 0]
+        if n_left < scoring.min_records or n - n_left < scoring.min_records:
+            continue
+        distance = abs(2 * n_left - n)
+        if distance < best_distance:
+            best, best_distance, best_left = code, distance, n_left
+    if best < 0:
+        return
+    position = np.int64(column) << 40
+    rank = _offer(out, node, width, position, after_gain, after_position)
+    if rank < 0:
+        return
+    if is_category:
+        for code in range(n_codes):
+            scratch.is_left[code] = code <= best
+        _write_subset(out, node, rank, column, hist, first, n_codes, scratch.is_left, best_left, n)
+    else:
+        missing_left = (missing < 0 or hist[first + missing, 0] == 0) and 2 * best_left > n
+        _write_ordered(out, node, rank, column, best, missing_left, best_left)
+
+
+@njit(nogil=True, cache=True)
+def _scan_columns(hist, layout, rule, scoring, scratch, floor, after_gain, after_position, out, node):  # type: ignore[no-untyped-def]
+    for column in range(layout.missing.shape[0]):
+        if rule == MEDIAN:
+            _scan_median(hist, layout, column, scoring, scratch, after_gain, after_position, out, node)
+        elif layout.is_category[column]:
+            _scan_categories(
+                hist, layout, column, rule, scoring, scratch, floor, after_gain, after_position, out, node
+            )
+        else:
+            _scan_ordered(
+                hist, layout, column, rule, scoring, scratch, floor, after_gain, after_position, out, node
+            )
+
+
+@njit(nogil=True, cache=True)
+def find_splits(hist, layout, scoring, scratch, after_phase, after_gain, after_position, out, node):  # type: ignore[no-untyped-def]
+    """Write the node's best candidates that come after the given one into row `node` of `out`.
+
+    The first round starts after (phase 0, infinity, -1). Phase 0 ranks by the guide; phase 1, when the guide
+    has nothing (more) to offer and `fall_back` is set, by information loss.
+    """
+    out.n_found[node] = 0
+    out.phase[node] = after_phase
+    total = scratch.total
+    for e in range(hist.shape[1]):
+        total[e] = 0
+    for row in range(layout.offsets[0], layout.offsets[1]):
+        for e in range(hist.shape[1]):
+            total[e] += hist[row, e]
+    if total[0] < 2 * scoring.min_records:
+        return
+    weight_at = hist.shape[1] - 1 if scoring.is_weighted else 0
+    for c in range(scoring.channel_weights.shape[0]):
+        scratch.mean[c] = total[1 + c] / max(1, total[weight_at])
+    if after_phase == 0:
+        floor = 0.0
+        if scoring.rule == CHANNELS or scoring.rule == ENTROPY:
+            floor = _noise_floor(scoring.rule, total, scoring.channel_weights, weight_at)
+        _scan_columns(
+            hist, layout, scoring.rule, scoring, scratch, floor, after_gain, after_position, out, node
+        )
+        if out.n_found[node] > 0 or not scoring.fall_back or scoring.rule == INFORMATION_LOSS:
+            return
+        out.phase[node] = 1
+        after_gain, after_position = np.inf, np.int64(-1)
+    _scan_columns(
+        hist, layout, INFORMATION_LOSS, scoring, scratch, 0.0, after_gain, after_position, out, node
+    )

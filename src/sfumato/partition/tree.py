@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tree while it grows (`NodeTable`) and the flat tree that is used afterwards (`Tree`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from sfumato.partition.dividing import goes_left
+from sfumato.partition.records import Layout
+
+
+class NodeTable:
+    """Nodes of a growing tree as columns that double when full; children come after their parent."""
+
+    def __init__(self, n_mask_words: int) -> None:
+        self.n_nodes = 0
+        self._capacity = 64
+        self.start = np.zeros(64, np.int64)
+        self.stop = np.zeros(64, np.int64)
+        self.depth = np.zeros(64, np.int32)
+        self.parent = np.full(64, -1, np.int32)
+        self.left = np.full(64, -1, np.int32)
+        self.right = np.full(64, -1, np.int32)
+        self.column = np.full(64, -1, np.int32)
+        self.last_bin = np.full(64, -1, np.int32)
+        self.missing_left = np.zeros(64, np.bool_)
+        self.mask = np.zeros((64, n_mask_words), np.uint64)
+        self.split_rank = np.full(64, -1, np.int32)
+        self._n_splits = 0
+
+    def add_root(self, n_records: int) -> None:
+        """Start with one node that holds everything."""
+        self.n_nodes = 1
+        self.stop[0] = n_records
+
+    def add_children(
+        self,
+        nodes: NDArray[np.int64],
+        column: NDArray[np.int64],
+        last_bin: NDArray[np.int64],
+        missing_left: NDArray[np.bool_],
+        mask: NDArray[np.uint64],
+        n_left: NDArray[np.int64],
+    ) -> NDArray[np.int64]:
+        """Record the splits of `nodes` and return their children, left and right in turn."""
+        m = len(nodes)
+        first = self.n_nodes
+        self._reserve(first + 2 * m)
+        left, right = np.arange(first, first + 2 * m, 2), np.arange(first + 1, first + 2 * m, 2)
+        self.column[nodes], self.last_bin[nodes], self.missing_left[nodes] = column, last_bin, missing_left
+        self.mask[nodes] = mask
+        self.left[nodes], self.right[nodes] = left, right
+        self.split_rank[nodes] = np.arange(self._n_splits, self._n_splits + m)
+        self._n_splits += m
+        middle = self.start[nodes] + n_left
+        self.start[left], self.stop[left] = self.start[nodes], middle
+        self.start[right], self.stop[right] = middle, self.stop[nodes]
+        self.parent[left] = self.parent[right] = nodes
+        self.depth[left] = self.depth[right] = self.depth[nodes] + 1
+        self.n_nodes += 2 * m
+        return np.arange(first, first + 2 * m)
+
+    def _reserve(self, n_nodes: int) -> None:
+        if n_nodes <= self._capacity:
+            return
+        capacity = max(n_nodes, 2 * self._capacity)
+        for name, part in list(vars(self).items()):
+            if isinstance(part, np.ndarray):
+                fill = -1 if part.dtype == np.int32 and name != "depth" else 0
+                grown = np.full((capacity, *part.shape[1:]), fill, part.dtype)
+                grown[: self._capacity] = part
+                setattr(self, name, grown)
+        self._capacity = capacity
+
+    def to_tree(self, layout: Layout) -> Tree:
+        """Return the flat tree over the growing tree's codes."""
+        n = self.n_nodes
+        is_leaf = self.left[:n] < 0
+        # A record's place at the end is its group's: leaves are numbered from left to right.
+        group = np.full(n, -1, np.int32)
+        leaves = np.flatnonzero(is_leaf)
+        group[leaves[np.argsort(self.start[leaves], kind="stable")]] = np.arange(len(leaves))
+        return Tree(
+            column=self.column[:n].copy(),
+            left=self.left[:n].copy(),
+            right=self.right[:n].copy(),
+            threshold=self.last_bin[:n].copy(),
+            missing_left=self.missing_left[:n].copy(),
+            mask=self.mask[:n].copy(),
+            group=group,
+            split_rank=self.split_rank[:n].copy(),
+            missing_codes=layout.missing.copy(),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A grown tree as flat arrays, one entry per node; children come after their parent.
+
+    Attributes
+    ----------
+    column : ndarray of int32
+        Column split on, -1 at a leaf.
+    left, right : ndarray of int32
+    threshold : ndarray of int32
+        Ordered columns: codes up to this go left. -1 for category splits, which use `mask`.
+    missing_left : ndarray of bool
+        Ordered columns: the side of missing values.
+    mask : ndarray of uint64, shape (nodes, words)
+        Category columns: codes whose bit is set go left.
+    group : ndarray of int32
+        Number of a leaf's group, counted from left to right; -1 inside the tree.
+    split_rank : ndarray of int32
+        When a node was split, counted from 0; -1 at a leaf. Best-first growth with a smaller leaf limit makes
+        exactly the splits with the smaller ranks.
+    missing_codes : ndarray of int64
+        Code of missing per column, -1 where none exists.
+    """
+
+    column: NDArray[np.int32]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    threshold: NDArray[np.int32]
+    missing_left: NDArray[np.bool_]
+    mask: NDArray[np.uint64]
+    group: NDArray[np.int32]
+    split_rank: NDArray[np.int32]
+    missing_codes: NDArray[np.int64]
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes, leaves included."""
+        return len(self.column)
+
+    @property
+    def n_groups(self) -> int:
+        """Number of leaves."""
+        return int((self.column < 0).sum())
+
+    def apply(self, codes: NDArray[Any]) -> NDArray[np.int32]:
+        """Return the group of each record, given its codes, shape (n, columns)."""
+        out = np.empty(len(codes), np.int32)
+        _apply(
+            codes, self.column, self.left, self.right, self.threshold, self.missing_left, self.mask, self.group,
+            self.missing_codes, out,
+        )  # fmt: skip
+        return out
+
+    def pruned(self, max_leaves: int) -> Tree:
+        """Return the tree that best-first growth under this leaf limit would have stopped at.
+
+        Meaningful for trees grown best-first; splits are undone in the reverse of the order they were made in.
+        """
+        keep = (self.split_rank >= 0) & (self.split_rank < max_leaves - 1)
+        return self._cut_below(keep)
+
+    def _cut_below(self, is_split: NDArray[np.bool_]) -> Tree:
+        """Return the tree in which only the marked nodes are split; unmarked ones become leaves."""
+        reached = np.zeros(self.n_nodes, np.bool_)
+        reached[0] = True
+        for node in range(self.n_nodes):
+            if reached[node] and is_split[node]:
+                reached[self.left[node]] = reached[self.right[node]] = True
+        old = np.flatnonzero(reached)
+        new = np.full(self.n_nodes, -1, np.int32)
+        new[old] = np.arange(len(old))
+        inner = is_split[old]
+
+        def at_inner(part: NDArray[Any]) -> NDArray[Any]:
+            return np.where(inner, part[old], -1).astype(part.dtype)
+
+        group = np.full(len(old), -1, np.int32)
+        group[~inner] = np.argsort(np.argsort(self._places()[old[~inner]])).astype(np.int32)
+        return Tree(
+            column=at_inner(self.column),
+            left=np.where(inner, new[self.left[old]], -1).astype(np.int32),
+            right=np.where(inner, new[self.right[old]], -1).astype(np.int32),
+            threshold=at_inner(self.threshold),
+            missing_left=self.missing_left[old] & inner,
+            mask=self.mask[old],
+            group=group,
+            split_rank=at_inner(self.split_rank),
+            missing_codes=self.missing_codes,
+        )
+
+    def _places(self) -> NDArray[np.int64]:
+        """For every node the number of the leftmost leaf below it: its place from left to right."""
+        places = self.group.astype(np.int64)
+        for node in range(self.n_nodes - 1, -1, -1):
+            if self.left[node] >= 0:
+                places[node] = places[self.left[node]]
+        return places
+
+
+@njit(nogil=True, cache=True)
+def _apply(codes, column, left, right, threshold, missing_left, mask, group, missing_codes, out):  # type: ignore[no-untyped-def]
+    for i in range(codes.shape[0]):
+        node = 0
+        while column[node] >= 0:
+            c = column[node]
+            if goes_left(codes[i, c], threshold[node], missing_codes[c], missing_left[node], mask[node]):
+                node = left[node]
+            else:
+                node = right[node]
+        out[i] = group[node]
