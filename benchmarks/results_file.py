@@ -59,9 +59,7 @@ def render_section(section: Section, *, date: str) -> str:
     return "\n".join(lines)
 
 
-def write_page(
-    path: Path, machine: Mapping[str, str], sections: Sequence[Section], *, is_quick: bool = False
-) -> None:
+def write_page(path: Path, machine: Mapping[str, str], sections: Sequence[Section], *, is_quick: bool = False) -> None:
     """Write the page; benchmarks that were not run now keep their section, if the machine is the same.
 
     Raises

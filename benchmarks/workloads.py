@@ -13,6 +13,7 @@ from sfumato.datasets import ADULT_QUASI_IDENTIFIERS, load_adult
 
 SEED = 20210
 
+
 @dataclass(frozen=True, eq=False)
 class Workload:
     """A table whose columns are all quasi-identifiers, the labels, and guides: one class per record each."""
