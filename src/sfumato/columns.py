@@ -1,0 +1,449 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One column as plain arrays: what every layer below the edge sees, and the way back to Arrow.
+
+``native`` calls this module to turn the column of any frame into a :class:`Column`, and to turn one value per
+group back into an Arrow array of the original type. Nothing here knows pandas, polars or narwhals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.errors import InputError
+
+Kind = Literal["number", "moment", "category"]
+Moment = Literal["date", "datetime", "duration", "time"]
+
+#: Moments are counted in microseconds, whatever the unit of the frame: a partition fitted on one library's
+#: nanoseconds must mean the same to another library's milliseconds.
+MICROSECONDS_PER_DAY = 86_400_000_000
+_TICKS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One column as plain arrays.
+
+    Parameters
+    ----------
+    name : str
+        The name of the column.
+    kind : {"number", "moment", "category"}
+        What the values are.
+    values : ndarray of shape (n_records,)
+        number: int64 or float64; moment: int64 microseconds (since 1970-01-01 UTC, since midnight, or in
+        length); category: int32 indexes into ``categories``. 0 where a value is missing. The array is
+        contiguous, writeable and belongs to the column alone.
+    missing : ndarray of bool of shape (n_records,) or None
+        True where a value is missing; None when nothing is missing.
+    categories : ndarray of object or None, default=None
+        For a category: the distinct values that occur, sorted (numbers by value, text by code point).
+    moment : {"date", "datetime", "duration", "time"} or None, default=None
+        For a moment: which kind of moment.
+
+    Notes
+    -----
+    Digits below a microsecond are dropped, and decimals are read as float64.
+    """
+
+    name: str
+    kind: Kind
+    values: npt.NDArray[Any]
+    missing: npt.NDArray[np.bool_] | None
+    categories: npt.NDArray[np.object_] | None = None
+    moment: Moment | None = None
+
+    @property
+    def n_records(self) -> int:
+        """How many records the column has."""
+        return len(self.values)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether this is a category whose values are text; true also when no value occurs at all."""
+        return self.categories is not None and all(isinstance(value, str) for value in self.categories)
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether this is a number column of integers."""
+        return self.kind == "number" and self.values.dtype.kind == "i"
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedValues:
+    """New values of a column, one per group, to be written in the column's own type.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_groups,)
+        As in :class:`Column`; for a category, indexes into the categories.
+    missing : ndarray of bool of shape (n_groups,) or None
+        True for groups whose value is missing.
+    group : ndarray of int of shape (n_records,)
+        The group of each record.
+    categories : ndarray of object or None, default=None
+        For a category: what ``values`` index; None means the categories of the table's own column.
+    replaces_categories : bool, default=False
+        Whether a categorical type must list ``categories`` and nothing else. Set it for coarsened columns: the
+        exact values must not leave inside the type. Otherwise the type keeps its list, extended where a value
+        needs it.
+    """
+
+    values: npt.NDArray[Any]
+    missing: npt.NDArray[np.bool_] | None
+    group: npt.NDArray[np.integer[Any]]
+    categories: npt.NDArray[np.object_] | None = None
+    replaces_categories: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedLabels:
+    """New text of a column, one label (or None for missing) per group."""
+
+    labels: Sequence[str | None]
+    group: npt.NDArray[np.integer[Any]]
+
+
+def column_from_arrow(name: str, array: Any, *, as_category: bool = False) -> Column:
+    """Turn an Arrow array, chunked or not, into a column.
+
+    Parameters
+    ----------
+    name : str
+        The name of the column.
+    array : pyarrow.Array or pyarrow.ChunkedArray
+        The values.
+    as_category : bool, default=False
+        Whether numbers are codes and become a category.
+    """
+    import pyarrow as pa
+
+    types = pa.types
+    array = one_chunk(array)
+    kind = array.type
+    if types.is_null(kind):
+        n_records = len(array)
+        return Column(name, "category", np.zeros(n_records, np.int32), np.ones(n_records, bool), np.empty(0, object))
+    if types.is_dictionary(kind):
+        return category_column(name, _codes(array.indices), array.dictionary)
+    if _is_text(kind):
+        encoded = array.dictionary_encode()
+        return category_column(name, _codes(encoded.indices), encoded.dictionary, all_occur=True)
+    missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+    if types.is_boolean(kind):
+        codes = array.cast(pa.int8()).fill_null(-1).to_numpy(zero_copy_only=False)
+        return category_column(name, codes, pa.array([False, True]))
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        if types.is_decimal(kind):
+            array = array.cast(pa.float64())
+        elif types.is_float16(kind):
+            array = array.cast(pa.float32())
+        if missing is not None:
+            array = array.fill_null(0)
+        return number_column(name, array.to_numpy(zero_copy_only=False), missing, as_category=as_category)
+    if types.is_temporal(kind) and not types.is_interval(kind):
+        return _moment_column(name, array, missing, as_category=as_category)
+    raise InputError(
+        f"column {name!r} has the type {kind}: expected numbers, text, booleans, categories, dates, times or "
+        "durations. Convert it, split it into such columns, or drop it."
+    )
+
+
+def number_column(
+    name: str,
+    values: npt.NDArray[Any],
+    missing: npt.NDArray[np.bool_] | None = None,
+    *,
+    as_category: bool = False,
+) -> Column:
+    """Turn an array of integers or floats into a column; NaN counts as missing, infinity is refused."""
+    if values.dtype.kind in "iu":
+        if values.dtype == np.uint64 and values.size and int(values.max()) > np.iinfo(np.int64).max:
+            raise InputError(
+                f"column {name!r} has unsigned integers above {np.iinfo(np.int64).max}: expected integers "
+                "that fit "
+                "64 bits with a sign. Convert it to float, or to text if the numbers are codes."
+            )
+        numbers = np.array(values, dtype=np.int64)
+        if missing is not None:
+            numbers[missing] = 0
+    else:
+        numbers = np.add(values, 0.0, dtype=np.float64)  # also turns -0.0 into 0.0: one value, one category
+        if missing is not None:
+            numbers[missing] = 0.0
+        if not np.isfinite(numbers).all():
+            not_a_number = np.isnan(numbers)
+            if np.isinf(numbers).any():
+                raise InputError(
+                    f"column {name!r} contains infinity in {int(np.isinf(numbers).sum())} of {len(numbers)} "
+                    "records: "
+                    "expected finite numbers. Replace infinity by a number or by a missing value."
+                )
+            missing = not_a_number if missing is None else missing | not_a_number
+            numbers[not_a_number] = 0.0
+    if not as_category:
+        return Column(name, "number", numbers, missing)
+    import pyarrow as pa
+
+    encoded = pa.array(numbers, mask=missing).dictionary_encode()
+    return category_column(name, _codes(encoded.indices), encoded.dictionary, all_occur=True)
+
+
+def category_column(
+    name: str, codes: npt.NDArray[np.integer[Any]], dictionary: Any, *, all_occur: bool = False
+) -> Column:
+    """Turn an Arrow array of values and codes into it (negative: missing) into a column with sorted categories.
+
+    The order of the categories depends on their values alone, never on the order of the records or of the
+    dictionary.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    types = pa.types
+    if types.is_decimal(dictionary.type):
+        dictionary = dictionary.cast(pa.float64())
+    kind = dictionary.type
+    if not (
+        _is_text(kind)
+        or types.is_boolean(kind)
+        or types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_null(kind)
+    ):
+        raise InputError(
+            f"column {name!r} is categorical with categories of the type {kind}: expected categories that "
+            "are text, "
+            "numbers or booleans. Convert the categories to text."
+        )
+    n_listed = len(dictionary)
+    occurring = np.arange(n_listed) if all_occur else np.flatnonzero(np.bincount(codes + 1, minlength=n_listed + 1)[1:])
+    listed = dictionary.take(pa.array(occurring))
+    if types.is_floating(kind):
+        numbers = number_column(name, listed.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False))
+        listed = pa.array(numbers.values, mask=numbers.missing)
+    # A dictionary may list a value twice, and null; encoding it once more merges and drops those.
+    again = listed.dictionary_encode()
+    distinct = again.dictionary
+    order = (
+        np.argsort(distinct.to_numpy(zero_copy_only=False), kind="stable")
+        if types.is_boolean(kind)
+        else pc.array_sort_indices(distinct).to_numpy()
+    )
+    rank = np.empty(len(distinct) + 1, np.int32)
+    rank[order] = np.arange(len(distinct), dtype=np.int32)
+    rank[-1] = -1
+    translate = np.full(n_listed + 1, -1, np.int32)  # the last place serves the codes that say missing
+    translate[occurring] = rank[_codes(again.indices)]
+    values = translate[codes]
+    missing: npt.NDArray[np.bool_] | None = values < 0
+    if missing is not None and missing.any():
+        values[missing] = 0
+    else:
+        missing = None
+    return Column(name, "category", values, missing, _objects(distinct.take(pa.array(order)).to_pylist()))
+
+
+def moment_column(
+    name: str, ticks: npt.NDArray[np.int64], missing: npt.NDArray[np.bool_] | None, unit: str, moment: Moment
+) -> Column:
+    """Turn ticks of a unit ("s", "ms", "us", "ns" or "D") into a column of microseconds."""
+    ticks = np.array(ticks, dtype=np.int64)
+    if missing is not None:
+        ticks[missing] = 0
+    if unit == "ns":
+        ticks //= 1_000
+    elif unit != "us":
+        factor = MICROSECONDS_PER_DAY if unit == "D" else 1_000_000 // _TICKS_PER_SECOND[unit]
+        limit = np.iinfo(np.int64).max // factor
+        if ticks.size and (int(ticks.max()) > limit or int(ticks.min()) < -limit):
+            raise InputError(
+                f"column {name!r} has moments too far from 1970 to be counted in microseconds: expected "
+                "years between "
+                "-290,000 and 290,000. Correct or drop those records."
+            )
+        ticks *= factor
+    return Column(name, "moment", ticks, missing, None, moment)
+
+
+def grouped_arrow(
+    column_type: Any,
+    kind: Kind,
+    new: GroupedValues,
+    categories: npt.NDArray[np.object_] | None,
+    *,
+    missing_as_nan: bool = False,
+) -> tuple[Any, npt.NDArray[np.integer[Any]]]:
+    """Return a short Arrow array and, per record, the place in it of the record's new value.
+
+    Parameters
+    ----------
+    column_type : pyarrow.DataType
+        The type wanted. Where the new values do not fit (integers too large, say), a wider type comes back.
+    kind : {"number", "moment", "category"}
+        The kind of the column.
+    new : GroupedValues
+        The values per group.
+    categories : ndarray of object or None
+        What the values of a category index, unless ``new`` brings its own.
+    missing_as_nan : bool, default=False
+        Whether missing numbers are written as NaN, not as null.
+    """
+    import pyarrow as pa
+
+    types = pa.types
+    missing = new.missing if new.missing is not None and new.missing.any() else None
+    if kind == "category":
+        listed = new.categories if new.categories is not None else categories
+        assert listed is not None
+        codes = np.asarray(new.values).astype(np.int32)
+        if missing is not None:
+            codes = np.where(missing, np.int32(len(listed)), codes)
+        value_type = column_type.value_type if types.is_dictionary(column_type) else column_type
+        return _array_of(listed, value_type, missing_as_nan), codes.take(new.group)
+    values = np.asarray(new.values)
+    if kind == "moment":
+        short = _moments_to_arrow(values.astype(np.int64), missing, column_type)
+    elif types.is_integer(column_type):
+        whole = np.rint(values).astype(np.int64) if values.dtype.kind == "f" else values.astype(np.int64)
+        target = np.dtype(column_type.to_pandas_dtype())
+        if whole.size and not (np.iinfo(target).min <= whole.min() and whole.max() <= np.iinfo(target).max):
+            target = np.dtype(np.int64)
+        short = pa.array(whole.astype(target), mask=missing)
+    elif types.is_decimal(column_type):
+        short = pa.array(values.astype(np.float64), mask=missing)
+        try:
+            short = short.cast(column_type)
+        except pa.ArrowInvalid:  # too many digits for the type: keep its scale, take the widest precision
+            short = short.cast(pa.decimal256(76, column_type.scale))
+    else:
+        numbers = values.astype(column_type.to_pandas_dtype())
+        if missing is not None and missing_as_nan:
+            numbers[missing] = np.nan
+            missing = None
+        short = pa.array(numbers, mask=missing)
+    return short, np.asarray(new.group)
+
+
+def merge_categories(
+    listed: Sequence[Any], wanted: Sequence[Any], *, replace: bool
+) -> tuple[list[Any], npt.NDArray[np.int64]]:
+    """Extend the list of a categorical type by the values wanted, and say where each wanted value is in it.
+
+    The list stays as it is when it has all of them; else it is the sorted union, or, with ``replace``, the
+    sorted values wanted and nothing else.
+    """
+    merged = sorted(set(wanted)) if replace else list(listed)
+    if not replace and not set(wanted) <= set(listed):
+        merged = sorted({*listed, *wanted})
+    place = {value: position for position, value in enumerate(merged)}
+    return merged, np.array([place[value] for value in wanted], dtype=np.int64)
+
+
+def one_chunk(array: Any) -> Any:
+    """Return a chunked Arrow array as one array; text gets 64-bit offsets, since joined it may pass 2 GiB."""
+    import pyarrow as pa
+
+    if not isinstance(array, pa.ChunkedArray):
+        return array.cast(pa.large_string()) if pa.types.is_string_view(array.type) else array
+    if pa.types.is_dictionary(array.type):
+        array = array.unify_dictionaries()
+    elif _is_text(array.type):
+        array = array.cast(pa.large_string())
+    if array.num_chunks == 1:
+        return array.chunk(0)
+    return pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    types = pa.types
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def _codes(indices: Any) -> npt.NDArray[np.int32]:
+    """Return Arrow indices as int32, -1 where null."""
+    import pyarrow as pa
+
+    indices = indices.cast(pa.int32())
+    if indices.null_count:
+        indices = indices.fill_null(-1)
+    codes: npt.NDArray[np.int32] = indices.to_numpy(zero_copy_only=False)
+    return codes
+
+
+def _objects(values: Sequence[Any]) -> npt.NDArray[np.object_]:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def _array_of(categories: npt.NDArray[np.object_], kind: Any, missing_as_nan: bool) -> Any:
+    """Return the categories, and a missing value behind them, in the type given if they fit it."""
+    import pyarrow as pa
+
+    values = [*categories.tolist(), float("nan") if missing_as_nan else None]
+    if pa.types.is_string_view(kind):
+        kind = pa.large_string()
+    try:
+        return pa.array(values, None if pa.types.is_null(kind) else kind, from_pandas=False)
+    except (pa.ArrowException, TypeError, OverflowError):
+        return pa.array(values)
+
+
+def _moment_column(name: str, array: Any, missing: npt.NDArray[np.bool_] | None, *, as_category: bool) -> Column:
+    import pyarrow as pa
+
+    types = pa.types
+    if as_category:
+        raise InputError(
+            f"column {name!r} holds dates, times or durations and is named categorical: expected numbers or "
+            "text. "
+            "Leave it out of the categorical features, or convert it to text."
+        )
+    kind = array.type
+    moment: Moment = (
+        "date"
+        if types.is_date(kind)
+        else "datetime"
+        if types.is_timestamp(kind)
+        else "duration"
+        if types.is_duration(kind)
+        else "time"
+    )
+    if types.is_date32(kind):
+        unit = "D"
+    elif types.is_date64(kind):
+        unit = "ms"
+    else:
+        unit = kind.unit
+    if types.is_date32(kind) or types.is_time32(kind):
+        array = array.view(pa.int32()).cast(pa.int64())
+    else:
+        array = array.view(pa.int64())
+    if missing is not None:
+        array = array.fill_null(0)
+    return moment_column(name, array.to_numpy(zero_copy_only=False), missing, unit, moment)
+
+
+def _moments_to_arrow(microseconds: npt.NDArray[np.int64], missing: npt.NDArray[np.bool_] | None, kind: Any) -> Any:
+    """Write microseconds in the unit of the type; what lies between two ticks goes to the earlier one."""
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_date32(kind):
+        days = (microseconds // MICROSECONDS_PER_DAY).astype(np.int32)
+        return pa.array(days, mask=missing).view(kind)
+    if types.is_date64(kind):
+        days_in_milliseconds = microseconds // MICROSECONDS_PER_DAY * 86_400_000
+        return pa.array(days_in_milliseconds, mask=missing).view(kind)
+    ticks = microseconds * 1_000 if kind.unit == "ns" else microseconds // (1_000_000 // _TICKS_PER_SECOND[kind.unit])
+    if types.is_time32(kind):
+        ticks = ticks.astype(np.int32)
+    return pa.array(ticks, mask=missing).view(kind)

@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The edge of the library: any frame or array in, columns out, and the same kind of frame back.
+
+The only module that knows narwhals. Estimators call :func:`read_table` on what the user hands in, take
+:class:`~sfumato.columns.Column` objects from the table one by one, and call :meth:`Table.replaced` with one value
+per group to get a frame of the user's own kind, with its types, its index and its order of columns.
+
+- *number* (int64 or float64): integers, floats and decimals, also nullable and Arrow-backed ones;
+- *category* (int32 into the sorted categories): text, booleans, categoricals, enums, numbers named categorical;
+- *moment* (int64 microseconds): dates, datetimes with and without a time zone, times of day, durations.
+
+``None``, NaN, NaT, ``pandas.NA`` and null all count as missing.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.columns import Column, GroupedLabels, GroupedValues, Kind, Moment
+from sfumato.errors import InputError, ParameterError
+from sfumato.native import ArrowBackend, Backend, Entry, NumpyBackend, PandasBackend, PolarsBackend
+
+__all__ = ["Column", "GroupedLabels", "GroupedValues", "Kind", "Moment", "Table", "read_table"]
+
+Replacement = GroupedValues | GroupedLabels
+
+#: How many records are enough to tell the kind of a column, unless all of them are missing.
+_HEAD = 1024
+
+
+def read_table(frame: Any, *, categorical: Collection[str] = ()) -> Table:
+    """Look at a frame or array without converting anything yet.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame, polars.DataFrame, pyarrow.Table or array-like of shape (n_records, n_columns)
+        The table. It is never modified.
+    categorical : collection of str, default=()
+        Names of columns of numbers that are codes, to be read as categories.
+
+    Returns
+    -------
+    Table
+        The table, ready to hand out columns.
+
+    Raises
+    ------
+    InputError
+        When the input is not a table with at least one record and one column and distinct column names.
+    """
+    return Table(_backend_of(frame), categorical=categorical)
+
+
+class Table:
+    """A frame or array, seen as named columns; made by :func:`read_table`.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The names of the columns; ``"x0"``, ``"x1"``, ... for arrays.
+    n_records : int
+        How many records there are.
+    has_named_columns : bool
+        False for arrays, and for frames whose columns are labelled by something else than text.
+    library : {"pandas", "polars", "pyarrow", "numpy"}
+        Where the frame comes from.
+    """
+
+    def __init__(self, backend: Backend, *, categorical: Collection[str] = ()) -> None:
+        """Check the names and the size; use :func:`read_table` instead."""
+        self._backend = backend
+        self._labels = backend.labels()
+        self.library = backend.library
+        self.names = _checked_names(self._labels, library=self.library)
+        self.has_named_columns = self.library != "numpy" and all(isinstance(label, str) for label in self._labels)
+        self.n_records = backend.n_records()
+        if not self.names:
+            raise InputError(
+                f"the table has 0 feature(s) (shape=({self.n_records}, 0)) while a minimum of 1 is required. "
+                "Hand in a table with columns."
+            )
+        if self.n_records == 0:
+            raise InputError(
+                f"the table has 0 sample(s) (shape=(0, {len(self.names)})) while a minimum of 1 is required. "
+                "Hand in a table with records."
+            )
+        self._position = {name: position for position, name in enumerate(self.names)}
+        self._categorical = frozenset(self.resolve(tuple(categorical), "categorical_features"))
+        # What replaced() must know again of a column read earlier; small, so that no column is held twice.
+        self._read: dict[str, tuple[Kind, npt.NDArray[np.object_] | None]] = {}
+
+    def column(self, name: str) -> Column:
+        """Convert one column to plain arrays; nothing of it stays behind in the table but its categories."""
+        column = self._backend.read(self.position_of(name), name, as_category=name in self._categorical, head=None)
+        self._read[name] = (column.kind, column.categories)
+        return column
+
+    def head(self, name: str) -> Column:
+        """Convert the first records of a column: enough to know its kind.
+
+        Goes on to the whole column where the first records are all missing.
+        """
+        head = self._backend.read(self.position_of(name), name, as_category=name in self._categorical, head=_HEAD)
+        is_unknown = head.missing is not None and bool(head.missing.all())
+        return self.column(name) if is_unknown and self.n_records > _HEAD else head
+
+    def kind(self, name: str) -> Kind:
+        """Say of which kind a column is."""
+        return self._read[name][0] if name in self._read else self.head(name).kind
+
+    def position_of(self, name: str) -> int:
+        """Return the position of a column, counted from 0."""
+        return self._position[self.resolve([name], "columns")[0]]
+
+    def resolve(
+        self, names_or_positions: str | int | Iterable[str | int], parameter: str = "quasi_identifiers"
+    ) -> tuple[str, ...]:
+        """Turn names or positions of columns into names.
+
+        Parameters
+        ----------
+        names_or_positions : str, int or iterable of these
+            Names as in ``names``, or positions counted from 0 (negative ones from the end).
+        parameter : str, default="quasi_identifiers"
+            What to call the parameter in an error message.
+
+        Raises
+        ------
+        ParameterError
+            When a column does not exist or is named twice.
+        """
+        if isinstance(names_or_positions, str | int | np.integer):
+            names_or_positions = [names_or_positions]
+        resolved: list[str] = []
+        for given in names_or_positions:
+            name = self._resolve_one(given, parameter)
+            if name in resolved:
+                raise ParameterError(
+                    f"{parameter} names the column {name!r} twice: expected each column once. Remove the repetition."
+                )
+            resolved.append(name)
+        return tuple(resolved)
+
+    def _resolve_one(self, given: str | int, parameter: str) -> str:
+        if isinstance(given, int | np.integer) and not isinstance(given, bool):
+            if self._is_ambiguous(int(given)):
+                raise ParameterError(
+                    f"{parameter} has the integer {given} and the columns are labelled by other integers "
+                    "than their "
+                    "positions: expected no doubt which column is meant. Give the label as text, "
+                    f"{str(given)!r}."
+                )
+            if not -len(self.names) <= given < len(self.names):
+                raise ParameterError(
+                    f"{parameter} has the position {given} and the table has {len(self.names)} columns: "
+                    "expected "
+                    f"a position from 0 to {len(self.names) - 1}. Correct the position, or give the name of "
+                    "the column."
+                )
+            return self.names[int(given)]
+        if given in self._position:
+            return str(given)
+        close = difflib.get_close_matches(str(given), self.names, n=3)
+        listed = ", ".join(repr(name) for name in (close or self.names[:10]))
+        raise ParameterError(
+            f"{parameter} names the column {given!r}, which the table does not have: expected one of its "
+            f"{len(self.names)} columns. {'Did you mean' if close else 'Its first columns are'} {listed}"
+            f"{'?' if close else '.'}"
+        )
+
+    def _is_ambiguous(self, given: int) -> bool:
+        labels = self._labels
+        if self.library != "pandas" or not any(isinstance(label, int | np.integer) for label in labels):
+            return False
+        return not (0 <= given < len(labels) and labels[given] == given)
+
+    def replaced(
+        self,
+        new: Mapping[str, Replacement | Sequence[tuple[str, Replacement]]],
+        *,
+        drop: Collection[str] = (),
+        keep_rows: npt.NDArray[np.integer[Any]] | None = None,
+    ) -> Any:
+        """Return a frame of the same kind with new values in some columns.
+
+        Parameters
+        ----------
+        new : mapping of str to GroupedValues, GroupedLabels or sequence of (str, GroupedValues or GroupedLabels)
+            The new values per column; a sequence puts several columns, with names of their own, in place of one.
+        drop : collection of str, default=()
+            Columns to leave out.
+        keep_rows : ndarray of int or None, default=None
+            Positions of the records to keep, in this order; None keeps all.
+
+        Returns
+        -------
+        frame
+            Columns in the original order and type (text for labels), rows with the original index. Columns that are
+            neither replaced nor dropped are copied. Nothing in it shares writeable memory with the input.
+
+        Notes
+        -----
+        A type grows only when a new value does not fit it: integers without missing values become floats (pandas,
+        numpy) when a group's value is missing, narrow integers become 64-bit ones, and an array of numbers that
+        receives text becomes an array of objects.
+        """
+        dropped = set(self.resolve(tuple(drop), "drop"))
+        self.resolve(tuple(new), "new")
+        entries: list[Entry] = []
+        for position, name in enumerate(self.names):
+            if name in dropped:
+                continue
+            if name not in new:
+                entries.append(Entry(self._labels[position], position, None))
+                continue
+            value = new[name]
+            parts: Sequence[tuple[Hashable, Replacement]] = (
+                [(self._labels[position], value)] if isinstance(value, Replacement) else value
+            )
+            for label, part in parts:
+                self._check_length(name, part)
+                kind, categories = self._kind_and_categories(name, part)
+                entries.append(Entry(label, position, part, kind, categories))
+        _checked_names([entry.label for entry in entries], library=self.library)
+        rows = None if keep_rows is None else np.asarray(keep_rows, dtype=np.intp)
+        return self._backend.build(entries, rows)
+
+    def _kind_and_categories(self, name: str, part: Replacement) -> tuple[Kind | None, npt.NDArray[np.object_] | None]:
+        if isinstance(part, GroupedLabels):
+            return None, None
+        if part.categories is not None:
+            return "category", part.categories
+        if name not in self._read:
+            self.column(name)
+        return self._read[name]
+
+    def _check_length(self, name: str, part: Replacement) -> None:
+        if len(part.group) != self.n_records:
+            raise InputError(
+                f"column {name!r} has groups for {len(part.group)} records and the table has "
+                f"{self.n_records}: "
+                "expected one group per record. Apply the groups to the table they were made for."
+            )
+
+
+def _checked_names(labels: Sequence[Hashable], *, library: str) -> tuple[str, ...]:
+    if library == "numpy":
+        return tuple(str(label) for label in labels)
+    names = tuple(str(label) for label in labels)
+    if any(isinstance(label, tuple) for label in labels):
+        raise InputError(
+            "the columns of the table have names in several levels: expected one name per column. Flatten "
+            "them, for "
+            "example with frame.columns = ['_'.join(map(str, name)) for name in frame.columns]."
+        )
+    repeated = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+    if repeated:
+        raise InputError(
+            f"the table has several columns with the names {', '.join(map(repr, repeated))}: expected each "
+            "name once. "
+            "Rename or drop the repeated columns."
+        )
+    return names
+
+
+def _backend_of(frame: Any) -> Backend:
+    import narwhals as nw
+    from narwhals.dependencies import is_into_series
+
+    if isinstance(frame, np.ndarray | list | tuple):
+        return NumpyBackend(_checked_array(frame))
+    if is_into_series(frame) or isinstance(frame, nw.Series):
+        raise InputError(
+            "the input is one column (1-D): expected a table. Reshape your data, or hand in a frame with one "
+            "column, "
+            "for example frame[['name']]."
+        )
+    try:
+        wrapped = nw.from_native(frame, pass_through=False)
+    except TypeError:
+        return NumpyBackend(_checked_array(frame))
+    if isinstance(wrapped, nw.LazyFrame):
+        raise InputError(
+            f"the input is a lazy {wrapped.implementation.name.lower()} frame: expected a table in memory. "
+            "Call .collect() first."
+        )
+    if wrapped.implementation.is_pandas():
+        return PandasBackend(wrapped.to_native())
+    if wrapped.implementation.is_polars():
+        return PolarsBackend(wrapped.to_native())
+    if wrapped.implementation.is_pyarrow():
+        return ArrowBackend(wrapped.to_native())
+    raise InputError(
+        f"the input is a frame of {wrapped.implementation.name.lower()}: expected pandas, polars, a pyarrow "
+        "table or a "
+        "numpy array. Convert it, for example with .to_pandas()."
+    )
+
+
+def _checked_array(given: Any) -> npt.NDArray[Any]:
+    """Turn an array-like into an array of two dimensions, or say why not."""
+    if hasattr(given, "tocsr") or hasattr(given, "tocoo"):
+        raise InputError(
+            "the input is a sparse matrix: expected a dense table. Convert it with .toarray() if it fits in memory."
+        )
+    if isinstance(given, np.ma.MaskedArray):
+        raise InputError(
+            "the input is a masked array: expected an array without a mask. Fill it, for example with .filled(np.nan)."
+        )
+    if isinstance(given, dict | str | bytes) or given is None or np.isscalar(given):
+        raise InputError(
+            f"the input is of the type {type(given).__name__}: expected a pandas or polars frame, a pyarrow "
+            "table or an "
+            "array of two dimensions. Reshape your data, or build a frame from it."
+        )
+    try:
+        array = np.asarray(given)
+        if array.dtype.kind in "US" and not isinstance(given, np.ndarray):
+            array = np.asarray(given, dtype=object)  # numpy would turn numbers beside text into text
+    except ValueError:
+        raise InputError(
+            "the rows of the input have different lengths: expected a table. Give every row the same number of values."
+        ) from None
+    if array.dtype.names is not None:
+        raise InputError(
+            "the input is a structured array: expected an array of two dimensions. Build a frame from it, "
+            "for example "
+            "with pandas.DataFrame(array)."
+        )
+    if array.ndim != 2:
+        raise InputError(
+            f"the input is an array with {array.ndim} dimension(s): expected 2, records by columns. Reshape "
+            "your data, "
+            "either with array.reshape(-1, 1) for one column or with array.reshape(1, -1) for one record."
+        )
+    return array

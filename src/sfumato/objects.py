@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Columns of Python objects: into Arrow by their types, and back to objects of the same types.
+
+``native`` calls this for pandas columns and categories of the type object and for numpy arrays of objects.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.errors import InputError
+
+#: By name, since pandas may not be installed.
+_MISSING_TYPES = ("NoneType", "NAType", "NaTType")
+
+#: The first parent that fits decides: a bool is an int to Python, and a datetime is a date.
+_FAMILIES: tuple[tuple[tuple[type, ...], str], ...] = (
+    ((str,), "text"),
+    ((bool, np.bool_), "boolean"),
+    ((np.timedelta64, np.datetime64), "other"),
+    ((int, np.integer), "integer"),
+    ((float, np.floating), "float"),
+    ((decimal.Decimal,), "decimal"),
+    ((datetime.datetime,), "datetime"),
+    ((datetime.date,), "date"),
+    ((datetime.timedelta,), "duration"),
+    ((datetime.time,), "time"),
+)
+
+
+def arrow_from_objects(name: str, objects: npt.NDArray[np.object_]) -> Any:
+    """Turn Python objects of one type, missing values among them, into an Arrow array.
+
+    Raises
+    ------
+    InputError
+        When the objects are of several types, or of one that no column can have.
+    """
+    import pyarrow as pa
+
+    kinds = _types_in(objects)
+    families = {_family(kind) for kind in kinds}
+    if families == {"integer", "float"}:
+        families = {"float"}
+    elif len(families) > 1:
+        families.discard("float")  # NaN among text is a missing value; a real number is refused by Arrow below
+    if not families:
+        return pa.nulls(len(objects))
+    family = families.pop()
+    if families or family == "other":
+        raise _mixed(name, kinds)
+    wanted = {
+        "text": pa.large_string(),
+        "boolean": pa.bool_(),
+        "integer": pa.int64(),
+        "float": pa.float64(),
+        "date": pa.date32(),
+        "duration": pa.duration("us"),
+        "time": pa.time64("us"),
+    }.get(family)
+    try:
+        array = pa.array(objects, type=wanted, from_pandas=True)
+    except UnicodeEncodeError:
+        raise InputError(
+            f"column {name!r} has text that is not valid Unicode: expected text that can be written as "
+            "UTF-8. "
+            "Decode the column again with the right encoding."
+        ) from None
+    except (pa.ArrowException, TypeError, OverflowError, ValueError):
+        # The message of the cause quotes a cell, so the cause does not travel on.
+        raise _mixed(name, kinds) from None
+    if family == "datetime" and array.type.tz is not None:
+        valid = array.is_valid().to_numpy(zero_copy_only=False)
+        if any(moment.tzinfo is None for moment in objects[valid]):
+            raise InputError(
+                f"column {name!r} has datetimes with and without a time zone: expected one or the other. "
+                "Give all of them a time zone."
+            )
+    return array
+
+
+def objects_like(old: npt.NDArray[np.object_], short: Any) -> npt.NDArray[np.object_]:
+    """Turn an Arrow array into objects of the Python type of a column, with its mark for missing values."""
+    kinds = _types_in(old)
+    wrap = kinds.pop() if len(kinds) == 1 else None
+    is_plain = wrap is None or wrap.__module__ in ("builtins", "datetime", "decimal")
+    marker = _missing_marker(old)
+    result = np.empty(len(short), dtype=object)
+    for place, value in enumerate(short.to_pylist()):
+        if value is None:
+            result[place] = marker
+        else:
+            result[place] = value if is_plain or wrap is None or isinstance(value, wrap) else wrap(value)
+    return result
+
+
+def _missing_marker(objects: npt.NDArray[np.object_]) -> Any:
+    """Return the object that marks what is missing; None before the others, whatever the order of records."""
+    found: dict[str, Any] = {}
+    for value in objects.tolist():
+        kind = type(value).__name__
+        if kind in _MISSING_TYPES or (isinstance(value, float | np.floating) and value != value):
+            found.setdefault(kind if kind in _MISSING_TYPES else "float", value)
+            if kind == "NoneType":
+                return None
+    return next((found[kind] for kind in ("float", "NAType", "NaTType") if kind in found), None)
+
+
+def _types_in(objects: npt.NDArray[np.object_]) -> set[type]:
+    return {kind for kind in set(map(type, objects.tolist())) if kind.__name__ not in _MISSING_TYPES}
+
+
+def _family(kind: type) -> str:
+    return next((family for parents, family in _FAMILIES if issubclass(kind, parents)), "other")
+
+
+def _mixed(name: str, kinds: set[type]) -> InputError:
+    listed = ", ".join(sorted(kind.__name__ for kind in kinds))
+    return InputError(
+        f"column {name!r} holds Python objects of mixed or unknown types ({listed}): expected one of text, "
+        "booleans, "
+        "integers of 64 bits, floats, decimals, dates, datetimes or durations. Convert the whole column to "
+        "one type."
+    )
