@@ -1,0 +1,484 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The type of a CSV column: how text becomes values, and how values become the same text again.
+
+The rules, in the order they are tried (``--types`` goes before all of them):
+
+- A field in quotes that would not need them is text, so ``"00123"`` and ``"42"`` make their column text. In a
+  file where every field is quoted, quotes say nothing and are ignored.
+- Whole numbers of at most 15 digits without a leading zero or plus: *integer*. Longer ones are account or
+  card numbers, and text.
+- Numbers with the file's decimal mark: *real*.
+- ISO dates (``2024-03-01``) and ISO datetimes: *date*, *datetime*. Other ways to write a date stay text unless
+  ``--types`` says otherwise, because ``01/02/2024`` is two different days.
+- Everything else is *text*.
+
+In numbers and dates an empty field, ``?``, ``NA``, ``N/A``, ``NaN`` and ``null`` are missing. In text only the empty
+field without quotes is missing; ``""`` is a text of no letters (in a file where everything is quoted it is missing).
+``csv_reading`` hands the columns over, ``csv_writing`` uses the way back, ``files`` calls both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Literal
+
+import numpy as np
+
+from sfumato.cli.csv_reading import TextColumn
+from sfumato.errors import InputError, ParameterError
+
+TypeName = Literal["text", "integer", "real", "date", "datetime"]
+TYPE_NAMES = ("text", "category", "integer", "real", "date", "datetime")
+MISSING_WORDS = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "null", "NULL"})
+
+_INTEGER = r"^-?(?:0|[1-9][0-9]{0,14})$"
+_POINT_NUMBER = r"^-?(?:(?:0|[1-9][0-9]{0,14})(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?$"
+_COMMA_NUMBER = r"^-?(?:0|[1-9][0-9]{0,14})(?:,[0-9]+)?$"
+_GROUPED_COMMA_NUMBER = r"^-?[1-9][0-9]{0,2}(?:\.[0-9]{3})+(?:,[0-9]+)?$"
+_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+_DATETIME = (
+    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?(?:Z|[+-][0-9]{2}:[0-9]{2})?$"
+)
+# What --types accepts: more than what is recognised without being told, since the user vouches for it.
+_ACCEPTED = {
+    ("integer", "."): r"^\s*[+-]?[0-9]{1,18}\s*$",
+    ("integer", ","): r"^\s*[+-]?(?:[0-9]{1,18}|[0-9]{1,3}(?:\.[0-9]{3}){1,5})\s*$",
+    ("real", "."): r"^\s*[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?\s*$",
+    ("real", ","): r"^\s*[+-]?(?:[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+)(?:,[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?\s*$",
+}
+# Formats that --types COLUMN=date tries; the one chosen has to be the only one that fits every value.
+_DATE_FORMATS = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%Y%m%d", "%d-%m-%Y", "%m-%d-%Y")
+_DATETIME_FORMATS = tuple(f"{day} {time}" for day in _DATE_FORMATS for time in ("%H:%M", "%H:%M:%S"))
+
+
+@dataclass(frozen=True)
+class GivenType:
+    """What ``--types`` says about one column: a type name and, for dates, perhaps a format."""
+
+    name: TypeName
+    format: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnStyle:
+    """How the values of one column are written.
+
+    Attributes
+    ----------
+    type : str
+        One of the type names.
+    quoted : bool
+        Whether values are always in quotes; otherwise only those that need it.
+    missing : str
+        A missing value exactly as it stands in the file, quotes included.
+    decimal : str
+        The decimal mark.
+    decimals : int
+        Numbers are written with at least so many places, since all of the input was.
+    separator, precision, zone : str, int, str
+        Datetimes: what stands between date and time; characters of the longest form; ``"Z"`` or an offset behind it.
+    format : str or None
+        A given or found date format other than ISO.
+    spellings : tuple of (values, texts) or None
+        Values that the input writes otherwise than the rules above would, such as ``1e3`` or ``1.10`` beside ``2.5``.
+    """
+
+    type: TypeName
+    quoted: bool = False
+    missing: str = ""
+    decimal: str = "."
+    decimals: int = 0
+    separator: str = " "
+    precision: int = 19
+    zone: str = ""
+    format: str | None = None
+    spellings: tuple[Any, Any] | None = None
+
+    def as_given(self) -> GivenType:
+        """Return the type to read the column by again, without guessing."""
+        return GivenType(self.type, self.format)
+
+
+def parse_types(text: str) -> dict[str, GivenType]:
+    """Read ``zip=text,born=date:%d.%m.%Y`` into a mapping.
+
+    Examples
+    --------
+    >>> parse_types("zip=text,age=integer")["age"].name
+    'integer'
+    """
+    given: dict[str, GivenType] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        column, equals, type_and_format = part.rpartition("=")
+        name, _, date_format = type_and_format.partition(":")
+        name = {"category": "text", "string": "text", "int": "integer", "float": "real"}.get(name, name)
+        if not equals or name not in TYPE_NAMES or (date_format and not name.startswith("date")):
+            raise ParameterError(
+                f"types {part!r}: expected COLUMN=TYPE with TYPE one of {', '.join(TYPE_NAMES)}, "
+                "for example zip=text,age=integer,born=date:%d.%m.%Y."
+            )
+        given[column] = GivenType(name, date_format or None)  # type: ignore[arg-type]
+    return given
+
+
+# --- text to values ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ReadingRules:
+    """What holds for all columns of one file."""
+
+    separator: str
+    all_quoted: bool
+    decimal: str
+    missing: frozenset[str] = MISSING_WORDS
+
+
+def detect_decimal(columns: list[TextColumn], separator: str, missing: Collection[str] = MISSING_WORDS) -> str:
+    """Say whether numbers have a decimal comma: only where commas do not separate, and only when it is certain.
+
+    A column of ``1,5`` speaks for the comma, one of ``1.5`` for the point; ``1,234`` speaks for neither, since it may
+    be a thousand. The comma needs a voice for it and none against.
+    """
+    if separator == ",":
+        return "."
+    for_comma = False
+    for column in columns:
+        fields = _present(column, missing)
+        if not len(fields):
+            continue
+        if (
+            _all_match(fields, _POINT_NUMBER)
+            and _any_match(fields, r"\.")
+            and not _all_match(_matching(fields, r"\."), r"^-?[1-9][0-9]{0,2}\.[0-9]{3}$")
+        ):
+            return "."
+        if _all_match(fields, f"(?:{_COMMA_NUMBER})|(?:{_GROUPED_COMMA_NUMBER})"):
+            with_comma = _matching(fields, ",")
+            if len(with_comma) and not _all_match(with_comma, r"^-?[1-9][0-9]{0,2},[0-9]{3}$"):
+                for_comma = True
+    return "," if for_comma else "."
+
+
+def read_column(
+    column: TextColumn, rules: ReadingRules, given: GivenType | None, file_name: str, notes: list[str]
+) -> tuple[Any, ColumnStyle]:
+    """Turn one text column into a typed Arrow array and the style to write it back with."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    lengths = np.asarray(pc.binary_length(column.fields).to_numpy(zero_copy_only=False))
+    needs_quotes = np.asarray(
+        pc.match_substring(column.fields, rules.separator).to_numpy(zero_copy_only=False), dtype=np.bool_
+    )
+    is_missing = np.asarray(
+        pc.is_in(column.fields, value_set=pa.array(sorted(rules.missing))).to_numpy(zero_copy_only=False)
+    )
+    used = column.counts > 0
+    filled = used & ~is_missing
+    fields = column.fields.filter(pa.array(filled))
+    wanted = given or _inferred_type(
+        column, fields, rules, speaks_as_text=bool((filled & column.quoted & ~needs_quotes).any()), notes=notes
+    )
+    if wanted.name == "text":
+        return _read_text(column, rules, lengths, used)
+
+    values, style = _parse_values(fields, wanted, rules, column, filled, file_name)
+    positions = np.cumsum(filled) - 1  # from a distinct field to its place among the filled ones
+    by_field = pa.array(positions, mask=~filled, type=pa.int32())
+    array = values.take(by_field.take(column.codes))
+    return array, _with_habits(style, column, values, filled, is_missing & used, rules)
+
+
+def _inferred_type(
+    column: TextColumn, fields: Any, rules: ReadingRules, *, speaks_as_text: bool, notes: list[str]
+) -> GivenType:
+    if not len(fields):
+        return GivenType("real")  # all missing: the type that writes nothing wrong
+    if speaks_as_text and not rules.all_quoted:
+        return GivenType("text")
+    if _all_match(fields, _INTEGER):
+        return GivenType("integer")
+    if _is_real(fields, rules.decimal):
+        return GivenType("real")
+    for name, pattern in (("date", _DATE), ("datetime", _DATETIME)):
+        if _all_match(fields, pattern) and _as_moments(fields, name) is not None:
+            return GivenType(name)  # type: ignore[arg-type]
+    _note_almost_numbers(column, rules, notes)
+    return GivenType("text")
+
+
+def _is_real(fields: Any, decimal: str) -> bool:
+    if decimal == ".":
+        return _all_match(fields, _POINT_NUMBER)
+    if _all_match(fields, _COMMA_NUMBER):
+        return True
+    # Points group thousands only where some value has both marks; else 1.234 could be either number.
+    return _any_match(fields, r"\.[0-9]{3},") and _all_match(fields, f"(?:{_COMMA_NUMBER})|(?:{_GROUPED_COMMA_NUMBER})")
+
+
+def _note_almost_numbers(column: TextColumn, rules: ReadingRules, notes: list[str]) -> None:
+    """Say so when a few odd fields turned a column of numbers into text; a user would never see it otherwise."""
+    import pyarrow.compute as pc
+
+    pattern = _POINT_NUMBER if rules.decimal == "." else _COMMA_NUMBER
+    numbers = np.asarray(pc.match_substring_regex(column.fields, pattern).to_numpy(zero_copy_only=False))
+    n_numbers, n_records = int(column.counts[numbers].sum()), int(column.counts.sum())
+    n_empty = int(column.counts[np.asarray(pc.equal(column.fields, "").to_numpy(zero_copy_only=False))].sum())
+    n_others = n_records - n_numbers - n_empty
+    if n_numbers >= 0.9 * (n_records - n_empty) and _distinct_others_are_few(n_others, n_numbers):
+        notes.append(
+            f"column {column.name!r} was read as text: {n_numbers:,} of its {n_records - n_empty:,} values are numbers "
+            "and the rest are not. If those mean missing, name them with --missing."
+        )
+
+
+def _distinct_others_are_few(n_others: int, n_numbers: int) -> bool:
+    return 0 < n_others <= n_numbers // 9
+
+
+def _read_text(column: TextColumn, rules: ReadingRules, lengths: Any, used: Any) -> tuple[Any, ColumnStyle]:
+    import pyarrow as pa
+
+    empty = lengths == 0
+    missing = empty if rules.all_quoted else empty & ~column.quoted
+    fields = pa.array(np.arange(len(lengths)), mask=missing, type=pa.int32())
+    array = column.fields.take(fields.take(column.codes))
+    filled = used & ~empty
+    # Unquoted text may need quotes here and there; a habit is only what holds for every value.
+    quoted = bool(filled.any()) and bool(column.quoted[filled].all())
+    return array, ColumnStyle("text", quoted=quoted or rules.all_quoted, missing='""' if rules.all_quoted else "")
+
+
+def _parse_values(
+    fields: Any, wanted: GivenType, rules: ReadingRules, column: TextColumn, filled: Any, file_name: str
+) -> tuple[Any, ColumnStyle]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    style = ColumnStyle(wanted.name, decimal=rules.decimal)
+    if wanted.name in ("date", "datetime"):
+        values, style = _parse_moments(fields, wanted, style, column, file_name)
+        misfits = None
+    else:
+        values = None
+        # Arrow's own reader would also take 0x10, nan and inf for numbers.
+        misfits = ~np.asarray(
+            pc.match_substring_regex(fields, _ACCEPTED[wanted.name, rules.decimal]).to_numpy(zero_copy_only=False),
+            dtype=np.bool_,
+        )
+        if not misfits.any():
+            text = pc.utf8_ltrim(pc.utf8_trim_whitespace(fields), "+")
+            if rules.decimal == ",":
+                text = pc.replace_substring(pc.replace_substring(text, ".", ""), ",", ".")
+            values = text.cast(pa.int64() if wanted.name == "integer" else pa.float64())
+    if values is None:
+        n_misfits = "some" if misfits is None else f"{int(column.counts[filled][misfits].sum()):,}"
+        as_what = wanted.name + (f" by the format {wanted.format}" if wanted.format else "")
+        raise InputError(
+            f"{file_name}: column {column.name!r} cannot be read as {as_what}: {n_misfits} of its "
+            f"{int(column.counts.sum()):,} values do not fit. Correct them, name what means missing with --missing, "
+            "or give another type with --types."
+        )
+    return values, style
+
+
+# --- dates ------------------------------------------------------------------------------------------------
+
+
+def _parse_moments(
+    fields: Any, wanted: GivenType, style: ColumnStyle, column: TextColumn, file_name: str
+) -> tuple[Any, ColumnStyle]:
+    if wanted.format is None:
+        iso = _as_moments(fields, wanted.name)
+        if iso is not None:
+            return iso, _moment_style(fields, wanted.name, style)
+        candidates = _DATE_FORMATS if wanted.name == "date" else _DATETIME_FORMATS
+        fitting = [
+            (date_format, values)
+            for date_format in candidates
+            if (values := _by_format(fields, date_format, wanted.name)) is not None
+        ]
+        if len(fitting) > 1:
+            raise InputError(
+                f"{file_name}: the dates of column {column.name!r} can be read in {len(fitting)} ways "
+                f"({', '.join(date_format for date_format, _ in fitting)}). "
+                f"Say which: --types {column.name}={wanted.name}:{fitting[0][0]}"
+            )
+        if not fitting:
+            return None, style
+        date_format, values = fitting[0]
+    else:
+        date_format = wanted.format
+        values = _by_format(fields, date_format, wanted.name)
+    return values, replace(style, format=date_format)
+
+
+def _as_moments(fields: Any, name: str) -> Any | None:
+    """Read ISO text; None when one of them is no such day, or when the zones differ."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not len(fields):
+        return pa.array([], type=pa.date32() if name == "date" else pa.timestamp("us"))
+    try:
+        if name == "date":
+            return fields.cast(pa.date32()) if _all_match(fields, _DATE) else None
+        if not _all_match(fields, _DATETIME):
+            return None
+        zones = pc.unique(pc.replace_substring_regex(fields, r"^.{16}[0-9:.]*", ""))
+        if len(zones) != 1:
+            return None
+        zone = zones[0].as_py()
+        unit = "ns" if _any_match(fields, r"\.[0-9]{7}") else "us"
+        local = (fields if not zone else pc.utf8_slice_codeunits(fields, 0, -len(zone))).cast(pa.timestamp(unit))
+        return pc.assume_timezone(local, "UTC" if zone == "Z" else zone) if zone else local
+    except (pa.ArrowInvalid, ValueError):
+        return None
+
+
+def _moment_style(fields: Any, name: str, style: ColumnStyle) -> ColumnStyle:
+    import pyarrow.compute as pc
+
+    if name == "date" or not len(fields):
+        return style
+    first = fields[0].as_py()
+    zone = re.sub(r"^.{16}[0-9:.]*", "", first)
+    lengths = pc.binary_length(fields)
+    return replace(style, separator=first[10], zone=zone, precision=pc.max(lengths).as_py() - len(zone))
+
+
+def _by_format(fields: Any, date_format: str, name: str) -> Any | None:
+    """Read by a format; Python's reader, since Arrow's takes the 30th of February for the 1st of March."""
+    import pyarrow as pa
+
+    try:
+        read = [datetime.strptime(text, date_format) for text in fields.to_pylist()]
+    except (ValueError, re.error):
+        return None
+    if name == "date":
+        return pa.array([moment.date() for moment in read], type=pa.date32())
+    zone = "UTC" if any(moment.tzinfo is not None for moment in read) else None
+    return pa.array(read, type=pa.timestamp("us", tz=zone))
+
+
+# --- the way back -----------------------------------------------------------------------------------------
+
+
+def format_values(values: Any, style: ColumnStyle) -> Any:
+    """Write distinct values of one column as text, without quotes; the spellings of the input come first."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    text = _plain_text(values, style)
+    if style.spellings is not None:
+        known, spelled = style.spellings
+        found = pc.index_in(values, value_set=known.cast(values.type) if known.type != values.type else known)
+        text = pc.coalesce(spelled.take(found), text)
+    return text.cast(pa.string())
+
+
+def _plain_text(values: Any, style: ColumnStyle) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if style.format is not None and pa.types.is_temporal(values.type):
+        return pa.array([value and value.strftime(style.format) for value in values.to_pylist()], type=pa.string())
+    if pa.types.is_timestamp(values.type):
+        if style.zone == "Z" and values.type.tz != "UTC":
+            values = values.cast(pa.timestamp(values.type.unit, tz="UTC"))
+        full = (pc.local_timestamp(values) if values.type.tz else values).cast(pa.string())
+        # A value between two of the input's (a mean) may need seconds where the input has none.
+        fits = pc.match_substring_regex(pc.utf8_slice_codeunits(full, style.precision), "^[:.0]*$")
+        text = pc.if_else(fits, pc.utf8_slice_codeunits(full, 0, style.precision), full)
+        if style.separator != " ":
+            text = pc.replace_substring(text, " ", style.separator, max_replacements=1)
+        return pc.binary_join_element_wise(text, style.zone, "") if style.zone else text
+    text = values.cast(pa.string())
+    if pa.types.is_floating(values.type):
+        for places in range(style.decimals):
+            text = pc.replace_substring_regex(
+                text,
+                rf"^(-?[0-9]+\.[0-9]{{{places}}})$" if places else r"^(-?[0-9]+)$",
+                "\\1" + ("" if places else ".") + "0" * (style.decimals - places),
+            )
+    if style.decimal == "," and (pa.types.is_floating(values.type) or pa.types.is_decimal(values.type)):
+        text = pc.replace_substring(text, ".", ",")
+    return text
+
+
+def _with_habits(
+    style: ColumnStyle, column: TextColumn, values: Any, filled: Any, missing: Any, rules: ReadingRules
+) -> ColumnStyle:
+    """Look at how the input writes this column: quotes, missing values, decimal places, odd spellings."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    quoted = bool(filled.any()) and bool(column.quoted[filled].all())
+    blank = '""' if rules.all_quoted else ""
+    if missing.any():
+        # The most frequent way to say missing, the shorter one on ties, speaks for all of them.
+        ways = sorted(
+            (-int(column.counts[at]), f'"{text}"' if column.quoted[at] else text)
+            for at in np.flatnonzero(missing)
+            for text in (column.fields[int(at)].as_py(),)
+        )
+        blank = ways[0][1]
+    style = replace(style, quoted=quoted or rules.all_quoted, missing=blank)
+    fields = column.fields.filter(pa.array(filled))
+    if not len(fields):
+        return style
+    if style.type == "real":
+        places = pc.utf8_length(
+            pc.replace_substring_regex(fields, rf"^[^{style.decimal}]*{re.escape(style.decimal)}?", "")
+        )
+        least = pc.min(places).as_py()
+        if 0 < least <= 9:
+            style = replace(style, decimals=least)
+    odd = pc.fill_null(pc.not_equal(_plain_text(values, style), fields), False)
+    if pc.any(odd).as_py():
+        # Order by frequency, then text, and keep one spelling per value: never by first appearance.
+        table = pa.table({"value": values, "text": fields, "count": pa.array(-column.counts[filled])})
+        table = table.sort_by([("count", "ascending"), ("text", "ascending")])
+        firsts = table.group_by("value", use_threads=False).aggregate([("text", "first")])
+        style = replace(style, spellings=(_one_chunk(firsts["value"]), _one_chunk(firsts["text_first"])))
+    return style
+
+
+def _one_chunk(column: Any) -> Any:
+    import pyarrow as pa
+
+    combined = column.combine_chunks()
+    return combined if isinstance(combined, pa.Array) else combined.chunk(0)
+
+
+# --- small tests on distinct fields -----------------------------------------------------------------------
+
+
+def _present(column: TextColumn, missing: Collection[str]) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    absent = pc.is_in(column.fields, value_set=pa.array(sorted(missing)))
+    return column.fields.filter(pc.and_(pa.array(column.counts > 0), pc.invert(absent)))
+
+
+def _matching(fields: Any, pattern: str) -> Any:
+    import pyarrow.compute as pc
+
+    return fields.filter(pc.match_substring_regex(fields, pattern))
+
+
+def _all_match(fields: Any, pattern: str) -> bool:
+    import pyarrow.compute as pc
+
+    return bool(pc.all(pc.match_substring_regex(fields, pattern), min_count=0).as_py())
+
+
+def _any_match(fields: Any, pattern: str) -> bool:
+    import pyarrow.compute as pc
+
+    return bool(pc.any(pc.match_substring_regex(fields, pattern), min_count=0).as_py())

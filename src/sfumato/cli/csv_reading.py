@@ -1,0 +1,503 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the bytes of a CSV file to text columns: encoding, separator, quotes, header.
+
+Nothing is guessed about the meaning of a value here; ``csv_columns`` decides the types. What a CSV library
+usually throws away is kept: which fields were quoted, because ``"00123"`` and ``00123`` are not the same
+statement, and how the file was written, because the output has to look like the input. ``files`` calls this.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import csv
+import io
+import re
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.errors import InputError, ParameterError
+
+SEPARATORS = (",", ";", "\t", "|")
+SEPARATOR_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
+
+# Enough to see the habits of a file, little enough to be instant.
+_SAMPLE_BYTES = 262_144
+_BLOCK_BYTES = 8 << 20
+_QUOTE = 0x22
+_SPACE = 0x20
+
+Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class CsvLayout:
+    """How a CSV file is written, apart from its values; the output is written the same way.
+
+    Attributes
+    ----------
+    encoding : str
+        Name of the codec without byte order mark, such as ``"utf-8"`` or ``"cp1252"``.
+    byte_order_mark : bool
+        Whether the file starts with one.
+    separator : str
+        One character between the fields.
+    space_after_separator : bool
+        Whether every separator is followed by a space that belongs to no value, as in ``39, Private``.
+    newline : str
+        The end of a line: ``"\\n"``, ``"\\r\\n"`` or ``"\\r"``.
+    has_header : bool
+        Whether the first line names the columns.
+    header_quoted : bool
+        Whether those names are in quotes.
+    all_quoted : bool
+        Whether every value that is not empty is in quotes: then quotes say nothing about types.
+    """
+
+    encoding: str = "utf-8"
+    byte_order_mark: bool = False
+    separator: str = ","
+    space_after_separator: bool = False
+    newline: str = "\n"
+    has_header: bool = True
+    header_quoted: bool = False
+    all_quoted: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class TextColumn:
+    """One column as text: each record points to one of the distinct fields.
+
+    Attributes
+    ----------
+    name : str
+        What the column is called here; ``written_name`` is what the header says (it may be empty).
+    fields : pyarrow.StringArray
+        The distinct fields without their quotes; a field that occurs both with and without is there twice.
+    quoted : ndarray of bool
+        Whether a distinct field was in quotes.
+    counts : ndarray of int64
+        How many records have it; zero for one that occurs in the header only.
+    codes : pyarrow.Int32Array
+        For each record the position of its field.
+    """
+
+    name: str
+    written_name: str
+    fields: Any
+    quoted: npt.NDArray[np.bool_]
+    counts: npt.NDArray[np.int64]
+    codes: Any
+
+
+def read_text_columns(
+    data: bytes,
+    *,
+    file_name: str,
+    encoding: str | None = None,
+    separator: str | None = None,
+    header: bool | None = None,
+    all_quoted: bool | None = None,
+) -> tuple[list[TextColumn], CsvLayout, list[str]]:
+    """Take a CSV file apart.
+
+    Parameters
+    ----------
+    data : bytes
+        The whole file.
+    file_name : str
+        For messages.
+    encoding, separator : str, optional
+        Given by the user; detected otherwise.
+    header : bool, optional
+        Whether the first line names the columns; by default it does, and a first line that looks like data is refused.
+    all_quoted : bool, optional
+        Whether quotes say nothing, where that is known; found out otherwise.
+
+    Returns
+    -------
+    columns, layout, notes
+        The notes are sentences about what was detected that a user may want to know.
+    """
+    notes: list[str] = []
+    text, codec, has_mark = _as_utf8(data, file_name, encoding, notes)
+    if not text.strip():
+        raise InputError(f"{file_name} is empty: expected a header line and at least one record.")
+    separator = _checked_separator(separator) if separator else detect_separator(text)
+    raw = np.frombuffer(text, dtype=np.uint8)
+    raw, spaced = _without_space_after_separator(raw, separator)
+    openings, has_newline_inside = _opening_quotes(raw, separator, file_name)
+    newline = _newline_of(raw)
+    marker = _unused_byte(raw, file_name)
+    marked = np.insert(raw, openings + 1, marker) if len(openings) else raw
+    n_columns = _count_fields(marked, separator, file_name)
+    table = _parse(marked, separator, n_columns, has_newline_inside, file_name)
+    has_header = True if header is None else header
+    if table.num_rows <= int(has_header):
+        raise InputError(
+            f"{file_name} has no records: only {'a header line' if has_header else 'empty lines'} was found. "
+            "Expected at least one record."
+        )
+    columns, names_quoted = _split_header(table, chr(marker), has_header)
+    if header is None:  # before anything else is said about the names: they may be somebody's data
+        _refuse_data_as_header(columns, file_name)
+    columns = _with_names(columns, file_name)
+    if all_quoted is None:
+        all_quoted = len(openings) > 0 and _everything_is_quoted(columns)
+    layout = CsvLayout(
+        encoding=codec,
+        byte_order_mark=has_mark,
+        separator=separator,
+        space_after_separator=spaced,
+        newline=newline,
+        has_header=has_header,
+        header_quoted=names_quoted,
+        all_quoted=all_quoted,
+    )
+    return columns, layout, notes
+
+
+# --- bytes and letters ------------------------------------------------------------------------------------
+
+
+def _as_utf8(data: bytes, file_name: str, encoding: str | None, notes: list[str]) -> tuple[bytes, str, bool]:
+    """Decode by the given or detected encoding; return UTF-8 bytes, the codec's name and whether a mark led."""
+    if encoding is not None:
+        try:
+            codec = codecs.lookup(encoding).name
+        except LookupError:
+            raise ParameterError(
+                f"encoding {encoding!r} is not known: expected a name such as utf-8, utf-16, latin-1 or cp1252."
+            ) from None
+    else:
+        codec = _detect_encoding(data, file_name)
+        if codec == "cp1252":
+            notes.append(
+                f"{file_name} is not UTF-8 and was read as Windows-1252 (which includes Latin-1); "
+                "give --encoding if letters look wrong."
+            )
+        elif codec.startswith("utf-16"):
+            notes.append(f"{file_name} was read as UTF-16.")
+    marks = {"utf-8": codecs.BOM_UTF8, "utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}
+    if codec == "utf-8-sig":
+        codec = "utf-8"
+    if codec == "utf-16":
+        codec = "utf-16-be" if data.startswith(codecs.BOM_UTF16_BE) else "utf-16-le"
+    mark = marks.get(codec, b"")
+    has_mark = bool(mark) and data.startswith(mark)
+    body = data[len(mark) :] if has_mark else data
+    try:
+        text = body.decode(codec)
+    except UnicodeDecodeError as error:
+        line = body.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"{file_name} cannot be read as {codec}: line {line} has bytes that are not {codec}. "
+            "Give the encoding it was written in, for example --encoding cp1252."
+        ) from None
+    if "\x00" in text:
+        raise InputError(f"{file_name} is not a text file: it has zero bytes. Expected CSV or Parquet.")
+    return (body if codec == "utf-8" else text.encode("utf-8")), codec, has_mark
+
+
+def _detect_encoding(data: bytes, file_name: str) -> str:
+    if data.startswith(codecs.BOM_UTF8):
+        return "utf-8"
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    sample = np.frombuffer(data[:_SAMPLE_BYTES], dtype=np.uint8)
+    # Without a mark, UTF-16 of mostly Latin text still shows as a zero in every other byte.
+    if len(sample) >= 2 and (sample[0::2] == 0).mean() > 0.4:
+        return "utf-16-be"
+    if len(sample) >= 2 and (sample[1::2] == 0).mean() > 0.4:
+        return "utf-16-le"
+    for codec in ("utf-8", "cp1252"):
+        try:
+            data.decode(codec)
+        except UnicodeDecodeError:
+            continue
+        return codec
+    raise InputError(
+        f"{file_name} is neither UTF-8 nor Windows-1252 text. Give the encoding it was written in with "
+        "--encoding, for example --encoding cp437; Parquet files need the ending .parquet."
+    )
+
+
+def _checked_separator(separator: str) -> str:
+    named = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
+    separator = named.get(separator, separator)
+    if len(separator) != 1 or not separator.isascii() or separator in '"\r\n' or separator.isalnum():
+        raise ParameterError(
+            f"separator {separator!r}: expected one character such as ',' or ';', or the word tab, "
+            "and neither a quote, a letter nor a digit."
+        )
+    return separator
+
+
+def detect_separator(text: bytes) -> str:
+    """Find the character that cuts every line into the same number of fields, quotes respected."""
+    sample = text[:_SAMPLE_BYTES].decode("utf-8", errors="ignore")
+    is_cut = len(text) > _SAMPLE_BYTES
+    best, best_rank = ",", (False, 1)
+    for candidate in SEPARATORS:
+        widths: list[int] = []
+        # A field longer than the csv module takes ends the look; judge by the lines before it.
+        with contextlib.suppress(csv.Error):
+            for row in csv.reader(io.StringIO(sample, newline=""), delimiter=candidate):
+                widths += [len(row)] if row else []
+        if is_cut and len(widths) > 1:
+            widths.pop()
+        if not widths or widths[0] < 2:
+            continue
+        # A separator that cuts every line alike wins; among those, the one that makes the most columns.
+        rank = (len(set(widths)) == 1, widths[0])
+        if rank > best_rank:
+            best, best_rank = candidate, rank
+    return best
+
+
+def _newline_of(raw: Bytes) -> str:
+    head = raw[:_SAMPLE_BYTES]
+    inside_quotes = np.bitwise_xor.accumulate(head == _QUOTE)
+    ends = np.flatnonzero(((head == 0x0A) | (head == 0x0D)) & ~inside_quotes)
+    if not len(ends):
+        return "\n"
+    first = int(ends[0])
+    if raw[first] == 0x0A:
+        return "\n"
+    return "\r\n" if first + 1 < len(raw) and raw[first + 1] == 0x0A else "\r"
+
+
+# --- quotes -----------------------------------------------------------------------------------------------
+
+
+def _without_space_after_separator(raw: Bytes, separator: str) -> tuple[Bytes, bool]:
+    """Drop the spaces of ``39, Private`` when every separator outside quotes is followed by one."""
+    if separator == " ":
+        return raw, False
+    for part in (raw[:_SAMPLE_BYTES], raw):  # the beginning of most files already says no
+        at = np.flatnonzero(part[:-1] == ord(separator))
+        at = at[np.searchsorted(np.flatnonzero(part == _QUOTE), at) % 2 == 0]
+        if not len(at) or not (part[at + 1] == _SPACE).all():
+            return raw, False
+    return np.delete(raw, at + 1), True
+
+
+def _opening_quotes(raw: Bytes, separator: str, file_name: str) -> tuple[npt.NDArray[np.int64], bool]:
+    """Positions of the quotes that open a field, and whether a quoted field spans lines."""
+    quotes = np.flatnonzero(raw == _QUOTE)
+    if not len(quotes):
+        return quotes, False
+    ends = np.array([ord(separator), 0x0A, 0x0D], dtype=np.uint8)
+    if len(quotes) % 2 == 0:
+        # In a well-formed file every second quote opens a field or is the second half of a doubled quote, and
+        # every other one closes or is the first half. That needs no walk over the file.
+        first, second = quotes[::2], quotes[1::2]
+        before = np.where(first > 0, raw[np.maximum(first - 1, 0)], 0x0A).astype(np.uint8)
+        after = np.where(second + 1 < len(raw), raw[np.minimum(second + 1, len(raw) - 1)], 0x0A).astype(np.uint8)
+        opens = np.isin(before, ends)
+        doubled = np.zeros(len(first), dtype=np.bool_)
+        doubled[1:] = first[1:] == second[:-1] + 1
+        closes = np.isin(after, ends)
+        closes[:-1] |= first[1:] == second[:-1] + 1
+        if (opens | doubled).all() and closes.all():
+            breaks = np.flatnonzero((raw == 0x0A) | (raw == 0x0D))
+            spans = bool((np.searchsorted(quotes, breaks) % 2 == 1).any())
+            return first[opens & ~doubled], spans
+    return _opening_quotes_by_walking(raw.tobytes(), separator, file_name)
+
+
+def _opening_quotes_by_walking(text: bytes, separator: str, file_name: str) -> tuple[npt.NDArray[np.int64], bool]:
+    """Do the same field by field, for files with quotes inside unquoted fields (``5" pipe``)."""
+    stop = re.escape(separator).encode()
+    field = re.compile(
+        rb'(?:"((?:[^"]|"")*)("?)([^' + stop + rb"\r\n]*)|[^" + stop + rb"\r\n]*)(" + stop + rb"|\r\n|\r|\n|\Z)"
+    )
+    openings: list[int] = []
+    spans = False
+    position = 0
+    while position < len(text):
+        found = field.match(text, position)
+        if found is None or found.end() == position:  # pragma: no cover - the pattern matches everywhere
+            break
+        if text[position] == _QUOTE:
+            line = text.count(b"\n", 0, position) + 1
+            if not found.group(2):
+                raise InputError(
+                    f"{file_name}, line {line}: a quoted field is opened and never closed. "
+                    'Close it, or write a quote that belongs to a value as "" inside quotes.'
+                )
+            if found.group(3):
+                raise InputError(
+                    f"{file_name}, line {line}: text follows the closing quote of a field. "
+                    'Write a quote that belongs to a value as "" inside quotes.'
+                )
+            openings.append(position)
+            spans = spans or b"\n" in found.group(1) or b"\r" in found.group(1)
+        position = found.end()
+    return np.array(openings, dtype=np.int64), spans
+
+
+def _unused_byte(raw: Bytes, file_name: str) -> int:
+    """Pick a control byte that does not occur, to mark the fields that were quoted while the parser runs."""
+    for byte in (*range(0x01, 0x09), *range(0x0E, 0x20)):
+        if not (raw == byte).any():
+            return int(byte)
+    raise InputError(f"{file_name} is not a text file: it has every control byte. Expected CSV or Parquet.")
+
+
+# --- fields -----------------------------------------------------------------------------------------------
+
+
+def _count_fields(marked: Bytes, separator: str, file_name: str) -> int:
+    """Count the fields of the first line that is not empty."""
+    head = marked[: 16 * _SAMPLE_BYTES].tobytes().decode("utf-8", errors="ignore")
+    try:
+        for row in csv.reader(io.StringIO(head, newline=""), delimiter=separator):
+            if row:
+                return len(row)
+    except csv.Error:
+        pass
+    raise InputError(f"{file_name} has no readable first line: expected the names of the columns.")
+
+
+def _parse(marked: Bytes, separator: str, n_columns: int, has_newline_inside: bool, file_name: str) -> Any:
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    names = [f"f{position}" for position in range(n_columns)]
+    ragged: list[tuple[int, int, int | None]] = []
+
+    def remember(row: Any) -> str:
+        ragged.append((row.expected_columns, row.actual_columns, row.number))
+        return "skip"
+
+    def parse(use_threads: bool) -> Any:
+        return arrow_csv.read_csv(
+            pa.BufferReader(pa.py_buffer(marked)),
+            read_options=arrow_csv.ReadOptions(
+                column_names=names, use_threads=use_threads, block_size=min(max(len(marked) + 1, 1024), _BLOCK_BYTES)
+            ),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=separator,
+                newlines_in_values=has_newline_inside,
+                # In a file of one column an empty line is a record whose value is missing.
+                ignore_empty_lines=n_columns > 1,
+                invalid_row_handler=remember,
+            ),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.dictionary(pa.int32(), pa.string())),
+                null_values=[],
+                strings_can_be_null=False,
+            ),
+        )
+
+    try:
+        table = parse(use_threads=True)
+        if ragged:
+            # Only the parser on one thread knows line numbers, so look again before complaining.
+            ragged.clear()
+            parse(use_threads=False)
+    except pa.ArrowInvalid as error:
+        reason = "a record longer than 8 MiB" if "straddling" in str(error) else "a line that cannot be parsed"
+        raise InputError(f"{file_name} has {reason}. Check its quotes and separators.") from None
+    if ragged:
+        expected, actual, number = ragged[0]
+        where = f"record {number} (the first line is record 1)" if number else "a record"
+        more = f", and {len(ragged) - 1:,} more records differ" if len(ragged) > 1 else ""
+        raise InputError(
+            f"{file_name}: {where} has {actual} {'field' if actual == 1 else 'fields'} where the first line has "
+            f"{expected}{more}. The separator was taken to be {_separator_in_words(separator)}; "
+            "give --separator if that is wrong, or put values that contain it in quotes."
+        )
+    return table
+
+
+def _separator_in_words(separator: str) -> str:
+    return f"the {SEPARATOR_NAMES[separator]}" if separator in SEPARATOR_NAMES else repr(separator)
+
+
+def _split_header(table: Any, marker: str, has_header: bool) -> tuple[list[TextColumn], bool]:
+    """Take the first line off; hand out each column's distinct fields, and whether the names were quoted."""
+    import pyarrow.compute as pc
+
+    table = table.unify_dictionaries().combine_chunks()
+    columns = []
+    names_quoted = has_header
+    for chunked in table.columns:
+        column = chunked.chunk(0)
+        fields, codes = column.dictionary, column.indices
+        quoted = np.asarray(pc.starts_with(fields, marker).to_numpy(zero_copy_only=False), dtype=np.bool_)
+        if quoted.any():
+            fields = pc.replace_substring_regex(fields, pattern=f"^{re.escape(marker)}", replacement="")
+        name = ""
+        if has_header:
+            at = codes[0].as_py()
+            name = fields[at].as_py()
+            names_quoted = names_quoted and (bool(quoted[at]) or not name)
+            codes = codes.slice(1)
+        counts = np.bincount(codes.to_numpy(), minlength=len(fields)).astype(np.int64)
+        columns.append(TextColumn(name, name, fields, quoted, counts, codes))
+    return columns, names_quoted
+
+
+def _with_names(columns: list[TextColumn], file_name: str) -> list[TextColumn]:
+    """Refuse repeated names and name the nameless, such as the index that pandas writes."""
+    written = [column.written_name for column in columns]
+    repeated = [name for name, count in Counter(written).items() if count > 1 and name]
+    if repeated:
+        raise InputError(
+            f"{file_name} has more than one column named {', '.join(map(repr, repeated[:5]))}. "
+            "Expected every column to have its own name: rename them."
+        )
+    named = []
+    for position, column in enumerate(columns, start=1):
+        name = column.written_name or f"column{position}"
+        while not column.written_name and name in written:
+            name += "_"
+        named.append(replace(column, name=name))
+    return named
+
+
+_DATA_LIKE = re.compile(r"[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?|\d{4}-\d\d-\d\d([ T].*)?")
+
+
+def _refuse_data_as_header(columns: list[TextColumn], file_name: str) -> None:
+    """Stop when the first line is a record: its values would become column names, and leave in messages."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    def is_data_column(column: TextColumn) -> bool:
+        present = pc.filter(column.fields, pa.array((column.counts > 0) & (pc_lengths(column) > 0)))
+        pattern = f"^(?:{_DATA_LIKE.pattern})$"
+        return len(present) > 0 and bool(pc.all(pc.match_substring_regex(present, pattern)).as_py())
+
+    def pc_lengths(column: TextColumn) -> npt.NDArray[np.int64]:
+        return np.asarray(pc.binary_length(column.fields).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+    of_data = [column for column in columns if is_data_column(column)]
+    numbers_throughout = bool(of_data) and all(_DATA_LIKE.fullmatch(column.written_name) for column in of_data)
+    occurs_below = all(
+        bool(pc.any(pc.and_(pc.equal(column.fields, column.written_name), pa.array(column.counts > 0))).as_py())
+        for column in columns
+        if column.written_name
+    )
+    if numbers_throughout or (occurs_below and any(column.written_name for column in columns)):
+        raise InputError(
+            f"the first line of {file_name} looks like a record, not like the names of the columns. "
+            "Add a line with names, or give --no-header (columns are then called column1, column2, ...); "
+            "if it is a header after all, give --header."
+        )
+
+
+def _everything_is_quoted(columns: list[TextColumn]) -> bool:
+    import pyarrow.compute as pc
+
+    for column in columns:
+        filled = np.asarray(pc.binary_length(column.fields).to_numpy(zero_copy_only=False)) > 0
+        if (filled & (column.counts > 0) & ~column.quoted).any():
+            return False
+    return True
