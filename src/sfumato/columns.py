@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One column as plain arrays: what every layer below the edge sees, and the way back to Arrow.
 
-``native`` calls this module to turn the column of any frame into a :class:`Column`, and to turn one value per
-group back into an Arrow array of the original type. Nothing here knows pandas, polars or narwhals.
+Backends of ``frames`` call the functions here; all layers above see :class:`Column` and hand back
+:class:`GroupedValues`. Nothing here knows pandas, polars or narwhals.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Moment = Literal["date", "datetime", "duration", "time"]
 #: Moments are counted in microseconds, whatever the unit of the frame: a partition fitted on one library's
 #: nanoseconds must mean the same to another library's milliseconds.
 MICROSECONDS_PER_DAY = 86_400_000_000
-_TICKS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+TICKS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +92,8 @@ class GroupedValues:
         Whether a categorical type must list ``categories`` and nothing else. Set it for coarsened columns: the
         exact values must not leave inside the type. Otherwise the type keeps its list, extended where a value
         needs it.
+    moment : {"date", "datetime", "duration", "time"} or None, default=None
+        Which kind of moment the values are. Needed only to write into a column that is all missing and untyped.
     """
 
     values: npt.NDArray[Any]
@@ -99,6 +101,7 @@ class GroupedValues:
     group: npt.NDArray[np.integer[Any]]
     categories: npt.NDArray[np.object_] | None = None
     replaces_categories: bool = False
+    moment: Moment | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,7 +262,7 @@ def moment_column(
     if unit == "ns":
         ticks //= 1_000
     elif unit != "us":
-        factor = MICROSECONDS_PER_DAY if unit == "D" else 1_000_000 // _TICKS_PER_SECOND[unit]
+        factor = MICROSECONDS_PER_DAY if unit == "D" else 1_000_000 // TICKS_PER_SECOND[unit]
         limit = np.iinfo(np.int64).max // factor
         if ticks.size and (int(ticks.max()) > limit or int(ticks.min()) < -limit):
             raise InputError(
@@ -269,80 +272,6 @@ def moment_column(
             )
         ticks *= factor
     return Column(name, "moment", ticks, missing, None, moment)
-
-
-def grouped_arrow(
-    column_type: Any,
-    kind: Kind,
-    new: GroupedValues,
-    categories: npt.NDArray[np.object_] | None,
-    *,
-    missing_as_nan: bool = False,
-) -> tuple[Any, npt.NDArray[np.integer[Any]]]:
-    """Return a short Arrow array and, per record, the place in it of the record's new value.
-
-    Parameters
-    ----------
-    column_type : pyarrow.DataType
-        The type wanted. Where the new values do not fit (integers too large, say), a wider type comes back.
-    kind : {"number", "moment", "category"}
-        The kind of the column.
-    new : GroupedValues
-        The values per group.
-    categories : ndarray of object or None
-        What the values of a category index, unless ``new`` brings its own.
-    missing_as_nan : bool, default=False
-        Whether missing numbers are written as NaN, not as null.
-    """
-    import pyarrow as pa
-
-    types = pa.types
-    missing = new.missing if new.missing is not None and new.missing.any() else None
-    if kind == "category":
-        listed = new.categories if new.categories is not None else categories
-        assert listed is not None
-        codes = np.asarray(new.values).astype(np.int32)
-        if missing is not None:
-            codes = np.where(missing, np.int32(len(listed)), codes)
-        value_type = column_type.value_type if types.is_dictionary(column_type) else column_type
-        return _array_of(listed, value_type, missing_as_nan), codes.take(new.group)
-    values = np.asarray(new.values)
-    if kind == "moment":
-        short = _moments_to_arrow(values.astype(np.int64), missing, column_type)
-    elif types.is_integer(column_type):
-        whole = np.rint(values).astype(np.int64) if values.dtype.kind == "f" else values.astype(np.int64)
-        target = np.dtype(column_type.to_pandas_dtype())
-        if whole.size and not (np.iinfo(target).min <= whole.min() and whole.max() <= np.iinfo(target).max):
-            target = np.dtype(np.int64)
-        short = pa.array(whole.astype(target), mask=missing)
-    elif types.is_decimal(column_type):
-        short = pa.array(values.astype(np.float64), mask=missing)
-        try:
-            short = short.cast(column_type)
-        except pa.ArrowInvalid:  # too many digits for the type: keep its scale, take the widest precision
-            short = short.cast(pa.decimal256(76, column_type.scale))
-    else:
-        numbers = values.astype(column_type.to_pandas_dtype())
-        if missing is not None and missing_as_nan:
-            numbers[missing] = np.nan
-            missing = None
-        short = pa.array(numbers, mask=missing)
-    return short, np.asarray(new.group)
-
-
-def merge_categories(
-    listed: Sequence[Any], wanted: Sequence[Any], *, replace: bool
-) -> tuple[list[Any], npt.NDArray[np.int64]]:
-    """Extend the list of a categorical type by the values wanted, and say where each wanted value is in it.
-
-    The list stays as it is when it has all of them; else it is the sorted union, or, with ``replace``, the
-    sorted values wanted and nothing else.
-    """
-    merged = sorted(set(wanted)) if replace else list(listed)
-    if not replace and not set(wanted) <= set(listed):
-        merged = sorted({*listed, *wanted})
-    place = {value: position for position, value in enumerate(merged)}
-    return merged, np.array([place[value] for value in wanted], dtype=np.int64)
 
 
 def one_chunk(array: Any) -> Any:
@@ -384,19 +313,6 @@ def _objects(values: Sequence[Any]) -> npt.NDArray[np.object_]:
     return array
 
 
-def _array_of(categories: npt.NDArray[np.object_], kind: Any, missing_as_nan: bool) -> Any:
-    """Return the categories, and a missing value behind them, in the type given if they fit it."""
-    import pyarrow as pa
-
-    values = [*categories.tolist(), float("nan") if missing_as_nan else None]
-    if pa.types.is_string_view(kind):
-        kind = pa.large_string()
-    try:
-        return pa.array(values, None if pa.types.is_null(kind) else kind, from_pandas=False)
-    except (pa.ArrowException, TypeError, OverflowError):
-        return pa.array(values)
-
-
 def _moment_column(name: str, array: Any, missing: npt.NDArray[np.bool_] | None, *, as_category: bool) -> Column:
     import pyarrow as pa
 
@@ -430,20 +346,3 @@ def _moment_column(name: str, array: Any, missing: npt.NDArray[np.bool_] | None,
     if missing is not None:
         array = array.fill_null(0)
     return moment_column(name, array.to_numpy(zero_copy_only=False), missing, unit, moment)
-
-
-def _moments_to_arrow(microseconds: npt.NDArray[np.int64], missing: npt.NDArray[np.bool_] | None, kind: Any) -> Any:
-    """Write microseconds in the unit of the type; what lies between two ticks goes to the earlier one."""
-    import pyarrow as pa
-
-    types = pa.types
-    if types.is_date32(kind):
-        days = (microseconds // MICROSECONDS_PER_DAY).astype(np.int32)
-        return pa.array(days, mask=missing).view(kind)
-    if types.is_date64(kind):
-        days_in_milliseconds = microseconds // MICROSECONDS_PER_DAY * 86_400_000
-        return pa.array(days_in_milliseconds, mask=missing).view(kind)
-    ticks = microseconds * 1_000 if kind.unit == "ns" else microseconds // (1_000_000 // _TICKS_PER_SECOND[kind.unit])
-    if types.is_time32(kind):
-        ticks = ticks.astype(np.int32)
-    return pa.array(ticks, mask=missing).view(kind)

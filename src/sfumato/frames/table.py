@@ -1,16 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The edge of the library: any frame or array in, columns out, and the same kind of frame back.
-
-The only module that knows narwhals. Estimators call :func:`read_table` on what the user hands in, take
-:class:`~sfumato.columns.Column` objects from the table one by one, and call :meth:`Table.replaced` with one value
-per group to get a frame of the user's own kind, with its types, its index and its order of columns.
-
-- *number* (int64 or float64): integers, floats and decimals, also nullable and Arrow-backed ones;
-- *category* (int32 into the sorted categories): text, booleans, categoricals, enums, numbers named categorical;
-- *moment* (int64 microseconds): dates, datetimes with and without a time zone, times of day, durations.
-
-``None``, NaN, NaT, ``pandas.NA`` and null all count as missing.
-"""
+"""A frame or array as a table of named columns, and which library it came from."""
 
 from __future__ import annotations
 
@@ -21,11 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.columns import Column, GroupedLabels, GroupedValues, Kind, Moment
+from sfumato.columns import Column, GroupedLabels, GroupedValues, Kind
 from sfumato.errors import InputError, ParameterError
-from sfumato.native import ArrowBackend, Backend, Entry, NumpyBackend, PandasBackend, PolarsBackend
-
-__all__ = ["Column", "GroupedLabels", "GroupedValues", "Kind", "Moment", "Table", "read_table"]
+from sfumato.frames.arrow_tables import ArrowBackend
+from sfumato.frames.contract import Backend, Entry
+from sfumato.frames.numpy_arrays import NumpyBackend
+from sfumato.frames.pandas_frames import PandasBackend
+from sfumato.frames.polars_frames import PolarsBackend
 
 Replacement = GroupedValues | GroupedLabels
 
@@ -33,15 +24,15 @@ Replacement = GroupedValues | GroupedLabels
 _HEAD = 1024
 
 
-def read_table(frame: Any, *, categorical: Collection[str] = ()) -> Table:
+def read_table(frame: Any, *, categorical: Collection[str | int] = ()) -> Table:
     """Look at a frame or array without converting anything yet.
 
     Parameters
     ----------
     frame : pandas.DataFrame, polars.DataFrame, pyarrow.Table or array-like of shape (n_records, n_columns)
         The table. It is never modified.
-    categorical : collection of str, default=()
-        Names of columns of numbers that are codes, to be read as categories.
+    categorical : collection of str or int, default=()
+        Names or positions of columns of numbers that are codes, to be read as categories.
 
     Returns
     -------
@@ -71,7 +62,7 @@ class Table:
         Where the frame comes from.
     """
 
-    def __init__(self, backend: Backend, *, categorical: Collection[str] = ()) -> None:
+    def __init__(self, backend: Backend, *, categorical: Collection[str | int] = ()) -> None:
         """Check the names and the size; use :func:`read_table` instead."""
         self._backend = backend
         self._labels = backend.labels()
@@ -93,6 +84,15 @@ class Table:
         self._categorical = frozenset(self.resolve(tuple(categorical), "categorical_features"))
         # What replaced() must know again of a column read earlier; small, so that no column is held twice.
         self._read: dict[str, tuple[Kind, npt.NDArray[np.object_] | None]] = {}
+
+    @property
+    def categorical(self) -> tuple[str, ...]:
+        """The columns of numbers that are read as categories, in the order of the table."""
+        return tuple(name for name in self.names if name in self._categorical)
+
+    def with_categorical(self, categorical: Iterable[str | int]) -> Table:
+        """Return the same table with other columns read as categories."""
+        return Table(self._backend, categorical=tuple(categorical))
 
     def column(self, name: str) -> Column:
         """Convert one column to plain arrays; nothing of it stays behind in the table but its categories."""
@@ -312,7 +312,8 @@ def _checked_array(given: Any) -> npt.NDArray[Any]:
         raise InputError(
             "the input is a masked array: expected an array without a mask. Fill it, for example with .filled(np.nan)."
         )
-    if isinstance(given, dict | str | bytes) or given is None or np.isscalar(given):
+    is_foreign_frame = hasattr(given, "__arrow_c_stream__") or hasattr(given, "__dataframe__")
+    if is_foreign_frame or isinstance(given, dict | str | bytes) or given is None or np.isscalar(given):
         raise InputError(
             f"the input is of the type {type(given).__name__}: expected a pandas or polars frame, a pyarrow "
             "table or an "

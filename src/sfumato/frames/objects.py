@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Columns of Python objects: into Arrow by their types, and back to objects of the same types.
 
-``native`` calls this for pandas columns and categories of the type object and for numpy arrays of objects.
+The backends call this for pandas columns and categories of the type object and for numpy arrays of objects.
 """
 
 from __future__ import annotations

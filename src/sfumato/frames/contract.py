@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every kind of frame must be able to do, and one column of the frame to be built.
+
+``table`` does everything that is the same for all frames and calls one :class:`Backend` for the rest. A backend
+reads a column into a :class:`~sfumato.columns.Column` and writes new values in the column's own type. A new column
+is always made the same way: a short array of the few distinct values in the native type, and one ``take`` with a
+position per record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.columns import Column, GroupedLabels, GroupedValues, Kind
+from sfumato.frames.writing import grouped_arrow
+
+Rows = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One column of the result: its label, the column it comes from, and its new values (None: untouched)."""
+
+    label: Hashable
+    source: int
+    new: GroupedValues | GroupedLabels | None
+    kind: Kind | None = None
+    categories: npt.NDArray[np.object_] | None = None
+
+    def taken(self, rows: Rows | None) -> Entry:
+        """Return the entry for the records kept."""
+        if rows is None or self.new is None:
+            return self
+        new = self.new
+        group = np.asarray(new.group)[rows]
+        kept: GroupedValues | GroupedLabels
+        if isinstance(new, GroupedLabels):
+            kept = GroupedLabels(new.labels, group)
+        else:
+            kept = GroupedValues(new.values, new.missing, group, new.categories, new.replaces_categories)
+        return Entry(self.label, self.source, kept, self.kind, self.categories)
+
+    def arrow(self, column_type: Any, *, missing_as_nan: bool = False) -> tuple[Any, npt.NDArray[Any]]:
+        """Return a short Arrow array of new values and the place in it per record."""
+        assert isinstance(self.new, GroupedValues) and self.kind is not None
+        return grouped_arrow(column_type, self.kind, self.new, self.categories, missing_as_nan=missing_as_nan)
+
+    @property
+    def replaces_categories(self) -> bool:
+        """Whether a categorical type must list the new categories and nothing else."""
+        return isinstance(self.new, GroupedValues) and self.new.replaces_categories
+
+
+class Backend(Protocol):
+    """What a kind of frame must be able to do; columns are numbered from 0."""
+
+    library: str
+
+    def labels(self) -> list[Hashable]:
+        """Return the labels of the columns."""
+
+    def n_records(self) -> int:
+        """Return the number of records."""
+
+    def read(self, position: int, name: str, *, as_category: bool, head: int | None) -> Column:
+        """Convert a column, or its first records."""
+
+    def build(self, entries: Sequence[Entry], keep_rows: Rows | None) -> Any:
+        """Build a frame."""

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pandas: numpy, masked, Arrow-backed, categorical and object columns under any index."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from sfumato.columns import (
+    Column,
+    GroupedLabels,
+    GroupedValues,
+    category_column,
+    column_from_arrow,
+    one_chunk,
+)
+from sfumato.errors import InputError
+from sfumato.frames.arrow_tables import write_arrow
+from sfumato.frames.contract import Entry, Rows
+from sfumato.frames.numpy_arrays import column_from_numpy, write_numpy
+from sfumato.frames.objects import arrow_from_objects
+from sfumato.frames.writing import merge_categories
+
+
+class PandasBackend:
+    """pandas: numpy, masked, Arrow-backed, categorical and object columns under any index."""
+
+    library = "pandas"
+
+    def __init__(self, frame: Any) -> None:
+        """Hold the frame; nothing is read yet."""
+        self._frame = frame
+
+    def labels(self) -> list[Hashable]:
+        """Return the labels of the columns."""
+        return list(self._frame.columns)
+
+    def n_records(self) -> int:
+        """Return the number of records."""
+        return len(self._frame)
+
+    def read(self, position: int, name: str, *, as_category: bool, head: int | None) -> Column:
+        """Convert a column, or its first records."""
+        import pandas as pd
+        import pyarrow as pa
+
+        series = self._frame.iloc[:, position] if head is None else self._frame.iloc[:head, position]
+        dtype = series.dtype
+        if isinstance(dtype, np.dtype):
+            return column_from_numpy(name, series.to_numpy(), as_category=as_category)
+        if isinstance(dtype, pd.CategoricalDtype):
+            if not isinstance(dtype.categories.dtype, pd.IntervalDtype | pd.PeriodDtype):
+                dictionary = _arrow_from_index(name, dtype.categories)
+                return category_column(name, series.cat.codes.to_numpy().astype(np.int32), dictionary)
+        elif not isinstance(dtype, pd.SparseDtype | pd.IntervalDtype | pd.PeriodDtype):
+            return column_from_arrow(name, pa.array(series), as_category=as_category)
+        raise InputError(
+            f"column {name!r} has the pandas type {dtype.name}: expected numbers, text, booleans, categories "
+            "that are "
+            "text or numbers, dates or durations. Convert it, for example with .astype(str), or with "
+            ".sparse.to_dense() for a sparse column."
+        )
+
+    def build(self, entries: Sequence[Entry], keep_rows: Rows | None) -> Any:
+        """Build a frame with the original index, without attrs: they may describe the people in it."""
+        import pandas as pd
+
+        frame = self._frame
+        arrays: dict[int, Any] = {}
+        for place, entry in enumerate(entries):
+            series = frame.iloc[:, entry.source]
+            if entry.new is None:
+                arrays[place] = series.array.copy() if keep_rows is None else series.array.take(keep_rows)
+            else:
+                arrays[place] = self._write(series, entry.taken(keep_rows))
+        index = frame.index if keep_rows is None else frame.index.take(keep_rows)
+        result = pd.DataFrame(arrays, index=index, copy=False)
+        labels = [entry.label for entry in entries]
+        kept = frame.columns.take([entry.source for entry in entries])
+        result.columns = kept if list(kept) == labels else pd.Index(labels, name=frame.columns.name)
+        return result
+
+    def _write(self, series: Any, entry: Entry) -> Any:
+        import pandas as pd
+        import pyarrow as pa
+
+        dtype = series.dtype
+        if isinstance(entry.new, GroupedLabels):
+            text = pd.Series([""]).dtype  # "str" from pandas 3 on, object before
+            return pd.array(list(entry.new.labels), dtype=text).take(np.asarray(entry.new.group))
+        if isinstance(dtype, pd.CategoricalDtype):
+            return self._write_categorical(dtype, entry)
+        if isinstance(dtype, np.dtype):
+            return write_numpy(series.to_numpy(), entry)
+        if isinstance(dtype, pd.ArrowDtype):
+            written = write_arrow(pa.array(series), entry)
+            return pd.ArrowDtype(written.type).__from_arrow__(written)
+        source = pa.array(series.iloc[:0]).type
+        short, place = entry.arrow(source)
+        if short.type != source and pa.types.is_integer(short.type):
+            dtype = pd.Int64Dtype()
+        return dtype.__from_arrow__(pa.chunked_array([short])).take(place)
+
+    def _write_categorical(self, dtype: Any, entry: Entry) -> Any:
+        import pandas as pd
+
+        assert isinstance(entry.new, GroupedValues) and entry.categories is not None
+        listed = list(dtype.categories)
+        merged, translate = merge_categories(entry.label, listed, entry.categories, replace=entry.replaces_categories)
+        codes = np.append(translate, -1)[entry.new.values]
+        if entry.new.missing is not None:
+            codes = np.where(entry.new.missing, -1, codes)
+        if merged != listed:
+            # No longer the declared list, so no longer its declared order either.
+            dtype = pd.CategoricalDtype(pd.Index(merged, dtype=_index_type(dtype, merged)), ordered=False)
+        return pd.Categorical.from_codes(codes.astype(np.int32).take(entry.new.group), dtype=dtype)
+
+
+def _index_type(dtype: Any, values: list[Any]) -> Any:
+    """Return the type of the categories if it can hold the values, else None, which lets pandas choose."""
+    import pandas as pd
+
+    try:
+        fits = list(pd.Index(values, dtype=dtype.categories.dtype)) == values
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return dtype.categories.dtype if fits else None
+
+
+def _arrow_from_index(name: str, categories: Any) -> Any:
+    """Return the categories of a pandas categorical as an Arrow array."""
+    import pyarrow as pa
+
+    if categories.dtype == object:
+        return arrow_from_objects(name, categories.to_numpy())
+    return one_chunk(pa.array(categories))

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From one value per group to Arrow arrays of the type a column had; the backends call this.
+
+Arrow is the common tongue of the libraries: a short array written here goes into any of them without a loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.columns import MICROSECONDS_PER_DAY, TICKS_PER_SECOND, GroupedValues, Kind, Moment
+from sfumato.errors import InputError
+
+
+def grouped_arrow(
+    column_type: Any,
+    kind: Kind,
+    new: GroupedValues,
+    categories: npt.NDArray[np.object_] | None,
+    *,
+    missing_as_nan: bool = False,
+) -> tuple[Any, npt.NDArray[np.integer[Any]]]:
+    """Return a short Arrow array and, per record, the place in it of the record's new value.
+
+    Parameters
+    ----------
+    column_type : pyarrow.DataType
+        The type wanted. Where the new values do not fit (integers too large, say), a wider type comes back.
+    kind : {"number", "moment", "category"}
+        The kind of the column.
+    new : GroupedValues
+        The values per group.
+    categories : ndarray of object or None
+        What the values of a category index, unless ``new`` brings its own.
+    missing_as_nan : bool, default=False
+        Whether missing numbers are written as NaN, not as null.
+    """
+    import pyarrow as pa
+
+    types = pa.types
+    missing = new.missing if new.missing is not None and new.missing.any() else None
+    is_empty = missing is not None and bool(missing.all())
+    if types.is_null(column_type) and new.categories is None and not is_empty:
+        # All missing and untyped, as in a single record with an empty field: the new values bring the type.
+        kind = "number" if new.moment is None else "moment"
+        column_type = _untyped_moment(new.moment) if new.moment else pa.from_numpy_dtype(np.asarray(new.values).dtype)
+    if kind == "category":
+        listed = new.categories if new.categories is not None else categories
+        assert listed is not None
+        codes = np.asarray(new.values).astype(np.int32)
+        if missing is not None:
+            codes = np.where(missing, np.int32(len(listed)), codes)
+        value_type = column_type.value_type if types.is_dictionary(column_type) else column_type
+        return _array_of(listed, value_type, missing_as_nan), codes.take(new.group)
+    values = np.asarray(new.values)
+    if kind == "moment":
+        short = _moments_to_arrow(values.astype(np.int64), missing, column_type)
+    elif types.is_integer(column_type):
+        whole = np.rint(values).astype(np.int64) if values.dtype.kind == "f" else values.astype(np.int64)
+        target = np.dtype(column_type.to_pandas_dtype())
+        if whole.size and not (np.iinfo(target).min <= whole.min() and whole.max() <= np.iinfo(target).max):
+            target = np.dtype(np.int64)
+        short = pa.array(whole.astype(target), mask=missing)
+    elif types.is_decimal(column_type):
+        short = pa.array(values.astype(np.float64), mask=missing)
+        try:
+            short = short.cast(column_type)
+        except pa.ArrowInvalid:  # too many digits for the type: keep its scale, take the widest precision
+            short = short.cast(pa.decimal256(76, column_type.scale))
+    else:
+        numbers = values.astype(column_type.to_pandas_dtype())
+        if missing is not None and missing_as_nan:
+            numbers[missing] = np.nan
+            missing = None
+        short = pa.array(numbers, mask=missing)
+    return short, np.asarray(new.group)
+
+
+def _untyped_moment(moment: Moment) -> Any:
+    import pyarrow as pa
+
+    if moment == "date":
+        return pa.date32()
+    return {"datetime": pa.timestamp, "duration": pa.duration, "time": pa.time64}[moment]("us")
+
+
+def merge_categories(
+    label: Hashable, listed: Sequence[Any], wanted: npt.NDArray[np.object_], *, replace: bool
+) -> tuple[list[Any], npt.NDArray[np.int64]]:
+    """Extend the list of a categorical type by the values wanted, and say where each wanted value is in it.
+
+    The list stays as it is when it has all of them; else it is the sorted union, or, with ``replace``, the sorted
+    values wanted and nothing else.
+    """
+    values = wanted.tolist()
+    merged = list(listed)
+    try:
+        if replace:
+            merged = sorted(set(values))
+        elif not set(values) <= set(listed):
+            merged = sorted({*listed, *values})
+    except TypeError:
+        raise InputError(
+            f"column {label!r} has categories of another type than the values to be written: expected the type it had "
+            "when the groups were made. Convert the categories."
+        ) from None
+    place = {value: position for position, value in enumerate(merged)}
+    return merged, np.array([place[value] for value in values], dtype=np.int64)
+
+
+def _array_of(categories: npt.NDArray[np.object_], kind: Any, missing_as_nan: bool) -> Any:
+    """Return the categories, and a missing value behind them, in the type given if they fit it."""
+    import pyarrow as pa
+
+    values = [*categories.tolist(), float("nan") if missing_as_nan else None]
+    if pa.types.is_string_view(kind):
+        kind = pa.large_string()
+    try:
+        return pa.array(values, None if pa.types.is_null(kind) else kind, from_pandas=False)
+    except (pa.ArrowException, TypeError, OverflowError):
+        return pa.array(values)
+
+
+def _moments_to_arrow(microseconds: npt.NDArray[np.int64], missing: npt.NDArray[np.bool_] | None, kind: Any) -> Any:
+    """Write microseconds in the unit of the type; what lies between two ticks goes to the earlier one."""
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_date32(kind):
+        days = (microseconds // MICROSECONDS_PER_DAY).astype(np.int32)
+        return pa.array(days, mask=missing).view(kind)
+    if types.is_date64(kind):
+        days_in_milliseconds = microseconds // MICROSECONDS_PER_DAY * 86_400_000
+        return pa.array(days_in_milliseconds, mask=missing).view(kind)
+    ticks = microseconds * 1_000 if kind.unit == "ns" else microseconds // (1_000_000 // TICKS_PER_SECOND[kind.unit])
+    if types.is_time32(kind):
+        ticks = ticks.astype(np.int32)
+    return pa.array(ticks, mask=missing).view(kind)

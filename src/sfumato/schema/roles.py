@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which column is for what: the schema, and the checks that build it."""
+
+from __future__ import annotations
+
+import datetime
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from sfumato.columns import Column, Kind
+from sfumato.errors import InputError, ParameterError
+from sfumato.frames import Table
+from sfumato.schema.limits import Limit, checked_limit
+
+Role = Literal["identifier", "quasi_identifier", "sensitive", "target", "unit", "other"]
+Names = str | int | Iterable[str | int]
+
+#: Below this many records every column of a table is near unique, so nothing could be concluded from it.
+SMALLEST_TABLE_CHECKED = 10
+
+_PARAMETER_OF_ROLE: dict[Role, str] = {
+    "identifier": "identifiers",
+    "quasi_identifier": "quasi_identifiers",
+    "sensitive": "sensitive",
+    "target": "target",
+    "unit": "unit",
+}
+
+
+class ColumnWarning(UserWarning):
+    """Columns that are allowed but of no use as they are, such as constant ones."""
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a table and what each is for; made by :func:`build_schema`.
+
+    Parameters
+    ----------
+    roles : dict of str to str
+        The role of every column, in the order of the table: ``"identifier"`` (dropped), ``"quasi_identifier"``
+        (rewritten), ``"sensitive"``, ``"target"`` and ``"other"`` (passed through), ``"unit"`` (the person a record
+        belongs to; counted, then dropped).
+    kinds : dict of str to str
+        The kind of every column that was looked at: all but identifiers, targets and columns in ``keep``.
+    limits : dict of str to int, float or timedelta
+        The finest width, prefix or time span that may leave, per quasi-identifier.
+    keep : tuple of str
+        Columns that pass through although they are near unique, or although they are the unit.
+    categorical_features : tuple of str
+        Columns of numbers that are codes.
+    """
+
+    roles: dict[str, Role]
+    kinds: dict[str, Kind]
+    limits: dict[str, Limit] = field(default_factory=dict)
+    keep: tuple[str, ...] = ()
+    categorical_features: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All columns, in the order of the table."""
+        return tuple(self.roles)
+
+    @property
+    def quasi_identifiers(self) -> tuple[str, ...]:
+        """The columns that are rewritten, in the order of the table."""
+        return self.with_role("quasi_identifier")
+
+    @property
+    def identifiers(self) -> tuple[str, ...]:
+        """The columns that are dropped because they name a person."""
+        return self.with_role("identifier")
+
+    @property
+    def sensitive(self) -> tuple[str, ...]:
+        """The columns whose values must not be learned about a person."""
+        return self.with_role("sensitive")
+
+    @property
+    def target(self) -> tuple[str, ...]:
+        """The columns a model is to predict."""
+        return self.with_role("target")
+
+    @property
+    def unit(self) -> str | None:
+        """The column that says to which person a record belongs."""
+        return next(iter(self.with_role("unit")), None)
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """The columns that do not leave: identifiers, and the unit unless it is kept."""
+        return tuple(
+            name
+            for name, role in self.roles.items()
+            if role == "identifier" or (role == "unit" and name not in self.keep)
+        )
+
+    @property
+    def released(self) -> tuple[str, ...]:
+        """The columns that leave, rewritten or not, in the order of the table."""
+        dropped = set(self.dropped)
+        return tuple(name for name in self.roles if name not in dropped)
+
+    def with_role(self, role: Role) -> tuple[str, ...]:
+        """Return the columns of one role, in the order of the table."""
+        return tuple(name for name, found in self.roles.items() if found == role)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the schema as plain values that JSON can hold; time spans become numbers of days."""
+        return {
+            "roles": dict(self.roles),
+            "kinds": dict(self.kinds),
+            "limits": {
+                name: limit / datetime.timedelta(days=1) if isinstance(limit, datetime.timedelta) else limit
+                for name, limit in self.limits.items()
+            },
+            "keep": list(self.keep),
+            "categorical_features": list(self.categorical_features),
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Schema:
+        """Return the schema that :meth:`to_dict` wrote."""
+        return cls(
+            dict(document["roles"]),
+            dict(document["kinds"]),
+            dict(document["limits"]),
+            tuple(document["keep"]),
+            tuple(document["categorical_features"]),
+        )
+
+    def require(self, table: Table) -> None:
+        """Check that a later table has every quasi-identifier, of the same kind.
+
+        Raises
+        ------
+        InputError
+            When a quasi-identifier is not there, or is of another kind.
+        """
+        absent = [name for name in self.quasi_identifiers if name not in table.names]
+        if absent:
+            raise InputError(
+                f"the table has no column {_listed(absent)}: expected the quasi-identifiers the schema was built with. "
+                "Hand in a table with the same columns."
+            )
+        for name in self.quasi_identifiers:
+            found = table.head(name)
+            is_unknown = found.missing is not None and bool(found.missing.all())
+            if found.kind != self.kinds[name] and not is_unknown:
+                raise InputError(
+                    f"column {name!r} is a {found.kind} and was a {self.kinds[name]} when the schema was built: "
+                    "expected the same kind. Convert the column."
+                )
+
+
+def build_schema(
+    table: Table,
+    *,
+    quasi_identifiers: Names | None = None,
+    identifiers: Names | None = None,
+    sensitive: Names | None = None,
+    target: Names | None = None,
+    unit: str | int | None = None,
+    keep: Names | None = None,
+    categorical_features: Names | None = None,
+    limits: Mapping[str | int, Limit] | None = None,
+) -> Schema:
+    """Decide what each column is for, and refuse what cannot be meant.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    quasi_identifiers : names or positions of columns, default=None
+        Columns that together could point at a person; None means all columns that have no other role and are not in
+        ``keep``.
+    identifiers : names or positions of columns, default=None
+        Columns that name a person; dropped.
+    sensitive : names or positions of columns, default=None
+        Columns whose values must not be learned about a person.
+    target : names or positions of columns, default=None
+        Columns a model is to predict.
+    unit : name or position of a column, default=None
+        The person each record belongs to, where a person may have several.
+    keep : names or positions of columns, default=None
+        Columns to pass through although they are near unique, or although they are the unit.
+    categorical_features : names or positions of columns, default=None
+        Columns of numbers that are codes; None means those the table was read with.
+    limits : dict of name or position to int, float or timedelta, default=None
+        See :func:`coarsen`.
+
+    Returns
+    -------
+    Schema
+        The schema.
+
+    Raises
+    ------
+    ParameterError
+        When a column is unknown, is named twice or has two roles, or when a limit cannot apply.
+    InputError
+        When a column would pass through although more than half of its values occur exactly once: such a column
+        points at persons by itself. Missing values do not count; tables under 10 records are not checked.
+
+    Warns
+    -----
+    ColumnWarning
+        When quasi-identifiers have one value only, or none.
+    """
+    named: dict[Role, tuple[str, ...]] = {
+        "identifier": _resolved(table, identifiers, "identifiers"),
+        "sensitive": _resolved(table, sensitive, "sensitive"),
+        "target": _resolved(table, target, "target"),
+        "unit": _resolved(table, unit, "unit"),
+    }
+    kept = _resolved(table, keep, "keep")
+    if quasi_identifiers is None:
+        taken = {name for names in named.values() for name in names} | set(kept)
+        named["quasi_identifier"] = tuple(name for name in table.names if name not in taken)
+    else:
+        named["quasi_identifier"] = _resolved(table, quasi_identifiers, "quasi_identifiers")
+    roles = _roles(table, named)
+    _check_keep(kept, roles)
+    if not named["quasi_identifier"]:
+        raise ParameterError(
+            f"no quasi-identifier is left among {len(table.names)} columns: expected at least one. Name the columns "
+            "that could point at a person in quasi_identifiers."
+        )
+    categorical = (
+        table.categorical
+        if categorical_features is None
+        else _resolved(table, categorical_features, "categorical_features")
+    )
+    table = table.with_categorical(categorical)
+    heads = {name: table.head(name) for name, role in roles.items() if role in ("quasi_identifier", "sensitive")}
+    kinds: dict[str, Kind] = {name: column.kind for name, column in heads.items()}
+    checked_limits = _check_limits(table, limits or {}, roles, heads)
+    for name, role in roles.items():
+        if role == "unit":
+            kinds[name] = table.kind(name)
+        elif role == "other" and name not in kept:
+            kinds[name] = _check_pass_through(table, name)
+    _warn_of_constants(table, named["quasi_identifier"], heads)
+    kinds = {name: kinds[name] for name in roles if name in kinds}
+    return Schema(roles, kinds, checked_limits, kept, categorical)
+
+
+def is_near_unique(column: Column) -> bool:
+    """Say whether more than half of the values of a column, missing ones left out, occur exactly once."""
+    values = column.values if column.missing is None else column.values[~column.missing]
+    if column.kind == "category":
+        n_single = int((np.bincount(values) == 1).sum())
+    else:
+        ordered = np.sort(values)
+        differs = np.concatenate(([True], ordered[1:] != ordered[:-1], [True])) if len(ordered) else np.empty(0, bool)
+        n_single = int((differs[1:] & differs[:-1]).sum())
+    return 2 * n_single > len(values)
+
+
+def _resolved(table: Table, names: Names | None, parameter: str) -> tuple[str, ...]:
+    return () if names is None else table.resolve(names, parameter)
+
+
+def _roles(table: Table, named: Mapping[Role, tuple[str, ...]]) -> dict[str, Role]:
+    found: dict[str, Role] = {}
+    for role, names in named.items():
+        for name in names:
+            if name in found:
+                first, second = _PARAMETER_OF_ROLE[found[name]], _PARAMETER_OF_ROLE[role]
+                raise ParameterError(
+                    f"the column {name!r} is named in {first} and in {second}: expected one role per column. "
+                    f"Remove it from one of them."
+                )
+            found[name] = role
+    return {name: found.get(name, "other") for name in table.names}
+
+
+def _check_keep(kept: tuple[str, ...], roles: Mapping[str, Role]) -> None:
+    for name in kept:
+        if roles[name] in ("identifier", "quasi_identifier"):
+            parameter = _PARAMETER_OF_ROLE[roles[name]]
+            raise ParameterError(
+                f"the column {name!r} is named in {parameter} and in keep: expected one of them, since keep lets a "
+                "column pass through untouched. Remove it from one of them."
+            )
+
+
+def _check_limits(
+    table: Table, limits: Mapping[str | int, Limit], roles: Mapping[str, Role], heads: Mapping[str, Column]
+) -> dict[str, Limit]:
+    if not isinstance(limits, Mapping):
+        raise ParameterError(
+            f"limits is of the type {type(limits).__name__}: expected a dict of columns and limits. "
+            "Write for example limits={'age': 5}."
+        )
+    names = table.resolve(tuple(limits), "limits")
+    checked = dict(zip(names, limits.values(), strict=True))
+    for name, limit in checked.items():
+        if roles[name] != "quasi_identifier":
+            raise ParameterError(
+                f"limits names the column {name!r}, which has the role {roles[name]}: expected a quasi-identifier, "
+                "since other columns are not rewritten. Add it to quasi_identifiers, or remove its limit."
+            )
+        checked_limit(heads[name], limit)
+    return checked
+
+
+def _check_pass_through(table: Table, name: str) -> Kind:
+    if table.n_records < SMALLEST_TABLE_CHECKED:
+        return table.kind(name)
+    column = table.column(name)
+    if is_near_unique(column):
+        raise InputError(
+            f"the column {name!r} would pass through untouched and more than half of its values occur exactly once: "
+            "expected a column that does not point at persons by itself. Name it in quasi_identifiers or identifiers, "
+            "or in keep if it may leave as it is."
+        )
+    return column.kind
+
+
+def _warn_of_constants(table: Table, names: Iterable[str], heads: Mapping[str, Column]) -> None:
+    if table.n_records < 2:
+        return
+    empty, constant = [], []
+    for name in names:
+        if not _has_one_value(heads[name]):
+            continue
+        column = heads[name] if heads[name].n_records == table.n_records else table.column(name)
+        if column.missing is not None and bool(column.missing.all()):
+            empty.append(name)
+        elif _has_one_value(column):
+            constant.append(name)
+    parts = []
+    if constant:
+        parts.append(f"have one value only: {_listed(constant)}")
+    if empty:
+        parts.append(f"are all missing: {_listed(empty)}")
+    if parts:
+        warnings.warn(
+            f"quasi-identifiers that {' and that '.join(parts)}. They are allowed, but no split can use them; "
+            "leave them out if they carry nothing.",
+            ColumnWarning,
+            stacklevel=3,
+        )
+
+
+def _has_one_value(column: Column) -> bool:
+    if column.missing is not None:
+        return bool(column.missing.all())
+    return bool((column.values == column.values[0]).all())
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(repr(name) for name in names)
