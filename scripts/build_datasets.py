@@ -91,9 +91,7 @@ def read_adult_file(text: bytes) -> pa.Table:
         pa.BufferReader("\n".join(lines).encode()),
         read_options=csv.ReadOptions(column_names=list(ADULT_COLUMNS), use_threads=False),
         convert_options=csv.ConvertOptions(
-            column_types={
-                name: pa.int64() if name in ADULT_NUMBERS else pa.string() for name in ADULT_COLUMNS
-            },
+            column_types={name: pa.int64() if name in ADULT_NUMBERS else pa.string() for name in ADULT_COLUMNS},
             null_values=["?"],
             strings_can_be_null=True,
         ),
@@ -103,22 +101,15 @@ def read_adult_file(text: bytes) -> pa.Table:
 def read_nursery(members: list[bytes]) -> pa.Table:
     """Read the KEEL form of Nursery and put its records back into the order of the original file."""
     _, _, body = members[0].decode("ascii").partition("@data")
-    records = [
-        tuple(field.strip() for field in line.split(",")) for line in body.splitlines() if line.strip()
-    ]
+    records = [tuple(field.strip() for field in line.split(",")) for line in body.splitlines() if line.strip()]
     label_of = {record[:-1]: record[-1] for record in records}
     # The table is the full product of its features, so the original order can be rebuilt from their domains.
     ordered = [(*features, label_of[features]) for features in itertools.product(*NURSERY_FEATURES.values())]
     if len(ordered) != len(records):
-        raise SystemExit(
-            f"Nursery has {len(records)} records; its features have {len(ordered)} combinations."
-        )
+        raise SystemExit(f"Nursery has {len(records)} records; its features have {len(ordered)} combinations.")
     names = [*NURSERY_FEATURES, "class"]
     return pa.table(
-        {
-            name: pa.array(values, pa.string())
-            for name, values in zip(names, zip(*ordered, strict=True), strict=True)
-        }
+        {name: pa.array(values, pa.string()) for name, values in zip(names, zip(*ordered, strict=True), strict=True)}
     )
 
 
@@ -142,8 +133,9 @@ RECIPES = (
             "https://doi.org/10.24432/C5XW20",
             "licence": "Creative Commons Attribution 4.0 International (CC BY 4.0), "
             "https://creativecommons.org/licenses/by/4.0/",
-            "changes": "adult.data (32,561 records) and then adult.test (16,281) in one table; column names "
-            "added; blanks after commas and dots after the labels of adult.test removed; '?' stored as missing.",
+            "changes": "adult.data (32,561 records) and then adult.test (16,281) in one table; "
+            "column names added; blanks after commas and dots after the labels of adult.test removed; "
+            "'?' stored as missing.",
         },
     ),
     Recipe(
@@ -162,8 +154,8 @@ RECIPES = (
             "https://doi.org/10.24432/C5P88W",
             "licence": "Creative Commons Attribution 4.0 International (CC BY 4.0), "
             "https://creativecommons.org/licenses/by/4.0/",
-            "changes": "column names in lower case, as in the description of the original; records in the order "
-            "of the original file.",
+            "changes": "column names in lower case, as in the description of the original; records in the "
+            "order of the original file.",
         },
     ),
 )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sfumato.errors import InputError, MissingExtraError, ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     import pyarrow as pa
@@ -91,7 +91,7 @@ def as_bunch(
     return_X_y: bool,
     description: str,
     aside: Sequence[str] = (),
-    **extras: Any,
+    extras: Mapping[str, Any] | None = None,
 ) -> Any:
     """Cut `table` into features, target and columns set aside, and convert them to `kind`.
 
@@ -109,7 +109,7 @@ def as_bunch(
         Text of ``DESCR``.
     aside : sequence of str, optional
         Columns that are neither feature nor target, such as a survey weight; they come back as ``aside``.
-    **extras
+    extras : mapping, optional
         More entries of the bunch.
     """
     features = [name for name in table.column_names if name != target and name not in aside]
@@ -121,10 +121,9 @@ def as_bunch(
         )
     if return_X_y and target is None:
         raise ParameterError(
-            "return_X_y=True for a table without a target: expected a column to predict. "
-            "Name one with target=."
+            "return_X_y=True for a table without a target: expected a column to predict. Name one with target=."
         )
-    target_names = None if target is None else _distinct(table.column(target))
+    target_names = None if target is None else _target_names(table, target)
     set_aside = _convert(table.select(list(aside)), kind) if aside else None
     table = table.select([*features, target] if target is not None else features)
     data, labels, frame = _split(table, features, target, kind)
@@ -142,15 +141,20 @@ def as_bunch(
         target_column=target,
         aside=set_aside,
         DESCR=description,
-        **extras,
+        **(extras or {}),
     )
 
 
-def _distinct(column: pa.ChunkedArray) -> list[Any]:
-    """List the classes of a target, sorted."""
+def _target_names(table: pa.Table, target: str) -> list[Any]:
+    """List the classes of a target, sorted; for a number to predict, the name of its column."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    return sorted(value for value in pc.unique(column).to_pylist() if value is not None)
+    column = table.column(target)
+    if pa.types.is_floating(column.type):
+        return [target]
+    values = [value for value in pc.unique(column).to_pylist() if value is not None]
+    return sorted(values) if len(values) <= MAX_CATEGORIES else [target]
 
 
 def _split(table: pa.Table, features: list[str], target: str | None, kind: Kind) -> tuple[Any, Any, Any]:

@@ -42,9 +42,7 @@ _ADULT_12 = (*_ADULT_10[:8], "capital-gain", "capital-loss", *_ADULT_10[8:])
 
 #: The three sets of quasi-identifiers of Adult in Goldsteen et al., *Anonymizing Machine Learning Models*
 #: (2021), Table 4, by their number of columns.
-ADULT_QUASI_IDENTIFIERS: Mapping[int, tuple[str, ...]] = MappingProxyType(
-    {8: _ADULT_8, 10: _ADULT_10, 12: _ADULT_12}
-)
+ADULT_QUASI_IDENTIFIERS: Mapping[int, tuple[str, ...]] = MappingProxyType({8: _ADULT_8, 10: _ADULT_10, 12: _ADULT_12})
 
 
 def load_adult(*, return_X_y: bool = False, as_frame: AsFrame = True) -> Any:
@@ -111,6 +109,4 @@ def _load_bundled(name: str, *, target: str, return_X_y: bool, as_frame: AsFrame
         f"{about['title']}, by {about['authors']}\n\n{about['citation']}\nLicence: {about['licence']}\n"
         f"Changes made for sfumato: {about['changes']}\n"
     )
-    return as_bunch(
-        with_categories(table), target=target, kind=kind, return_X_y=return_X_y, description=description
-    )
+    return as_bunch(with_categories(table), target=target, kind=kind, return_X_y=return_X_y, description=description)
