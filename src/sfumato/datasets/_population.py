@@ -104,8 +104,8 @@ def earning_power() -> Array:
     """Say how well each occupation pays: its group's level and a spread inside the group."""
     power = []
     for n_levels, _, _, _, base in _GROUPS.values():
-        # Multiplying by a number coprime to n_levels scatters the ranks: pay does not follow the level's number.
-        power += [base + 1.2 * ((level * 17 + 5) % n_levels / (n_levels - 1) - 0.5) for level in range(n_levels)]
+        # 19 shares no factor with any n_levels, so it scatters the ranks: pay does not follow the level's number.
+        power += [base + 1.2 * ((level * 19 + 5) % n_levels / (n_levels - 1) - 0.5) for level in range(n_levels)]
     return np.array(power, dtype=np.float32)
 
 
