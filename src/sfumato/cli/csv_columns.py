@@ -23,19 +23,19 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from sfumato.cli.csv_reading import TextColumn
+from sfumato.cli.csv_values import ColumnStyle, GivenType, plain_text
 from sfumato.errors import InputError, ParameterError
 
-TypeName = Literal["text", "integer", "real", "date", "datetime"]
 TYPE_NAMES = ("text", "category", "integer", "real", "date", "datetime")
 MISSING_WORDS = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "null", "NULL"})
 
 _INTEGER = r"^-?(?:0|[1-9][0-9]{0,14})$"
-_POINT_NUMBER = r"^-?(?:(?:0|[1-9][0-9]{0,14})(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?$"
+_POINT_NUMBER = r"^-?(?:(?:0|[1-9][0-9]{0,14})(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?$"
 _COMMA_NUMBER = r"^-?(?:0|[1-9][0-9]{0,14})(?:,[0-9]+)?$"
 _GROUPED_COMMA_NUMBER = r"^-?[1-9][0-9]{0,2}(?:\.[0-9]{3})+(?:,[0-9]+)?$"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
@@ -46,60 +46,12 @@ _DATETIME = (
 _ACCEPTED = {
     ("integer", "."): r"^\s*[+-]?[0-9]{1,18}\s*$",
     ("integer", ","): r"^\s*[+-]?(?:[0-9]{1,18}|[0-9]{1,3}(?:\.[0-9]{3}){1,5})\s*$",
-    ("real", "."): r"^\s*[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?\s*$",
-    ("real", ","): r"^\s*[+-]?(?:[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+)(?:,[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?\s*$",
+    ("real", "."): r"^\s*[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?\s*$",
+    ("real", ","): r"^\s*[+-]?(?:[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+)(?:,[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?\s*$",
 }
 # Formats that --types COLUMN=date tries; the one chosen has to be the only one that fits every value.
 _DATE_FORMATS = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%Y%m%d", "%d-%m-%Y", "%m-%d-%Y")
 _DATETIME_FORMATS = tuple(f"{day} {time}" for day in _DATE_FORMATS for time in ("%H:%M", "%H:%M:%S"))
-
-
-@dataclass(frozen=True)
-class GivenType:
-    """What ``--types`` says about one column: a type name and, for dates, perhaps a format."""
-
-    name: TypeName
-    format: str | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class ColumnStyle:
-    """How the values of one column are written.
-
-    Attributes
-    ----------
-    type : str
-        One of the type names.
-    quoted : bool
-        Whether values are always in quotes; otherwise only those that need it.
-    missing : str
-        A missing value exactly as it stands in the file, quotes included.
-    decimal : str
-        The decimal mark.
-    decimals : int
-        Numbers are written with at least so many places, since all of the input was.
-    separator, precision, zone : str, int, str
-        Datetimes: what stands between date and time; characters of the longest form; ``"Z"`` or an offset behind it.
-    format : str or None
-        A given or found date format other than ISO.
-    spellings : tuple of (values, texts) or None
-        Values that the input writes otherwise than the rules above would, such as ``1e3`` or ``1.10`` beside ``2.5``.
-    """
-
-    type: TypeName
-    quoted: bool = False
-    missing: str = ""
-    decimal: str = "."
-    decimals: int = 0
-    separator: str = " "
-    precision: int = 19
-    zone: str = ""
-    format: str | None = None
-    spellings: tuple[Any, Any] | None = None
-
-    def as_given(self) -> GivenType:
-        """Return the type to read the column by again, without guessing."""
-        return GivenType(self.type, self.format)
 
 
 def parse_types(text: str) -> dict[str, GivenType]:
@@ -196,14 +148,16 @@ def read_column(
 def _inferred_type(
     column: TextColumn, fields: Any, rules: ReadingRules, *, speaks_as_text: bool, notes: list[str]
 ) -> GivenType:
+    import pyarrow.compute as pc
+
     if not len(fields):
         return GivenType("real")  # all missing: the type that writes nothing wrong
     if speaks_as_text and not rules.all_quoted:
         return GivenType("text")
     if _all_match(fields, _INTEGER):
         return GivenType("integer")
-    if _is_real(fields, rules.decimal):
-        return GivenType("real")
+    if _is_real(fields, rules.decimal) and bool(pc.all(pc.is_finite(_as_floats(fields, rules.decimal))).as_py()):
+        return GivenType("real")  # 1e999 is no number that a computer holds
     for name, pattern in (("date", _DATE), ("datetime", _DATETIME)):
         if _all_match(fields, pattern) and _as_moments(fields, name) is not None:
             return GivenType(name)  # type: ignore[arg-type]
@@ -271,10 +225,11 @@ def _parse_values(
             dtype=np.bool_,
         )
         if not misfits.any():
-            text = pc.utf8_ltrim(pc.utf8_trim_whitespace(fields), "+")
-            if rules.decimal == ",":
-                text = pc.replace_substring(pc.replace_substring(text, ".", ""), ",", ".")
+            text = _with_point(fields, rules.decimal)
             values = text.cast(pa.int64() if wanted.name == "integer" else pa.float64())
+            if wanted.name == "real" and not pc.all(pc.is_finite(values), min_count=0).as_py():
+                misfits = ~np.asarray(pc.is_finite(values).to_numpy(zero_copy_only=False), dtype=np.bool_)
+                values = None
     if values is None:
         n_misfits = "some" if misfits is None else f"{int(column.counts[filled][misfits].sum()):,}"
         as_what = wanted.name + (f" by the format {wanted.format}" if wanted.format else "")
@@ -284,6 +239,19 @@ def _parse_values(
             "or give another type with --types."
         )
     return values, style
+
+
+def _with_point(fields: Any, decimal: str) -> Any:
+    import pyarrow.compute as pc
+
+    text = pc.utf8_ltrim(pc.utf8_trim_whitespace(fields), "+")
+    return pc.replace_substring(pc.replace_substring(text, ".", ""), ",", ".") if decimal == "," else text
+
+
+def _as_floats(fields: Any, decimal: str) -> Any:
+    import pyarrow as pa
+
+    return _with_point(fields, decimal).cast(pa.float64())
 
 
 # --- dates ------------------------------------------------------------------------------------------------
@@ -365,49 +333,7 @@ def _by_format(fields: Any, date_format: str, name: str) -> Any | None:
     return pa.array(read, type=pa.timestamp("us", tz=zone))
 
 
-# --- the way back -----------------------------------------------------------------------------------------
-
-
-def format_values(values: Any, style: ColumnStyle) -> Any:
-    """Write distinct values of one column as text, without quotes; the spellings of the input come first."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    text = _plain_text(values, style)
-    if style.spellings is not None:
-        known, spelled = style.spellings
-        found = pc.index_in(values, value_set=known.cast(values.type) if known.type != values.type else known)
-        text = pc.coalesce(spelled.take(found), text)
-    return text.cast(pa.string())
-
-
-def _plain_text(values: Any, style: ColumnStyle) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if style.format is not None and pa.types.is_temporal(values.type):
-        return pa.array([value and value.strftime(style.format) for value in values.to_pylist()], type=pa.string())
-    if pa.types.is_timestamp(values.type):
-        if style.zone == "Z" and values.type.tz != "UTC":
-            values = values.cast(pa.timestamp(values.type.unit, tz="UTC"))
-        full = (pc.local_timestamp(values) if values.type.tz else values).cast(pa.string())
-        # A value between two of the input's (a mean) may need seconds where the input has none.
-        fits = pc.match_substring_regex(pc.utf8_slice_codeunits(full, style.precision), "^[:.0]*$")
-        text = pc.if_else(fits, pc.utf8_slice_codeunits(full, 0, style.precision), full)
-        if style.separator != " ":
-            text = pc.replace_substring(text, " ", style.separator, max_replacements=1)
-        return pc.binary_join_element_wise(text, style.zone, "") if style.zone else text
-    text = values.cast(pa.string())
-    if pa.types.is_floating(values.type):
-        for places in range(style.decimals):
-            text = pc.replace_substring_regex(
-                text,
-                rf"^(-?[0-9]+\.[0-9]{{{places}}})$" if places else r"^(-?[0-9]+)$",
-                "\\1" + ("" if places else ".") + "0" * (style.decimals - places),
-            )
-    if style.decimal == "," and (pa.types.is_floating(values.type) or pa.types.is_decimal(values.type)):
-        text = pc.replace_substring(text, ".", ",")
-    return text
+# --- habits -----------------------------------------------------------------------------------------------
 
 
 def _with_habits(
@@ -438,7 +364,7 @@ def _with_habits(
         least = pc.min(places).as_py()
         if 0 < least <= 9:
             style = replace(style, decimals=least)
-    odd = pc.fill_null(pc.not_equal(_plain_text(values, style), fields), False)
+    odd = pc.fill_null(pc.not_equal(plain_text(values, style), fields), False)
     if pc.any(odd).as_py():
         # Order by frequency, then text, and keep one spelling per value: never by first appearance.
         table = pa.table({"value": values, "text": fields, "count": pa.array(-column.counts[filled])})

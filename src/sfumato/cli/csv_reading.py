@@ -8,8 +8,6 @@ statement, and how the file was written, because the output has to look like the
 
 from __future__ import annotations
 
-import codecs
-import contextlib
 import csv
 import io
 import re
@@ -20,15 +18,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.errors import InputError, ParameterError
+from sfumato.cli.csv_detection import QUOTE, SAMPLE_BYTES, as_utf8, checked_separator, detect_separator, newline_of
+from sfumato.errors import InputError
 
-SEPARATORS = (",", ";", "\t", "|")
 SEPARATOR_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
 
-# Enough to see the habits of a file, little enough to be instant.
-_SAMPLE_BYTES = 262_144
 _BLOCK_BYTES = 8 << 20
-_QUOTE = 0x22
 _SPACE = 0x20
 
 Bytes = npt.NDArray[np.uint8]
@@ -124,14 +119,14 @@ def read_text_columns(
         The notes are sentences about what was detected that a user may want to know.
     """
     notes: list[str] = []
-    text, codec, has_mark = _as_utf8(data, file_name, encoding, notes)
+    text, codec, has_mark = as_utf8(data, file_name, encoding, notes)
     if not text.strip():
         raise InputError(f"{file_name} is empty: expected a header line and at least one record.")
-    separator = _checked_separator(separator) if separator else detect_separator(text)
+    separator = checked_separator(separator) if separator else detect_separator(text)
     raw = np.frombuffer(text, dtype=np.uint8)
     raw, spaced = _without_space_after_separator(raw, separator)
     openings, has_newline_inside = _opening_quotes(raw, separator, file_name)
-    newline = _newline_of(raw)
+    newline = newline_of(raw)
     marker = _unused_byte(raw, file_name)
     marked = np.insert(raw, openings + 1, marker) if len(openings) else raw
     n_columns = _count_fields(marked, separator, file_name)
@@ -161,116 +156,6 @@ def read_text_columns(
     return columns, layout, notes
 
 
-# --- bytes and letters ------------------------------------------------------------------------------------
-
-
-def _as_utf8(data: bytes, file_name: str, encoding: str | None, notes: list[str]) -> tuple[bytes, str, bool]:
-    """Decode by the given or detected encoding; return UTF-8 bytes, the codec's name and whether a mark led."""
-    if encoding is not None:
-        try:
-            codec = codecs.lookup(encoding).name
-        except LookupError:
-            raise ParameterError(
-                f"encoding {encoding!r} is not known: expected a name such as utf-8, utf-16, latin-1 or cp1252."
-            ) from None
-    else:
-        codec = _detect_encoding(data, file_name)
-        if codec == "cp1252":
-            notes.append(
-                f"{file_name} is not UTF-8 and was read as Windows-1252 (which includes Latin-1); "
-                "give --encoding if letters look wrong."
-            )
-        elif codec.startswith("utf-16"):
-            notes.append(f"{file_name} was read as UTF-16.")
-    marks = {"utf-8": codecs.BOM_UTF8, "utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}
-    if codec == "utf-8-sig":
-        codec = "utf-8"
-    if codec == "utf-16":
-        codec = "utf-16-be" if data.startswith(codecs.BOM_UTF16_BE) else "utf-16-le"
-    mark = marks.get(codec, b"")
-    has_mark = bool(mark) and data.startswith(mark)
-    body = data[len(mark) :] if has_mark else data
-    try:
-        text = body.decode(codec)
-    except UnicodeDecodeError as error:
-        line = body.count(b"\n", 0, error.start) + 1
-        raise InputError(
-            f"{file_name} cannot be read as {codec}: line {line} has bytes that are not {codec}. "
-            "Give the encoding it was written in, for example --encoding cp1252."
-        ) from None
-    if "\x00" in text:
-        raise InputError(f"{file_name} is not a text file: it has zero bytes. Expected CSV or Parquet.")
-    return (body if codec == "utf-8" else text.encode("utf-8")), codec, has_mark
-
-
-def _detect_encoding(data: bytes, file_name: str) -> str:
-    if data.startswith(codecs.BOM_UTF8):
-        return "utf-8"
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
-    sample = np.frombuffer(data[:_SAMPLE_BYTES], dtype=np.uint8)
-    # Without a mark, UTF-16 of mostly Latin text still shows as a zero in every other byte.
-    if len(sample) >= 2 and (sample[0::2] == 0).mean() > 0.4:
-        return "utf-16-be"
-    if len(sample) >= 2 and (sample[1::2] == 0).mean() > 0.4:
-        return "utf-16-le"
-    for codec in ("utf-8", "cp1252"):
-        try:
-            data.decode(codec)
-        except UnicodeDecodeError:
-            continue
-        return codec
-    raise InputError(
-        f"{file_name} is neither UTF-8 nor Windows-1252 text. Give the encoding it was written in with "
-        "--encoding, for example --encoding cp437; Parquet files need the ending .parquet."
-    )
-
-
-def _checked_separator(separator: str) -> str:
-    named = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
-    separator = named.get(separator, separator)
-    if len(separator) != 1 or not separator.isascii() or separator in '"\r\n' or separator.isalnum():
-        raise ParameterError(
-            f"separator {separator!r}: expected one character such as ',' or ';', or the word tab, "
-            "and neither a quote, a letter nor a digit."
-        )
-    return separator
-
-
-def detect_separator(text: bytes) -> str:
-    """Find the character that cuts every line into the same number of fields, quotes respected."""
-    sample = text[:_SAMPLE_BYTES].decode("utf-8", errors="ignore")
-    is_cut = len(text) > _SAMPLE_BYTES
-    best, best_rank = ",", (False, 1)
-    for candidate in SEPARATORS:
-        widths: list[int] = []
-        # A field longer than the csv module takes ends the look; judge by the lines before it.
-        with contextlib.suppress(csv.Error):
-            for row in csv.reader(io.StringIO(sample, newline=""), delimiter=candidate):
-                widths += [len(row)] if row else []
-        if is_cut and len(widths) > 1:
-            widths.pop()
-        if not widths or widths[0] < 2:
-            continue
-        # A separator that cuts every line alike wins; among those, the one that makes the most columns.
-        rank = (len(set(widths)) == 1, widths[0])
-        if rank > best_rank:
-            best, best_rank = candidate, rank
-    return best
-
-
-def _newline_of(raw: Bytes) -> str:
-    head = raw[:_SAMPLE_BYTES]
-    inside_quotes = np.bitwise_xor.accumulate(head == _QUOTE)
-    ends = np.flatnonzero(((head == 0x0A) | (head == 0x0D)) & ~inside_quotes)
-    if not len(ends):
-        return "\n"
-    first = int(ends[0])
-    if raw[first] == 0x0A:
-        return "\n"
-    return "\r\n" if first + 1 < len(raw) and raw[first + 1] == 0x0A else "\r"
-
-
 # --- quotes -----------------------------------------------------------------------------------------------
 
 
@@ -278,9 +163,9 @@ def _without_space_after_separator(raw: Bytes, separator: str) -> tuple[Bytes, b
     """Drop the spaces of ``39, Private`` when every separator outside quotes is followed by one."""
     if separator == " ":
         return raw, False
-    for part in (raw[:_SAMPLE_BYTES], raw):  # the beginning of most files already says no
+    for part in (raw[:SAMPLE_BYTES], raw):  # the beginning of most files already says no
         at = np.flatnonzero(part[:-1] == ord(separator))
-        at = at[np.searchsorted(np.flatnonzero(part == _QUOTE), at) % 2 == 0]
+        at = at[np.searchsorted(np.flatnonzero(part == QUOTE), at) % 2 == 0]
         if not len(at) or not (part[at + 1] == _SPACE).all():
             return raw, False
     return np.delete(raw, at + 1), True
@@ -288,7 +173,7 @@ def _without_space_after_separator(raw: Bytes, separator: str) -> tuple[Bytes, b
 
 def _opening_quotes(raw: Bytes, separator: str, file_name: str) -> tuple[npt.NDArray[np.int64], bool]:
     """Positions of the quotes that open a field, and whether a quoted field spans lines."""
-    quotes = np.flatnonzero(raw == _QUOTE)
+    quotes = np.flatnonzero(raw == QUOTE)
     if not len(quotes):
         return quotes, False
     ends = np.array([ord(separator), 0x0A, 0x0D], dtype=np.uint8)
@@ -323,7 +208,7 @@ def _opening_quotes_by_walking(text: bytes, separator: str, file_name: str) -> t
         found = field.match(text, position)
         if found is None or found.end() == position:  # pragma: no cover - the pattern matches everywhere
             break
-        if text[position] == _QUOTE:
+        if text[position] == QUOTE:
             line = text.count(b"\n", 0, position) + 1
             if not found.group(2):
                 raise InputError(
@@ -354,7 +239,7 @@ def _unused_byte(raw: Bytes, file_name: str) -> int:
 
 def _count_fields(marked: Bytes, separator: str, file_name: str) -> int:
     """Count the fields of the first line that is not empty."""
-    head = marked[: 16 * _SAMPLE_BYTES].tobytes().decode("utf-8", errors="ignore")
+    head = marked[: 16 * SAMPLE_BYTES].tobytes().decode("utf-8", errors="ignore")
     try:
         for row in csv.reader(io.StringIO(head, newline=""), delimiter=separator):
             if row:

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sfumato.cli.csv_columns import MISSING_WORDS, ColumnStyle, TypeName, format_values
+from sfumato.cli.csv_columns import MISSING_WORDS
 from sfumato.cli.csv_reading import CsvLayout
+from sfumato.cli.csv_values import ColumnStyle, TypeName, format_values
 from sfumato.errors import InputError
 
 _RECORDS_AT_ONCE = 65_536

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the bytes of a CSV file give away: its encoding, its separator, its line ends.
+
+What is found is said where a user could not see it, and can be overruled. ``csv_reading`` calls this.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import csv
+import io
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.errors import InputError, ParameterError
+
+SEPARATORS = (",", ";", "\t", "|")
+
+#: Enough to see the habits of a file, little enough to be instant.
+SAMPLE_BYTES = 262_144
+QUOTE = 0x22
+
+
+def as_utf8(data: bytes, file_name: str, encoding: str | None, notes: list[str]) -> tuple[bytes, str, bool]:
+    """Decode by the given or detected encoding; return UTF-8 bytes, the codec's name and whether a mark led."""
+    if encoding is not None:
+        try:
+            codec = codecs.lookup(encoding).name
+        except LookupError:
+            raise ParameterError(
+                f"encoding {encoding!r} is not known: expected a name such as utf-8, utf-16, latin-1 or cp1252."
+            ) from None
+    else:
+        codec = _detect_encoding(data, file_name)
+        if codec == "cp1252":
+            notes.append(
+                f"{file_name} is not UTF-8 and was read as Windows-1252 (which includes Latin-1); "
+                "give --encoding if letters look wrong."
+            )
+        elif codec.startswith("utf-16"):
+            notes.append(f"{file_name} was read as UTF-16.")
+    marks = {"utf-8": codecs.BOM_UTF8, "utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}
+    if codec == "utf-8-sig":
+        codec = "utf-8"
+    if codec == "utf-16":
+        codec = "utf-16-be" if data.startswith(codecs.BOM_UTF16_BE) else "utf-16-le"
+    mark = marks.get(codec, b"")
+    has_mark = bool(mark) and data.startswith(mark)
+    body = data[len(mark) :] if has_mark else data
+    try:
+        text = body.decode(codec)
+    except UnicodeDecodeError as error:
+        line = body.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"{file_name} cannot be read as {codec}: line {line} has bytes that are not {codec}. "
+            "Give the encoding it was written in, for example --encoding cp1252."
+        ) from None
+    if "\x00" in text:
+        raise InputError(f"{file_name} is not a text file: it has zero bytes. Expected CSV or Parquet.")
+    return (body if codec == "utf-8" else text.encode("utf-8")), codec, has_mark
+
+
+def _detect_encoding(data: bytes, file_name: str) -> str:
+    if data.startswith(codecs.BOM_UTF8):
+        return "utf-8"
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    sample = np.frombuffer(data[:SAMPLE_BYTES], dtype=np.uint8)
+    # Without a mark, UTF-16 of mostly Latin text still shows as a zero in every other byte.
+    if len(sample) >= 2 and (sample[0::2] == 0).mean() > 0.4:
+        return "utf-16-be"
+    if len(sample) >= 2 and (sample[1::2] == 0).mean() > 0.4:
+        return "utf-16-le"
+    for codec in ("utf-8", "cp1252"):
+        try:
+            data.decode(codec)
+        except UnicodeDecodeError:
+            continue
+        return codec
+    raise InputError(
+        f"{file_name} is neither UTF-8 nor Windows-1252 text. Give the encoding it was written in with "
+        "--encoding, for example --encoding cp437; Parquet files need the ending .parquet."
+    )
+
+
+def checked_separator(separator: str) -> str:
+    """Take a separator given as itself or by its name."""
+    named = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
+    separator = named.get(separator, separator)
+    if len(separator) != 1 or not separator.isascii() or separator in '"\r\n' or separator.isalnum():
+        raise ParameterError(
+            f"separator {separator!r}: expected one character such as ',' or ';', or the word tab, "
+            "and neither a quote, a letter nor a digit."
+        )
+    return separator
+
+
+def detect_separator(text: bytes) -> str:
+    """Find the character that cuts every line into the same number of fields, quotes respected."""
+    sample = text[:SAMPLE_BYTES].decode("utf-8", errors="ignore")
+    is_cut = len(text) > SAMPLE_BYTES
+    best, best_rank = ",", (False, 1)
+    for candidate in SEPARATORS:
+        widths: list[int] = []
+        # A field longer than the csv module takes ends the look; judge by the lines before it.
+        with contextlib.suppress(csv.Error):
+            for row in csv.reader(io.StringIO(sample, newline=""), delimiter=candidate):
+                widths += [len(row)] if row else []
+        if is_cut and len(widths) > 1:
+            widths.pop()
+        if not widths or widths[0] < 2:
+            continue
+        # A separator that cuts every line alike wins; among those, the one that makes the most columns.
+        rank = (len(set(widths)) == 1, widths[0])
+        if rank > best_rank:
+            best, best_rank = candidate, rank
+    return best
+
+
+def newline_of(raw: npt.NDArray[np.uint8]) -> str:
+    """Return the first end of a line outside quotes."""
+    head = raw[:SAMPLE_BYTES]
+    inside_quotes = np.bitwise_xor.accumulate(head == QUOTE)
+    ends = np.flatnonzero(((head == 0x0A) | (head == 0x0D)) & ~inside_quotes)
+    if not len(ends):
+        return "\n"
+    first = int(ends[0])
+    if raw[first] == 0x0A:
+        return "\n"
+    return "\r\n" if first + 1 < len(raw) and raw[first + 1] == 0x0A else "\r"

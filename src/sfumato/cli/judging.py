@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A release is judged on the file, not on what was meant to be in it.
+
+It is written to a temporary name, read back, compared, recounted with nothing but Arrow's own grouping, and only then
+moved into place. The commands call :func:`write_judged`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sfumato.cli.csv_values import GivenType
+from sfumato.cli.csv_writing import CsvStyle
+from sfumato.cli.files import Format, ReadingOptions, format_of, read_file, unfinished, write_file
+from sfumato.errors import GuaranteeError
+
+
+def read_back(path: Path, as_format: Format, style: CsvStyle | None) -> Any:
+    """Read a file just written, by the same rules it was written with."""
+    if style is None:
+        return read_file(path, as_format=as_format).table
+    layout = style.layout
+    options = ReadingOptions(
+        encoding=layout.encoding,
+        separator=layout.separator,
+        decimal=style.decimal,
+        header=layout.has_header,
+        types=_types_by_place(style),
+        missing=[column.missing.strip('"') for column in style.columns.values()],
+        all_quoted=layout.all_quoted,
+    )
+    file = read_file(path, options, as_format=as_format)
+    return file.table.rename_columns(list(style.columns))
+
+
+def _types_by_place(style: CsvStyle) -> dict[str, GivenType]:
+    """Name the columns as the reader will: by the header, or by position where there is no name."""
+    types = {}
+    for position, (name, column) in enumerate(style.columns.items(), start=1):
+        written = style.written_names.get(name, name) if style.layout.has_header else ""
+        types[written or f"column{position}"] = column.as_given()
+    return types
+
+
+def check_same(written: Any, read: Any) -> None:
+    """Raise unless the table read back says what the table in memory says, column by column.
+
+    Raises
+    ------
+    GuaranteeError
+        Naming the first column that differs.
+    """
+    import pyarrow as pa
+
+    if written.num_rows != read.num_rows or written.column_names != read.column_names:
+        raise GuaranteeError(
+            f"the written file was read back with {read.num_rows:,} records and {read.num_columns} columns instead of "
+            f"{written.num_rows:,} and {written.num_columns}. Nothing was kept."
+        )
+    for name in written.column_names:
+        meant, found = (plain_values(table.column(name)) for table in (written, read))
+        try:
+            same = found.cast(meant.type).equals(meant)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            same = False
+        if not same:
+            raise GuaranteeError(
+                f"column {name!r} of the written file does not read back as what was written. Nothing was kept. "
+                "Writing Parquet (-o NAME.parquet) avoids text; please report this."
+            )
+
+
+def plain_values(column: Any) -> Any:
+    """Return a column without dictionaries, with not-a-number as missing and no negative zero."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(column.type):
+        column = pc.cast(column, column.type.value_type)
+    if pa.types.is_floating(column.type):
+        column = pc.if_else(pc.is_nan(column), None, column)
+        column = pc.if_else(pc.equal(column, 0), pa.scalar(0, column.type), column)
+    return column
+
+
+@dataclass(frozen=True)
+class Recount:
+    """What was counted on a table, independently of the engine that made it."""
+
+    n_records: int
+    n_groups: int
+    smallest_group: int
+    median_group: float
+    n_records_in_small_groups: int
+    k: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether every group has k members."""
+        return self.n_records_in_small_groups == 0
+
+
+def recount(table: Any, columns: Sequence[str], k: int, *, units: Any = None) -> Recount:
+    """Count the groups of equal values over some columns with Arrow's group_by and nothing else.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        What was read back.
+    columns : sequence of str
+        The quasi-identifiers as they stand in the table.
+    k : int
+        The size asked for.
+    units : pyarrow array, optional
+        One person per record; then a group's size is its number of different persons.
+    """
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    keys = {f"q{position}": plain_values(table.column(name)) for position, name in enumerate(columns)}
+    counted = pa.table({**keys, "unit": units} if units is not None else keys)
+    if not keys:  # nothing identifies anybody: all records are one group
+        counted = counted.append_column("q", pa.array(np.zeros(table.num_rows, dtype=np.int8)))
+        keys = {"q": None}
+    wanted: list[tuple[Any, ...]] = [([], "count_all")]
+    if units is not None:
+        wanted.append(("unit", "count_distinct", pc.CountOptions(mode="all")))
+    groups = counted.group_by(list(keys)).aggregate(wanted)
+    records = groups["count_all"].to_numpy()
+    sizes = groups["unit_count_distinct"].to_numpy() if units is not None else records
+    return Recount(
+        n_records=table.num_rows,
+        n_groups=len(sizes),
+        smallest_group=int(sizes.min()),
+        median_group=float(np.median(sizes)),
+        n_records_in_small_groups=int(records[sizes < k].sum()),
+        k=k,
+    )
+
+
+def write_judged(
+    table: Any,
+    path: Path,
+    *,
+    style: CsvStyle | None,
+    judge: Callable[[Any], Recount],
+    beside: Mapping[Path, Callable[[Path], None]] | None = None,
+) -> Recount:
+    """Write a release: to a temporary name, read back, judged on what was read, moved into place.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        What to release.
+    path : Path
+        Its final name; the ending tells the format.
+    style : CsvStyle or None
+        The style of the input, for CSV.
+    judge : callable
+        Takes the table that was read back and counts.
+    beside : mapping of Path to callable, optional
+        Further files that belong to the release; each callable writes to the path it gets. All or none appear.
+
+    Raises
+    ------
+    GuaranteeError
+        When k does not hold on what was read back. Then nothing is written.
+    """
+    beside = dict(beside or {})
+    as_format = format_of(path)
+    with unfinished(path, *beside) as (temporary, *others):
+        complete = write_file(table, temporary, as_format, style)
+        read = read_back(temporary, as_format, complete)
+        check_same(table, read)
+        result = judge(read)
+        if not result.holds:
+            raise GuaranteeError(
+                f"k = {result.k} does not hold on the written file: {result.n_records_in_small_groups:,} of "
+                f"{result.n_records:,} records are in a group smaller than {result.k}. Nothing was kept."
+            )
+        for other, write in zip(others, beside.values(), strict=True):
+            write(other)
+    return result

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The models that the command line can train, on tables as they are: text, dates and missing values included.
+
+The commands train one model as the guide and the same kind again on the anonymized records. Whoever has a model of
+their own uses the library instead, or hands its predictions in as a column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from sfumato.errors import InputError, ParameterError
+from sfumato.frames import Column, read_table
+
+Task = Literal["classification", "regression"]
+
+#: The names that ``--model`` takes, and what each can learn.
+MODELS: dict[str, tuple[Task, ...]] = {
+    "gradient-boosting": ("classification", "regression"),
+    "logistic-regression": ("classification",),
+    "linear-regression": ("regression",),
+    "random-forest": ("classification", "regression"),
+    "neural-network": ("classification", "regression"),
+    "decision-tree": ("classification", "regression"),
+}
+
+_MICROSECONDS_PER_DAY = 86_400_000_000
+_BATCH = 200
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):
+    """Turn any table into the float array that scikit-learn's models take.
+
+    Parameters
+    ----------
+    scale : bool, default=False
+        Bring numbers to mean 0 and variance 1, for linear models and networks.
+    categorical : sequence of str, default=()
+        Columns of numbers that are codes.
+    max_categories : int, default=100
+        The most frequent categories of a column get a column of their own, so many at most; the others share the
+        absence of all of them.
+
+    Attributes
+    ----------
+    columns_ : list of _EncodedColumn
+        What was learned per column.
+    n_features_in_ : int
+        Number of columns seen during fit.
+
+    Notes
+    -----
+    Numbers and moments become one float column (moments in days), with missing values at the median and, where any was
+    missing, a second column that says so. Categories become one column each; a missing category counts as one more.
+    Categories that were not seen during fit are ignored.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> TableEncoder().fit_transform(np.array([[1.0], [3.0], [np.nan]])).tolist()
+    [[1.0, 0.0], [3.0, 0.0], [2.0, 1.0]]
+    """
+
+    def __init__(self, *, scale: bool = False, categorical: Sequence[str] = (), max_categories: int = 100) -> None:
+        self.scale = scale
+        self.categorical = categorical
+        self.max_categories = max_categories
+
+    def fit(self, X: Any, y: Any = None) -> TableEncoder:
+        """Learn medians, scales and categories."""
+        table = read_table(X, categorical=self._categorical_in(X))
+        self.columns_ = [
+            _learn(table.column(name), scale=self.scale, max_categories=self.max_categories) for name in table.names
+        ]
+        self.n_features_in_ = len(table.names)
+        return self
+
+    def transform(self, X: Any) -> npt.NDArray[np.float32]:
+        """Encode a table with the same columns.
+
+        Returns
+        -------
+        ndarray of float32 of shape (n_records, n_encoded_columns)
+        """
+        check_is_fitted(self)
+        table = read_table(X, categorical=self._categorical_in(X))
+        learned = [column.name for column in self.columns_]
+        absent = [name for name in learned if name not in table.names]
+        if absent:
+            raise InputError(
+                f"the table lacks the column {absent[0]!r}, with which the model was trained. "
+                "Hand in a table with the same columns."
+            )
+        out = np.zeros((table.n_records, sum(column.width for column in self.columns_)), dtype=np.float32)
+        start = 0
+        for column in self.columns_:
+            _encode(column, table.column(column.name), out[:, start : start + column.width])
+            start += column.width
+        return out
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
+        """Name the columns of the encoded array."""
+        check_is_fitted(self)
+        names = [f"{column.name}{suffix}" for column in self.columns_ for suffix in column.suffixes]
+        return np.asarray(names, dtype=object)
+
+    def _categorical_in(self, X: Any) -> list[str]:
+        # Published ranges make text of a column of codes, which needs no telling; so name only what is there.
+        names = set(read_table(X).names) if self.categorical else set()
+        return [name for name in self.categorical if name in names]
+
+
+class _EncodedColumn:
+    """What was learned about one column: its center and scale, or its categories."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        categories: dict[Any, int] | None,
+        has_missing: bool,
+        center: float = 0.0,
+        offset: float = 0.0,
+        scale: float = 1.0,
+        unit: float = 1.0,
+    ) -> None:
+        self.name = name
+        self.categories = categories
+        self.has_missing = has_missing
+        self.center, self.offset, self.scale, self.unit = center, offset, scale, unit
+
+    @property
+    def width(self) -> int:
+        return (1 if self.categories is None else len(self.categories)) + int(self.has_missing)
+
+    @property
+    def suffixes(self) -> list[str]:
+        values = [""] if self.categories is None else [f"={value}" for value in self.categories]
+        return [*values, " is missing"] if self.has_missing else values
+
+
+def _learn(column: Column, *, scale: bool, max_categories: int) -> _EncodedColumn:
+    present = column.values if column.missing is None else column.values[~column.missing]
+    has_missing = column.missing is not None and bool(column.missing.any())
+    if column.kind == "category":
+        assert column.categories is not None
+        counts = np.bincount(present, minlength=len(column.categories))
+        # A stable sort on falling counts keeps ties in the order of the categories, whatever the order of records.
+        most_frequent = np.sort(np.argsort(-counts, kind="stable")[:max_categories])
+        kept = {column.categories[position]: place for place, position in enumerate(most_frequent)}
+        return _EncodedColumn(column.name, categories=kept, has_missing=has_missing)
+    unit = float(_MICROSECONDS_PER_DAY) if column.kind == "moment" else 1.0
+    # Days since the median rather than since 1970: 32-bit floats would not see single seconds otherwise.
+    center = float(np.median(present)) if len(present) else 0.0
+    offset = center if column.kind == "moment" else 0.0
+    mean, deviation = offset, 1.0
+    if scale and len(present):
+        mean = float(present.mean())
+        deviation = float(present.std()) / unit or 1.0
+    return _EncodedColumn(
+        column.name, categories=None, has_missing=has_missing, center=center, offset=mean, scale=deviation, unit=unit
+    )
+
+
+def _encode(learned: _EncodedColumn, column: Column, out: npt.NDArray[np.float32]) -> None:
+    """Write one column into its place of a zeroed array."""
+    if (column.kind == "category") != (learned.categories is not None) and not _is_all_missing(column):
+        raise InputError(
+            f"column {learned.name!r} holds {'categories' if column.kind == 'category' else 'numbers'} here and "
+            f"{'numbers' if learned.categories is None else 'categories'} in the training data. Give both one type."
+        )
+    if learned.has_missing and column.missing is not None:
+        out[:, -1] = column.missing
+    if learned.categories is not None:
+        if not len(column.categories if column.categories is not None else ()):
+            return
+        assert column.categories is not None
+        places = np.array([learned.categories.get(value, -1) for value in column.categories], dtype=np.int64)
+        at = places[column.values]
+        if column.missing is not None:
+            at = np.where(column.missing, -1, at)
+        rows = np.flatnonzero(at >= 0)
+        out[rows, at[rows]] = 1.0
+        return
+    values = column.values.astype(np.float64)
+    if column.missing is not None:
+        values[column.missing] = learned.center
+    out[:, 0] = (values - learned.offset) / (learned.unit * learned.scale)
+
+
+def _is_all_missing(column: Column) -> bool:
+    return column.missing is not None and bool(column.missing.all())
+
+
+def make_model(
+    name: str,
+    task: Task,
+    random_state: int | None = None,
+    *,
+    categorical: Sequence[str] = (),
+    n_jobs: int | None = None,
+    n_records: int = 10_000,
+) -> Any:
+    """Make an untrained scikit-learn pipeline that takes tables directly.
+
+    Parameters
+    ----------
+    name : str
+        One of ``MODELS``.
+    task : {"classification", "regression"}
+        What the target is.
+    random_state : int or None, default=None
+        Seed of the model.
+    categorical : sequence of str, default=()
+        Columns of numbers that are codes.
+    n_jobs : int or None, default=None
+        Threads of a random forest.
+    n_records : int, default=10000
+        About how many records it will see; a network makes fewer passes over more records.
+    """
+    if name not in MODELS:
+        raise ParameterError(f"model {name!r} is not known: expected one of {', '.join(MODELS)}.")
+    if task not in MODELS[name]:
+        other = "linear-regression" if task == "regression" else "logistic-regression"
+        kind = "numbers" if task == "regression" else "classes"
+        raise ParameterError(f"model {name!r} cannot learn a target of {kind}. Give --model {other}, or another model.")
+    from sklearn.pipeline import make_pipeline
+
+    is_scaled = name in ("logistic-regression", "linear-regression", "neural-network")
+    encoder = TableEncoder(scale=is_scaled, categorical=tuple(categorical))
+    return make_pipeline(encoder, _estimator(name, task, random_state, n_jobs, n_records))
+
+
+def _estimator(name: str, task: Task, random_state: int | None, n_jobs: int | None, n_records: int) -> Any:
+    is_classes = task == "classification"
+    if name == "gradient-boosting":
+        from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+        boosting = HistGradientBoostingClassifier if is_classes else HistGradientBoostingRegressor
+        # No early stopping: it would set records aside by class, which fails when a class has one record.
+        return boosting(early_stopping=False, random_state=random_state)
+    if name == "logistic-regression":
+        from sklearn.linear_model import LogisticRegression
+
+        return LogisticRegression(max_iter=1000)
+    if name == "linear-regression":
+        from sklearn.linear_model import Ridge
+
+        return Ridge()
+    if name == "random-forest":
+        from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+        forest = RandomForestClassifier if is_classes else RandomForestRegressor
+        return forest(random_state=random_state, n_jobs=n_jobs)
+    if name == "decision-tree":
+        from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+        tree = DecisionTreeClassifier if is_classes else DecisionTreeRegressor
+        return tree(min_samples_leaf=5, random_state=random_state)
+    from sklearn.neural_network import MLPClassifier, MLPRegressor
+
+    # About 4,000 steps whatever the size of the table, and at least 15 passes.
+    n_passes = int(np.clip(4_000 * _BATCH / max(n_records, 1), 15, 300))
+    settings = {"hidden_layer_sizes": (100,), "batch_size": min(_BATCH, max(n_records // 2, 1))}
+    settings |= {"max_iter": n_passes, "random_state": random_state}
+    if is_classes:
+        return MLPClassifier(**settings)
+    from sklearn.compose import TransformedTargetRegressor
+    from sklearn.preprocessing import StandardScaler
+
+    return TransformedTargetRegressor(MLPRegressor(**settings), transformer=StandardScaler())
