@@ -17,10 +17,10 @@ from pathlib import Path
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("columns",),
-    ("frames",),
+    ("frames", "labels"),
     ("hierarchies",),
     ("schema",),
-    ("partition", "datasets"),
+    ("partition", "datasets", "verification"),
     ("sources",),
     ("criteria", "loss", "representatives", "generalization"),
     ("attack",),
@@ -36,6 +36,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 ONLY_FROM: dict[str, frozenset[str]] = {
     "partition": frozenset({"errors"}),  # arrays only: it must run under any frame library, and none
     "datasets": frozenset({"errors"}),
+    "verification": frozenset({"errors", "columns", "frames"}),  # the judge shares nothing with the engine
 }
 NEVER_FROM: dict[str, frozenset[str]] = {
     "criteria": frozenset({"partition"}),  # a criterion hands over a test on counts; the grower asks it
@@ -43,7 +44,7 @@ NEVER_FROM: dict[str, frozenset[str]] = {
 # Units that few may import, and packages that few may import.
 ONLY_BY: dict[str, frozenset[str]] = {
     "datasets": frozenset({"cli"}),  # the bundled data is for the demo and for studies, not for methods
-    "narwhals": frozenset({"frames"}),  # the edge is one module wide
+    "narwhals": frozenset({"frames"}),  # the edge is one folder wide
 }
 THIRD_PARTY_OF: dict[str, frozenset[str]] = {"partition": frozenset({"numpy", "numba"})}
 
@@ -80,12 +81,16 @@ class Imported:
 
 def find_violations(package: Path) -> list[Violation]:
     """Return every import in the package folder that is against the table, in file and line order."""
-    violations = {
-        Violation(path, imported.line, rule)
-        for path in package.rglob("*.py")
-        for imported in _imports_of(path, package)
-        for rule in _rules_broken(_unit_of(path, package), imported, package.name)
-    }
+    violations: set[Violation] = set()
+    for path in package.rglob("*.py"):
+        unit = _unit_of(path, package)
+        if unit not in _RANK and unit != "__init__":
+            violations.add(Violation(path, 1, f"{unit} has no place in the import table; give it one in LAYERS"))
+            continue
+        for imported in _imports_of(path, package):
+            violations.update(
+                Violation(path, imported.line, rule) for rule in _rules_broken(unit, imported, package.name)
+            )
     return sorted(violations)
 
 
@@ -125,8 +130,6 @@ def _rules_broken(unit: str, imported: Imported, package_name: str) -> Iterator[
         # The public list names everything and loads nothing.
         if not imported.is_deferred and top not in sys.stdlib_module_names:
             yield f"the public list imports {imported.module} at module level; it loads names on first use"
-    elif unit not in _RANK:
-        yield f"{unit} has no place in the import table; give it one in LAYERS"
     elif top == package_name:
         yield from _inside_rules_broken(unit, rest.partition(".")[0] or imported.name)
     else:
