@@ -1,1 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Anonymize: give every record company, at the least cost to the model that will be trained on the data.
+
+``ModelGuidedAnonymizer`` rewrites a table guided by a model's predictions; ``AnonymizedClassifier`` and
+``AnonymizedRegressor`` train, predict, anonymize and retrain in one estimator.
+"""
+
+from sfumato.anonymize.estimators import AnonymizedClassifier, AnonymizedRegressor
+from sfumato.anonymize.model_guided import ModelGuidedAnonymizer
+from sfumato.anonymize.partition import Partition
+from sfumato.anonymize.release import Release
+
+__all__ = ["AnonymizedClassifier", "AnonymizedRegressor", "ModelGuidedAnonymizer", "Partition", "Release"]

@@ -136,7 +136,7 @@ def bin_numbers(
         lookup = np.zeros(int(filled[-1]) + 1, dtype)
         lookup[filled] = bin_of_distinct
         shifted = _shifted(values, table_offset)
-        if has_missing:
+        if missing is not None and has_missing:
             shifted = np.where(missing, 0, shifted)
         codes = lookup[shifted]
     if has_missing:
@@ -226,7 +226,5 @@ def _describe_bins(
     stops = np.append(starts[1:], len(distinct))
     most = np.maximum.reduceat(counts, starts)
     positions = np.where(counts == most[bin_of_distinct], np.arange(len(counts)), len(counts))
-    modes = np.minimum.reduceat(
-        positions, starts
-    )  # the first, so the lowest, of a bin's most frequent values
+    modes = np.minimum.reduceat(positions, starts)  # the first, so the lowest, of a bin's most frequent values
     return Bins(True, distinct[modes], distinct[starts], distinct[stops - 1], has_missing)

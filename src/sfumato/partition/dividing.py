@@ -108,9 +108,7 @@ def count_distinct_by_side(  # type: ignore[no-untyped-def]
         for side in range(2):
             mark = 2 * node + side
             for i in range(starts[node], stops[node]):
-                left = goes_left(
-                    codes[i, column], last_bins[node], missing_code, missing_left[node], masks[node]
-                )
+                left = goes_left(codes[i, column], last_bins[node], missing_code, missing_left[node], masks[node])
                 value = value_of_row[rows[i]]
                 if left == (side == 0) and last_seen[value] != mark:
                     last_seen[value] = mark

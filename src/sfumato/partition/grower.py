@@ -13,6 +13,7 @@ import heapq
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -116,9 +117,7 @@ class Grower:
         is_weighted = len(self.records.weights) > 0
         n_channels = len(guide.channel_weights)
         self.n_entries = 1 + n_channels + int(is_weighted)
-        self.scoring = Scoring(
-            guide.rule, guide.channel_weights, is_weighted, self.fall_back, self.min_records
-        )
+        self.scoring = Scoring(guide.rule, guide.channel_weights, is_weighted, self.fall_back, self.min_records)
         n_dense = self.records.dense.shape[1]
         first_channels = 1 + n_dense + np.cumsum([0, *guide.cardinalities])[:-1]
         self.block_channels = first_channels.astype(np.int64)
@@ -257,9 +256,7 @@ class Grower:
 
     def _count(self, node: int) -> NDArray[np.int64]:
         source = self._buffer(int(self.nodes.depth[node]))
-        edges = np.linspace(self.nodes.start[node], self.nodes.stop[node], self.n_threads + 1).astype(
-            np.int64
-        )
+        edges = np.linspace(self.nodes.start[node], self.nodes.stop[node], self.n_threads + 1).astype(np.int64)
         parts = [np.zeros(self._histogram_shape, np.int64) for _ in range(self.n_threads)]
 
         def task(chunk: int) -> Callable[[int], None]:
@@ -291,9 +288,7 @@ class Grower:
             self._forget(int(node))
         return nodes[chosen], Candidates(*(part[chosen] for part in candidates))
 
-    def _first_that_passes(
-        self, nodes: NDArray[np.int64], after: Any
-    ) -> tuple[NDArray[np.bool_], Candidates]:
+    def _first_that_passes(self, nodes: NDArray[np.int64], after: Any) -> tuple[NDArray[np.bool_], Candidates]:
         """Judge candidates in falling gain until one passes every check; sensitive counts are made for those only."""
         chosen = empty_candidates(len(nodes), 1, self.layout)
         is_chosen = np.zeros(len(nodes), np.bool_)
@@ -393,9 +388,7 @@ class Grower:
 
         return task
 
-    def _move_chunk_tasks(
-        self, moved: Any, start: int, stop: int, split: Any, i: int
-    ) -> list[Callable[[int], None]]:
+    def _move_chunk_tasks(self, moved: Any, start: int, stop: int, split: Any, i: int) -> list[Callable[[int], None]]:
         """Divide one large node in chunks: count each chunk's left side first, then every chunk has its place."""
         column, last_bin, missing_left, mask, n_left = (part[i] for part in split)
         rule = (column, last_bin, self.layout.missing[column], missing_left, mask)
@@ -437,7 +430,7 @@ def _even_shares(sizes: NDArray[np.int64], n_shares: int) -> list[slice]:
     ends = np.cumsum(sizes)
     cuts = np.searchsorted(ends, ends[-1] * np.arange(1, n_shares) / n_shares)
     edges = np.unique(np.concatenate([[0], cuts, [len(sizes)]]))
-    return [slice(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [slice(int(a), int(b)) for a, b in pairwise(edges)]
 
 
 @njit(nogil=True, cache=True)
@@ -459,9 +452,7 @@ def _count_and_find(  # type: ignore[no-untyped-def]
             block_channels,
             histogram,
         )
-        find_splits(
-            histogram, layout, scoring, scratch, after_phase[i], after_gain[i], after_position[i], out, i
-        )
+        find_splits(histogram, layout, scoring, scratch, after_phase[i], after_gain[i], after_position[i], out, i)
 
 
 @njit(nogil=True, cache=True)

@@ -101,16 +101,15 @@ def by_median() -> Guide:
 
 def integer_weights(weights: NDArray[np.floating[Any]], value_bits: int) -> NDArray[np.int64]:
     """Return record weights as whole numbers, as fine as sums in 63 bits allow, at most 20 bits."""
-    bits = min(20, 62 - value_bits - max(1, int(len(weights)).bit_length()))
-    return np.rint(weights / weights.max() * (1 << bits)).astype(np.int64)
+    bits = min(20, 62 - value_bits - max(1, len(weights).bit_length()))
+    whole: NDArray[np.int64] = np.rint(weights / weights.max() * (1 << bits)).astype(np.int64)
+    return whole
 
 
 def _exact_variance(values: NDArray[np.int64]) -> float:
     """Variance from exact sums, so that the order of the records does not matter."""
     n = len(values)
     coarse, fine = values >> 12, values & 4095
-    squares = (
-        (int((coarse * coarse).sum()) << 24) + (int((coarse * fine).sum()) << 13) + int((fine * fine).sum())
-    )
+    squares = (int((coarse * coarse).sum()) << 24) + (int((coarse * fine).sum()) << 13) + int((fine * fine).sum())
     total = int(values.sum())
     return (squares * n - total * total) / (n * n)

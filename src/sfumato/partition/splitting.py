@@ -11,7 +11,7 @@ Candidates are totally ordered by (gain falling, column, position), so ties neve
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -40,17 +40,17 @@ class Scoring(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """The best splits of m nodes, up to r each, best first."""
+    """The best splits of m nodes, up to r each, best first. Integer, float, bool and uint64 arrays."""
 
-    n_found: NDArray[np.int64]  # (m,)
-    phase: NDArray[np.int64]  # (m,) 0: ranked by the guide, 1: by information loss
-    gain: NDArray[np.float64]  # (m, r)
-    position: NDArray[np.int64]  # (m, r) place in the order of enumeration, breaks ties
-    column: NDArray[np.int64]  # (m, r)
-    last_bin: NDArray[np.int64]  # (m, r) ordered columns: codes up to this go left
-    missing_left: NDArray[np.bool_]  # (m, r) ordered columns: side of missing values
-    mask: NDArray[np.uint64]  # (m, r, words) category columns: bit set = code goes left
-    n_left: NDArray[np.int64]  # (m, r)
+    n_found: NDArray[Any]  # (m,)
+    phase: NDArray[Any]  # (m,) 0: ranked by the guide, 1: by information loss
+    gain: NDArray[Any]  # (m, r)
+    position: NDArray[Any]  # (m, r) place in the order of enumeration, breaks ties
+    column: NDArray[Any]  # (m, r)
+    last_bin: NDArray[Any]  # (m, r) ordered columns: codes up to this go left
+    missing_left: NDArray[Any]  # (m, r) ordered columns: side of missing values
+    mask: NDArray[Any]  # (m, r, words) category columns: bit set = code goes left
+    n_left: NDArray[Any]  # (m, r)
 
 
 def empty_candidates(n_nodes: int, n_ranks: int, layout: Layout) -> Candidates:
@@ -257,9 +257,7 @@ def _scan_ordered(hist, layout, column, rule, scoring, scratch, floor, after_gai
 
 
 @njit(nogil=True, cache=True)
-def _scan_categories(
-    hist, layout, column, rule, scoring, scratch, floor, after_gain, after_position, out, node
-):  # type: ignore[no-untyped-def]
+def _scan_categories(hist, layout, column, rule, scoring, scratch, floor, after_gain, after_position, out, node):  # type: ignore[no-untyped-def]
     """Offer splits of a category column; missing is one of its codes."""
     first = layout.offsets[column]
     n_codes = layout.offsets[column + 1] - first
@@ -520,13 +518,9 @@ def _scan_columns(hist, layout, rule, scoring, scratch, floor, after_gain, after
         if rule == MEDIAN:
             _scan_median(hist, layout, column, scoring, scratch, after_gain, after_position, out, node)
         elif layout.is_category[column]:
-            _scan_categories(
-                hist, layout, column, rule, scoring, scratch, floor, after_gain, after_position, out, node
-            )
+            _scan_categories(hist, layout, column, rule, scoring, scratch, floor, after_gain, after_position, out, node)
         else:
-            _scan_ordered(
-                hist, layout, column, rule, scoring, scratch, floor, after_gain, after_position, out, node
-            )
+            _scan_ordered(hist, layout, column, rule, scoring, scratch, floor, after_gain, after_position, out, node)
 
 
 @njit(nogil=True, cache=True)
@@ -553,13 +547,9 @@ def find_splits(hist, layout, scoring, scratch, after_phase, after_gain, after_p
         floor = 0.0
         if scoring.rule == CHANNELS or scoring.rule == ENTROPY:
             floor = _noise_floor(scoring.rule, total, scoring.channel_weights, weight_at)
-        _scan_columns(
-            hist, layout, scoring.rule, scoring, scratch, floor, after_gain, after_position, out, node
-        )
+        _scan_columns(hist, layout, scoring.rule, scoring, scratch, floor, after_gain, after_position, out, node)
         if out.n_found[node] > 0 or not scoring.fall_back or scoring.rule == INFORMATION_LOSS:
             return
         out.phase[node] = 1
         after_gain, after_position = np.inf, np.int64(-1)
-    _scan_columns(
-        hist, layout, INFORMATION_LOSS, scoring, scratch, 0.0, after_gain, after_position, out, node
-    )
+    _scan_columns(hist, layout, INFORMATION_LOSS, scoring, scratch, 0.0, after_gain, after_position, out, node)

@@ -94,8 +94,16 @@ class NodeTable:
             mask=self.mask[:n].copy(),
             group=group,
             split_rank=self.split_rank[:n].copy(),
+            larger_left=self._larger_left(),
             missing_codes=layout.missing.copy(),
         )
+
+    def _larger_left(self) -> NDArray[np.bool_]:
+        sizes = self.stop - self.start
+        inner = self.left[: self.n_nodes] >= 0
+        larger_left = np.zeros(self.n_nodes, np.bool_)
+        larger_left[inner] = sizes[self.left[: self.n_nodes][inner]] > sizes[self.right[: self.n_nodes][inner]]
+        return larger_left
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +126,8 @@ class Tree:
     split_rank : ndarray of int32
         When a node was split, counted from 0; -1 at a leaf. Best-first growth with a smaller leaf limit makes
         exactly the splits with the smaller ranks.
+    larger_left : ndarray of bool
+        Whether the left child had more records: the side of values unseen at fit.
     missing_codes : ndarray of int64
         Code of missing per column, -1 where none exists.
     """
@@ -130,6 +140,7 @@ class Tree:
     mask: NDArray[np.uint64]
     group: NDArray[np.int32]
     split_rank: NDArray[np.int32]
+    larger_left: NDArray[np.bool_]
     missing_codes: NDArray[np.int64]
 
     @property
@@ -185,6 +196,7 @@ class Tree:
             mask=self.mask[old],
             group=group,
             split_rank=at_inner(self.split_rank),
+            larger_left=self.larger_left[old] & inner,
             missing_codes=self.missing_codes,
         )
 

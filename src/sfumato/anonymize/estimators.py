@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Train, predict, anonymize, retrain: an estimator whose model has seen anonymized records only."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, RegressorMixin, clone
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sfumato.anonymize.guidance import fit_weighted, predictions_of, train_guide
+from sfumato.anonymize.model_guided import ModelGuidedAnonymizer
+from sfumato.errors import InputError, ParameterError
+from sfumato.frames import read_table
+
+
+def _final_has(name: str) -> Any:
+    """Offer a method only when the wrapped estimator has it."""
+
+    def check(self: Any) -> bool:
+        getattr(self.estimator_ if hasattr(self, "estimator_") else self.estimator, name)
+        return True
+
+    return check
+
+
+class _Anonymized(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """What the classifier and the regressor share."""
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        k: int = 10,
+        quasi_identifiers: Any = None,
+        identifiers: Any = None,
+        anonymizer: Any = None,
+        guide_estimator: Any = None,
+        guide_fraction: float = 1.0,
+        transform_at_predict: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.k = k
+        self.quasi_identifiers = quasi_identifiers
+        self.identifiers = identifiers
+        self.anonymizer = anonymizer
+        self.guide_estimator = guide_estimator
+        self.guide_fraction = guide_fraction
+        self.transform_at_predict = transform_at_predict
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train a guide on the raw records, anonymize them, and train the estimator on the result.
+
+        The guide, its predictions and the raw records are not kept.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n, columns)
+        y : array-like of shape (n,) or (n, outputs)
+        sample_weight : array-like of shape (n,), optional
+            Reaches the guide, the splits and the retraining; k counts records.
+        """
+        if y is None:
+            raise InputError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None. Pass the labels."
+            )
+        X = np.asarray(X) if isinstance(X, list | tuple) else X
+        validate_data(self, X, skip_check_array=True)
+        table = read_table(X)
+        y = self._checked_target(y, table.n_records)
+        anonymizer = self._make_anonymizer()
+        seen = self._without_dropped(X, table, anonymizer)
+        guide = self._guide(seen, y, sample_weight)
+        weight = None if sample_weight is None else np.asarray(sample_weight, np.float64)
+        anonymized = anonymizer.fit_transform(X, guide, sample_weight=weight)
+        self.anonymizer_ = anonymizer
+        self.estimator_ = fit_weighted(clone(self.estimator), anonymized, y, weight)
+        if hasattr(self.estimator_, "classes_"):
+            self.classes_ = self.estimator_.classes_
+        return self
+
+    def _checked_target(self, y: Any, n_records: int) -> Any:
+        array = np.asarray(y)
+        if array.dtype.kind in "fc" and not np.isfinite(array).all():
+            raise InputError(
+                "Input y contains NaN or infinity: expected a label for every record. Drop those records, or fill "
+                "them in."
+            )
+        if len(array) != n_records:
+            raise InputError(
+                f"inconsistent numbers of samples: {len(array)} labels for {n_records} records: expected one per record."
+            )
+        return y
+
+    def _make_anonymizer(self) -> Any:
+        if self.anonymizer is None:
+            return ModelGuidedAnonymizer(
+                k=self.k,
+                quasi_identifiers=self.quasi_identifiers,
+                identifiers=self.identifiers,
+                random_state=self.random_state,
+            )
+        if not hasattr(self.anonymizer, "fit_transform"):
+            raise ParameterError(
+                f"anonymizer is a {type(self.anonymizer).__name__}: expected an anonymizer such as "
+                "ModelGuidedAnonymizer(k=10)."
+            )
+        if self.quasi_identifiers is not None or self.identifiers is not None:
+            raise ParameterError(
+                "anonymizer= together with quasi_identifiers= or identifiers=: expected one place that says which "
+                "columns are which. Set them on the anonymizer."
+            )
+        return clone(self.anonymizer)
+
+    def _without_dropped(self, X: Any, table: Any, anonymizer: Any) -> Any:
+        """What the final model will see, so what the guide sees: no identifiers, no unit."""
+        dropped = table.resolve(anonymizer.identifiers or (), "identifiers")
+        keep = table.resolve(anonymizer.keep or (), "keep")
+        units = {c.column for c in anonymizer.criteria or () if getattr(c, "counting", None) == "distinct"}
+        drop = [*dropped, *(u for u in units if u not in keep)]
+        return table.replaced({}, drop=drop) if drop else X
+
+    def _guide(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        if isinstance(self.guide_estimator, str):
+            if self.guide_estimator != "labels":
+                raise ParameterError(f"guide_estimator={self.guide_estimator!r}: expected None, 'labels' or a model.")
+            return y
+        model = clone(self.estimator) if self.guide_estimator is None else self.guide_estimator
+        fitted = train_guide(
+            model, X, y,
+            fraction=self.guide_fraction, sample_weight=sample_weight, random_state=self.random_state,
+        )  # fmt: skip
+        return predictions_of(fitted, X)
+
+    def _recoded(self, X: Any) -> Any:
+        """Records as the final model takes them: without dropped columns, recoded when asked for."""
+        check_is_fitted(self, "estimator_")
+        X = np.asarray(X) if isinstance(X, list | tuple) else X
+        validate_data(self, X, reset=False, skip_check_array=True)
+        if self.transform_at_predict:
+            return self.anonymizer_.transform(X)
+        dropped = self.anonymizer_.schema_.dropped
+        return read_table(X).replaced({}, drop=dropped) if dropped else X
+
+    @available_if(_final_has("predict"))
+    def predict(self, X: Any) -> Any:
+        """Predict with the model that was trained on anonymized records."""
+        return self.estimator_.predict(self._recoded(X))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.target_tags.required = True
+        return tags
+
+
+_PARAMETERS = """
+    Parameters
+    ----------
+    estimator : estimator
+        The model to train; any that follows scikit-learn's conventions.
+    k : int, default=10
+        Fewest records of a group.
+    quasi_identifiers : list of str or int, optional
+        Columns that, taken together, could point at a person; None: all.
+    identifiers : list of str or int, optional
+        Columns that name a person; dropped before any model sees them.
+    anonymizer : anonymizer, optional
+        Settings beyond `k`: an unfitted anonymizer, which then also says which columns are which.
+    guide_estimator : estimator or "labels", optional
+        Whose predictions guide the anonymization. None: a copy of `estimator`. Another model, unfitted or fitted,
+        for the case that someone else trains the final one. ``"labels"``: the labels themselves.
+    guide_fraction : float, default=1.0
+        Share of the records an unfitted guide is trained on.
+    transform_at_predict : bool, default=False
+        Recode records with the fitted partition before predicting. Often more accurate.
+    random_state : int or RandomState, optional
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The model, trained on anonymized records.
+    anonymizer_ : anonymizer
+
+    Notes
+    -----
+    *Guarantee.* `estimator_` was trained on records whose quasi-identifiers are k-anonymous (see
+    ``ModelGuidedAnonymizer``). The model trained on raw records only made the predictions that guide the groups and
+    is discarded with them; a fitted object holds neither it nor raw rows. With a fitted `guide_estimator`, that model
+    stays with whoever passed it in, and in this object's parameters.
+"""
+
+
+class AnonymizedClassifier(ClassifierMixin, _Anonymized):  # type: ignore[misc]
+    __doc__ = f"""Train a classifier on records that were anonymized for it.
+
+    Fit a copy of the estimator on the raw records, let its predictions guide the anonymization, and train the
+    estimator on the anonymized records.
+    {_PARAMETERS}
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> from sfumato import AnonymizedClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> classifier = AnonymizedClassifier(DecisionTreeClassifier(random_state=0), k=5).fit(X, y)
+    >>> bool(classifier.anonymizer_.group_sizes_.min() >= 5)
+    True
+    """
+
+    @available_if(_final_has("predict_proba"))
+    def predict_proba(self, X: Any) -> Any:
+        """Predict class probabilities with the model that was trained on anonymized records."""
+        return self.estimator_.predict_proba(self._recoded(X))
+
+    @available_if(_final_has("decision_function"))
+    def decision_function(self, X: Any) -> Any:
+        """Return the decision function of the model that was trained on anonymized records."""
+        return self.estimator_.decision_function(self._recoded(X))
+
+
+class AnonymizedRegressor(RegressorMixin, _Anonymized):  # type: ignore[misc]
+    __doc__ = f"""Train a regressor on records that were anonymized for it.
+
+    Fit a copy of the estimator on the raw records, let its predictions guide the anonymization, and train the
+    estimator on the anonymized records.
+    {_PARAMETERS}
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sfumato import AnonymizedRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> regressor = AnonymizedRegressor(DecisionTreeRegressor(random_state=0), k=5).fit(X, y)
+    >>> bool(regressor.anonymizer_.group_sizes_.min() >= 5)
+    True
+    """

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From what a user has (labels, probabilities, numbers, a model) to a guide for the engine."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from sfumato.errors import InputError, ParameterError
+from sfumato.frames import read_table
+from sfumato.partition import guides
+from sfumato.partition.binning import MAX_CODES
+from sfumato.partition.guides import Guide
+
+GuideKind = Literal["auto", "labels", "probabilities", "numbers"]
+
+_SUM_TOLERANCE = 1e-3  # probabilities in single precision, many classes
+
+
+def guide_from(targets: Any, *, kind: str = "auto", n_records: int) -> Guide:
+    """Turn labels, probabilities or numbers of all records into a guide.
+
+    Parameters
+    ----------
+    targets : array-like of shape (n,) or (n, outputs), or list of such
+        A list of arrays (a multi-output model's probabilities) guides by all of them.
+    kind : {"auto", "labels", "probabilities", "numbers"}
+        ``"auto"``: one column by scikit-learn's ``type_of_target``; several columns are probabilities when every
+        row lies in [0, 1] and sums to 1, else numbers.
+    n_records : int
+    """
+    if kind not in ("auto", "labels", "probabilities", "numbers"):
+        raise ParameterError(
+            f"guide_kind={kind!r}: expected 'auto', 'labels', 'probabilities' or 'numbers'. 'auto' suits most."
+        )
+    if targets is None:
+        raise InputError(
+            "no predictions or labels were given: this anonymizer requires y to be passed, but the target y is None. "
+            "Pass model.predict_proba(X), labels or numbers as the second argument."
+        )
+    if isinstance(targets, list) and len(targets) and getattr(targets[0], "ndim", 0) == 2:
+        return _guide_from_several([_as_array(part, n_records) for part in targets])
+    array = _as_array(targets, n_records)
+    chosen = _kind_of(array) if kind == "auto" else kind
+    if chosen == "labels":
+        return _guide_from_labels(array)
+    numbers = _as_numbers(array)
+    if chosen == "probabilities":
+        _check_probabilities(numbers)
+        return guides.from_probabilities(numbers)
+    return guides.from_numbers(numbers)
+
+
+def _as_array(targets: Any, n_records: int) -> NDArray[Any]:
+    array = np.asarray(targets)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim not in (1, 2) or array.size == 0:
+        raise InputError(
+            f"predictions of shape {array.shape}: expected one row per record and one or more columns. "
+            "Pass what model.predict or model.predict_proba returns."
+        )
+    if len(array) != n_records:
+        raise InputError(
+            f"inconsistent numbers of samples: {len(array)} predictions for {n_records} records: expected one per "
+            "record. Predict on the same rows that are anonymized."
+        )
+    if array.dtype.kind in "fc" and not np.isfinite(array).all():
+        raise InputError(
+            f"Input y contains NaN or infinity in {int((~np.isfinite(array)).sum())} places: expected a finite "
+            "prediction or label for every record. Drop those records, or fill them in."
+        )
+    if array.dtype.kind == "O" and any(value is None or value != value for value in array.ravel()):
+        raise InputError(
+            "Input y contains NaN or None among the labels: expected a label for every record. "
+            "Drop those records, or give them a label of their own."
+        )
+    return array
+
+
+def _kind_of(array: NDArray[Any]) -> str:
+    if array.ndim == 1:
+        target = type_of_target(array, input_name="y")
+        if target == "unknown":
+            raise InputError(
+                "Unknown label type: y is neither labels nor numbers: expected class labels, probabilities or numbers. "
+                "Convert mixed labels to text."
+            )
+        return "numbers" if target.startswith("continuous") else "labels"
+    if array.dtype.kind in "fiu" and _are_probabilities(array):
+        return "probabilities"
+    return "numbers"
+
+
+def _are_probabilities(array: NDArray[Any]) -> bool:
+    return bool(array.min() >= 0 and array.max() <= 1 and np.abs(array.sum(axis=1) - 1).max() <= _SUM_TOLERANCE)
+
+
+def _check_probabilities(array: NDArray[Any]) -> None:
+    if array.ndim != 2 or not _are_probabilities(array):
+        raise InputError(
+            "guide_kind='probabilities' with rows that are no probabilities: expected one column per class, values "
+            "from 0 to 1, and rows that sum to 1. Pass model.predict_proba(X)."
+        )
+
+
+def _as_numbers(array: NDArray[Any]) -> NDArray[np.float64]:
+    try:
+        numbers: NDArray[np.float64] = array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError(
+            "predictions that are no numbers: expected numbers for this guide_kind. "
+            "Use guide_kind='labels' for classes."
+        ) from None
+    return numbers.reshape(len(numbers), -1)
+
+
+def _guide_from_labels(array: NDArray[Any]) -> Guide:
+    if array.ndim == 2:
+        raise InputError(
+            f"guide_kind='labels' with {array.shape[1]} columns: expected one label per record. "
+            "Pass one column, or probabilities."
+        )
+    classes, codes = np.unique(array, return_inverse=True)
+    if len(classes) >= MAX_CODES:
+        raise InputError(
+            f"{len(classes)} different labels: expected fewer than {MAX_CODES}. "
+            "Use guide_kind='numbers' if they are numbers."
+        )
+    return guides.from_labels(codes, len(classes))
+
+
+def _guide_from_several(parts: list[NDArray[Any]]) -> Guide:
+    """Join the probabilities of several outputs; each output weighs the same."""
+    made = []
+    for part in parts:
+        numbers = _as_numbers(part)
+        _check_probabilities(numbers)
+        made.append(guides.from_probabilities(numbers))
+    return Guide(
+        guides.CHANNELS,
+        np.concatenate([g.dense for g in made if g.dense is not None], axis=1),
+        channel_weights=np.concatenate([g.channel_weights for g in made]),
+    )
+
+
+def predictions_of(model: Any, X: Any) -> Any:
+    """Return a model's probabilities where it has them, else its predictions."""
+    if hasattr(model, "predict_proba"):
+        return model.predict_proba(X)
+    return model.predict(X)
+
+
+def train_guide(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    fraction: float = 1.0,
+    sample_weight: NDArray[np.float64] | None = None,
+    random_state: Any = None,
+) -> Any:
+    """Fit a copy of an estimator on the raw records, or on a random share of them.
+
+    A model that is already fitted is returned as it is.
+    """
+    if is_fitted(estimator):
+        return estimator
+    if not 0 < fraction <= 1:
+        raise ParameterError(
+            f"guide_fraction={fraction!r}: expected a share above 0 and up to 1. 1.0 trains the guide on all records."
+        )
+    weight = None if sample_weight is None else np.asarray(sample_weight, np.float64)
+    if fraction < 1:
+        table = read_table(X)
+        n_kept = max(1, round(fraction * table.n_records))
+        rows = np.sort(check_random_state(random_state).permutation(table.n_records)[:n_kept])
+        X = table.replaced({}, keep_rows=rows)
+        y = np.asarray(y)[rows]
+        weight = None if weight is None else weight[rows]
+    return fit_weighted(clone(estimator), X, y, weight)
+
+
+def fit_weighted(estimator: Any, X: Any, y: Any, sample_weight: NDArray[np.float64] | None) -> Any:
+    """Fit an estimator, with weights where some are given; a pipeline hands them to its last step."""
+    if sample_weight is None:
+        return estimator.fit(X, y)
+    steps = getattr(estimator, "steps", None)
+    if steps:
+        name, last = steps[-1]
+        if has_fit_parameter(last, "sample_weight"):
+            return estimator.fit(X, y, **{f"{name}__sample_weight": sample_weight})
+    elif has_fit_parameter(estimator, "sample_weight"):
+        return estimator.fit(X, y, sample_weight=sample_weight)
+    raise ParameterError(
+        f"sample_weight with {type(estimator).__name__}, whose fit takes none: expected an estimator that does. "
+        "Leave the weights out, or choose another estimator."
+    )
+
+
+def is_fitted(estimator: Any) -> bool:
+    """True for a model that can predict already; something with predict and no fit counts as one."""
+    if not hasattr(estimator, "fit"):
+        if hasattr(estimator, "predict") or hasattr(estimator, "predict_proba"):
+            return True
+        raise ParameterError(
+            f"guide_estimator is a {type(estimator).__name__}: expected 'labels', or a model with fit and predict. "
+            "Pass a scikit-learn estimator, fitted or not."
+        )
+    if inspect.isclass(estimator):
+        raise ParameterError(
+            f"guide_estimator is the class {estimator.__name__}: expected an instance. Add parentheses."
+        )
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    except TypeError:  # not a scikit-learn estimator, so nothing tells; it has fit, so it is trained
+        return False
+    return True

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Anonymization guided by the model that will be trained on the data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.anonymize.base import TreeAnonymizer
+from sfumato.anonymize.guidance import GuideKind, guide_from, is_fitted, predictions_of, train_guide
+from sfumato.criteria import Criterion
+from sfumato.errors import InputError, ParameterError
+from sfumato.frames import read_table
+from sfumato.partition.binning import DEFAULT_MAX_BINS
+from sfumato.partition.guides import Guide
+from sfumato.representatives import Representative
+from sfumato.schema import Schema
+
+
+class ModelGuidedAnonymizer(TreeAnonymizer):
+    """Make a table k-anonymous at the least cost to a model's predictions.
+
+    The quasi-identifiers are split top-down so that records with like predictions stay together, as long as both
+    sides keep at least k records; then every group's quasi-identifiers are replaced by one set of values.
+
+    Parameters
+    ----------
+    k : int, default=10
+        Fewest records of a group.
+    quasi_identifiers : list of str or int, optional
+        Columns that, taken together, could point at a person, by name or position; None: all columns.
+    identifiers : list of str or int, optional
+        Columns that name a person; dropped.
+    keep : list of str or int, optional
+        Columns that may pass through although nearly every record has a value of its own there.
+    criteria : list of Criterion, optional
+        Further conditions on every group, such as ``KAnonymity(10, unit="customer")``.
+    categorical_features : list of str or int, optional
+        Columns of numbers that are codes, not amounts.
+    limits : dict, optional
+        Finest width (numbers), number of characters (text) or days (dates) that may leave, per column.
+    guide_estimator : estimator or "labels", optional
+        None or ``"labels"``: `y` guides as it is. A model: its predictions guide; one that is not fitted is fitted
+        on X and `y` first, and discarded afterwards.
+    guide_fraction : float, default=1.0
+        Share of the records an unfitted guide is trained on.
+    guide_kind : {"auto", "labels", "probabilities", "numbers"}, default="auto"
+        What the guiding values are. ``"auto"``: one column by scikit-learn's ``type_of_target``; several columns are
+        probabilities when rows lie in [0, 1] and sum to 1, else numbers, each scaled to unit variance.
+    split_on : {"quasi_identifiers", "all"}, default="quasi_identifiers"
+        Columns the tree may split on. Only quasi-identifiers are ever rewritten.
+    representative : str, default="median"
+        How a group is rewritten: ``"median"``, ``"member"``, ``"model"``, ``"mean"``, ``"midrange"``, ``"sample"``,
+        ``"range"`` or ``"bounds"``.
+    suppression_limit : float, default=0.0
+        Share of the records that `release` may leave out.
+    max_bins : int, default=255
+        Bins of a number column with more distinct values.
+    random_state : int or RandomState, optional
+        Seed for ``representative="sample"`` and for `guide_fraction`.
+    n_jobs : int, optional
+        Threads; None or -1: all cores. Their number never changes the result.
+
+    Attributes
+    ----------
+    partition_ : Partition
+        The groups and their values; saves to and loads from a plain document.
+    group_sizes_ : ndarray of int64
+    n_groups_ : int
+    information_loss_ : float
+        Normalised certainty penalty of the groups, from 0 to 1.
+    schema_ : Schema
+
+    Notes
+    -----
+    *Guarantee.* In the result of `fit_transform` and of `release`, every record shares its quasi-identifiers with at
+    least k - 1 others, counted again on the result itself. It does not stop attribute disclosure: what all records
+    of a group have in common is known of each. A real record as representative (``"member"``, ``"model"``,
+    ``"sample"``) shows that record's values. Columns that are not quasi-identifiers leave as they are.
+
+    References
+    ----------
+    Goldsteen, A., Ezov, G., Shmelkin, R., Moffie, M., Farkash, A. Anonymizing Machine Learning Models.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sfumato import ModelGuidedAnonymizer
+    >>> X = np.array([[25, 1], [27, 1], [31, 0], [33, 0], [58, 1], [61, 1]])
+    >>> predictions = np.array([0, 0, 0, 0, 1, 1])
+    >>> ModelGuidedAnonymizer(k=2).fit_transform(X, predictions).tolist()
+    [[25, 1], [25, 1], [31, 0], [31, 0], [58, 1], [58, 1]]
+    """
+
+    def __init__(
+        self,
+        k: int = 10,
+        *,
+        quasi_identifiers: Any = None,
+        identifiers: Any = None,
+        keep: Any = None,
+        criteria: list[Criterion] | None = None,
+        categorical_features: Any = None,
+        limits: dict[Any, Any] | None = None,
+        guide_estimator: Any = None,
+        guide_fraction: float = 1.0,
+        guide_kind: GuideKind = "auto",
+        split_on: str = "quasi_identifiers",
+        representative: Representative = "median",
+        suppression_limit: float = 0.0,
+        max_bins: int = DEFAULT_MAX_BINS,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.k = k
+        self.quasi_identifiers = quasi_identifiers
+        self.identifiers = identifiers
+        self.keep = keep
+        self.criteria = criteria
+        self.categorical_features = categorical_features
+        self.limits = limits
+        self.guide_estimator = guide_estimator
+        self.guide_fraction = guide_fraction
+        self.guide_kind = guide_kind
+        self.split_on = split_on
+        self.representative = representative
+        self.suppression_limit = suppression_limit
+        self.max_bins = max_bins
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _make_guide(
+        self, X: Any, y: Any, schema: Schema, n_records: int, sample_weight: NDArray[np.float64] | None
+    ) -> Guide:
+        model = self.guide_estimator
+        if model is None or isinstance(model, str):
+            if model not in (None, "labels"):
+                raise ParameterError(
+                    f"guide_estimator={model!r}: expected None, 'labels' or a model. Pass the model itself."
+                )
+            return guide_from(y, kind=self.guide_kind, n_records=n_records)
+        if y is None and not is_fitted(model):
+            raise InputError(
+                "guide_estimator is not fitted and the target y is None: requires y to be passed to train it. "
+                "Pass the labels as y, or a fitted model."
+            )
+        # The guide sees what the final model will see: everything but what is dropped.
+        seen = read_table(X).replaced({}, drop=schema.dropped) if schema.dropped else X
+        fitted = train_guide(
+            model, seen, y,
+            fraction=self.guide_fraction, sample_weight=sample_weight, random_state=self.random_state,
+        )  # fmt: skip
+        return guide_from(predictions_of(fitted, seen), kind=self.guide_kind, n_records=n_records)
+
+    def _make_guide_for_release(self, y: Any, n_records: int) -> Guide | None:
+        return guide_from(y, kind=self.guide_kind, n_records=n_records)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.one_d_labels = False
+        return tags

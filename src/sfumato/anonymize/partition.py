@@ -1,0 +1,417 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A fitted partition: a tree over values, the rewritten values of each group, and a plain document of both.
+
+Unlike the engine's tree, which knows the bins of one table, this one speaks of values (``age <= 34``), so that it
+applies to any later table and can be read by a person.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.columns import MICROSECONDS_PER_DAY, Column, GroupedLabels, GroupedValues, Kind, Moment
+from sfumato.errors import InputError
+from sfumato.frames import Table, read_table
+from sfumato.labels import integer_between, shortest_between
+from sfumato.partition.tree import Tree
+from sfumato.representatives import GroupValues
+from sfumato.sources import CodedColumn
+from sfumato.sources.memory import read_limited
+
+FORMAT = "sfumato-partition"
+VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionColumn:
+    """How a column's values become the codes the tree compares.
+
+    Attributes
+    ----------
+    cuts : ndarray
+        Ordered columns: the thresholds the tree uses, rising. A value's code is the number of cuts below it.
+    categories : ndarray of object or None
+        Categories: the values seen at fit, whose position is their code; then come missing and unseen.
+    """
+
+    name: str
+    kind: Kind
+    moment: Moment | None
+    cuts: NDArray[Any]
+    categories: NDArray[np.object_] | None
+
+    @property
+    def missing_code(self) -> int:
+        """Code of a missing value."""
+        return len(self.cuts) + 1 if self.categories is None else len(self.categories)
+
+    @property
+    def unseen_code(self) -> int:
+        """Code of a category that did not occur at fit."""
+        return self.missing_code + 1
+
+    def encode(self, column: Column) -> NDArray[np.uint16]:
+        """Return the codes of a column of new records."""
+        is_empty = column.missing is not None and bool(column.missing.all())
+        if column.kind != self.kind and not is_empty:
+            raise InputError(
+                f"column {self.name!r} holds {_WORDS[column.kind]} now and held {_WORDS[self.kind]} when the partition "
+                "was fitted: expected the same. Convert the column, or fit again on the new kind."
+            )
+        if is_empty:
+            return np.full(column.n_records, self.missing_code, np.uint16)
+        if self.categories is None:
+            codes = np.searchsorted(self.cuts, column.values, side="left").astype(np.uint16)
+        else:
+            assert column.categories is not None
+            known = {value: code for code, value in enumerate(self.categories)}
+            lookup = [known.get(value, self.unseen_code) for value in column.categories]
+            codes = np.array(lookup, np.uint16)[column.values]
+        if column.missing is not None:
+            codes[column.missing] = self.missing_code
+        return codes
+
+
+_WORDS = {"number": "numbers", "moment": "dates or times", "category": "categories"}
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """A fitted partition: groups of records, and what each group's records are rewritten to.
+
+    Attributes
+    ----------
+    columns : tuple of PartitionColumn
+        The columns the tree splits on.
+    tree : Tree
+    values : dict
+        Rewritten columns: for each quasi-identifier, the values of every group.
+    group_sizes : ndarray of int64
+        Records of each group at fit.
+    dropped : tuple of str
+        Columns that never leave: identifiers and the unit.
+    limits : dict
+        Finest width or prefix per column.
+    categorical : tuple of str
+        Columns of numbers that are read as categories.
+    representative : str
+    guarantees : tuple of str
+        What held for the groups at fit, in words.
+
+    Notes
+    -----
+    A partition fitted on people is data about people. It holds thresholds, categories, one set of values per group
+    and group sizes of at least k; no counts below k and no records besides those that serve as representatives.
+    """
+
+    columns: tuple[PartitionColumn, ...]
+    tree: Tree
+    values: dict[str, list[GroupValues]]
+    group_sizes: NDArray[np.int64]
+    dropped: tuple[str, ...] = ()
+    limits: dict[str, Any] = field(default_factory=dict)
+    categorical: tuple[str, ...] = ()
+    representative: str = "median"
+    guarantees: tuple[str, ...] = ()
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return len(self.group_sizes)
+
+    @property
+    def quasi_identifiers(self) -> tuple[str, ...]:
+        """The columns that are rewritten."""
+        return tuple(self.values)
+
+    def apply(self, frame: Any) -> NDArray[np.int32]:
+        """Return the group of every record."""
+        return self.apply_to(read_table(frame, categorical=self.categorical))
+
+    def apply_to(self, table: Table) -> NDArray[np.int32]:
+        """Return the group of every record of a table that was read."""
+        codes = np.empty((table.n_records, max(1, len(self.columns))), np.uint16)
+        for position, column in enumerate(self.columns):
+            codes[:, position] = column.encode(read_limited(table, column.name, self.limits))
+        return self.tree.apply(codes)
+
+    def transform(self, frame: Any) -> Any:
+        """Rewrite new records the way the fitted ones were.
+
+        Nothing is promised about how many of the new records share a group.
+        """
+        table = read_table(frame, categorical=self.categorical)
+        return self.rewrite(table, self.apply_to(table))
+
+    def rewrite(self, table: Table, group: NDArray[np.int32], keep_rows: NDArray[np.int64] | None = None) -> Any:
+        """Return the table with every record's quasi-identifiers replaced by its group's values."""
+        categories = {c.name: c.categories for c in self.columns}
+        new: dict[str, Any] = {}
+        for name, parts in self.values.items():
+            entries = [(p.name, self._grouped(name, p, group, categories.get(name))) for p in parts]
+            new[name] = entries[0][1] if len(entries) == 1 else entries
+        drop = [name for name in self.dropped if name in table.names]
+        return table.replaced(new, drop=drop, keep_rows=keep_rows)
+
+    def _grouped(
+        self, name: str, part: GroupValues, group: NDArray[np.int32], categories: NDArray[np.object_] | None
+    ) -> GroupedValues | GroupedLabels:
+        if part.labels is not None:
+            return GroupedLabels(part.labels, group)
+        assert part.values is not None
+        return GroupedValues(part.values, part.missing, group, categories, name in self.limits)
+
+    def with_values(self, columns: Sequence[CodedColumn], values: dict[str, list[GroupValues]]) -> Partition:
+        """Return the partition with other values per group, which index the categories of `columns`."""
+        own = tuple(PartitionColumn(c.name, c.kind, c.moment, np.zeros(0), c.categories) for c in columns)
+        return replace(self, columns=own, values=values)
+
+    def output_names(self, names: Sequence[str]) -> list[str]:
+        """Return the names of the columns of a rewritten table whose columns were `names`."""
+        result: list[str] = []
+        for name in names:
+            if name in self.values:
+                result.extend(part.name for part in self.values[name])
+            elif name not in self.dropped:
+                result.append(name)
+        return result
+
+    # -- the document ----------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the partition as plain lists, dicts, numbers and text."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "guarantees": list(self.guarantees),
+            "representative": self.representative,
+            "dropped": list(self.dropped),
+            "limits": dict(self.limits),
+            "categorical": list(self.categorical),
+            "columns": [_column_to_dict(c) for c in self.columns],
+            "nodes": [self._node_to_dict(node) for node in range(self.tree.n_nodes)],
+            "groups": {
+                "sizes": self.group_sizes.tolist(),
+                "values": {name: [_values_to_dict(p) for p in parts] for name, parts in self.values.items()},
+            },
+        }
+
+    def _node_to_dict(self, node: int) -> dict[str, Any]:
+        tree = self.tree
+        if tree.column[node] < 0:
+            return {"group": int(tree.group[node])}
+        column = self.columns[tree.column[node]]
+        document: dict[str, Any] = {"column": column.name}
+        if column.categories is None:
+            threshold = int(tree.threshold[node])
+            document["at_most"] = column.cuts[threshold].item() if threshold < len(column.cuts) else None
+            document["missing"] = _side(bool(tree.missing_left[node]))
+        else:
+            bits = _unpack_bits(tree.mask[node], column.unseen_code + 1)
+            document["in"] = [int(code) for code in np.flatnonzero(bits[: len(column.categories)])]
+            document["missing"] = _side(bool(bits[column.missing_code]))
+            document["unseen"] = _side(bool(bits[column.unseen_code]))
+        return document | {"left": int(tree.left[node]), "right": int(tree.right[node])}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Partition:
+        """Rebuild a partition from `to_dict`'s document."""
+        if document.get("format") != FORMAT or document.get("version") != VERSION:
+            raise InputError(
+                f"a document with format {document.get('format')!r} and version {document.get('version')!r}: expected "
+                f"{FORMAT!r} and {VERSION}. Save the partition again with this version of sfumato."
+            )
+        try:
+            columns = tuple(_column_from_dict(c, document["nodes"]) for c in document["columns"])
+            groups = document["groups"]
+            return cls(
+                columns=columns,
+                tree=_tree_from_dicts(columns, document["nodes"]),
+                values={name: [_values_from_dict(p) for p in parts] for name, parts in groups["values"].items()},
+                group_sizes=np.array(groups["sizes"], np.int64),
+                dropped=tuple(document["dropped"]),
+                limits=dict(document["limits"]),
+                categorical=tuple(document["categorical"]),
+                representative=document["representative"],
+                guarantees=tuple(document["guarantees"]),
+            )
+        except (KeyError, TypeError, IndexError, AttributeError) as error:
+            raise InputError(
+                f"a partition document that lacks or misplaces {error}: expected what Partition.save wrote. "
+                "Save the partition again."
+            ) from error
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the partition as a JSON file; a file of that name is replaced only when all is written."""
+        target = Path(path)
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        try:
+            with temporary.open("w", encoding="utf-8") as file:
+                json.dump(self.to_dict(), file, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Partition:
+        """Read a partition that `save` wrote."""
+        try:
+            document = json.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+            raise InputError(
+                f"the file {Path(path).name!r} cannot be read as a partition ({type(error).__name__}): expected the "
+                "JSON file that Partition.save wrote. Check the path."
+            ) from error
+        if not isinstance(document, dict):
+            raise InputError(
+                f"the file {Path(path).name!r} is JSON, but not a partition: expected what Partition.save wrote."
+            )
+        return cls.from_dict(document)
+
+
+def partition_from_tree(
+    tree: Tree,
+    columns: Sequence[CodedColumn],
+    values: dict[str, list[GroupValues]],
+    group_sizes: NDArray[np.int64],
+    **described: Any,
+) -> Partition:
+    """Turn the engine's tree over bins into a partition over values.
+
+    Only thresholds that the tree uses are kept, each between two bins and rounded to few digits.
+    """
+    threshold = tree.threshold.copy()
+    n_words = max(1, max((-(-(c.bins.n_values + 2) // 64) for c in columns if not c.bins.is_ordered), default=1))
+    mask = np.zeros((tree.n_nodes, n_words), np.uint64)
+    mask[:, : tree.mask.shape[1]] = tree.mask[:, :n_words]
+    made: list[PartitionColumn] = []
+    for position, column in enumerate(columns):
+        nodes = np.flatnonzero(tree.column == position)
+        if column.bins.is_ordered:
+            last_bins = np.unique(tree.threshold[nodes])
+            inner = last_bins[last_bins < column.bins.n_values - 1]
+            cuts = np.array([_cut_after(column, int(b)) for b in inner], column.bins.values.dtype)
+            # A split after the last bin sends all values left: its threshold lies above every code.
+            threshold[nodes] = np.searchsorted(inner, tree.threshold[nodes])
+            made.append(PartitionColumn(column.name, column.kind, column.moment, cuts, None))
+        else:
+            own = PartitionColumn(column.name, column.kind, column.moment, np.zeros(0), column.categories)
+            larger = tree.larger_left[nodes]
+            if not column.bins.has_missing:
+                _set_bit(mask, nodes, own.missing_code, larger)
+            _set_bit(mask, nodes, own.unseen_code, larger)
+            made.append(own)
+    value_tree = replace(
+        tree,
+        threshold=threshold,
+        mask=mask,
+        missing_codes=np.array([c.missing_code for c in made], np.int64),
+    )
+    return Partition(tuple(made), value_tree, values, group_sizes, **described)
+
+
+def _cut_after(column: CodedColumn, last_bin: int) -> Any:
+    low, high = column.bins.high[last_bin], column.bins.low[last_bin + 1]
+    if column.bins.values.dtype.kind == "f":
+        return shortest_between(float(low), float(high))
+    return integer_between(low, high, MICROSECONDS_PER_DAY if column.moment is not None else 1)
+
+
+def _set_bit(mask: NDArray[np.uint64], nodes: NDArray[np.int64], code: int, is_set: NDArray[np.bool_]) -> None:
+    mask[nodes, code >> 6] |= is_set.astype(np.uint64) << np.uint64(code & 63)
+
+
+def _unpack_bits(words: NDArray[np.uint64], n_bits: int) -> NDArray[np.bool_]:
+    return np.array([(int(words[b >> 6]) >> (b & 63)) & 1 for b in range(n_bits)], np.bool_)
+
+
+def _side(is_left: bool) -> str:
+    return "left" if is_left else "right"
+
+
+def _column_to_dict(column: PartitionColumn) -> dict[str, Any]:
+    document: dict[str, Any] = {"name": column.name, "kind": column.kind}
+    if column.moment is not None:
+        document["moment"] = column.moment
+    if column.categories is not None:
+        document["categories"] = list(column.categories)
+    else:
+        document["is_real"] = column.cuts.dtype.kind == "f"
+    return document
+
+
+def _column_from_dict(document: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> PartitionColumn:
+    name = document["name"]
+    categories = None
+    if document["kind"] == "category":
+        categories = np.empty(len(document["categories"]), object)
+        categories[:] = document["categories"]
+    used = {n["at_most"] for n in nodes if n.get("column") == name and n.get("at_most") is not None}
+    cuts = np.array(sorted(used), np.float64 if document.get("is_real") else np.int64)
+    return PartitionColumn(name, document["kind"], document.get("moment"), cuts, categories)
+
+
+def _tree_from_dicts(columns: Sequence[PartitionColumn], nodes: Sequence[Mapping[str, Any]]) -> Tree:
+    n = len(nodes)
+    positions = {column.name: position for position, column in enumerate(columns)}
+    n_words = max(1, max((-(-(c.unseen_code + 1) // 64) for c in columns if c.categories is not None), default=1))
+    tree = Tree(
+        column=np.full(n, -1, np.int32),
+        left=np.full(n, -1, np.int32),
+        right=np.full(n, -1, np.int32),
+        threshold=np.full(n, -1, np.int32),
+        missing_left=np.zeros(n, np.bool_),
+        mask=np.zeros((n, n_words), np.uint64),
+        group=np.full(n, -1, np.int32),
+        split_rank=np.full(n, -1, np.int32),
+        larger_left=np.zeros(n, np.bool_),
+        missing_codes=np.array([c.missing_code for c in columns], np.int64),
+    )
+    for node, document in enumerate(nodes):
+        if "group" in document:
+            tree.group[node] = document["group"]
+            continue
+        position = positions[document["column"]]
+        column = columns[position]
+        tree.column[node], tree.left[node], tree.right[node] = position, document["left"], document["right"]
+        at = np.array([node])
+        if column.categories is None:
+            limit = document["at_most"]
+            tree.threshold[node] = len(column.cuts) if limit is None else np.searchsorted(column.cuts, limit)
+            tree.missing_left[node] = document["missing"] == "left"
+        else:
+            codes = [*document["in"]]
+            codes += [column.missing_code] if document["missing"] == "left" else []
+            codes += [column.unseen_code] if document["unseen"] == "left" else []
+            for code in codes:
+                _set_bit(tree.mask, at, code, np.array([True]))
+    return tree
+
+
+def _values_to_dict(part: GroupValues) -> dict[str, Any]:
+    if part.labels is not None:
+        return {"name": part.name, "labels": list(part.labels)}
+    assert part.values is not None
+    values: list[Any] = part.values.tolist()
+    if part.missing is not None:
+        values = [None if absent else value for value, absent in zip(values, part.missing, strict=True)]
+    return {"name": part.name, "values": values, "is_real": part.values.dtype.kind == "f"}
+
+
+def _values_from_dict(document: Mapping[str, Any]) -> GroupValues:
+    if "labels" in document:
+        return GroupValues(document["name"], labels=list(document["labels"]))
+    missing = np.array([value is None for value in document["values"]], np.bool_)
+    dtype = np.float64 if document["is_real"] else np.int64
+    values = np.array([0 if value is None else value for value in document["values"]], dtype)
+    return GroupValues(document["name"], values, missing)

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""k-anonymity: no group is smaller than k."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.criteria.base import Counting
+from sfumato.errors import ParameterError
+
+
+@dataclass(frozen=True)
+class KAnonymity:
+    """Every record shares its quasi-identifiers with at least k - 1 others.
+
+    Parameters
+    ----------
+    k : int
+        Fewest records of a group, or fewest persons when `unit` is given; at least 2.
+    unit : str, optional
+        Column that says which person a record belongs to. A person with many records then counts once.
+
+    Notes
+    -----
+    *Guarantee.* Someone who knows a person's quasi-identifiers cannot tell which of at least k records (or persons)
+    is theirs. It does not stop them from learning what all records of the group have in common.
+
+    References
+    ----------
+    Sweeney, L. (2002). k-anonymity: a model for protecting privacy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> KAnonymity(3).passes(np.array([[2], [3]]), np.array([5])).tolist()
+    [False, True]
+    """
+
+    k: int
+    unit: str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.k, bool) or not isinstance(self.k, numbers.Integral) or self.k < 2:
+            raise ParameterError(
+                f"k={self.k!r}: expected an integer of at least 2. With k=1 every record may stand alone; "
+                "5 to 100 is common."
+            )
+
+    @property
+    def column(self) -> str | None:
+        """The column that tells persons apart, if any."""
+        return self.unit
+
+    @property
+    def counting(self) -> Counting:
+        """Records, or persons when a unit is given."""
+        return "records" if self.unit is None else "distinct"
+
+    def passes(self, counts: NDArray[np.int64], reference: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Say which groups have at least k records or persons."""
+        return counts[:, 0] >= self.k
+
+    def value(self, counts: NDArray[np.int64], reference: NDArray[np.int64]) -> int:
+        """Return the size of the smallest group."""
+        return int(counts[:, 0].min())
+
+    def describe(self) -> str:
+        """Say in one sentence what is required."""
+        return f"every group has at least {self.k} {'records' if self.unit is None else 'different persons'}"

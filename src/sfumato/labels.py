@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Readable labels for ranges and sets, and the short numbers that separate them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from typing import Any
+
+from sfumato.columns import MICROSECONDS_PER_DAY
+
+_EPOCH = dt.datetime(1970, 1, 1)
+
+
+def label_number(value: Any) -> str:
+    """Write a number as short as it reads back the same.
+
+    >>> label_number(3), label_number(2.5), label_number(2.0)
+    ('3', '2.5', '2')
+    """
+    number = value.item() if hasattr(value, "item") else value
+    if isinstance(number, float) and number.is_integer() and abs(number) < 2**53:
+        return str(int(number))
+    return repr(number)
+
+
+def label_moment(microseconds: int, moment: str) -> str:
+    """Write a moment in ISO form: a date, a datetime, a time of day or a length."""
+    microseconds = int(microseconds)
+    length = dt.timedelta(microseconds=microseconds)
+    if moment == "duration":
+        return str(length)
+    try:
+        at = _EPOCH + length
+    except OverflowError:  # before year 1 or after year 9999
+        return f"{microseconds // MICROSECONDS_PER_DAY} days from 1970-01-01"
+    if moment == "date":
+        return at.date().isoformat()
+    return at.time().isoformat() if moment == "time" else at.isoformat(sep=" ")
+
+
+def label_range(low: Any, high: Any, moment: str | None = None) -> str:
+    """Label the values from low to high.
+
+    >>> label_range(31, 34), label_range(5, 5), label_range(-3, 2)
+    ('31-34', '5', '-3 to 2')
+    """
+    if moment is not None:
+        first, last = label_moment(low, moment), label_moment(high, moment)
+    else:
+        first, last = label_number(low), label_number(high)
+    if first == last:
+        return first
+    is_plain = moment is None and low >= 0 and "e" not in first + last
+    return f"{first}-{last}" if is_plain else f"{first} to {last}"
+
+
+def label_set(values: Sequence[Any]) -> str:
+    """Label a set of categories.
+
+    >>> label_set(["nurse", "teacher"]), label_set(["nurse"])
+    ('{nurse, teacher}', 'nurse')
+    """
+    texts = [str(value) for value in values]
+    return texts[0] if len(texts) == 1 else "{" + ", ".join(texts) + "}"
+
+
+def with_missing(label: str) -> str:
+    """Say that some values were missing beside those of the label."""
+    return f"{label} or missing"
+
+
+def shortest_between(low: float, high: float) -> float:
+    """Return the number with the fewest digits in [low, high), nearest the middle.
+
+    >>> shortest_between(0.3171, 0.3422)
+    0.33
+    """
+    middle = low + (high - low) / 2
+    for digits in range(1, 17):
+        candidate = float(f"{middle:.{digits}g}")
+        if low <= candidate < high:
+            return candidate
+    return low
+
+
+def integer_between(low: int, high: int, step: int = 1) -> int:
+    """Return a whole number in [low, high) near the middle; a multiple of `step` where one lies there.
+
+    >>> integer_between(30, 31), integer_between(30, 36)
+    (30, 32)
+    """
+    middle = int(low) + (int(high) - int(low) - 1) // 2
+    rounded = middle // step * step
+    return rounded if rounded >= low else middle

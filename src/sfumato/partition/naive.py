@@ -1,0 +1,465 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The slow twin of every kernel: plain Python, whole numbers and exact fractions, nothing clever.
+
+What the fast kernels ought to compute is written down here as directly as possible. The tests run both on the same
+input and compare; nothing else calls this module. Gains are exact fractions (entropy excepted), so a fast gain may
+differ from its twin by rounding, and two splits that tie here may be told apart by rounding there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.partition.binning import DEFAULT_MAX_BINS, Bins, code_type
+from sfumato.partition.grower import Check
+from sfumato.partition.guides import CHANNELS, ENTROPY, INFORMATION_LOSS, MEDIAN, Guide
+from sfumato.partition.records import Layout, Records
+from sfumato.partition.splitting import MAX_ENUMERATED, RELATIVE_NOISE, Scoring
+from sfumato.partition.tree import Tree
+
+Sums = list[int]
+"""One histogram row: records, channels, and the weight where records have one."""
+
+# -- binning -------------------------------------------------------------------------------------------------
+
+
+def bin_numbers(
+    values: NDArray[Any], missing: NDArray[np.bool_] | None = None, *, max_bins: int = DEFAULT_MAX_BINS
+) -> tuple[Bins, NDArray[Any]]:
+    """Bin a column of numbers by counting each distinct value."""
+    is_missing = [False] * len(values) if missing is None else missing.tolist()
+    counts = Counter(value for value, is_gone in zip(values.tolist(), is_missing, strict=True) if not is_gone)
+    distinct = sorted(counts)
+    bin_of = dict(zip(distinct, cut_at_quantiles([counts[value] for value in distinct], max_bins), strict=True))
+    inside = [[value for value in distinct if bin_of[value] == b] for b in sorted(set(bin_of.values()))]
+    bins = Bins(
+        True,
+        np.array([min(own, key=lambda value: (-counts[value], value)) for own in inside], values.dtype),
+        np.array([min(own) for own in inside], values.dtype),
+        np.array([max(own) for own in inside], values.dtype),
+        any(is_missing),
+    )
+    codes = [
+        bins.missing_bin if is_gone else bin_of[value]
+        for value, is_gone in zip(values.tolist(), is_missing, strict=True)
+    ]
+    return bins, np.array(codes, code_type(bins.n_bins))
+
+
+def cut_at_quantiles(counts: Sequence[int], max_bins: int) -> list[int]:
+    """Return the bin of each distinct value: where its first record stands among all, counts capped at one share."""
+    if len(counts) <= max_bins:
+        return list(range(len(counts)))
+    share = Fraction(sum(counts), max_bins)
+    capped = [min(Fraction(count), share) for count in counts]
+    whole = sum(capped)
+    raw, before = [], Fraction(0)
+    for count in capped:
+        raw.append(math.floor(before / whole * max_bins))
+        before += count
+    numbers = {number: place for place, number in enumerate(sorted(set(raw)))}
+    return [numbers[number] for number in raw]
+
+
+# -- counting ------------------------------------------------------------------------------------------------
+
+
+def add_records(
+    codes: NDArray[Any],
+    dense: NDArray[np.int64],
+    weights: NDArray[np.int64],
+    start: int,
+    stop: int,
+    offsets: NDArray[np.int64],
+    block_columns: NDArray[np.int64],
+    block_channels: NDArray[np.int64],
+    out: NDArray[np.int64],
+) -> None:
+    """Add records start to stop to the histogram `out`, one record after the other."""
+    for i in range(start, stop):
+        weight = int(weights[i]) if len(weights) else 1
+        entries = [0] * out.shape[1]
+        entries[0] = 1
+        for channel, value in enumerate(dense[i].tolist()):
+            entries[1 + channel] = weight * value
+        for column, first in zip(block_columns, block_channels, strict=True):
+            entries[first + int(codes[i, column])] = weight
+        if len(weights):
+            entries[-1] = weight
+        for column in range(len(offsets) - 1):
+            out[offsets[column] + int(codes[i, column])] += entries
+
+
+def block_places(layout: Layout, guide: Guide, n_dense: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the code column of each coded block and the histogram entry of its first channel."""
+    columns = [layout.n_columns + block for block in range(len(guide.cardinalities))]
+    channels = [1 + n_dense + sum(guide.cardinalities[:block]) for block in range(len(guide.cardinalities))]
+    return np.array(columns, np.int64), np.array(channels, np.int64)
+
+
+def histogram(records: Records, layout: Layout, guide: Guide, rows: Sequence[int]) -> NDArray[np.int64]:
+    """Return the histogram of some records."""
+    places = block_places(layout, guide, records.dense.shape[1])
+    out = np.zeros((layout.offsets[-1], 1 + len(guide.channel_weights) + bool(len(records.weights))), np.int64)
+    for row in rows:
+        add_records(records.codes, records.dense, records.weights, row, row + 1, layout.offsets, *places, out)
+    return out
+
+
+# -- splitting -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Split:
+    """One way to divide a node.
+
+    Attributes
+    ----------
+    gain : Fraction or float
+    column : int
+    position : int
+        Place among the column's candidates; breaks ties.
+    last_bin : int
+        Ordered columns: codes up to this go left. -1 for categories.
+    missing_left : bool
+        Side of missing values; the larger one where the node has none.
+    left_codes : frozenset of int
+        All codes of the column that go left, absent ones included.
+    n_left : int
+    """
+
+    gain: Fraction | float
+    column: int
+    position: int
+    last_bin: int
+    missing_left: bool
+    left_codes: frozenset[int]
+    n_left: int
+
+
+Proposal = tuple[int, int, set[int]]
+"""A split before it is judged: position, last bin (-1 for categories) and the codes present that go left."""
+
+
+def find_splits(hist: NDArray[np.int64], layout: Layout, scoring: Scoring) -> list[tuple[int, Split]]:
+    """Return every candidate as (phase, split) in the order in which candidates are judged."""
+    ranked = [(0, split) for split in candidates(hist, layout, scoring, scoring.rule)]
+    if scoring.fall_back and scoring.rule != INFORMATION_LOSS:
+        ranked += [(1, split) for split in candidates(hist, layout, scoring, INFORMATION_LOSS)]
+    return ranked
+
+
+def candidates(hist: NDArray[np.int64], layout: Layout, scoring: Scoring, rule: int) -> list[Split]:
+    """Return all admissible splits that bring something under a rule: by falling gain, column and position."""
+    found = []
+    floor = None
+    if rule in (CHANNELS, ENTROPY):
+        first_column: list[Sums] = hist[: layout.offsets[1]].tolist()
+        floor = noise_floor(_add(first_column, range(len(first_column))), scoring)
+    for column in range(layout.n_columns):
+        rows: list[Sums] = hist[layout.offsets[column] : layout.offsets[column + 1]].tolist()
+        present = {code for code, sums in enumerate(rows) if sums[0] > 0}
+        n = sum(rows[code][0] for code in present)
+        missing = int(layout.missing[column])
+        for position, last_bin, left in propose(rows, present, layout, column, scoring, rule):
+            n_left = sum(rows[code][0] for code in left)
+            if min(n_left, n - n_left) < scoring.min_records:
+                continue
+            gain = _gain(rows, present, left, layout, column, scoring, rule)
+            if floor is not None and gain <= floor:
+                continue
+            is_larger = 2 * n_left > n
+            if last_bin < 0:
+                missing_left = is_larger
+                all_left = left | (set(range(len(rows))) - present if is_larger else set())
+            else:
+                missing_left = missing in left if missing in present else is_larger
+                all_left = {code for code in range(len(rows)) if code <= last_bin and code != missing}
+                if missing_left and missing >= 0:
+                    all_left.add(missing)
+            found.append(Split(gain, column, position, last_bin, missing_left, frozenset(all_left), n_left))
+    return sorted(found, key=lambda split: (-split.gain, split.column, split.position))
+
+
+def propose(
+    rows: list[Sums], present: set[int], layout: Layout, column: int, scoring: Scoring, rule: int
+) -> Iterator[Proposal]:
+    """List the splits of one column, admissible or not; each divides the codes present in two."""
+    is_category, missing = bool(layout.is_category[column]), int(layout.missing[column])
+    if len(present) < 2:
+        return
+    if rule == MEDIAN:
+        yield from _propose_median(rows, present, is_category, scoring.min_records)
+    elif not is_category:
+        values = sorted(present - {missing})
+        for b in values:
+            below = {code for code in values if code <= b}
+            for with_missing in [False, True] if missing in present else [False]:
+                left = below | {missing} if with_missing else below
+                if left != present:
+                    yield 2 * b + with_missing, b, left
+    elif len(present) <= MAX_ENUMERATED:
+        ordered = sorted(present)
+        for subset in range(1, 1 << (len(ordered) - 1)):
+            yield subset, -1, {code for place, code in enumerate(ordered) if subset >> place & 1}
+    else:
+        for number, order in enumerate(category_orders(rows, present, scoring, rule)):
+            for length in range(1, len(order)):
+                yield (number << 32) + length - 1, -1, set(order[:length])
+
+
+def _propose_median(rows: list[Sums], present: set[int], is_category: bool, min_records: int) -> Iterator[Proposal]:
+    """Mondrian: the one prefix nearest half of the records that leaves both sides enough; missing comes last."""
+    n = sum(rows[code][0] for code in present)
+    cuts = []
+    for code in sorted(present)[:-1]:
+        n_left = sum(rows[other][0] for other in present if other <= code)
+        if min(n_left, n - n_left) >= min_records:
+            cuts.append((abs(2 * n_left - n), code))
+    if cuts:
+        _, best = min(cuts)
+        yield 0, -1 if is_category else best, {code for code in present if code <= best}
+
+
+def _gain(
+    rows: list[Sums], present: set[int], left: set[int], layout: Layout, column: int, scoring: Scoring, rule: int
+) -> Fraction | float:
+    if rule == MEDIAN:
+        return width(present, layout, column)
+    if rule == INFORMATION_LOSS:
+        sides = [(1, present), (-1, left), (-1, present - left)]
+        return sum((sign * _add(rows, codes)[0] * width(codes, layout, column) for sign, codes in sides), Fraction(0))
+    total, left_sums = _add(rows, present), _add(rows, left)
+    return channel_gain(left_sums, total, scoring) if rule == CHANNELS else entropy_gain(left_sums, total, scoring)
+
+
+def width(codes: set[int], layout: Layout, column: int) -> Fraction:
+    """Certainty penalty of a set of codes: 0 for a single value, 1 for the whole column."""
+    start, n_codes = int(layout.offsets[column]), int(layout.offsets[column + 1] - layout.offsets[column])
+    if layout.is_category[column]:
+        return Fraction(len(codes) - 1, max(1, n_codes - 1))
+    values = codes - {int(layout.missing[column])}
+    if len(values) < len(codes):  # missing beside values: anything is possible
+        return Fraction(1) if values else Fraction(0)
+    return Fraction(layout.high[start + max(values)]) - Fraction(layout.low[start + min(values)])
+
+
+def channel_gain(left: Sums, total: Sums, scoring: Scoring) -> Fraction:
+    """Sum over the channels of weight * (S_L^2/n_L + S_R^2/n_R - S^2/n); 0 where a side has no weight."""
+    at = -1 if scoring.is_weighted else 0
+    n, n_left, n_right = total[at], left[at], total[at] - left[at]
+    if n_left <= 0 or n_right <= 0:
+        return Fraction(0)
+    gain = Fraction(0)
+    for c, channel_weight in enumerate(scoring.channel_weights.tolist(), start=1):
+        s, s_left, s_right = total[c], left[c], total[c] - left[c]
+        # One fraction over n * n_left * n_right, since adding three costs three times as much.
+        squares = s_left * s_left * n * n_right + s_right * s_right * n * n_left - s * s * n_left * n_right
+        gain += Fraction(channel_weight) * Fraction(squares, n * n_left * n_right)
+    return gain
+
+
+def entropy_gain(left: Sums, total: Sums, scoring: Scoring) -> float:
+    """Fall of the classes' entropy, times the records' weight; in floats, since logarithms are."""
+    at = -1 if scoring.is_weighted else 0
+    n, n_left, n_right = total[at], left[at], total[at] - left[at]
+    if n_left <= 0 or n_right <= 0:
+        return 0.0
+    terms = []
+    for c in range(1, 1 + len(scoring.channel_weights)):
+        for sign, s, size in [(1, left[c], n_left), (1, total[c] - left[c], n_right), (-1, total[c], n)]:
+            if s > 0:
+                terms.append(sign * s * math.log(s / size))
+    return math.fsum(terms)
+
+
+def noise_floor(total: Sums, scoring: Scoring) -> Fraction:
+    """Gains up to this count as none."""
+    n = total[-1] if scoring.is_weighted else total[0]
+    if scoring.rule == ENTROPY:
+        return Fraction(RELATIVE_NOISE) * n
+    squares = Fraction(0)
+    for c, channel_weight in enumerate(scoring.channel_weights.tolist(), start=1):
+        squares += Fraction(abs(channel_weight)) * total[c] * total[c]
+    return Fraction(RELATIVE_NOISE) * squares / max(1, n)
+
+
+def category_orders(rows: list[Sums], present: set[int], scoring: Scoring, rule: int) -> list[list[int]]:
+    """Return the orders whose prefixes are tried when too many categories are present for all subsets.
+
+    In floats, added up as the kernel adds them: an order cannot be compared within a tolerance.
+    """
+    codes = sorted(present)
+    if rule == INFORMATION_LOSS:
+        return [sorted(codes, key=lambda code: -rows[code][0])]
+    at = -1 if scoring.is_weighted else 0
+    channels = range(len(scoring.channel_weights))
+    sizes = [abs(w) for w in scoring.channel_weights.tolist()]
+    total = _add(rows, present)
+    means = [total[1 + c] / max(1, total[at]) for c in channels]
+    weight = {code: rows[code][at] for code in codes}
+    away = {code: [rows[code][1 + c] / max(1, weight[code]) - means[c] for c in channels] for code in codes}
+    spreads = [sizes[c] * _sum(weight[code] * away[code][c] * away[code][c] for code in codes) for c in channels]
+    axis = [1.0 if c == spreads.index(max(spreads)) else 0.0 for c in channels]
+    orders = [sorted(codes, key=lambda code: _project(away[code], axis))]
+    if len(channels) > 1:
+        axis = _principal_axis(axis, weight, away, sizes)
+        orders.append(sorted(codes, key=lambda code: _project(away[code], axis)))
+    return orders
+
+
+def _principal_axis(
+    axis: list[float], weight: dict[int, int], away: dict[int, list[float]], sizes: list[float]
+) -> list[float]:
+    """Sixteen power steps from `axis` towards the first principal component of the weighted category means."""
+    for _ in range(16):
+        turned = [0.0] * len(axis)
+        for code, deviation in away.items():
+            projection = _project(deviation, axis)
+            turned = [t + weight[code] * projection * d for t, d in zip(turned, deviation, strict=True)]
+        turned = [t * size for t, size in zip(turned, sizes, strict=True)]
+        length = _sum(t * t for t in turned)
+        if length <= 0.0:
+            return axis
+        axis = [t / math.sqrt(length) for t in turned]
+    return axis
+
+
+def _project(deviation: list[float], axis: list[float]) -> float:
+    return _sum(a * d for a, d in zip(axis, deviation, strict=True))
+
+
+def _sum(terms: Iterable[float]) -> float:
+    """Add floats one after the other; the built-in sum corrects its rounding from Python 3.12 on."""
+    total = 0.0
+    for term in terms:
+        total += term
+    return total
+
+
+def _add(rows: list[Sums], codes: Iterable[int]) -> Sums:
+    return [sum(entry) for entry in zip(*(rows[code] for code in codes), strict=True)]
+
+
+# -- dividing and applying -----------------------------------------------------------------------------------
+
+
+def goes_left(code: int, last_bin: int, missing_code: int, missing_left: bool, mask: NDArray[np.uint64]) -> bool:
+    """Say on which side of a split a code belongs."""
+    if last_bin < 0:
+        bits = sum(int(word) << (64 * place) for place, word in enumerate(mask))
+        return bool(bits >> int(code) & 1)
+    return bool(missing_left) if code == missing_code else int(code) <= int(last_bin)
+
+
+def count_by_side(
+    codes: NDArray[Any],
+    rows: Sequence[int],
+    starts: Sequence[int],
+    stops: Sequence[int],
+    splits: Sequence[tuple[int, int, bool, NDArray[np.uint64]]],
+    missing_codes: Sequence[int],
+    value_of_row: Sequence[int],
+    n_values: int,
+) -> list[list[list[int]]]:
+    """Count a column's values on both sides of one (column, last bin, missing left, mask) per node."""
+    out = []
+    for start, stop, (column, last_bin, missing_left, mask) in zip(starts, stops, splits, strict=True):
+        sides = [[0] * n_values, [0] * n_values]
+        for i in range(start, stop):
+            left = goes_left(codes[i, column], last_bin, missing_codes[column], missing_left, mask)
+            sides[0 if left else 1][value_of_row[rows[i]]] += 1
+        out.append(sides)
+    return out
+
+
+def apply(tree: Tree, codes: NDArray[Any]) -> list[int]:
+    """Run records through a flat tree one by one and return their groups."""
+    groups = []
+    for record in codes.tolist():
+        node = 0
+        while tree.column[node] >= 0:
+            column = int(tree.column[node])
+            split = (tree.threshold[node], tree.missing_codes[column], tree.missing_left[node], tree.mask[node])
+            node = int(tree.left[node] if goes_left(record[column], *split) else tree.right[node])
+        groups.append(int(tree.group[node]))
+    return groups
+
+
+# -- growing -------------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Node:
+    """A node of a naively grown tree: the records it holds and, once split, how."""
+
+    rows: list[int]
+    split: Split | None = None
+    left: Node | None = None
+    right: Node | None = None
+
+    def leaves(self) -> Iterator[Node]:
+        """Yield the leaves from left to right."""
+        if self.left is None or self.right is None:
+            yield self
+        else:
+            yield from self.left.leaves()
+            yield from self.right.leaves()
+
+
+def grow(
+    records: Records,
+    layout: Layout,
+    guide: Guide,
+    min_records: int,
+    checks: Sequence[Check] = (),
+    *,
+    fall_back: bool = True,
+    max_leaves: int | None = None,
+) -> Node:
+    """Split node after node: all that can be, or, under a leaf limit, always the best of those waiting."""
+    scoring = Scoring(guide.rule, guide.channel_weights, len(records.weights) > 0, fall_back, min_records)
+
+    def best(node: Node) -> tuple[int, Split] | None:
+        for phase, split in find_splits(histogram(records, layout, guide, node.rows), layout, scoring):
+            sides = divide(records.codes, node.rows, split)
+            if all(is_safe(check, side) for check in checks for side in sides):
+                return phase, split
+        return None
+
+    root = Node(list(range(records.n_records)))
+    waiting = [(root, best(root))]  # in order of creation, which breaks ties
+    n_leaves = 1
+    while max_leaves is None or n_leaves < max_leaves:
+        open_ = [(phase_and_split, node) for node, phase_and_split in waiting if phase_and_split is not None]
+        if not open_:
+            break
+        (_, split), node = min(open_, key=lambda item: (item[0][0], -item[0][1].gain))
+        waiting = [item for item in waiting if item[0] is not node]
+        node.split = split
+        node.left, node.right = (Node(side) for side in divide(records.codes, node.rows, split))
+        waiting += [(node.left, best(node.left)), (node.right, best(node.right))]
+        n_leaves += 1
+    return root
+
+
+def divide(codes: NDArray[Any], rows: Sequence[int], split: Split) -> tuple[list[int], list[int]]:
+    """Return the records of the left and of the right side, each in the order they came in."""
+    left = [row for row in rows if int(codes[row, split.column]) in split.left_codes]
+    right = [row for row in rows if int(codes[row, split.column]) not in split.left_codes]
+    return left, right
+
+
+def is_safe(check: Check, rows: Sequence[int]) -> bool:
+    """Count the values of some records and ask the check."""
+    counts = Counter(int(check.value_of_row[row]) for row in rows)
+    seen = [len(counts)] if check.distinct else [counts[value] for value in range(check.n_values)]
+    return bool(check.passes(np.array([seen], np.int64))[0])

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a group is rewritten: every record of a group gets the same values.
+
+All kinds work on bins, so every backend that agrees on the bins agrees on the result. Called by ``anonymize`` with
+the coded columns of the records that leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.columns import MICROSECONDS_PER_DAY
+from sfumato.errors import ParameterError
+from sfumato.labels import label_range, label_set, with_missing
+from sfumato.partition.binning import Bins
+from sfumato.partition.grouping import Groups, Summary, nearest_members, rank_members, summarize
+from sfumato.partition.guides import Guide
+from sfumato.partition.records import Layout
+from sfumato.sources import CodedColumn
+
+Representative = Literal["median", "member", "model", "mean", "midrange", "sample", "range", "bounds"]
+
+REPRESENTATIVES: tuple[str, ...] = get_args(Representative)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupValues:
+    """One value per group for one column of the release, before it is written in the frame's type.
+
+    Attributes
+    ----------
+    name : str
+        Name in the release; differs from the column's for bounds.
+    values : ndarray or None
+        Numbers, microseconds or category indexes; None for labels.
+    missing : ndarray of bool or None
+    labels : list of str or None
+        Text, for ``"range"``.
+    """
+
+    name: str
+    values: NDArray[Any] | None = None
+    missing: NDArray[np.bool_] | None = None
+    labels: list[str | None] | None = None
+
+
+def check_representative(kind: str) -> None:
+    """Refuse a kind of representative that does not exist."""
+    if kind not in REPRESENTATIVES:
+        raise ParameterError(
+            f"representative={kind!r}: expected one of {', '.join(REPRESENTATIVES)}. "
+            "The default, 'median', suits most models."
+        )
+
+
+def represent(
+    kind: str,
+    columns: Sequence[CodedColumn],
+    codes: NDArray[Any],
+    groups: Groups,
+    layout: Layout,
+    *,
+    guide: Guide | None = None,
+    random_state: np.random.Generator | None = None,
+    summary: Summary | None = None,
+) -> dict[str, list[GroupValues]]:
+    """Return the values that each group's records get, per column.
+
+    Parameters
+    ----------
+    kind : str
+        One of `REPRESENTATIVES`.
+    columns : sequence of CodedColumn
+        The quasi-identifiers.
+    codes : ndarray, shape (n, at least len(columns))
+        Codes of all records, the quasi-identifiers first and in the order of `columns`.
+    groups : Groups
+    layout : Layout
+        Of the quasi-identifiers.
+    guide : Guide, optional
+        Predictions of the records; ``"model"`` needs them, ``"member"`` uses them when given.
+    random_state : Generator, optional
+        Needed for ``"sample"``.
+    summary : Summary, optional
+        Spares counting the groups again.
+    """
+    summary = summarize(codes, groups, layout) if summary is None else summary
+    if kind == "range":
+        return {c.name: [_ranges(c, codes[:, j], groups, summary, j)] for j, c in enumerate(columns)}
+    if kind == "bounds":
+        return {c.name: _bounds(c, summary, j) for j, c in enumerate(columns)}
+    if kind == "mean":
+        return {c.name: [_mean(c, codes[:, j], groups, summary.middle[:, j])] for j, c in enumerate(columns)}
+    if kind == "midrange":
+        return {c.name: [_midrange(c, summary, j)] for j, c in enumerate(columns)}
+    if kind == "median":
+        chosen = summary.middle
+    else:
+        members = _members(kind, codes, groups, layout, summary, guide, random_state)
+        chosen = codes[members][:, : len(columns)].astype(np.int32)
+    return {c.name: [_values_of_bins(c.name, c.bins, chosen[:, j])] for j, c in enumerate(columns)}
+
+
+def _members(
+    kind: str,
+    codes: NDArray[Any],
+    groups: Groups,
+    layout: Layout,
+    summary: Summary,
+    guide: Guide | None,
+    random_state: np.random.Generator | None,
+) -> NDArray[np.int64]:
+    """Choose one record per group."""
+    if kind == "sample":
+        if random_state is None:
+            raise ParameterError("representative='sample' without a seed: expected one. Pass random_state=.")
+        return rank_members(codes, groups, layout.n_columns, random_state.random(groups.n_groups))
+    if kind == "model":
+        if guide is None or (guide.dense is None and guide.classes is None):
+            raise ParameterError(
+                "representative='model' without predictions for these records: expected the model's predictions as "
+                "the second argument. Pass them, or use representative='median'."
+            )
+        distance = _distance_from_mean_prediction(guide, groups)
+    else:
+        distance = _distance_from_majority(guide, groups)
+    return nearest_members(codes, groups, layout, summary.middle, distance)
+
+
+def _distance_from_majority(guide: Guide | None, groups: Groups) -> NDArray[np.float64]:
+    """0 for records of their group's most frequent class (the lowest on ties), infinity for the others."""
+    distance = np.zeros(len(groups.group))
+    if guide is None or guide.classes is None:
+        return distance
+    n_classes = int(guide.classes.max()) + 1
+    kept = groups.group >= 0
+    counts = np.zeros((groups.n_groups, n_classes), np.int64)
+    np.add.at(counts, (groups.group[kept], guide.classes[kept]), 1)
+    majority = counts.argmax(axis=1)
+    distance[kept] = np.where(guide.classes[kept] == majority[groups.group[kept]], 0.0, np.inf)
+    return distance
+
+
+def _distance_from_mean_prediction(guide: Guide, groups: Groups) -> NDArray[np.float64]:
+    """Squared distance of each record's prediction from its group's mean, weighted like the guide's channels."""
+    kept = groups.group >= 0
+    own = groups.group[kept]
+    if guide.dense is not None:
+        channels, weights = guide.dense[kept], guide.channel_weights
+    else:
+        assert guide.classes is not None
+        channels = np.eye(guide.cardinalities[0], dtype=np.int64)[guide.classes[kept]]
+        weights = guide.channel_weights
+    distance = np.zeros(len(groups.group))
+    for c in range(channels.shape[1]):
+        # Sums of whole numbers below 2^53, so the order of the records does not matter.
+        sums = np.bincount(own, weights=channels[:, c], minlength=groups.n_groups)
+        means = sums / np.maximum(1, groups.sizes)
+        distance[kept] += weights[c] * (channels[:, c] - means[own]) ** 2
+    return distance
+
+
+def _values_of_bins(name: str, bins: Bins, codes: NDArray[np.integer[Any]]) -> GroupValues:
+    missing = codes == bins.missing_bin if bins.has_missing else np.zeros(len(codes), np.bool_)
+    if not bins.n_values:
+        return GroupValues(name, np.zeros(len(codes), bins.values.dtype), np.ones(len(codes), np.bool_))
+    values = bins.values[np.where(missing, 0, codes)]
+    return GroupValues(name, values, missing)
+
+
+def _mean(column: CodedColumn, codes: NDArray[Any], groups: Groups, middle: NDArray[np.int32]) -> GroupValues:
+    """Mean of the values present; categories have none and take their mode."""
+    bins = column.bins
+    fallback = _values_of_bins(column.name, bins, middle)
+    if not bins.is_ordered or not bins.n_values:
+        return fallback
+    kept = (groups.group >= 0) & (codes != bins.missing_bin)
+    own = groups.group[kept]
+    counts = np.bincount(own, minlength=groups.n_groups)
+    # Sum counts per (group, bin) in bin order: the same numbers in the same order for any order of the records.
+    cells, in_cell = np.unique(own.astype(np.int64) * bins.n_values + codes[kept], return_counts=True)
+    origin = bins.low[0]
+    shifted = (bins.values - origin).astype(np.float64)
+    sums = np.bincount(
+        cells // bins.n_values, weights=in_cell * shifted[cells % bins.n_values], minlength=groups.n_groups
+    )
+    means = sums / np.maximum(1, counts)
+    is_missing = fallback.missing if fallback.missing is not None else np.zeros(len(middle), np.bool_)
+    values = _rounded_like(column, means) + origin
+    return GroupValues(column.name, np.where(is_missing, bins.values.dtype.type(0), values), is_missing)
+
+
+def _midrange(column: CodedColumn, summary: Summary, j: int) -> GroupValues:
+    """Middle between the lowest and highest value of the group; categories take their mode."""
+    bins = column.bins
+    fallback = _values_of_bins(column.name, bins, summary.middle[:, j])
+    if not bins.is_ordered or not bins.n_values:
+        return fallback
+    low = bins.low[np.maximum(0, summary.lowest[:, j])]
+    half = (bins.high[np.maximum(0, summary.highest[:, j])] - low) / 2
+    values = low + _rounded_like(column, half)
+    is_missing = fallback.missing if fallback.missing is not None else np.zeros(len(low), np.bool_)
+    return GroupValues(column.name, np.where(is_missing, bins.values.dtype.type(0), values), is_missing)
+
+
+def _rounded_like(column: CodedColumn, offsets: NDArray[np.float64]) -> NDArray[Any]:
+    """Round offsets from a whole value so that integers stay integers and dates stay whole days."""
+    if column.moment == "date":
+        return (np.rint(offsets / MICROSECONDS_PER_DAY) * MICROSECONDS_PER_DAY).astype(np.int64)
+    if column.bins.values.dtype.kind == "i":
+        return np.rint(offsets).astype(np.int64)
+    return offsets
+
+
+def _bounds(column: CodedColumn, summary: Summary, j: int) -> list[GroupValues]:
+    """Lowest and highest value as two columns; categories in their sorted order. Missing where all are."""
+    bins = column.bins
+    is_missing = summary.lowest[:, j] < 0
+    parts = []
+    for suffix, ends, codes in (("low", bins.low, summary.lowest), ("high", bins.high, summary.highest)):
+        values = ends[np.maximum(0, codes[:, j])] if bins.n_values else np.zeros(len(is_missing), bins.values.dtype)
+        parts.append(GroupValues(f"{column.name}_{suffix}", values, is_missing))
+    return parts
+
+
+def _ranges(column: CodedColumn, codes: NDArray[Any], groups: Groups, summary: Summary, j: int) -> GroupValues:
+    """Labels such as ``31-34`` or ``{nurse, teacher}``, for publication; missing where all are."""
+    bins = column.bins
+    if bins.is_ordered:
+        spans = [
+            None if low < 0 else label_range(bins.low[low], bins.high[high], column.moment)
+            for low, high in zip(summary.lowest[:, j], summary.highest[:, j], strict=True)
+        ]
+    else:
+        assert column.categories is not None
+        kept = (groups.group >= 0) & (codes != bins.missing_bin)
+        cells = np.unique(groups.group[kept].astype(np.int64) * max(1, bins.n_values) + codes[kept])
+        members: list[list[Any]] = [[] for _ in range(groups.n_groups)]
+        for cell in cells:  # sorted, so each list is in the order of the categories
+            members[cell // bins.n_values].append(column.categories[cell % bins.n_values])
+        spans = [label_set(values) if values else None for values in members]
+    some_missing = summary.n_missing[:, j] > 0
+    return GroupValues(
+        column.name, labels=[with_missing(s) if m and s else s for s, m in zip(spans, some_missing, strict=True)]
+    )

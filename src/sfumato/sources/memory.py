@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A table in memory as a source: columns are read, coarsened to their limits and binned, several at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.columns import Column
+from sfumato.errors import InputError
+from sfumato.frames import Table
+from sfumato.partition.binning import DEFAULT_MAX_BINS, MAX_CODES, bin_categories, bin_numbers
+from sfumato.partition.guides import Guide
+from sfumato.partition.records import Records, make_layout, pack_records
+from sfumato.schema import coarsen
+from sfumato.sources.base import CodedColumn
+
+_THREADED_FROM = 200_000  # records; below it the threads cost more than they bring
+
+
+class MemorySource:
+    """Columns of a table in memory.
+
+    Parameters
+    ----------
+    table : Table
+    names : sequence of str
+        The columns to read, in this order.
+    limits : mapping, optional
+        The finest width or prefix that may leave, per column.
+    max_bins : int
+    n_threads : int
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        names: Sequence[str],
+        *,
+        limits: Mapping[str, Any] | None = None,
+        max_bins: int = DEFAULT_MAX_BINS,
+        n_threads: int = 1,
+    ) -> None:
+        limits = limits or {}
+
+        def read(name: str) -> CodedColumn:
+            return code_column(read_limited(table, name, limits), max_bins=max_bins, is_coarsened=name in limits)
+
+        if n_threads > 1 and table.n_records >= _THREADED_FROM:
+            with ThreadPoolExecutor(n_threads) as pool:
+                self.columns = list(pool.map(read, names))
+        else:
+            self.columns = [read(name) for name in names]
+        self.layout = make_layout([column.bins for column in self.columns])
+
+    def records(self, guide: Guide, weights: NDArray[np.int64] | None = None) -> Records:
+        """Return the codes of all columns together with the guide's channels."""
+        return pack_records([c.codes for c in self.columns], guide.code_blocks, guide.dense, weights)
+
+
+def read_limited(table: Table, name: str, limits: Mapping[str, Any]) -> Column:
+    """Read a column, made as coarse as its limit asks."""
+    column = table.column(name)
+    return coarsen(column, limits[name]) if name in limits else column
+
+
+def code_column(column: Column, *, max_bins: int = DEFAULT_MAX_BINS, is_coarsened: bool = False) -> CodedColumn:
+    """Bin one column."""
+    if column.kind == "category":
+        assert column.categories is not None
+        n_categories = len(column.categories)
+        if n_categories > MAX_CODES - 3:
+            raise InputError(
+                f"column {column.name!r} has {n_categories} different values: expected at most {MAX_CODES - 3} in a "
+                "category. Name it in identifiers= if it tells people apart, or shorten its values with limits=."
+            )
+        bins, codes = bin_categories(column.values, column.missing, n_categories)
+    else:
+        bins, codes = bin_numbers(column.values, column.missing, max_bins=max_bins)
+    return CodedColumn(column.name, column.kind, bins, codes, column.categories, column.moment, is_coarsened)
