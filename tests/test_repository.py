@@ -17,9 +17,7 @@ ADR_HEADINGS = ["Context", "Decision", "Options refused", "Consequences", "What 
 
 # Spelled in pieces, or this file would be the first to break its own rules.
 MACHINE_PATHS = re.compile(r"(?<![\w.~-])/(" + "work|root|tmp|home|Users" + r")/\w")
-REGISTRY_HOSTS = re.compile(
-    "python" + r"hosted\.org|py" + r"pi\.org|index" + "-url|find" + "-links", re.IGNORECASE
-)
+REGISTRY_HOSTS = re.compile("python" + r"hosted\.org|py" + r"pi\.org|index" + "-url|find" + "-links", re.IGNORECASE)
 
 
 def read(path: Path | str) -> str:
@@ -97,7 +95,7 @@ def test_every_direct_dependency_is_pinned():
 
 
 def test_every_python_file_names_the_licence_first():
-    sources = [path for path in text_files() if path.suffix == ".py"]
+    sources = [path for path in text_files() if path.suffix == ".py" and path.stat().st_size > 0]
     unmarked = [shown(path) for path in sources if not read(path).startswith("# SPDX-License-Identifier: ")]
     assert unmarked == []
 

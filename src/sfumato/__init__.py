@@ -16,6 +16,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the same names for type checkers and editors; a test keeps the two lists equal
     from sfumato import datasets as datasets
+    from sfumato.anonymize import AnonymizedClassifier as AnonymizedClassifier
+    from sfumato.anonymize import AnonymizedRegressor as AnonymizedRegressor
+    from sfumato.anonymize import ModelGuidedAnonymizer as ModelGuidedAnonymizer
+    from sfumato.anonymize import Partition as Partition
+    from sfumato.anonymize import Release as Release
+    from sfumato.criteria import KAnonymity as KAnonymity
     from sfumato.errors import GuaranteeError as GuaranteeError
     from sfumato.errors import InputError as InputError
     from sfumato.errors import MissingExtraError as MissingExtraError
