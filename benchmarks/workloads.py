@@ -9,24 +9,27 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from sfumato.datasets import ADULT_QUASI_IDENTIFIERS, load_adult
+from sfumato.datasets import ADULT_QUASI_IDENTIFIERS, load_adult, make_census
 
 SEED = 20210
 
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """A table whose columns are all quasi-identifiers, the labels, and guides: one class per record each."""
+    """A table whose columns are all quasi-identifiers, and what can guide its partition.
 
-    name: str
+    Attributes
+    ----------
+    table : pandas.DataFrame
+    guides : dict
+        Guides a peer understands too: one class per record, by the guide's name.
+    probabilities : ndarray of float64, shape (n, 2)
+        What a model's ``predict_proba`` returns.
+    """
+
     table: pd.DataFrame
-    labels: np.ndarray
     guides: dict[str, np.ndarray]
-
-    @property
-    def n_records(self) -> int:
-        """Number of rows."""
-        return len(self.table)
+    probabilities: np.ndarray
 
 
 def adult_workload(n_records: int | None = None) -> Workload:
@@ -50,7 +53,38 @@ def adult_workload(n_records: int | None = None) -> Workload:
         "random forest": forest.predict(numbers),
         "true labels": labels,
     }
-    return Workload("Adult", table, labels, guides)
+    return Workload(table, guides, boosting.predict_proba(numbers))
+
+
+def census_workload(n_records: int, *, coarse_occupations: bool = False) -> Workload:
+    """Census-like records with twelve quasi-identifiers, guided by the best model there can be.
+
+    The generator knows each record's true probability, so no model has to be fitted to ten million records; its
+    predicted class is the likelier one. ``coarse_occupations`` rolls 320 occupations up to their 12 groups: the
+    one-hot matrix a peer needs then has some 90 columns, about as many as that of Adult.
+    """
+    census = make_census(n_records, random_state=SEED, return_probability=True, as_frame="pandas")
+    table = census.data
+    if coarse_occupations:
+        table = table.assign(occupation=_rolled_up(table["occupation"]))
+    probabilities = np.empty((n_records, 2))
+    probabilities[:, 1] = census.probability
+    probabilities[:, 0] = 1 - probabilities[:, 1]
+    guides = {
+        "predicted classes": (probabilities[:, 1] > 0.5).astype(np.int64),
+        "true labels": census.target.to_numpy().astype(np.int64),
+    }
+    return Workload(table, guides, probabilities)
+
+
+def _rolled_up(occupation: pd.Series) -> pd.Series:
+    """Replace levels such as ``trade-07`` by what stands before the number."""
+    groups = [level.rsplit("-", 1)[0] for level in occupation.cat.categories]
+    names = sorted(set(groups))
+    # Codes of -1 are missing values: they read the last entry, which stays -1.
+    code_of_level = np.array([*(names.index(group) for group in groups), -1], dtype=np.int8)
+    codes = code_of_level[occupation.cat.codes.to_numpy()]
+    return pd.Series(pd.Categorical.from_codes(codes, categories=names), index=occupation.index)
 
 
 def as_text(table: pd.DataFrame) -> pd.DataFrame:
