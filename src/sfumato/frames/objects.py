@@ -47,8 +47,8 @@ def arrow_from_objects(name: str, objects: npt.NDArray[np.object_]) -> Any:
     families = {_family(kind) for kind in kinds}
     if families == {"integer", "float"}:
         families = {"float"}
-    elif len(families) > 1:
-        families.discard("float")  # NaN among text is a missing value; a real number is refused by Arrow below
+    elif len(families) > 1 and "float" in families and not _has_number_among(objects):
+        families.discard("float")  # NaN among text is a missing value
     if not families:
         return pa.nulls(len(objects))
     family = families.pop()
@@ -74,9 +74,9 @@ def arrow_from_objects(name: str, objects: npt.NDArray[np.object_]) -> Any:
     except (pa.ArrowException, TypeError, OverflowError, ValueError):
         # The message of the cause quotes a cell, so the cause does not travel on.
         raise _mixed(name, kinds) from None
-    if family == "datetime" and array.type.tz is not None:
-        valid = array.is_valid().to_numpy(zero_copy_only=False)
-        if any(moment.tzinfo is None for moment in objects[valid]):
+    if family == "datetime":
+        is_missing = array.is_null().to_numpy(zero_copy_only=False)
+        if len({moment.tzinfo is None for moment in objects[~is_missing]}) > 1:
             raise InputError(
                 f"column {name!r} has datetimes with and without a time zone: expected one or the other. "
                 "Give all of them a time zone."
@@ -113,6 +113,10 @@ def _missing_marker(objects: npt.NDArray[np.object_]) -> Any:
 
 def _types_in(objects: npt.NDArray[np.object_]) -> set[type]:
     return {kind for kind in set(map(type, objects.tolist())) if kind.__name__ not in _MISSING_TYPES}
+
+
+def _has_number_among(objects: npt.NDArray[np.object_]) -> bool:
+    return any(isinstance(value, float | np.floating) and value == value for value in objects.tolist())
 
 
 def _family(kind: type) -> str:

@@ -68,15 +68,17 @@ class PandasBackend:
         import pandas as pd
 
         frame = self._frame
-        arrays: dict[int, Any] = {}
+        index = frame.index if keep_rows is None else frame.index.take(keep_rows)
+        columns: dict[int, Any] = {}
         for place, entry in enumerate(entries):
             series = frame.iloc[:, entry.source]
-            if entry.new is None:
-                arrays[place] = series.array.copy() if keep_rows is None else series.array.take(keep_rows)
+            if entry.new is not None:
+                array = self._write(series, entry.taken(keep_rows))
             else:
-                arrays[place] = self._write(series, entry.taken(keep_rows))
-        index = frame.index if keep_rows is None else frame.index.take(keep_rows)
-        result = pd.DataFrame(arrays, index=index, copy=False)
+                array = series.array.copy() if keep_rows is None else series.array.take(keep_rows)
+            # With its type said, or pandas would take objects that are all text for its type of text.
+            columns[place] = pd.Series(array, index=index, dtype=array.dtype, copy=False)
+        result = pd.DataFrame(columns, index=index, copy=False)
         labels = [entry.label for entry in entries]
         kept = frame.columns.take([entry.source for entry in entries])
         result.columns = kept if list(kept) == labels else pd.Index(labels, name=frame.columns.name)

@@ -270,36 +270,39 @@ def _checked_names(labels: Sequence[Hashable], *, library: str) -> tuple[str, ..
 
 def _backend_of(frame: Any) -> Backend:
     import narwhals as nw
-    from narwhals.dependencies import is_into_series
+    from narwhals import dependencies as library
 
+    if isinstance(frame, nw.DataFrame):
+        frame = frame.to_native()
     if isinstance(frame, np.ndarray | list | tuple):
         return NumpyBackend(_checked_array(frame))
-    if is_into_series(frame) or isinstance(frame, nw.Series):
+    if library.is_pandas_dataframe(frame):
+        return PandasBackend(frame)
+    if library.is_polars_dataframe(frame):
+        return PolarsBackend(frame)
+    if library.is_pyarrow_table(frame):
+        return ArrowBackend(frame)
+    if library.is_into_series(frame):
         raise InputError(
-            "the input is one column (1-D): expected a table. Reshape your data, or hand in a frame with one "
-            "column, "
+            "the input is one column (1-D): expected a table. Reshape your data, or hand in a frame with one column, "
             "for example frame[['name']]."
         )
-    try:
-        wrapped = nw.from_native(frame, pass_through=False)
-    except TypeError:
-        return NumpyBackend(_checked_array(frame))
-    if isinstance(wrapped, nw.LazyFrame):
+    if isinstance(frame, nw.LazyFrame) or library.is_into_dataframe(frame) or _is_lazy(frame):
         raise InputError(
-            f"the input is a lazy {wrapped.implementation.name.lower()} frame: expected a table in memory. "
-            "Call .collect() first."
+            f"the input is a {type(frame).__module__.partition('.')[0]} {type(frame).__name__}: expected a pandas or "
+            "polars frame or a pyarrow table in memory. Collect or convert it, for example with .collect() or "
+            ".to_pandas()."
         )
-    if wrapped.implementation.is_pandas():
-        return PandasBackend(wrapped.to_native())
-    if wrapped.implementation.is_polars():
-        return PolarsBackend(wrapped.to_native())
-    if wrapped.implementation.is_pyarrow():
-        return ArrowBackend(wrapped.to_native())
-    raise InputError(
-        f"the input is a frame of {wrapped.implementation.name.lower()}: expected pandas, polars, a pyarrow "
-        "table or a "
-        "numpy array. Convert it, for example with .to_pandas()."
-    )
+    return NumpyBackend(_checked_array(frame))
+
+
+def _is_lazy(frame: Any) -> bool:
+    import narwhals as nw
+
+    try:
+        return isinstance(nw.from_native(frame), nw.LazyFrame)
+    except TypeError:
+        return False
 
 
 def _checked_array(given: Any) -> npt.NDArray[Any]:

@@ -218,6 +218,10 @@ def build_schema(
         "target": _resolved(table, target, "target"),
         "unit": _resolved(table, unit, "unit"),
     }
+    if len(named["unit"]) > 1:
+        raise ParameterError(
+            f"unit names {len(named['unit'])} columns: expected one. Join them into one column that names the person."
+        )
     kept = _resolved(table, keep, "keep")
     if quasi_identifiers is None:
         taken = {name for names in named.values() for name in names} | set(kept)
