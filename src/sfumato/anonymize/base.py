@@ -47,7 +47,7 @@ class _Fit:
     group: NDArray[np.int32]
 
 
-class TreeAnonymizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class TreeAnonymizer(TransformerMixin, BaseEstimator):
     """Base of the anonymizers that split a table top-down and rewrite each group."""
 
     # Parameters shared by all subclasses; each lists them in its own signature, as scikit-learn asks.
@@ -99,6 +99,7 @@ class TreeAnonymizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         GuaranteeError
             When a criterion does not hold on the result.
         """
+        self._check_parameters()
         if self.suppression_limit > 0:
             raise ParameterError(
                 f"suppression_limit={self.suppression_limit!r} with fit_transform, which keeps all rows: expected 0. "
@@ -106,7 +107,7 @@ class TreeAnonymizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         fitted = self._fit(X, y, sample_weight)
         released = self.partition_.rewrite(fitted.table, fitted.group)
-        verify(released, self._released_quasi_identifiers(), fitted.counters, None)
+        verify(released, self._released_quasi_identifiers(released), fitted.counters, None)
         return released
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> _Fit:
@@ -171,20 +172,19 @@ class TreeAnonymizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise ParameterError(
                 f"split_on={self.split_on!r}: expected 'quasi_identifiers' or 'all'. The first is the paper's algorithm."
             )
-        if not isinstance(self.suppression_limit, numbers.Real) or not 0 <= self.suppression_limit <= 1:
+        if not _is_number(self.suppression_limit) or not 0 <= self.suppression_limit <= 1:
             raise ParameterError(
                 f"suppression_limit={self.suppression_limit!r}: expected a share of the records from 0 to 1, "
                 "such as 0.05."
             )
-        is_count = isinstance(self.max_bins, numbers.Integral) and not isinstance(self.max_bins, bool)
-        if not is_count or not 2 <= self.max_bins < MAX_CODES - 2:
+        if not _is_integer(self.max_bins) or not 2 <= self.max_bins < MAX_CODES - 2:
             raise ParameterError(
                 f"max_bins={self.max_bins!r}: expected an integer from 2 to {MAX_CODES - 3}. 255 is fast and fine."
             )
 
     def _all_criteria(self) -> list[Criterion]:
-        given: Iterable[Any] = () if self.criteria is None else self.criteria
-        if isinstance(given, Criterion):
+        given: Any = () if self.criteria is None else self.criteria
+        if isinstance(given, Criterion) or not isinstance(given, Iterable):
             given = [given]
         result: list[Criterion] = [KAnonymity(self.k)]
         for criterion in given:
@@ -243,8 +243,10 @@ class TreeAnonymizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         if self.n_jobs is None:
             return available  # the number of threads never changes the result
-        if not isinstance(self.n_jobs, numbers.Integral) or self.n_jobs == 0:
-            raise ParameterError(f"n_jobs={self.n_jobs!r}: expected a positive integer, -1 or None for all cores.")
+        if not _is_integer(self.n_jobs) or self.n_jobs == 0:
+            raise ParameterError(
+                f"n_jobs={self.n_jobs!r}: expected a positive integer, or -1 or None for all cores. Leave it out."
+            )
         return int(self.n_jobs) if self.n_jobs > 0 else max(1, available + 1 + int(self.n_jobs))
 
     def _generator(self) -> np.random.Generator | None:
@@ -310,7 +312,8 @@ class TreeAnonymizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             safe = np.ones(len(first), np.bool_)
             for counter in counters:
                 safe &= counter.passes(counter.count(group, len(first)))
-            return safe | (np.bincount(group[group >= 0], minlength=len(first)) == 0)
+            safe[np.bincount(group[group >= 0], minlength=len(first)) == 0] = True
+            return safe
 
         first_leaf = close_unsafe(tree, is_safe)
         n_left = int((leaf >= 0).sum())
@@ -363,7 +366,7 @@ class TreeAnonymizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         rows = kept if n_suppressed else None
         own = self.partition_.with_values(source.columns, values)
         released = own.rewrite(table, np.maximum(groups.group, 0), keep_rows=rows)
-        smallest = verify(released, self._released_quasi_identifiers(), counters, rows)
+        smallest = verify(released, self._released_quasi_identifiers(released), counters, rows)
         measures: dict[str, Any] = {
             "n_records": len(kept),
             "n_groups": groups.n_groups,
@@ -375,9 +378,9 @@ class TreeAnonymizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             measures[_shown(counter.criterion)] = counter.criterion.value(counts, counter.reference)
         return Release(released, n_merged, n_suppressed, measures)
 
-    def _released_quasi_identifiers(self) -> list[str]:
+    def _released_quasi_identifiers(self, released: Any) -> list[str]:
         names = self.partition_.output_names(self.schema_.quasi_identifiers)
-        if hasattr(self, "feature_names_in_"):
+        if not isinstance(released, np.ndarray):
             return names
         # Arrays have no names: find the columns by their place in what leaves.
         every = self.partition_.output_names(self.schema_.names)
@@ -407,9 +410,14 @@ def _as_table_like(X: Any) -> Any:
 def _checked_weight(weight: Any, n_records: int) -> NDArray[np.float64] | None:
     if weight is None:
         return None
-    array = np.asarray(weight, np.float64)
+    try:
+        array = np.asarray(weight, np.float64)
+    except (TypeError, ValueError):
+        raise InputError(
+            "sample_weight has something else than numbers: expected one weight of at least 0 per record. Convert it."
+        ) from None
     if array.ndim == 0:
-        return np.full(n_records, float(array)) if array > 0 else None
+        array = np.full(n_records, float(array))
     if array.shape != (n_records,):
         raise InputError(
             f"sample_weight of shape {array.shape} for {n_records} records: expected one weight per record."
@@ -420,6 +428,14 @@ def _checked_weight(weight: Any, n_records: int) -> NDArray[np.float64] | None:
             "Replace them."
         )
     return array
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def _check_of(counter: Counter) -> Check:

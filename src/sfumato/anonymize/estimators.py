@@ -26,7 +26,7 @@ def _final_has(name: str) -> Any:
     return check
 
 
-class _Anonymized(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class _Anonymized(MetaEstimatorMixin, BaseEstimator):
     """What the classifier and the regressor share."""
 
     def __init__(
@@ -195,7 +195,7 @@ _PARAMETERS = """
 """
 
 
-class AnonymizedClassifier(ClassifierMixin, _Anonymized):  # type: ignore[misc]
+class AnonymizedClassifier(ClassifierMixin, _Anonymized):
     __doc__ = f"""Train a classifier on records that were anonymized for it.
 
     Fit a copy of the estimator on the raw records, let its predictions guide the anonymization, and train the
@@ -223,7 +223,7 @@ class AnonymizedClassifier(ClassifierMixin, _Anonymized):  # type: ignore[misc]
         return self.estimator_.decision_function(self._recoded(X))
 
 
-class AnonymizedRegressor(RegressorMixin, _Anonymized):  # type: ignore[misc]
+class AnonymizedRegressor(RegressorMixin, _Anonymized):
     __doc__ = f"""Train a regressor on records that were anonymized for it.
 
     Fit a copy of the estimator on the raw records, let its predictions guide the anonymization, and train the

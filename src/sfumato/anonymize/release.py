@@ -67,7 +67,7 @@ class Counter:
         """Apply the criterion to counts."""
         return self.criterion.passes(counts, self.reference)
 
-    def count(self, group: NDArray[np.int64], n_groups: int) -> NDArray[np.int64]:
+    def count(self, group: NDArray[np.integer[Any]], n_groups: int) -> NDArray[np.int64]:
         """Count the records by group; negative groups are left out. Shape (groups, 1 or values)."""
         kept = group >= 0
         own = group[kept]

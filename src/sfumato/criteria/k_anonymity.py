@@ -44,7 +44,8 @@ class KAnonymity:
     unit: str | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.k, bool) or not isinstance(self.k, numbers.Integral) or self.k < 2:
+        given: object = self.k
+        if isinstance(given, bool) or not isinstance(given, numbers.Integral) or given < 2:
             raise ParameterError(
                 f"k={self.k!r}: expected an integer of at least 2. With k=1 every record may stand alone; "
                 "5 to 100 is common."
