@@ -78,7 +78,8 @@ class Summary:
 def summarize(codes: NDArray[Any], groups: Groups, layout: Layout) -> Summary:
     """Describe every group from the codes of its records."""
     shape = (groups.n_groups, layout.n_columns)
-    summary = Summary(*(np.zeros(shape, np.int32) for _ in range(4)), np.zeros(shape, np.int64))
+    middle, lowest, highest, n_present = (np.zeros(shape, np.int32) for _ in range(4))
+    summary = Summary(middle, lowest, highest, n_present, np.zeros(shape, np.int64))
     counts = np.zeros(int(layout.offsets[-1]), np.int64)
     _summarize(
         codes, groups.order, groups.offsets, layout.offsets, layout.missing, layout.is_category, counts,
@@ -94,7 +95,7 @@ def widths(summary: Summary, layout: Layout) -> NDArray[np.float64]:
     Categories: (different values - 1) / (values of the column - 1), missing being one of them.
     """
     n_codes = np.diff(layout.offsets)
-    result = (summary.n_present - 1) / np.maximum(1, n_codes - 1)
+    result: NDArray[np.float64] = (summary.n_present - 1) / np.maximum(1, n_codes - 1)
     for column in np.flatnonzero(~layout.is_category):
         start = layout.offsets[column]
         low, high = summary.lowest[:, column], summary.highest[:, column]
@@ -206,7 +207,7 @@ def _nearest_members(  # type: ignore[no-untyped-def]
 ):
     n_columns = offsets.shape[0] - 1
     for g in range(starts.shape[0] - 1):
-        best = -1
+        best = np.int64(-1)
         best_prediction, best_distance = np.inf, np.inf
         for at in range(starts[g], starts[g + 1]):
             i = np.int64(order[at])
