@@ -30,6 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("report",),
     ("policy",),
     ("cli",),
+    ("__main__",),
 )
 
 # Units that see less of sfumato than their layer would let them.

@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every example runs: the README's Python and the docstrings'."""
 
+import csv
 import doctest
 import importlib
+import os
 import pkgutil
 import re
+import shlex
+import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +23,28 @@ REPOSITORY = Path(__file__).parents[1]
 MODULES = ["sfumato", *(module.name for module in pkgutil.walk_packages(sfumato.__path__, "sfumato."))]
 
 
+def readme_blocks(language: str) -> list[str]:
+    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+def people_file(path: Path, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["name", "age", "sex", "postcode", "occupation", "income"])
+        for person in range(300):
+            age = int(random.integers(18, 80))
+            sex, occupation = random.choice(["f", "m"]), random.choice(["nurse", "teacher", "clerk", "farmer"])
+            income = "high" if age + 20 * (occupation == "teacher") + random.normal(0, 5) > 50 else "low"
+            rows.writerow([f"person {person}", age, sex, f"0{random.integers(10, 20)}", occupation, income])
+
+
 def test_the_readme_example_runs_and_keeps_its_promise(capsys):
-    blocks = re.findall(
-        r"^```python\n(.*?)^```", (REPOSITORY / "README.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
-    )
+    blocks = readme_blocks("python")
     assert len(blocks) == 2
     names: dict[str, object] = {}
-    with threadpool_limits(1):  # boosting threads fight each other on a busy machine
+    with threadpool_limits(1):
         for block in blocks:
             exec(compile(block, "README.md", "exec"), names)
     raw, anonymous, smallest = (float(line.split()[-1]) for line in capsys.readouterr().out.splitlines())
@@ -31,6 +52,26 @@ def test_the_readme_example_runs_and_keeps_its_promise(capsys):
     assert anonymous > raw - 0.03  # one split and one seed: far off the recorded results would be a defect
     assert names["released"].shape == names["X_train"].shape
     assert list(names["released"].dtypes) == list(names["X_train"].dtypes)
+
+
+def test_the_readme_commands_run_and_keep_their_promise(tmp_path):
+    for file, seed in (("people.csv", 0), ("new-people.csv", 1), ("next-year.csv", 2)):
+        people_file(tmp_path / file, seed)
+    [block] = [block for block in readme_blocks("sh") if "sfumato anonymize" in block]
+    commands = [shlex.split(line, comments=True) for line in block.replace("\\\n", " ").splitlines()]
+    assert [command[1] for command in commands] == ["anonymize", "apply", "apply"]
+    alone = os.environ | {"OMP_NUM_THREADS": "1"}  # boosting threads fight each other on a busy machine
+    for command in commands:
+        line = [sys.executable, "-m", *command]
+        run = subprocess.run(line, cwd=tmp_path, env=alone, capture_output=True, text=True, check=False)
+        assert run.returncode == 0, run.stderr
+    for released in ("people-k10.csv", "next-year-k10.csv"):
+        with (tmp_path / released).open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert len(rows) == 300
+        assert set(rows[0]) == {"age", "sex", "postcode", "occupation", "income"}
+        keys = Counter((row["age"], row["sex"], row["postcode"], row["occupation"]) for row in rows)
+        assert min(keys.values()) >= 10
 
 
 def test_the_worked_example_of_the_engine_comes_out_as_the_page_says():

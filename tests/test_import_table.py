@@ -102,6 +102,7 @@ def test_an_import_against_the_table_is_found(tmp_path, file, source, rule):
             "import sfumato\nfrom sfumato import KAnonymity, datasets",
         ),
         ("anonymize/document.py", "from sfumato import __version__"),
+        ("__main__.py", "from sfumato.cli import main"),
         ("__init__.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import sfumato.errors"),
     ],
 )

@@ -28,12 +28,12 @@ def text_files() -> list[Path]:
     found = [path for path in REPOSITORY.iterdir() if path.is_file()]
     for folder in FOLDERS:
         found += [path for path in (REPOSITORY / folder).rglob("*") if path.is_file()]
-    unwanted = {"__pycache__", ".venv", ".peers"}
-    return sorted(
-        path
-        for path in found
-        if path.suffix in TEXT_SUFFIXES and not unwanted & set(path.relative_to(REPOSITORY).parts)
-    )
+    return sorted(path for path in found if path.suffix in TEXT_SUFFIXES and not is_generated(path))
+
+
+def is_generated(path: Path) -> bool:
+    folders = path.relative_to(REPOSITORY).parts[:-1]
+    return any(folder == "__pycache__" or (folder.startswith(".") and folder != ".ci") for folder in folders)
 
 
 def markdown_files() -> list[Path]:
