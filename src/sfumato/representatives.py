@@ -121,7 +121,7 @@ def _members(
             raise ParameterError("representative='sample' without a seed: expected one. Pass random_state=.")
         return rank_members(codes, groups, layout.n_columns, random_state.random(groups.n_groups))
     if kind == "model":
-        if guide is None or (guide.dense is None and guide.classes is None):
+        if guide is None or (guide.dense is None and not guide.code_blocks):
             raise ParameterError(
                 "representative='model' without predictions for these records: expected the model's predictions as "
                 "the second argument. Pass them, or use representative='median'."
@@ -150,12 +150,10 @@ def _distance_from_mean_prediction(guide: Guide, groups: Groups) -> NDArray[np.f
     """Squared distance of each record's prediction from its group's mean, weighted like the guide's channels."""
     kept = groups.group >= 0
     own = groups.group[kept]
-    if guide.dense is not None:
-        channels, weights = guide.dense[kept], guide.channel_weights
-    else:
-        assert guide.classes is not None
-        channels = np.eye(guide.cardinalities[0], dtype=np.int64)[guide.classes[kept]]
-        weights = guide.channel_weights
+    parts = [] if guide.dense is None else [guide.dense[kept]]
+    for codes, n_classes in zip(guide.code_blocks, guide.cardinalities, strict=True):
+        parts.append(np.eye(n_classes, dtype=np.int64)[codes[kept]])
+    channels, weights = np.concatenate(parts, axis=1), guide.channel_weights
     distance = np.zeros(len(groups.group))
     for c in range(channels.shape[1]):
         # Sums of whole numbers below 2^53, so the order of the records does not matter.

@@ -118,7 +118,7 @@ class TreeAnonymizer(TransformerMixin, BaseEstimator):
         table, schema = self._read(X, criteria)
         counters = self._counters(table, criteria)
         self._check_feasible(counters, table.n_records)
-        weight = _checked_weight(sample_weight, table.n_records)
+        weight = checked_weight(sample_weight, table.n_records)
         guide = self._make_guide(X, y, schema, table.n_records, weight)
         source = MemorySource(
             table,
@@ -170,7 +170,8 @@ class TreeAnonymizer(TransformerMixin, BaseEstimator):
         check_representative(self.representative)
         if self.split_on not in ("quasi_identifiers", "all"):
             raise ParameterError(
-                f"split_on={self.split_on!r}: expected 'quasi_identifiers' or 'all'. The first is the paper's algorithm."
+                f"split_on={self.split_on!r}: expected 'quasi_identifiers' or 'all'. "
+                "The first is the paper's algorithm."
             )
         if not _is_number(self.suppression_limit) or not 0 <= self.suppression_limit <= 1:
             raise ParameterError(
@@ -407,7 +408,8 @@ def _as_table_like(X: Any) -> Any:
     return np.asarray(X) if isinstance(X, list | tuple) else X
 
 
-def _checked_weight(weight: Any, n_records: int) -> NDArray[np.float64] | None:
+def checked_weight(weight: Any, n_records: int) -> NDArray[np.float64] | None:
+    """Return one weight per record, or None where none were given; refuse what is no weight."""
     if weight is None:
         return None
     try:

@@ -10,8 +10,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, Reg
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sfumato.anonymize.guidance import fit_weighted, predictions_of, train_guide
+from sfumato.anonymize.base import checked_weight
+from sfumato.anonymize.guidance import GuideKind, fit_weighted, predictions_of, train_guide
 from sfumato.anonymize.model_guided import ModelGuidedAnonymizer
+from sfumato.criteria import Criterion
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import read_table
 
@@ -28,6 +30,8 @@ def _final_has(name: str) -> Any:
 
 class _Anonymized(MetaEstimatorMixin, BaseEstimator):
     """What the classifier and the regressor share."""
+
+    _guide_kind: GuideKind = "auto"
 
     def __init__(
         self,
@@ -72,10 +76,10 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         validate_data(self, X, skip_check_array=True)
         table = read_table(X)
         y = self._checked_target(y, table.n_records)
+        weight = checked_weight(sample_weight, table.n_records)
         anonymizer = self._make_anonymizer()
         seen = self._without_dropped(X, table, anonymizer)
-        guide = self._guide(seen, y, sample_weight)
-        weight = None if sample_weight is None else np.asarray(sample_weight, np.float64)
+        guide = self._guide(seen, y, weight)
         anonymized = anonymizer.fit_transform(X, guide, sample_weight=weight)
         self.anonymizer_ = anonymizer
         self.estimator_ = fit_weighted(clone(self.estimator), anonymized, y, weight)
@@ -92,7 +96,8 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
             )
         if len(array) != n_records:
             raise InputError(
-                f"inconsistent numbers of samples: {len(array)} labels for {n_records} records: expected one per record."
+                f"inconsistent numbers of samples: {len(array)} labels for {n_records} records: expected one per "
+                "record. Pass the labels of the same rows."
             )
         return y
 
@@ -102,6 +107,7 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
                 k=self.k,
                 quasi_identifiers=self.quasi_identifiers,
                 identifiers=self.identifiers,
+                guide_kind=self._guide_kind,
                 random_state=self.random_state,
             )
         if not hasattr(self.anonymizer, "fit_transform"):
@@ -114,13 +120,18 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
                 "anonymizer= together with quasi_identifiers= or identifiers=: expected one place that says which "
                 "columns are which. Set them on the anonymizer."
             )
-        return clone(self.anonymizer)
+        anonymizer = clone(self.anonymizer)
+        if getattr(anonymizer, "guide_kind", None) == "auto":
+            anonymizer.set_params(guide_kind=self._guide_kind)
+        return anonymizer
 
     def _without_dropped(self, X: Any, table: Any, anonymizer: Any) -> Any:
         """What the final model will see, so what the guide sees: no identifiers, no unit."""
         dropped = table.resolve(anonymizer.identifiers or (), "identifiers")
         keep = table.resolve(anonymizer.keep or (), "keep")
-        units = {c.column for c in anonymizer.criteria or () if getattr(c, "counting", None) == "distinct"}
+        criteria = anonymizer.criteria or ()
+        every = [criteria] if isinstance(criteria, Criterion) else criteria
+        units = {c.column for c in every if getattr(c, "counting", None) == "distinct"}
         drop = [*dropped, *(u for u in units if u not in keep)]
         return table.replaced({}, drop=drop) if drop else X
 
@@ -195,7 +206,7 @@ _PARAMETERS = """
 """
 
 
-class AnonymizedClassifier(ClassifierMixin, _Anonymized):
+class AnonymizedClassifier(ClassifierMixin, _Anonymized):  # noqa: D101 - the text is put together below
     __doc__ = f"""Train a classifier on records that were anonymized for it.
 
     Fit a copy of the estimator on the raw records, let its predictions guide the anonymization, and train the
@@ -223,7 +234,7 @@ class AnonymizedClassifier(ClassifierMixin, _Anonymized):
         return self.estimator_.decision_function(self._recoded(X))
 
 
-class AnonymizedRegressor(RegressorMixin, _Anonymized):
+class AnonymizedRegressor(RegressorMixin, _Anonymized):  # noqa: D101 - the text is put together below
     __doc__ = f"""Train a regressor on records that were anonymized for it.
 
     Fit a copy of the estimator on the raw records, let its predictions guide the anonymization, and train the
@@ -239,3 +250,6 @@ class AnonymizedRegressor(RegressorMixin, _Anonymized):
     >>> bool(regressor.anonymizer_.group_sizes_.min() >= 5)
     True
     """
+
+    # Whole numbers would pass for labels, and a regressor may well predict them.
+    _guide_kind = "numbers"

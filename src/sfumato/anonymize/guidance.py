@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import inspect
+import warnings
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -34,7 +36,7 @@ def guide_from(targets: Any, *, kind: str = "auto", n_records: int) -> Guide:
         A list of arrays (a multi-output model's probabilities) guides by all of them.
     kind : {"auto", "labels", "probabilities", "numbers"}
         ``"auto"``: one column by scikit-learn's ``type_of_target``; several columns are probabilities when every
-        row lies in [0, 1] and sums to 1, else numbers.
+        row lies in [0, 1] and sums to 1, labels of several outputs when they are text, else numbers.
     n_records : int
     """
     if kind not in ("auto", "labels", "probabilities", "numbers"):
@@ -78,7 +80,7 @@ def _as_array(targets: Any, n_records: int) -> NDArray[Any]:
             f"Input y contains NaN or infinity in {int((~np.isfinite(array)).sum())} places: expected a finite "
             "prediction or label for every record. Drop those records, or fill them in."
         )
-    if array.dtype.kind == "O" and any(value is None or value != value for value in array.ravel()):
+    if array.dtype.kind == "O" and any(map(_is_missing, array.ravel())):
         raise InputError(
             "Input y contains NaN or None among the labels: expected a label for every record. "
             "Drop those records, or give them a label of their own."
@@ -86,18 +88,29 @@ def _as_array(targets: Any, n_records: int) -> NDArray[Any]:
     return array
 
 
+def _is_missing(value: Any) -> bool:
+    # By name, since pandas may not be installed; and pandas.NA can be compared with nothing, itself included.
+    return type(value).__name__ in ("NoneType", "NAType", "NaTType") or (isinstance(value, float) and value != value)
+
+
 def _kind_of(array: NDArray[Any]) -> str:
     if array.ndim == 1:
-        target = type_of_target(array, input_name="y")
+        with warnings.catch_warnings():
+            # Many labels beside few records: scikit-learn suspects a regression. So may be, and as labels they guide.
+            warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+            try:
+                target = type_of_target(array, input_name="y")
+            except TypeError:  # numbers beside text have no order
+                target = "unknown"
         if target == "unknown":
             raise InputError(
                 "Unknown label type: y is neither labels nor numbers: expected class labels, probabilities or numbers. "
                 "Convert mixed labels to text."
             )
         return "numbers" if target.startswith("continuous") else "labels"
-    if array.dtype.kind in "fiu" and _are_probabilities(array):
-        return "probabilities"
-    return "numbers"
+    if array.dtype.kind in "fiu":
+        return "probabilities" if _are_probabilities(array) else "numbers"
+    return "labels" if array.dtype.kind in "OU" and all(isinstance(value, str) for value in array.flat) else "numbers"
 
 
 def _are_probabilities(array: NDArray[Any]) -> bool:
@@ -124,18 +137,32 @@ def _as_numbers(array: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _guide_from_labels(array: NDArray[Any]) -> Guide:
-    if array.ndim == 2:
+    """Guide by one label per record, or by the labels of several outputs, each of which weighs the same."""
+    if array.ndim == 1:
+        return guides.from_labels(*_label_codes(array))
+    made = [guides.from_labels(*_label_codes(array[:, output])) for output in range(array.shape[1])]
+    return Guide(
+        guides.CHANNELS,
+        code_blocks=[block for g in made for block in g.code_blocks],
+        cardinalities=[n for g in made for n in g.cardinalities],
+        channel_weights=np.concatenate([g.channel_weights for g in made]),
+    )
+
+
+def _label_codes(array: NDArray[Any]) -> tuple[NDArray[np.int64], int]:
+    """Return each record's place among the sorted labels, and how many labels there are."""
+    try:
+        classes, codes = np.unique(array, return_inverse=True)
+    except TypeError:
         raise InputError(
-            f"guide_kind='labels' with {array.shape[1]} columns: expected one label per record. "
-            "Pass one column, or probabilities."
-        )
-    classes, codes = np.unique(array, return_inverse=True)
+            "labels of several types, which have no order: expected labels of one type. Convert them all to text."
+        ) from None
     if len(classes) >= MAX_CODES:
         raise InputError(
             f"{len(classes)} different labels: expected fewer than {MAX_CODES}. "
             "Use guide_kind='numbers' if they are numbers."
         )
-    return guides.from_labels(codes, len(classes))
+    return codes, len(classes)
 
 
 def _guide_from_several(parts: list[NDArray[Any]]) -> Guide:
@@ -164,7 +191,7 @@ def train_guide(
     X: Any,
     y: Any,
     *,
-    fraction: float = 1.0,
+    fraction: Any = 1.0,
     sample_weight: NDArray[np.float64] | None = None,
     random_state: Any = None,
 ) -> Any:
@@ -174,14 +201,14 @@ def train_guide(
     """
     if is_fitted(estimator):
         return estimator
-    if not 0 < fraction <= 1:
+    if not isinstance(fraction, Real) or not 0 < float(fraction) <= 1:
         raise ParameterError(
             f"guide_fraction={fraction!r}: expected a share above 0 and up to 1. 1.0 trains the guide on all records."
         )
     weight = None if sample_weight is None else np.asarray(sample_weight, np.float64)
-    if fraction < 1:
+    if float(fraction) < 1:
         table = read_table(X)
-        n_kept = max(1, round(fraction * table.n_records))
+        n_kept = max(1, round(float(fraction) * table.n_records))
         rows = np.sort(check_random_state(random_state).permutation(table.n_records)[:n_kept])
         X = table.replaced({}, keep_rows=rows)
         y = np.asarray(y)[rows]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_regressor
 
 from sfumato.anonymize.base import TreeAnonymizer
 from sfumato.anonymize.guidance import GuideKind, guide_from, is_fitted, predictions_of, train_guide
@@ -48,7 +49,8 @@ class ModelGuidedAnonymizer(TreeAnonymizer):
         Share of the records an unfitted guide is trained on.
     guide_kind : {"auto", "labels", "probabilities", "numbers"}, default="auto"
         What the guiding values are. ``"auto"``: one column by scikit-learn's ``type_of_target``; several columns are
-        probabilities when rows lie in [0, 1] and sum to 1, else numbers, each scaled to unit variance.
+        probabilities when rows lie in [0, 1] and sum to 1, labels of several outputs when they are text, else
+        numbers, each scaled to unit variance. The predictions of a regressor are numbers.
     split_on : {"quasi_identifiers", "all"}, default="quasi_identifiers"
         Columns the tree may split on. Only quasi-identifiers are ever rewritten.
     representative : str, default="median"
@@ -152,7 +154,9 @@ class ModelGuidedAnonymizer(TreeAnonymizer):
             model, seen, y,
             fraction=self.guide_fraction, sample_weight=sample_weight, random_state=self.random_state,
         )  # fmt: skip
-        return guide_from(predictions_of(fitted, seen), kind=self.guide_kind, n_records=n_records)
+        # A regressor's predictions may happen to be whole numbers, which would pass for labels.
+        kind = "numbers" if self.guide_kind == "auto" and is_regressor(fitted) else self.guide_kind
+        return guide_from(predictions_of(fitted, seen), kind=kind, n_records=n_records)
 
     def _make_guide_for_release(self, y: Any, n_records: int) -> Guide | None:
         return guide_from(y, kind=self.guide_kind, n_records=n_records)

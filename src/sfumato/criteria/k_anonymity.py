@@ -50,6 +50,11 @@ class KAnonymity:
                 f"k={self.k!r}: expected an integer of at least 2. With k=1 every record may stand alone; "
                 "5 to 100 is common."
             )
+        column: object = self.unit
+        if column is not None and not isinstance(column, str):
+            raise ParameterError(
+                f"unit={column!r}: expected the name of one column. Records that belong to one person share its value."
+            )
 
     @property
     def column(self) -> str | None:
