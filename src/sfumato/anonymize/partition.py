@@ -153,21 +153,22 @@ class Partition:
 
     def rewrite(self, table: Table, group: NDArray[np.int32], keep_rows: NDArray[np.int64] | None = None) -> Any:
         """Return the table with every record's quasi-identifiers replaced by its group's values."""
-        categories = {c.name: c.categories for c in self.columns}
+        columns = {c.name: c for c in self.columns}
         new: dict[str, Any] = {}
         for name, parts in self.values.items():
-            entries = [(p.name, self._grouped(name, p, group, categories.get(name))) for p in parts]
+            entries = [(p.name, self._grouped(columns[name], p, group)) for p in parts]
             new[name] = entries[0][1] if len(entries) == 1 else entries
         drop = [name for name in self.dropped if name in table.names]
         return table.replaced(new, drop=drop, keep_rows=keep_rows)
 
     def _grouped(
-        self, name: str, part: GroupValues, group: NDArray[np.int32], categories: NDArray[np.object_] | None
+        self, column: PartitionColumn, part: GroupValues, group: NDArray[np.int32]
     ) -> GroupedValues | GroupedLabels:
         if part.labels is not None:
             return GroupedLabels(part.labels, group)
         assert part.values is not None
-        return GroupedValues(part.values, part.missing, group, categories, name in self.limits)
+        is_coarser = column.name in self.limits
+        return GroupedValues(part.values, part.missing, group, column.categories, is_coarser, column.moment)
 
     def with_values(self, columns: Sequence[CodedColumn], values: dict[str, list[GroupValues]]) -> Partition:
         """Return the partition with other values per group, which index the categories of `columns`."""
@@ -194,7 +195,7 @@ class Partition:
             "guarantees": list(self.guarantees),
             "representative": self.representative,
             "dropped": list(self.dropped),
-            "limits": dict(self.limits),
+            "limits": {name: limit.item() if hasattr(limit, "item") else limit for name, limit in self.limits.items()},
             "categorical": list(self.categorical),
             "columns": [_column_to_dict(c) for c in self.columns],
             "nodes": [self._node_to_dict(node) for node in range(self.tree.n_nodes)],
@@ -232,6 +233,7 @@ class Partition:
         try:
             columns = tuple(_column_from_dict(c, document["nodes"]) for c in document["columns"])
             groups = document["groups"]
+            _check_nodes(document["nodes"], len(groups["sizes"]))
             return cls(
                 columns=columns,
                 tree=_tree_from_dicts(columns, document["nodes"]),
@@ -243,9 +245,12 @@ class Partition:
                 representative=document["representative"],
                 guarantees=tuple(document["guarantees"]),
             )
-        except (KeyError, TypeError, IndexError, AttributeError) as error:
+        except InputError:
+            raise
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
             raise InputError(
-                f"a partition document that lacks or misplaces {error}: expected what Partition.save wrote. "
+                f"a partition document with parts that are absent or not of their kind ({type(error).__name__}): "
+                "expected what Partition.save wrote. "
                 "Save the partition again."
             ) from error
 
@@ -359,6 +364,19 @@ def _column_from_dict(document: Mapping[str, Any], nodes: Sequence[Mapping[str, 
     used = {n["at_most"] for n in nodes if n.get("column") == name and n.get("at_most") is not None}
     cuts = np.array(sorted(used), np.float64 if document.get("is_real") else np.int64)
     return PartitionColumn(name, document["kind"], document.get("moment"), cuts, categories)
+
+
+def _check_nodes(nodes: Sequence[Mapping[str, Any]], n_groups: int) -> None:
+    """Refuse nodes that are no tree: a changed file could otherwise send records round in circles."""
+    children = [node[side] for node in nodes if "group" not in node for side in ("left", "right")]
+    is_tree = sorted(children) == list(range(1, len(nodes)))
+    is_tree &= all(min(node["left"], node["right"]) > at for at, node in enumerate(nodes) if "group" not in node)
+    leaves = [node["group"] for node in nodes if "group" in node]
+    if not is_tree or sorted(leaves) != list(range(n_groups)):
+        raise InputError(
+            f"a partition document whose {len(nodes)} nodes are not one tree with {n_groups} groups: expected what "
+            "Partition.save wrote. Save the partition again."
+        )
 
 
 def _tree_from_dicts(columns: Sequence[PartitionColumn], nodes: Sequence[Mapping[str, Any]]) -> Tree:

@@ -10,7 +10,7 @@ position per record.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -42,7 +42,7 @@ class Entry:
         if isinstance(new, GroupedLabels):
             kept = GroupedLabels(new.labels, group)
         else:
-            kept = GroupedValues(new.values, new.missing, group, new.categories, new.replaces_categories)
+            kept = replace(new, group=group)
         return Entry(self.label, self.source, kept, self.kind, self.categories)
 
     def arrow(self, column_type: Any, *, missing_as_nan: bool = False) -> tuple[Any, npt.NDArray[Any]]:
