@@ -171,3 +171,10 @@ def test_messages_hold_no_cell_of_the_table():
         read_table(frame).column("x")
     assert "secret-cell" not in str(caught.value)
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def test_numbers_cannot_be_written_over_categories(make):
+    table = read_table(make({"x0": ["a", "b"]}))
+    for values in ([1.5, 2.5], [7, 8], [-1, 0]):
+        with pytest.raises(InputError, match=r"'x0' holds categories and its new values are numbers.*Convert"):
+            table.replaced({"x0": GroupedValues(np.array(values), None, np.arange(2))})

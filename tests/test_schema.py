@@ -153,6 +153,8 @@ def test_a_schema_survives_pickling_and_a_plain_document(table):
     )
     assert pickle.loads(pickle.dumps(schema)) == schema
     assert Schema.from_dict(json.loads(json.dumps(schema.to_dict()))) == schema
+    numpy_limit = build_schema(table, limits={"age": np.int64(5)})
+    assert json.dumps(numpy_limit.to_dict()["limits"]) == '{"age": 5}'
     moments = read_table(pd.DataFrame({"born": pd.to_datetime(["2000-01-01", "2001-01-01"])}))
     document = build_schema(moments, limits={"born": datetime.timedelta(days=7)}).to_dict()
     assert document["limits"] == {"born": 7.0}

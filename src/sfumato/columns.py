@@ -136,7 +136,7 @@ def column_from_arrow(name: str, array: Any, *, as_category: bool = False) -> Co
         return category_column(name, _codes(array.indices), array.dictionary)
     if _is_text(kind):
         encoded = array.dictionary_encode()
-        return category_column(name, _codes(encoded.indices), encoded.dictionary, all_occur=True)
+        return category_column(name, _codes(encoded.indices), encoded.dictionary, is_encoded=True)
     missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
     if types.is_boolean(kind):
         codes = array.cast(pa.int8()).fill_null(-1).to_numpy(zero_copy_only=False)
@@ -168,9 +168,8 @@ def number_column(
     if values.dtype.kind in "iu":
         if values.dtype == np.uint64 and values.size and int(values.max()) > np.iinfo(np.int64).max:
             raise InputError(
-                f"column {name!r} has unsigned integers above {np.iinfo(np.int64).max}: expected integers "
-                "that fit "
-                "64 bits with a sign. Convert it to float, or to text if the numbers are codes."
+                f"column {name!r} has unsigned integers above {np.iinfo(np.int64).max}: expected integers that fit 64 "
+                "bits with a sign. Convert it to float, or to text if the numbers are codes."
             )
         numbers = np.array(values, dtype=np.int64)
         if missing is not None:
@@ -183,8 +182,7 @@ def number_column(
             not_a_number = np.isnan(numbers)
             if np.isinf(numbers).any():
                 raise InputError(
-                    f"column {name!r} contains infinity in {int(np.isinf(numbers).sum())} of {len(numbers)} "
-                    "records: "
+                    f"column {name!r} contains infinity in {int(np.isinf(numbers).sum())} of {len(numbers)} records: "
                     "expected finite numbers. Replace infinity by a number or by a missing value."
                 )
             missing = not_a_number if missing is None else missing | not_a_number
@@ -194,16 +192,16 @@ def number_column(
     import pyarrow as pa
 
     encoded = pa.array(numbers, mask=missing).dictionary_encode()
-    return category_column(name, _codes(encoded.indices), encoded.dictionary, all_occur=True)
+    return category_column(name, _codes(encoded.indices), encoded.dictionary, is_encoded=True)
 
 
 def category_column(
-    name: str, codes: npt.NDArray[np.integer[Any]], dictionary: Any, *, all_occur: bool = False
+    name: str, codes: npt.NDArray[np.integer[Any]], dictionary: Any, *, is_encoded: bool = False
 ) -> Column:
     """Turn an Arrow array of values and codes into it (negative: missing) into a column with sorted categories.
 
     The order of the categories depends on their values alone, never on the order of the records or of the
-    dictionary.
+    dictionary. ``is_encoded`` says that the dictionary was made from the records: all in it occur, and once.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -211,6 +209,8 @@ def category_column(
     types = pa.types
     if types.is_decimal(dictionary.type):
         dictionary = dictionary.cast(pa.float64())
+    elif types.is_string_view(dictionary.type):
+        dictionary = dictionary.cast(pa.large_string())
     kind = dictionary.type
     if not (
         _is_text(kind)
@@ -220,19 +220,22 @@ def category_column(
         or types.is_null(kind)
     ):
         raise InputError(
-            f"column {name!r} is categorical with categories of the type {kind}: expected categories that "
-            "are text, "
+            f"column {name!r} is categorical with categories of the type {kind}: expected categories that are text, "
             "numbers or booleans. Convert the categories to text."
         )
     n_listed = len(dictionary)
-    occurring = np.arange(n_listed) if all_occur else np.flatnonzero(np.bincount(codes + 1, minlength=n_listed + 1)[1:])
+    occurring = (
+        np.arange(n_listed) if is_encoded else np.flatnonzero(np.bincount(codes + 1, minlength=n_listed + 1)[1:])
+    )
     listed = dictionary.take(pa.array(occurring))
     if types.is_floating(kind):
         numbers = number_column(name, listed.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False))
         listed = pa.array(numbers.values, mask=numbers.missing)
-    # A dictionary may list a value twice, and null; encoding it once more merges and drops those.
-    again = listed.dictionary_encode()
-    distinct = again.dictionary
+    if is_encoded:
+        distinct, indices = listed, np.arange(n_listed, dtype=np.int32)
+    else:  # a dictionary may list a value twice, and null; encoding it once more merges and drops those
+        again = listed.dictionary_encode()
+        distinct, indices = again.dictionary, _codes(again.indices)
     order = (
         np.argsort(distinct.to_numpy(zero_copy_only=False), kind="stable")
         if types.is_boolean(kind)
@@ -242,7 +245,7 @@ def category_column(
     rank[order] = np.arange(len(distinct), dtype=np.int32)
     rank[-1] = -1
     translate = np.full(n_listed + 1, -1, np.int32)  # the last place serves the codes that say missing
-    translate[occurring] = rank[_codes(again.indices)]
+    translate[occurring] = rank[indices]
     values = translate[codes]
     missing: npt.NDArray[np.bool_] | None = values < 0
     if missing is not None and missing.any():
@@ -266,8 +269,7 @@ def moment_column(
         limit = np.iinfo(np.int64).max // factor
         if ticks.size and (int(ticks.max()) > limit or int(ticks.min()) < -limit):
             raise InputError(
-                f"column {name!r} has moments too far from 1970 to be counted in microseconds: expected "
-                "years between "
+                f"column {name!r} has moments too far from 1970 to be counted in microseconds: expected years between "
                 "-290,000 and 290,000. Correct or drop those records."
             )
         ticks *= factor
@@ -319,8 +321,7 @@ def _moment_column(name: str, array: Any, missing: npt.NDArray[np.bool_] | None,
     types = pa.types
     if as_category:
         raise InputError(
-            f"column {name!r} holds dates, times or durations and is named categorical: expected numbers or "
-            "text. "
+            f"column {name!r} holds dates, times or durations and is named categorical: expected numbers or text. "
             "Leave it out of the categorical features, or convert it to text."
         )
     kind = array.type

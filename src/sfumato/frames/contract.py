@@ -36,14 +36,7 @@ class Entry:
         """Return the entry for the records kept."""
         if rows is None or self.new is None:
             return self
-        new = self.new
-        group = np.asarray(new.group)[rows]
-        kept: GroupedValues | GroupedLabels
-        if isinstance(new, GroupedLabels):
-            kept = GroupedLabels(new.labels, group)
-        else:
-            kept = replace(new, group=group)
-        return Entry(self.label, self.source, kept, self.kind, self.categories)
+        return replace(self, new=replace(self.new, group=np.asarray(self.new.group)[rows]))
 
     def arrow(self, column_type: Any, *, missing_as_nan: bool = False) -> tuple[Any, npt.NDArray[Any]]:
         """Return a short Arrow array of new values and the place in it per record."""

@@ -29,6 +29,7 @@ class NumpyBackend:
     def __init__(self, array: npt.NDArray[Any]) -> None:
         """Hold the array; nothing is read yet."""
         self._array = array
+        self._object_types: dict[int, Any] = {}
 
     def labels(self) -> list[Hashable]:
         """Return the labels of the columns."""
@@ -40,7 +41,13 @@ class NumpyBackend:
 
     def read(self, position: int, name: str, *, as_category: bool, head: int | None) -> Column:
         """Convert a column, or its first records."""
-        return column_from_numpy(name, self._array[:head, position], as_category=as_category)
+        values = self._array[:head, position]
+        if values.dtype.kind != "O":
+            return column_from_numpy(name, values, as_category=as_category)
+        array = arrow_from_objects(name, values)
+        if head is None:
+            self._object_types[position] = array.type
+        return column_from_arrow(name, array, as_category=as_category)
 
     def build(self, entries: Sequence[Entry], keep_rows: Rows | None) -> Any:
         """Build an array of the same type, or of objects where text joins numbers."""
@@ -48,7 +55,8 @@ class NumpyBackend:
         for entry in entries:
             column = self._array[:, entry.source]
             if entry.new is not None:
-                columns.append(write_numpy(column, entry.taken(keep_rows)))
+                kind = self._object_types.get(entry.source)
+                columns.append(write_numpy(column, entry.taken(keep_rows), object_type=kind))
             else:
                 columns.append(column if keep_rows is None else column[keep_rows])
         n_records = self.n_records() if keep_rows is None else len(keep_rows)
@@ -64,7 +72,7 @@ class NumpyBackend:
 
 
 def column_from_numpy(name: str, values: npt.NDArray[Any], *, as_category: bool = False) -> Column:
-    """Convert a one-dimensional array."""
+    """Convert a one-dimensional array of anything but objects."""
     import pyarrow as pa
 
     letter = values.dtype.kind
@@ -72,21 +80,18 @@ def column_from_numpy(name: str, values: npt.NDArray[Any], *, as_category: bool 
         return number_column(name, values, as_category=as_category)
     if letter == "b":
         return category_column(name, values.astype(np.int32), pa.array([False, True]))
-    if letter == "O":
-        return column_from_arrow(name, arrow_from_objects(name, values), as_category=as_category)
     if letter == "U":
         return column_from_arrow(name, pa.array(values, pa.large_string()), as_category=as_category)
     if letter in "mM" and np.datetime_data(values.dtype)[0] in ("s", "ms", "us", "ns", "D"):
         return column_from_arrow(name, pa.array(values, _arrow_of_moment(values.dtype)), as_category=as_category)
     raise InputError(
-        f"column {name!r} has the numpy type {values.dtype}: expected numbers, booleans, text, dates or "
-        "durations"
+        f"column {name!r} has the numpy type {values.dtype}: expected numbers, booleans, text, dates or durations"
         f"{'. Complex data not supported' if letter == 'c' else ''}. Convert the column."
     )
 
 
-def write_numpy(old: npt.NDArray[Any], entry: Entry) -> npt.NDArray[Any]:
-    """Write new values in the type of a one-dimensional array."""
+def write_numpy(old: npt.NDArray[Any], entry: Entry, *, object_type: Any = None) -> npt.NDArray[Any]:
+    """Write new values in the type of a one-dimensional array; for objects, in the Arrow type found when reading."""
     import pyarrow as pa
 
     if isinstance(entry.new, GroupedLabels):
@@ -95,7 +100,9 @@ def write_numpy(old: npt.NDArray[Any], entry: Entry) -> npt.NDArray[Any]:
         return labels.take(entry.new.group)
     letter = old.dtype.kind
     if letter == "O":
-        short, place = entry.arrow(arrow_from_objects("", old).type)
+        short, place = entry.arrow(
+            arrow_from_objects(str(entry.label), old).type if object_type is None else object_type
+        )
         return objects_like(old, short).take(place)
     if letter == "U":
         short, place = entry.arrow(pa.large_string())

@@ -17,6 +17,7 @@ from sfumato.errors import InputError
 
 #: By name, since pandas may not be installed.
 _MISSING_TYPES = ("NoneType", "NAType", "NaTType")
+_PLAIN_MODULES = ("builtins", "datetime", "decimal")
 
 #: The first parent that fits decides: a bool is an int to Python, and a datetime is a date.
 _FAMILIES: tuple[tuple[tuple[type, ...], str], ...] = (
@@ -67,9 +68,8 @@ def arrow_from_objects(name: str, objects: npt.NDArray[np.object_]) -> Any:
         array = pa.array(objects, type=wanted, from_pandas=True)
     except UnicodeEncodeError:
         raise InputError(
-            f"column {name!r} has text that is not valid Unicode: expected text that can be written as "
-            "UTF-8. "
-            "Decode the column again with the right encoding."
+            f"column {name!r} has text that is not valid Unicode: expected text that can be written as UTF-8. Decode "
+            "the column again with the right encoding."
         ) from None
     except (pa.ArrowException, TypeError, OverflowError, ValueError):
         # The message of the cause quotes a cell, so the cause does not travel on.
@@ -78,37 +78,39 @@ def arrow_from_objects(name: str, objects: npt.NDArray[np.object_]) -> Any:
         is_missing = array.is_null().to_numpy(zero_copy_only=False)
         if len({moment.tzinfo is None for moment in objects[~is_missing]}) > 1:
             raise InputError(
-                f"column {name!r} has datetimes with and without a time zone: expected one or the other. "
-                "Give all of them a time zone."
+                f"column {name!r} has datetimes with and without a time zone: expected one or the other. Give all of "
+                "them a time zone."
             )
     return array
 
 
 def objects_like(old: npt.NDArray[np.object_], short: Any) -> npt.NDArray[np.object_]:
     """Turn an Arrow array into objects of the Python type of a column, with its mark for missing values."""
-    kinds = _types_in(old)
-    wrap = kinds.pop() if len(kinds) == 1 else None
-    is_plain = wrap is None or wrap.__module__ in ("builtins", "datetime", "decimal")
-    marker = _missing_marker(old)
+    kinds = set(map(type, old.tolist()))
+    marker = _missing_marker(old, {kind.__name__ for kind in kinds})
+    valued = [kind for kind in kinds if kind.__name__ not in _MISSING_TYPES]
+    # numpy's scalars and pandas' moments are not what Arrow gives back, so they are made again.
+    wrap = valued[0] if len(valued) == 1 and valued[0].__module__ not in _PLAIN_MODULES else None
     result = np.empty(len(short), dtype=object)
     for place, value in enumerate(short.to_pylist()):
         if value is None:
             result[place] = marker
         else:
-            result[place] = value if is_plain or wrap is None or isinstance(value, wrap) else wrap(value)
+            result[place] = value if wrap is None or isinstance(value, wrap) else wrap(value)
     return result
 
 
-def _missing_marker(objects: npt.NDArray[np.object_]) -> Any:
-    """Return the object that marks what is missing; None before the others, whatever the order of records."""
-    found: dict[str, Any] = {}
-    for value in objects.tolist():
-        kind = type(value).__name__
-        if kind in _MISSING_TYPES or (isinstance(value, float | np.floating) and value != value):
-            found.setdefault(kind if kind in _MISSING_TYPES else "float", value)
-            if kind == "NoneType":
-                return None
-    return next((found[kind] for kind in ("float", "NAType", "NaTType") if kind in found), None)
+def _missing_marker(objects: npt.NDArray[np.object_], kinds: set[str]) -> Any:
+    """Return the object that marks what is missing; None before NaN, NA and NaT, whatever the order of records."""
+    if "NoneType" in kinds:
+        return None
+    has_floats = any(kind.startswith("float") for kind in kinds)
+    if has_floats and any(isinstance(value, float | np.floating) and value != value for value in objects.tolist()):
+        return np.nan
+    for kind in ("NAType", "NaTType"):
+        if kind in kinds:
+            return next(value for value in objects.tolist() if type(value).__name__ == kind)
+    return None
 
 
 def _types_in(objects: npt.NDArray[np.object_]) -> set[type]:
@@ -126,8 +128,6 @@ def _family(kind: type) -> str:
 def _mixed(name: str, kinds: set[type]) -> InputError:
     listed = ", ".join(sorted(kind.__name__ for kind in kinds))
     return InputError(
-        f"column {name!r} holds Python objects of mixed or unknown types ({listed}): expected one of text, "
-        "booleans, "
-        "integers of 64 bits, floats, decimals, dates, datetimes or durations. Convert the whole column to "
-        "one type."
+        f"column {name!r} holds Python objects of mixed or unknown types ({listed}): expected one of text, booleans, "
+        "integers of 64 bits, floats, decimals, dates, datetimes or durations. Convert the whole column to one type."
     )

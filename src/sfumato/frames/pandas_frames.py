@@ -32,6 +32,7 @@ class PandasBackend:
     def __init__(self, frame: Any) -> None:
         """Hold the frame; nothing is read yet."""
         self._frame = frame
+        self._object_types: dict[int, Any] = {}
 
     def labels(self) -> list[Hashable]:
         """Return the labels of the columns."""
@@ -48,6 +49,11 @@ class PandasBackend:
 
         series = self._frame.iloc[:, position] if head is None else self._frame.iloc[:head, position]
         dtype = series.dtype
+        if isinstance(dtype, np.dtype) and dtype.kind == "O":
+            array = arrow_from_objects(name, series.to_numpy())
+            if head is None:
+                self._object_types[position] = array.type
+            return column_from_arrow(name, array, as_category=as_category)
         if isinstance(dtype, np.dtype):
             return column_from_numpy(name, series.to_numpy(), as_category=as_category)
         if isinstance(dtype, pd.CategoricalDtype):
@@ -57,8 +63,7 @@ class PandasBackend:
         elif not isinstance(dtype, pd.SparseDtype | pd.IntervalDtype | pd.PeriodDtype):
             return column_from_arrow(name, pa.array(series), as_category=as_category)
         raise InputError(
-            f"column {name!r} has the pandas type {dtype.name}: expected numbers, text, booleans, categories "
-            "that are "
+            f"column {name!r} has the pandas type {dtype.name}: expected numbers, text, booleans, categories that are "
             "text or numbers, dates or durations. Convert it, for example with .astype(str), or with "
             ".sparse.to_dense() for a sparse column."
         )
@@ -95,7 +100,7 @@ class PandasBackend:
         if isinstance(dtype, pd.CategoricalDtype):
             return self._write_categorical(dtype, entry)
         if isinstance(dtype, np.dtype):
-            return write_numpy(series.to_numpy(), entry)
+            return write_numpy(series.to_numpy(), entry, object_type=self._object_types.get(entry.source))
         if isinstance(dtype, pd.ArrowDtype):
             written = write_arrow(pa.array(series), entry)
             return pd.ArrowDtype(written.type).__from_arrow__(written)

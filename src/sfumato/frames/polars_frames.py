@@ -46,8 +46,7 @@ class PolarsBackend:
         dtype = series.dtype
         if dtype.is_nested() or dtype in (pl.Object, pl.Binary):
             raise InputError(
-                f"column {name!r} has the polars type {dtype}: expected numbers, text, booleans, categories, "
-                "dates, "
+                f"column {name!r} has the polars type {dtype}: expected numbers, text, booleans, categories, dates, "
                 "times or durations. Convert it, split it into such columns, or drop it."
             )
         return column_from_arrow(name, self._arrow(name, series), as_category=as_category)
@@ -60,8 +59,7 @@ class PolarsBackend:
                 series = series.cast(pl.Int64)
             except pl.exceptions.PolarsError:
                 raise InputError(
-                    f"column {name!r} has integers beyond 64 bits: expected integers that fit 64 bits with a "
-                    "sign. "
+                    f"column {name!r} has integers beyond 64 bits: expected integers that fit 64 bits with a sign. "
                     "Convert it to float, or to text if the numbers are codes."
                 ) from None
         return series.to_arrow()

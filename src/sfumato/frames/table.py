@@ -72,13 +72,13 @@ class Table:
         self.n_records = backend.n_records()
         if not self.names:
             raise InputError(
-                f"the table has 0 feature(s) (shape=({self.n_records}, 0)) while a minimum of 1 is required. "
-                "Hand in a table with columns."
+                f"the table has 0 feature(s) (shape=({self.n_records}, 0)) while a minimum of 1 is required. Hand in "
+                "a table with columns."
             )
         if self.n_records == 0:
             raise InputError(
-                f"the table has 0 sample(s) (shape=(0, {len(self.names)})) while a minimum of 1 is required. "
-                "Hand in a table with records."
+                f"the table has 0 sample(s) (shape=(0, {len(self.names)})) while a minimum of 1 is required. Hand in "
+                "a table with records."
             )
         self._position = {name: position for position, name in enumerate(self.names)}
         self._categorical = frozenset(self.resolve(tuple(categorical), "categorical_features"))
@@ -150,17 +150,13 @@ class Table:
         if isinstance(given, int | np.integer) and not isinstance(given, bool):
             if self._is_ambiguous(int(given)):
                 raise ParameterError(
-                    f"{parameter} has the integer {given} and the columns are labelled by other integers "
-                    "than their "
-                    "positions: expected no doubt which column is meant. Give the label as text, "
-                    f"{str(given)!r}."
+                    f"{parameter} has the integer {given} and the columns are labelled by other integers than their "
+                    f"positions: expected no doubt which column is meant. Give the label as text, {str(given)!r}."
                 )
             if not -len(self.names) <= given < len(self.names):
                 raise ParameterError(
-                    f"{parameter} has the position {given} and the table has {len(self.names)} columns: "
-                    "expected "
-                    f"a position from 0 to {len(self.names) - 1}. Correct the position, or give the name of "
-                    "the column."
+                    f"{parameter} has the position {given} and the table has {len(self.names)} columns: expected a "
+                    f"position from 0 to {len(self.names) - 1}. Correct the position, or give the name of the column."
                 )
             return self.names[int(given)]
         if given in self._position:
@@ -237,13 +233,20 @@ class Table:
             return "category", part.categories
         if name not in self._read:
             self.column(name)
-        return self._read[name]
+        kind, categories = self._read[name]
+        if categories is not None and len(categories):
+            used = part.values if part.missing is None else part.values[~part.missing]
+            if used.dtype.kind == "f" or (len(used) and not 0 <= used.min() <= used.max() < len(categories)):
+                raise InputError(
+                    f"column {name!r} holds categories and its new values are numbers: expected the kind it had when "
+                    "the groups were made. Convert the column."
+                )
+        return kind, categories
 
     def _check_length(self, name: str, part: Replacement) -> None:
         if len(part.group) != self.n_records:
             raise InputError(
-                f"column {name!r} has groups for {len(part.group)} records and the table has "
-                f"{self.n_records}: "
+                f"column {name!r} has groups for {len(part.group)} records and the table has {self.n_records}: "
                 "expected one group per record. Apply the groups to the table they were made for."
             )
 
@@ -254,15 +257,13 @@ def _checked_names(labels: Sequence[Hashable], *, library: str) -> tuple[str, ..
     names = tuple(str(label) for label in labels)
     if any(isinstance(label, tuple) for label in labels):
         raise InputError(
-            "the columns of the table have names in several levels: expected one name per column. Flatten "
-            "them, for "
+            "the columns of the table have names in several levels: expected one name per column. Flatten them, for "
             "example with frame.columns = ['_'.join(map(str, name)) for name in frame.columns]."
         )
     repeated = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
     if repeated:
         raise InputError(
-            f"the table has several columns with the names {', '.join(map(repr, repeated))}: expected each "
-            "name once. "
+            f"the table has several columns with the names {', '.join(map(repr, repeated))}: expected each name once. "
             "Rename or drop the repeated columns."
         )
     return names
@@ -318,9 +319,8 @@ def _checked_array(given: Any) -> npt.NDArray[Any]:
     is_foreign_frame = hasattr(given, "__arrow_c_stream__") or hasattr(given, "__dataframe__")
     if is_foreign_frame or isinstance(given, dict | str | bytes) or given is None or np.isscalar(given):
         raise InputError(
-            f"the input is of the type {type(given).__name__}: expected a pandas or polars frame, a pyarrow "
-            "table or an "
-            "array of two dimensions. Reshape your data, or build a frame from it."
+            f"the input is of the type {type(given).__name__}: expected a pandas or polars frame, a pyarrow table or "
+            "an array of two dimensions. Reshape your data, or build a frame from it."
         )
     try:
         array = np.asarray(given)
@@ -332,14 +332,12 @@ def _checked_array(given: Any) -> npt.NDArray[Any]:
         ) from None
     if array.dtype.names is not None:
         raise InputError(
-            "the input is a structured array: expected an array of two dimensions. Build a frame from it, "
-            "for example "
+            "the input is a structured array: expected an array of two dimensions. Build a frame from it, for example "
             "with pandas.DataFrame(array)."
         )
     if array.ndim != 2:
         raise InputError(
-            f"the input is an array with {array.ndim} dimension(s): expected 2, records by columns. Reshape "
-            "your data, "
-            "either with array.reshape(-1, 1) for one column or with array.reshape(1, -1) for one record."
+            f"the input is an array with {array.ndim} dimension(s): expected 2, records by columns. Reshape your "
+            "data, either with array.reshape(-1, 1) for one column or with array.reshape(1, -1) for one record."
         )
     return array

@@ -145,8 +145,8 @@ class Schema:
         absent = [name for name in self.quasi_identifiers if name not in table.names]
         if absent:
             raise InputError(
-                f"the table has no column {_listed(absent)}: expected the quasi-identifiers the schema was built with. "
-                "Hand in a table with the same columns."
+                f"the table has no column {_listed(absent)}: expected the quasi-identifiers the schema was built "
+                "with. Hand in a table with the same columns."
             )
         for name in self.quasi_identifiers:
             found = table.head(name)
@@ -277,8 +277,8 @@ def _roles(table: Table, named: Mapping[Role, tuple[str, ...]]) -> dict[str, Rol
             if name in found:
                 first, second = _PARAMETER_OF_ROLE[found[name]], _PARAMETER_OF_ROLE[role]
                 raise ParameterError(
-                    f"the column {name!r} is named in {first} and in {second}: expected one role per column. "
-                    f"Remove it from one of them."
+                    f"the column {name!r} is named in {first} and in {second}: expected one role per column. Remove "
+                    "it from one of them."
                 )
             found[name] = role
     return {name: found.get(name, "other") for name in table.names}
@@ -303,7 +303,8 @@ def _check_limits(
             "Write for example limits={'age': 5}."
         )
     names = table.resolve(tuple(limits), "limits")
-    checked = dict(zip(names, limits.values(), strict=True))
+    plain = (limit.item() if isinstance(limit, np.generic) else limit for limit in limits.values())
+    checked = dict(zip(names, plain, strict=True))
     for name, limit in checked.items():
         if roles[name] != "quasi_identifier":
             raise ParameterError(
