@@ -18,7 +18,7 @@ import pandas as pd
 from benchmarks.harness import Context, Timing, at_least
 from benchmarks.peers.environment import is_ready, run_peer
 from benchmarks.peers.exchange import write_exchange
-from benchmarks.workloads import Workload, adult_workload, as_text
+from benchmarks.workloads import Workload, adult_workload, as_read_from_csv
 from sfumato import ModelGuidedAnonymizer
 
 TITLE = "Adult, beside ai-privacy-toolkit"
@@ -43,7 +43,7 @@ def run(context: Context) -> None:
     for guide, classes in workload.guides.items():
         compare(context, workload, guide, classes)
 
-    for label, variant, n_jobs in (("one thread", table, 1), ("text columns", as_text(table), None)):
+    for label, variant, n_jobs in (("one thread", table, 1), ("text columns", as_read_from_csv(table), None)):
         fit, release = time_ours(context, variant, predictions, n_jobs=n_jobs)
         context.record_seconds(f"sfumato fit, {label} ({JUDGED_GUIDE})", fit)
         context.record_seconds(f"sfumato fit_transform with recount, {label} ({JUDGED_GUIDE})", release)

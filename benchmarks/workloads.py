@@ -87,10 +87,15 @@ def _rolled_up(occupation: pd.Series) -> pd.Series:
     return pd.Series(pd.Categorical.from_codes(codes, categories=names), index=occupation.index)
 
 
-def as_text(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table with categories as plain text, as a CSV reader would have it."""
-    categories = [name for name in table.columns if isinstance(table[name].dtype, pd.CategoricalDtype)]
-    return table.astype(dict.fromkeys(categories, "str"))
+def as_read_from_csv(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table as pandas reads it from a file of text: categories as text, numbers with 64 bits."""
+    wide: dict[str, str] = {}
+    for name, dtype in table.dtypes.items():
+        if isinstance(dtype, pd.CategoricalDtype):
+            wide[str(name)] = "str"
+        else:
+            wide[str(name)] = "int64" if dtype.kind == "i" else "float64"
+    return table.astype(wide)
 
 
 def ordinal_matrix(table: pd.DataFrame) -> np.ndarray:

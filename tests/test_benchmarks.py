@@ -239,6 +239,14 @@ def test_the_one_hot_matrix_has_a_column_for_each_category_and_one_for_missing()
     assert matrix.tolist() == [[3, 0, 0, 1], [-1, 1, 0, 0], [5, 0, 1, 0]]
 
 
+def test_a_table_read_from_csv_has_text_and_wide_numbers():
+    table = workloads.census_workload(500).table
+    wide = workloads.as_read_from_csv(table)
+    assert {str(dtype) for dtype in wide.dtypes} == {"str", "int64", "float64"}
+    assert wide["occupation"].isna().sum() == table["occupation"].isna().sum() > 0
+    assert wide["sex"].tolist() == table["sex"].tolist()
+
+
 def test_rolled_up_occupations_are_the_part_before_the_number():
     fine = workloads.census_workload(500).table["occupation"]
     coarse = workloads.census_workload(500, coarse_occupations=True).table["occupation"]
@@ -257,7 +265,7 @@ def test_the_command_lists_its_benchmarks():
 
 def test_memory_is_measured_in_a_process_of_its_own():
     repository = Path(__file__).parents[1]
-    child = [sys.executable, "-m", "benchmarks.bench_memory", "500", "categories"]
+    child = [sys.executable, "-m", "benchmarks.bench_memory", "500", "narrow types"]
     done = subprocess.run(child, cwd=repository, capture_output=True, text=True, check=True)
     seen = json.loads(done.stdout.splitlines()[-1])
     assert 0 < seen["before"] <= seen["peak"]
