@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks that every anonymizer must pass, published so that one written elsewhere is born tested.
+
+Call `check_anonymizer`, or give `ANONYMIZER_CHECKS` to ``pytest.mark.parametrize`` to see them one by one. The
+counting behind them is plain Python: it shares nothing with the engine it judges.
+"""
+
+from sfumato.testing.checks import (
+    ANONYMIZER_CHECKS,
+    check_anonymizer,
+    check_fit_twice_equals_fit_once,
+    check_input_frame_is_untouched,
+    check_k_beyond_the_table_is_refused,
+    check_number_of_threads_does_not_matter,
+    check_parameters_stay_as_given,
+    check_pickled_anonymizer_transforms_alike,
+    check_released_groups_meet_k,
+    check_releases_of_other_records_meet_k,
+    check_row_order_does_not_matter,
+    check_transform_equals_fit_transform,
+)
+from sfumato.testing.counting import MISSING, group_sizes, missing_as_one, rows_of, smallest_group
+from sfumato.testing.tables import people
+
+__all__ = [
+    "ANONYMIZER_CHECKS",
+    "MISSING",
+    "check_anonymizer",
+    "check_fit_twice_equals_fit_once",
+    "check_input_frame_is_untouched",
+    "check_k_beyond_the_table_is_refused",
+    "check_number_of_threads_does_not_matter",
+    "check_parameters_stay_as_given",
+    "check_pickled_anonymizer_transforms_alike",
+    "check_released_groups_meet_k",
+    "check_releases_of_other_records_meet_k",
+    "check_row_order_does_not_matter",
+    "check_transform_equals_fit_transform",
+    "group_sizes",
+    "missing_as_one",
+    "people",
+    "rows_of",
+    "smallest_group",
+]
