@@ -72,13 +72,18 @@ class Bins:
         """
         if not self.n_values:
             return np.zeros(0), np.zeros(0)
-        first, last = float(self.low[0]), float(self.high[-1])
-        span = last - first
+        low, high = self.low, self.high
+        if low.dtype.kind == "f":
+            if np.isinf(float(high[-1]) - float(low[0])):
+                low, high = low / 2, high / 2
+            low, high = low - low[0], high - low[0]
+        else:  # unsigned differences are exact; floats would not tell integers beyond 2^53 apart
+            first = low.view(np.uint64)[0]
+            low, high = low.view(np.uint64) - first, high.view(np.uint64) - first
+        span = float(high[-1])
         if span <= 0:
             return np.zeros(self.n_values), np.zeros(self.n_values)
-        low = (self.low.astype(np.float64) - first) / span
-        high = (self.high.astype(np.float64) - first) / span
-        return low, high
+        return low / span, high / span
 
 
 def code_type(n_bins: int) -> type[np.unsignedinteger[Any]]:
