@@ -30,7 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("report",),
     ("policy",),
     ("cli",),
-    ("__main__",),
+    ("__main__", "testing"),
 )
 
 # Units that see less of sfumato than their layer would let them.
@@ -38,6 +38,7 @@ ONLY_FROM: dict[str, frozenset[str]] = {
     "partition": frozenset({"errors"}),  # arrays only: it must run under any frame library, and none
     "datasets": frozenset({"errors"}),
     "verification": frozenset({"errors", "columns", "frames"}),  # the judge shares nothing with the engine
+    "testing": frozenset(),  # and the judge of the tests shares nothing with anything
 }
 NEVER_FROM: dict[str, frozenset[str]] = {
     "criteria": frozenset({"partition"}),  # a criterion hands over a test on counts; the grower asks it
