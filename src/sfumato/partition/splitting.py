@@ -26,6 +26,9 @@ MAX_ENUMERATED = 8
 RELATIVE_NOISE = 1e-12
 """Gains below this share of a node's own sum of squares are rounding, not information."""
 
+_ANY_FALL = -1.0
+"""What information loss must fall by: any division lowers it, but beside an outlier the fall may round to nothing."""
+
 _POWER_STEPS = 16
 
 
@@ -544,7 +547,7 @@ def find_splits(hist, layout, scoring, scratch, after_phase, after_gain, after_p
     for c in range(scoring.channel_weights.shape[0]):
         scratch.mean[c] = total[1 + c] / max(1, total[weight_at])
     if after_phase == 0:
-        floor = 0.0
+        floor = _ANY_FALL
         if scoring.rule == CHANNELS or scoring.rule == ENTROPY:
             floor = _noise_floor(scoring.rule, total, scoring.channel_weights, weight_at)
         _scan_columns(hist, layout, scoring.rule, scoring, scratch, floor, after_gain, after_position, out, node)
@@ -552,4 +555,4 @@ def find_splits(hist, layout, scoring, scratch, after_phase, after_gain, after_p
             return
         out.phase[node] = 1
         after_gain, after_position = np.inf, np.int64(-1)
-    _scan_columns(hist, layout, INFORMATION_LOSS, scoring, scratch, 0.0, after_gain, after_position, out, node)
+    _scan_columns(hist, layout, INFORMATION_LOSS, scoring, scratch, _ANY_FALL, after_gain, after_position, out, node)
