@@ -202,7 +202,7 @@ def separated_case(seed: int, n: int = 40, **settings: Any) -> Case:
 
 
 def fast_splits(
-    hist: np.ndarray, layout: Layout, scoring: Scoring, n_ranks: int = 1024
+    hist: np.ndarray, layout: Layout, scoring: Scoring, n_ranks: int = 1024, *, only_once: bool = False
 ) -> list[tuple[int, naive.Split]]:
     """Ask the kernel for all candidates, `n_ranks` at a time, in the order in which they would be judged."""
     n_channels = len(scoring.channel_weights)
@@ -223,6 +223,8 @@ def fast_splits(
             place = int(out.position[0, r]) - (column << 40)
             gain, n_left = float(out.gain[0, r]), int(out.n_left[0, r])
             ranked.append((phase, naive.Split(gain, column, place, split[0], split[2], frozenset(left), n_left)))
+        if only_once:
+            return ranked
         after = (phase, float(out.gain[0, n_found - 1]), int(out.position[0, n_found - 1]))
 
 
