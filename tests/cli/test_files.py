@@ -235,9 +235,6 @@ def test_wrong_paths_get_one_sentence(tmp_path):
 
 @pytest.mark.parametrize("types", ["zip", "zip=postcode", "n=integer:%d", "=text,"])
 def test_bad_types_are_refused(types):
-    if types == "=text,":
-        assert parse_types(types) == {"": GivenType("text")}  # an unknown column; the reader refuses it
-        return
     with pytest.raises(ParameterError, match="expected COLUMN=TYPE"):
         parse_types(types)
 
@@ -420,7 +417,9 @@ def test_a_judged_file_appears_when_k_holds(tmp_path):
 
 
 def test_nothing_is_written_when_k_fails(tmp_path):
-    with pytest.raises(GuaranteeError, match="k = 3 does not hold on the written file: 6 of 6 records"):
+    with pytest.raises(
+        GuaranteeError, match=r"k = 3 does not hold: 6 of 6 records .*written file.* Nothing was written"
+    ):
         write_judged(TABLE, tmp_path / "out.csv", style=None, judge=lambda table: recount(table, ["age", "zip"], 3))
     assert not list(tmp_path.iterdir())
 

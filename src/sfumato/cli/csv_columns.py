@@ -64,16 +64,21 @@ def parse_types(text: str) -> dict[str, GivenType]:
     """
     given: dict[str, GivenType] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
-        column, equals, type_and_format = part.rpartition("=")
-        name, _, date_format = type_and_format.partition(":")
-        name = {"category": "text", "string": "text", "int": "integer", "float": "real"}.get(name, name)
-        if not equals or name not in TYPE_NAMES or (date_format and not name.startswith("date")):
-            raise ParameterError(
-                f"types {part!r}: expected COLUMN=TYPE with TYPE one of {', '.join(TYPE_NAMES)}, "
-                "for example zip=text,age=integer,born=date:%d.%m.%Y."
-            )
-        given[column] = GivenType(name, date_format or None)  # type: ignore[arg-type]
+        column, _, type_and_format = part.rpartition("=")
+        given[column] = parse_type(column, type_and_format)
     return given
+
+
+def parse_type(column: str, text: str) -> GivenType:
+    """Read the type of one column: ``integer``, ``date:%d.%m.%Y``."""
+    name, _, date_format = text.partition(":")
+    name = {"category": "text", "string": "text", "int": "integer", "float": "real"}.get(name, name)
+    if not column or name not in TYPE_NAMES or (date_format and not name.startswith("date")):
+        raise ParameterError(
+            f"--types {column}={text}: expected COLUMN=TYPE with TYPE one of {', '.join(TYPE_NAMES)}, "
+            "for example --types zip=text,age=integer,born=date:%d.%m.%Y."
+        )
+    return GivenType(name, date_format or None)  # type: ignore[arg-type]
 
 
 # --- text to values ---------------------------------------------------------------------------------------

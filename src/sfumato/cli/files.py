@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from sfumato.cli.csv_columns import MISSING_WORDS, ReadingRules, detect_decimal, read_column
+from sfumato.cli.csv_columns import MISSING_WORDS, ReadingRules, detect_decimal, parse_types, read_column
 from sfumato.cli.csv_reading import read_text_columns
 from sfumato.cli.csv_values import GivenType
 from sfumato.cli.csv_writing import CsvStyle, csv_bytes, style_for
@@ -51,7 +51,21 @@ class ReadingOptions:
     @property
     def is_given(self) -> bool:
         """Whether anything was said at all."""
-        return self != ReadingOptions()
+        told = (self.encoding, self.separator, self.decimal, self.header)
+        return any(part is not None for part in told) or bool(self.types) or bool(self.missing)
+
+
+def reading_options(
+    types: Sequence[str] | None,
+    separator: str | None,
+    decimal: str | None,
+    encoding: str | None,
+    missing: Sequence[str] | None,
+    header: bool | None,
+) -> ReadingOptions:
+    """Gather what was said on the command line."""
+    words = [word for part in missing or () for word in part.split(",") if word]
+    return ReadingOptions(encoding, separator, decimal, header, parse_types(",".join(types or ())), words)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +108,13 @@ def format_of(path: Path) -> Format:
     )
 
 
-def read_file(path: Path, options: ReadingOptions | None = None, *, as_format: Format | None = None) -> FileTable:
+def read_file(
+    path: Path,
+    options: ReadingOptions | None = None,
+    *,
+    as_format: Format | None = None,
+    types_if_present: Mapping[str, GivenType] | None = None,
+) -> FileTable:
     """Read a CSV or Parquet file.
 
     Parameters
@@ -105,6 +125,8 @@ def read_file(path: Path, options: ReadingOptions | None = None, *, as_format: F
         For CSV.
     as_format : str, optional
         The format where the name does not tell.
+    types_if_present : mapping, optional
+        For CSV: types of columns that the file may have; ``options.types`` goes before them.
     """
     options = options or ReadingOptions()
     if path.is_dir():
@@ -124,10 +146,12 @@ def read_file(path: Path, options: ReadingOptions | None = None, *, as_format: F
         raise InputError(f"{str(path)!r} cannot be read: {error.strerror or 'input/output error'}.") from None
     if data[:4] == b"PAR1" and data[-4:] == b"PAR1":
         raise InputError(f"{path.name!r} is a Parquet file with another ending. Rename it to end in .parquet.")
-    return _read_csv(data, path.name, found, options)
+    return _read_csv(data, path.name, found, options, types_if_present or {})
 
 
-def _read_csv(data: bytes, file_name: str, found: Format, options: ReadingOptions) -> FileTable:
+def _read_csv(
+    data: bytes, file_name: str, found: Format, options: ReadingOptions, types_if_present: Mapping[str, GivenType]
+) -> FileTable:
     import pyarrow as pa
 
     columns, layout, notes = read_text_columns(
@@ -149,9 +173,10 @@ def _read_csv(data: bytes, file_name: str, found: Format, options: ReadingOption
     if decimal == "," and options.decimal is None:
         notes.append(f"numbers in {file_name} have a decimal comma; give --decimal . if that is wrong.")
     rules = ReadingRules(layout.separator, layout.all_quoted, decimal, missing)
+    types = {**types_if_present, **options.types}
     arrays, styles = [], {}
     for column in columns:
-        array, styles[column.name] = read_column(column, rules, options.types.get(column.name), file_name, notes)
+        array, styles[column.name] = read_column(column, rules, types.get(column.name), file_name, notes)
         arrays.append(array)
     style = CsvStyle(layout, decimal, {column.name: column.written_name for column in columns}, styles)
     return FileTable(pa.table(dict(zip(names, arrays, strict=True))), found, style, options, tuple(notes))

@@ -102,6 +102,31 @@ class Recount:
         """Whether every group has k members."""
         return self.n_records_in_small_groups == 0
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts under their names."""
+        return {
+            "n_records": self.n_records,
+            "n_groups": self.n_groups,
+            "smallest_group": self.smallest_group,
+            "median_group": self.median_group,
+            "n_records_in_groups_below_k": self.n_records_in_small_groups,
+        }
+
+
+def verdict(counted: Recount, judged_on: str, *, is_by_person: bool = False) -> str:
+    """Say whether k holds, on what, and how many records it does not hold for."""
+    size = f"{counted.k} persons" if is_by_person else f"{counted.k}"
+    return (
+        f"k = {counted.k} {'holds' if counted.holds else 'does not hold'}: "
+        f"{blurred(counted.n_records_in_small_groups, counted.k)} of {counted.n_records:,} records in a group smaller "
+        f"than {size} (recounted on {judged_on})."
+    )
+
+
+def blurred(count: int, k: int) -> str:
+    """Write a count; one between 0 and k could point at somebody and is not told exactly."""
+    return f"{count:,}" if count == 0 or count >= k else f"fewer than {k}"
+
 
 def recount(table: Any, columns: Sequence[str], k: int, *, units: Any = None) -> Recount:
     """Count the groups of equal values over some columns with Arrow's group_by and nothing else.
@@ -149,6 +174,7 @@ def write_judged(
     style: CsvStyle | None,
     judge: Callable[[Any], Recount],
     beside: Mapping[Path, Callable[[Path], None]] | None = None,
+    must_hold: bool = True,
 ) -> Recount:
     """Write a release: to a temporary name, read back, judged on what was read, moved into place.
 
@@ -164,6 +190,8 @@ def write_judged(
         Takes the table that was read back and counts.
     beside : mapping of Path to callable, optional
         Further files that belong to the release; each callable writes to the path it gets. All or none appear.
+    must_hold : bool, default=True
+        Whether a failing count stops the release.
 
     Raises
     ------
@@ -177,11 +205,52 @@ def write_judged(
         read = read_back(temporary, as_format, complete)
         check_same(table, read)
         result = judge(read)
-        if not result.holds:
-            raise GuaranteeError(
-                f"k = {result.k} does not hold on the written file: {result.n_records_in_small_groups:,} of "
-                f"{result.n_records:,} records are in a group smaller than {result.k}. Nothing was kept."
-            )
+        if must_hold:
+            _check_holds(result, "the written file")
         for other, write in zip(others, beside.values(), strict=True):
             write(other)
     return result
+
+
+def judged_in_memory(
+    table: Any, *, judge: Callable[[Any], Recount], beside: Mapping[Path, Callable[[Path], None]]
+) -> Recount:
+    """Judge a table that is not written; write what belongs to it all the same."""
+    result = judge(table)
+    _check_holds(result, "the result")
+    if beside:
+        with unfinished(*beside) as others:
+            for other, write in zip(others, beside.values(), strict=True):
+                write(other)
+    return result
+
+
+def _check_holds(result: Recount, judged_on: str) -> None:
+    if not result.holds:
+        raise GuaranteeError(f"{verdict(result, judged_on)} Nothing was written.")
+
+
+def compact_dictionaries(table: Any, names: Sequence[str]) -> Any:
+    """Drop from dictionary columns the values that no record has any more.
+
+    A rewritten column of categories would otherwise carry every original category inside its type, among them those
+    of one person only.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for name in names:
+        place = table.schema.get_field_index(name)
+        kind = table.schema.field(place).type
+        if not pa.types.is_dictionary(kind):
+            continue
+        column = table.column(place).unify_dictionaries().combine_chunks()
+        column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
+        used = pc.sort_indices(pc.unique(column.indices.drop_null()))
+        used = pc.unique(column.indices.drop_null()).take(
+            used
+        )  # in the order of the dictionary, which may mean something
+        codes = pc.index_in(column.indices, value_set=used).cast(kind.index_type)
+        compact = pa.DictionaryArray.from_arrays(codes, column.dictionary.take(used), ordered=kind.ordered)
+        table = table.set_column(place, table.schema.field(place), compact)
+    return table

@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sfumato apply``: recode new records with a saved partition, for prediction time or for a further release."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sfumato.cli import options
+from sfumato.cli.console import Console, exit_codes
+from sfumato.errors import InputError, ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sfumato.cli.csv_values import GivenType
+    from sfumato.cli.files import FileTable
+    from sfumato.cli.judging import Recount
+
+
+HELP = options.help_text(
+    "Recode new records with a saved partition.",
+    "Without --release, every record gets the values of the group it falls into: right for records that a model is to "
+    "predict, but [bold]nothing is promised about the size of groups[/bold] in the new file. With --release, groups "
+    "are merged until k holds for the new records, and the written file is recounted.",
+    examples=[
+        "sfumato apply partition.json new.csv -o recoded.csv",
+        "sfumato apply partition.json next-year.csv --release -o released.csv",
+    ],
+)
+
+
+@dataclass(frozen=True)
+class SavedPartition:
+    """A partition read from a file, and what the command that saved it wrote beside it."""
+
+    partition: Any
+    k: int | None = None
+    unit: str | None = None
+    keep: tuple[str, ...] = ()
+    types: Mapping[str, GivenType] = field(default_factory=dict)
+
+
+def apply(
+    partition: Annotated[
+        Path, typer.Argument(help="A partition that 'anonymize --save' wrote.", show_default=False, metavar="PARTITION")
+    ],
+    file: Annotated[Path, typer.Argument(help="A CSV or Parquet file with new records.", show_default=False)],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Where the recoded file goes, CSV or Parquet.",
+            rich_help_panel="Output",
+            show_default=False,
+        ),
+    ],
+    release: Annotated[
+        bool,
+        typer.Option(
+            "--release",
+            help="Merge groups until every one has k of the new records, or fail; for files that leave.",
+            show_default="off: groups may be of any size",
+        ),
+    ] = False,
+    k: Annotated[
+        int | None,
+        typer.Option(
+            "--k",
+            "-k",
+            help="Records that every group must have at least, with --release.",
+            show_default="the one of the partition",
+        ),
+    ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            help="The column that says which person a record belongs to, with --release.",
+            metavar="COLUMN",
+            show_default="the one of the partition",
+        ),
+    ] = None,
+    suppression_limit: Annotated[
+        float, typer.Option(help="Share of the records that --release may leave out instead of merging.")
+    ] = 0.0,
+    identifiers: Annotated[
+        list[str] | None,
+        typer.Option(help="Further columns to drop.", metavar="A,B,...", show_default="those that the partition drops"),
+    ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Columns that may leave as they are, even if nearly every value is different.",
+            metavar="A,B,...",
+            show_default="those that were kept before",
+        ),
+    ] = None,
+    force: options.Force = False,
+    types: options.Types = None,
+    separator: options.Separator = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    missing: options.Missing = None,
+    header: options.Header = None,
+    quiet: options.Quiet = False,
+    as_json: options.AsJson = False,
+    debug: options.Debug = False,
+) -> None:
+    """Recode new records with a saved partition; ``HELP`` is what users read."""
+    console = Console(quiet=quiet, as_json=as_json)
+    with exit_codes(console, debug=debug):
+        from sfumato.cli.files import check_output, format_of, read_file, reading_options
+
+        given = reading_options(types, separator, decimal, encoding, missing, header)
+        check_output(output, force=force, inputs=[partition, file])
+        format_of(output)
+        if not release and (k is not None or unit is not None or suppression_limit):
+            raise ParameterError(
+                "--k, --unit and --suppression-limit go with --release: without it, no group size is promised."
+            )
+        with console.step(f"reading {partition.name}"):
+            saved = load_partition(partition)
+        with console.step(f"reading {file.name}"):
+            source = read_file(file, given, types_if_present=saved.types)
+        for sentence in source.notes:
+            console.note(sentence)
+        columns = source.table.column_names
+        saved = _for_this_file(
+            saved, columns, k, unit, options.split_names(identifiers, columns), options.split_names(keep, columns)
+        )
+        with console.warnings_as_notes():
+            _run(console, file, source, saved, output, release, suppression_limit)
+
+
+def load_partition(path: Path) -> SavedPartition:
+    """Read a partition, with or without the notes of the command line."""
+    from sfumato.anonymize import Partition
+    from sfumato.cli.csv_columns import parse_type
+    from sfumato.cli.csv_values import GivenType
+
+    if not path.is_file():
+        what = "is a folder" if path.is_dir() else "does not exist"
+        raise InputError(f"{str(path)!r} {what}. Expected a partition that 'sfumato anonymize --save' wrote.")
+    partition = Partition.load(path)
+    notes = json.loads(path.read_text(encoding="utf-8")).get("file") or {}
+    # Without notes, what was text has to be text again: a file of few records may hide that codes have leading zeros.
+    types = {
+        column.name: GivenType("text")
+        for column in partition.columns
+        if column.kind == "category" and column.name not in partition.categorical
+    }
+    types |= {name: parse_type(name, text) for name, text in (notes.get("types") or {}).items()}
+    return SavedPartition(partition, notes.get("k"), notes.get("unit"), tuple(notes.get("keep") or ()), types)
+
+
+def _for_this_file(
+    saved: SavedPartition, columns: list[str], k: int | None, unit: str | None, dropped: list[str], keep: list[str]
+) -> SavedPartition:
+    """Fit what was saved and what was said to the columns of this file."""
+    from sfumato.cli.files import unknown_column
+
+    partition = saved.partition
+    used = {column.name: "splits on" for column in partition.columns} | dict.fromkeys(partition.values, "rewrites")
+    absent = [name for name in used if name not in columns]
+    if absent:
+        raise InputError(
+            f"the file lacks {len(absent)} of the {len(used)} columns that the partition uses: "
+            f"{', '.join(map(repr, absent[:5]))}. Expected the columns of the file it was made from."
+        )
+    for option, names in (("--identifiers", dropped), ("--keep", keep), ("--unit", [unit] if unit else [])):
+        for name in names:
+            if name not in columns:
+                raise ParameterError(unknown_column(option, name, columns))
+            if name in partition.values:
+                raise ParameterError(f"{option} names {name!r}, which the partition rewrites. Leave it out.")
+    every = list(dict.fromkeys([*(name for name in partition.dropped if name in columns), *dropped]))
+    kept = tuple(name for name in dict.fromkeys([*saved.keep, *keep]) if name in columns and name not in every)
+    return replace(
+        saved,
+        partition=replace(partition, dropped=tuple(name for name in every if name not in keep)),
+        k=k if k is not None else saved.k,
+        unit=unit if unit is not None else saved.unit,
+        keep=kept,
+    )
+
+
+def _run(
+    console: Console,
+    file: Path,
+    source: FileTable,
+    saved: SavedPartition,
+    output: Path,
+    is_release: bool,
+    suppression_limit: float,
+) -> None:
+    from sfumato.cli.judging import compact_dictionaries, recount, write_judged
+
+    partition, table = saved.partition, source.table
+    n_merged, n_suppressed, units = 0, 0, None
+    rewritten = [part.name for parts in partition.values.values() for part in parts]
+    if is_release:
+        k = _checked_k(saved, table.num_rows)
+        with console.step(f"merging groups until each has {k} of the {table.num_rows:,} records"):
+            released, n_merged, n_suppressed, units = _release(table, saved, k, suppression_limit)
+    else:
+        k = saved.k or 2
+        with console.step(f"recoding {table.num_rows:,} records"):
+            _check_pass_through(table, saved)
+            released = partition.transform(table)
+    released = compact_dictionaries(released, rewritten)
+
+    def judge(read: Any) -> Recount:
+        return recount(read, rewritten, k, units=units)
+
+    with console.step(f"writing {output.name}, reading it back and counting its groups"):
+        counted = write_judged(released, output, style=source.style, judge=judge, must_hold=is_release)
+    _report(console, file, saved, output, counted, is_release, n_merged, n_suppressed)
+
+
+def _checked_k(saved: SavedPartition, n_records: int) -> int:
+    if saved.k is None:
+        raise ParameterError("--release with a partition that does not say its k. Give --k.")
+    if saved.k < 2:
+        raise ParameterError(f"--k {saved.k}: expected at least 2.")
+    return saved.k
+
+
+def _check_pass_through(table: Any, saved: SavedPartition) -> None:
+    """Refuse columns that the partition does not rewrite and that point at persons by themselves."""
+    from sfumato.frames import read_table
+    from sfumato.schema import build_schema
+
+    partition = saved.partition
+    build_schema(
+        read_table(table, categorical=partition.categorical),
+        quasi_identifiers=list(partition.values),
+        identifiers=list(partition.dropped) or None,
+        keep=list(saved.keep) or None,
+    )
+
+
+def _release(table: Any, saved: SavedPartition, k: int, suppression_limit: float) -> tuple[Any, int, int, Any]:
+    """Apply the merging rule of the library to a partition from a file.
+
+    Returns
+    -------
+    released, n_merged, n_suppressed, units
+        The units are the person of each released record, or None; the released table does not have them.
+    """
+    import numpy as np
+
+    from sfumato.anonymize import ModelGuidedAnonymizer
+    from sfumato.criteria import KAnonymity
+    from sfumato.frames import read_table
+    from sfumato.schema import build_schema
+
+    partition, unit = saved.partition, saved.unit
+    if unit is not None and unit not in table.column_names:
+        raise ParameterError(
+            f"the partition counts persons by {unit!r}, which the file does not have. Add it, or give --unit COLUMN."
+        )
+    # The person of each record is needed for the recount, so it stays in until the table is ready.
+    dropped = [name for name in partition.dropped if name != unit]
+    keep = [*saved.keep, *([unit] if unit is not None and unit not in saved.keep else [])]
+    partition = replace(partition, dropped=tuple(dropped))
+    # "model" needs predictions, which a file of new records does not have; "member" does as well as can be without.
+    representative = "member" if partition.representative == "model" else partition.representative
+    anonymizer = ModelGuidedAnonymizer(
+        k=k,
+        criteria=[KAnonymity(k, unit=unit)] if unit is not None else None,
+        representative=representative,  # type: ignore[arg-type]
+        suppression_limit=suppression_limit,
+        random_state=0,
+    )
+    anonymizer.schema_ = build_schema(
+        read_table(table, categorical=partition.categorical),
+        quasi_identifiers=list(partition.values),
+        identifiers=dropped or None,
+        unit=unit,
+        keep=keep or None,
+        limits=partition.limits or None,
+    )
+    anonymizer.partition_ = partition
+    anonymizer.feature_names_in_ = np.array(table.column_names, dtype=object)
+    anonymizer.n_features_in_ = table.num_columns
+    result = anonymizer.release(table)
+    released, units = result.table, None
+    if unit is not None:
+        units = released.column(unit)
+        released = released if unit in saved.keep else released.drop_columns([unit])
+    return released, result.n_merged, result.n_suppressed, units
+
+
+def _report(
+    console: Console,
+    file: Path,
+    saved: SavedPartition,
+    output: Path,
+    counted: Recount,
+    is_release: bool,
+    n_merged: int,
+    n_suppressed: int,
+) -> None:
+    from sfumato.cli.judging import blurred, verdict
+
+    if console.as_json:
+        document: dict[str, Any] = {
+            "file": str(file),
+            "output": str(output),
+            "is_release": is_release,
+            "n_records": counted.n_records,
+            "n_groups": counted.n_groups,
+            "holds": counted.holds if is_release else None,
+        }
+        if is_release:
+            document |= {"k": counted.k, "smallest_group": counted.smallest_group, "n_merged": n_merged}
+            document |= {"n_suppressed": n_suppressed, "judged_on": "the written file"}
+        console.result(document | {"seconds": round(console.seconds, 3)})
+        return
+    console.heading(f"{'release' if is_release else 'recoding'} of {file.name}")
+    rows = [("records", f"{counted.n_records:,}"), ("groups", f"{counted.n_groups:,}")]
+    if is_release:
+        rows += [("smallest group", f"{counted.smallest_group:,}"), ("groups merged into others", f"{n_merged:,}")]
+        rows += [("records left out", blurred(n_suppressed, counted.k))] if n_suppressed else []
+    console.facts([*rows, ("seconds", f"{console.seconds:.1f}")])
+    if is_release:
+        console.verdict(verdict(counted, "the written file", is_by_person=saved.unit is not None), holds=True)
+    else:
+        console.verdict(
+            "No group size is promised in the new file: use it to predict, and --release to publish.", holds=True
+        )
+    console.text(f"Written: {output}")

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the commands share when they speak: steps on the way, tables, notes, errors and exit codes.
+
+Results go to standard output, everything else to standard error, so that ``sfumato ... --json | jq`` works.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import math
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from types import FrameType
+from typing import Any
+
+PASSED, GUARANTEE_FAILED, WRONG_USAGE, UNEXPECTED, INTERRUPTED = 0, 1, 2, 3, 130
+
+
+class Terminated(BaseException):
+    """The process was asked to end (SIGTERM); raised so that unfinished files are removed on the way out."""
+
+
+class Console:
+    """Speaks for one command.
+
+    Parameters
+    ----------
+    quiet : bool, default=False
+        Say nothing on the way; results, warnings and errors still appear.
+    as_json : bool, default=False
+        Results as one JSON document on standard output instead of tables.
+    """
+
+    def __init__(self, *, quiet: bool = False, as_json: bool = False) -> None:
+        from rich.console import Console as RichConsole
+
+        self.quiet = quiet
+        self.as_json = as_json
+        self.out = RichConsole(highlight=False, soft_wrap=False)
+        self.err = RichConsole(stderr=True, highlight=False)
+        self.started = time.perf_counter()
+
+    @contextlib.contextmanager
+    def step(self, what: str) -> Iterator[None]:
+        """Show what is being done: a spinner and then the seconds on a terminal, one plain line elsewhere."""
+        if self.quiet:
+            yield
+            return
+        with _engine_messages(self):
+            if not self.err.is_terminal:
+                self.err.print(what, markup=False, soft_wrap=True)
+                yield
+                return
+            started = time.perf_counter()
+            with self.err.status(f"[cyan]{_escaped(what)}[/cyan]"):
+                yield
+            self.err.print(f"[dim]{_escaped(what)}  {time.perf_counter() - started:.1f} s[/dim]", soft_wrap=True)
+
+    def note(self, sentence: str, *, is_warning: bool = False) -> None:
+        """Say something the user should know; notes fall silent with --quiet, warnings do not."""
+        if self.quiet and not is_warning:
+            return
+        label = "[yellow]warning:[/yellow]" if is_warning else "[dim]note:[/dim]"
+        self.err.print(f"{label} {_escaped(sentence)}", soft_wrap=not self.err.is_terminal)
+
+    def error(self, sentence: str) -> None:
+        """Say why the command stops."""
+        self.err.print(f"[red]error:[/red] {_escaped(sentence)}", soft_wrap=not self.err.is_terminal)
+
+    @contextlib.contextmanager
+    def warnings_as_notes(self) -> Iterator[None]:
+        """Turn what the library warns of into one line each; what other packages warn of is not for users."""
+        from sfumato.errors import PrivacyWarning
+
+        seen: set[str] = set()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+        for warning in caught:
+            is_ours = warning.category.__module__.startswith("sfumato")
+            if is_ours and (sentence := str(warning.message)) not in seen:
+                seen.add(sentence)
+                self.note(sentence, is_warning=issubclass(warning.category, PrivacyWarning))
+
+    # --- results ------------------------------------------------------------------------------------------
+
+    def result(self, document: dict[str, Any]) -> None:
+        """Print the JSON document; null stands for what is not a number."""
+        json.dump(_plain(document), sys.stdout, indent=2, ensure_ascii=False, allow_nan=False)
+        sys.stdout.write("\n")
+
+    def heading(self, text: str) -> None:
+        """Print a heading over a table."""
+        self.out.print()
+        self.out.print(f"[bold]{_escaped(text)}[/bold]")
+
+    def facts(self, rows: Sequence[tuple[str, ...]]) -> None:
+        """Print names and numbers in aligned columns, the numbers to the right; a third cell is a remark."""
+        from rich.table import Table
+
+        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+        table.add_column(min_width=34)
+        table.add_column(justify="right", no_wrap=True)
+        table.add_column(style="dim", overflow="fold")
+        for row in rows:
+            table.add_row("  " + _escaped(row[0]), *(_escaped(cell) for cell in row[1:]))
+        self.out.print(table)
+
+    def records(self, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Print a few records as a table."""
+        from rich.table import Table
+
+        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+        for name in names:
+            table.add_column(_escaped(name), overflow="ellipsis", no_wrap=True, header_style="dim")
+        for row in rows:
+            table.add_row(*(_escaped(cell) for cell in row))
+        self.out.print(table)
+
+    def verdict(self, sentence: str, *, holds: bool) -> None:
+        """Print the sentence that matters most."""
+        style = "bold green" if holds else "bold red"
+        self.out.print()
+        self.out.print(f"[{style}]{_escaped(sentence)}[/{style}]")
+
+    def text(self, sentence: str) -> None:
+        """Print a plain sentence, wrapped at the width of the screen."""
+        self.out.print(sentence, markup=False)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the command began."""
+        return time.perf_counter() - self.started
+
+
+class _EngineMessages(logging.Handler):
+    """Hands what the engine logs, such as that it compiles its kernels, to the console."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(level=logging.INFO)
+        self.console = console
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.console.err.print(record.getMessage(), markup=False, style="dim", soft_wrap=True)
+
+
+@contextlib.contextmanager
+def _engine_messages(console: Console) -> Iterator[None]:
+    logger = logging.getLogger("sfumato")
+    level, handler = logger.level, _EngineMessages(console)
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
+@contextlib.contextmanager
+def exit_codes(console: Console, *, debug: bool) -> Iterator[None]:
+    """Turn whatever happens inside into one sentence and an exit code; with debug, show the traceback too."""
+    import typer
+
+    from sfumato.errors import GuaranteeError, MissingExtraError, SfumatoError
+
+    def terminate(number: int, frame: FrameType | None) -> None:
+        raise Terminated
+
+    earlier = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    except GuaranteeError as error:
+        _stop(console, str(error), GUARANTEE_FAILED, debug)
+    except (SfumatoError, MissingExtraError) as error:
+        _stop(console, str(error), WRONG_USAGE, debug)
+    except (KeyboardInterrupt, Terminated) as reason:
+        console.error("interrupted; nothing was written.")
+        is_interrupt = isinstance(reason, KeyboardInterrupt)
+        raise typer.Exit(INTERRUPTED if is_interrupt else 128 + signal.SIGTERM) from None
+    except MemoryError:
+        _stop(console, "not enough memory for this file; nothing was written.", UNEXPECTED, debug)
+    except (BrokenPipeError, typer.Exit):
+        raise
+    except Exception as error:
+        # The text of a foreign error may hold values of the table, so only its kind is shown.
+        sentence = (
+            f"something went wrong inside sfumato ({type(error).__name__}); nothing was written. "
+            "Run again with --debug to see where, and please report it."
+        )
+        _stop(console, sentence, UNEXPECTED, debug)
+    finally:
+        signal.signal(signal.SIGTERM, earlier)
+
+
+def _stop(console: Console, sentence: str, code: int, debug: bool) -> None:
+    import typer
+
+    if debug:
+        import traceback
+
+        traceback.print_exc(file=sys.stderr)
+    console.error(sentence)
+    raise typer.Exit(code) from None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(name): _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _escaped(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options that several commands share, and how lists of columns are written on the command line."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from sfumato.errors import ParameterError
+
+_FILES = "Reading CSV"
+_TALK = "Output"
+
+Types = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Types of columns where the file does not say: text, category (the same as text), integer, real, date, "
+        "datetime. Dates can carry a format: born=date:%d.%m.%Y.",
+        metavar="COLUMN=TYPE,...",
+        rich_help_panel=_FILES,
+        show_default="found in the file",
+    ),
+]
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        help="What separates the fields: , ; | or tab.",
+        metavar="CHARACTER",
+        rich_help_panel=_FILES,
+        show_default="found in the file",
+    ),
+]
+Decimal = Annotated[
+    str | None,
+    typer.Option(
+        help="The decimal mark: . or ,",
+        metavar="MARK",
+        rich_help_panel=_FILES,
+        show_default="found in the file",
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        help="The encoding, such as utf-8, utf-16, cp1252.",
+        metavar="NAME",
+        rich_help_panel=_FILES,
+        show_default="found in the file",
+    ),
+]
+Missing = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Words that mean missing in numbers and dates, beside the empty field, ?, NA, N/A, NaN and null.",
+        metavar="WORD,...",
+        rich_help_panel=_FILES,
+        show_default="none",
+    ),
+]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether the first line names the columns; without, they are called column1, column2, ...",
+        rich_help_panel=_FILES,
+        show_default="it does, unless it looks like a record",
+    ),
+]
+Force = Annotated[
+    bool, typer.Option("--force", help="Replace output files that exist.", rich_help_panel=_TALK, show_default="off")
+]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="No progress and no notes.", rich_help_panel=_TALK, show_default="off")
+]
+AsJson = Annotated[
+    bool,
+    typer.Option("--json", help="Print the result as one JSON document.", rich_help_panel=_TALK, show_default="off"),
+]
+Debug = Annotated[
+    bool,
+    typer.Option("--debug", help="Show where an error comes from.", rich_help_panel=_TALK, show_default="off"),
+]
+
+
+EXIT_CODES = (
+    "Exit codes: 0 passed, 1 the guarantee does not hold (nothing is written), 2 wrong usage or input, "
+    "3 an error in sfumato."
+)
+
+
+def help_text(*paragraphs: str, examples: Sequence[str]) -> str:
+    """Put the help of a command together: what it does, examples, exit codes."""
+    shown = "\n\n".join(f"  {example}" for example in examples)
+    return "\n\n".join([*paragraphs, "[bold]Examples[/bold]", shown, EXIT_CODES])
+
+
+def split_names(given: Sequence[str] | None, columns: Sequence[str] = ()) -> list[str]:
+    """Read names separated by commas; an option can also be repeated, and a name with a comma put in quotes.
+
+    Examples
+    --------
+    >>> split_names(["age,sex", "zip"])
+    ['age', 'sex', 'zip']
+    >>> split_names(["city, state"], ["city, state"])
+    ['city, state']
+    """
+    names: list[str] = []
+    for part in given or ():
+        if part in columns:
+            names.append(part)
+        else:
+            names += [name.strip() for name in next(csv.reader([part], skipinitialspace=True), []) if name.strip()]
+    return names
+
+
+def split_pairs(given: Sequence[str] | None, option: str, example: str) -> dict[str, str]:
+    """Read ``name=value`` pairs separated by commas.
+
+    Examples
+    --------
+    >>> split_pairs(["age=5,zip=3"], "--limits", "age=5")
+    {'age': '5', 'zip': '3'}
+    """
+    pairs = {}
+    for part in split_names(given):
+        name, equals, value = part.rpartition("=")
+        if not equals or not name or not value:
+            raise ParameterError(f"{option} {part!r}: expected COLUMN=VALUE, for example {option} {example}.")
+        pairs[name] = value
+    return pairs

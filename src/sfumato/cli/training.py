@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Train, anonymize, retrain, compare: what ``anonymize`` and ``demo`` do with a table and a target.
+
+How much a model loses is measured on records that neither training nor anonymization has seen.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.cli.console import Console
+from sfumato.cli.models import Task
+from sfumato.errors import InputError
+
+#: A target of numbers with more different values than this is a quantity; with fewer they are classes.
+MOST_CLASSES_OF_NUMBERS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """What the model is to predict.
+
+    Attributes
+    ----------
+    values : ndarray
+        Codes of the classes, or numbers; 0 where unknown.
+    known : ndarray of bool
+        Whether a record has a target; the others are anonymized and released, but nothing is trained on them.
+    task : {"classification", "regression"}
+    n_classes : int
+        0 for numbers.
+    """
+
+    values: npt.NDArray[Any]
+    known: npt.NDArray[np.bool_]
+    task: Task
+    n_classes: int
+
+    @property
+    def metric(self) -> str:
+        """Name of what is compared."""
+        return "accuracy" if self.task == "classification" else "R2"
+
+
+@dataclass(frozen=True)
+class Utility:
+    """What anonymization does to a model, on held-out records.
+
+    Attributes
+    ----------
+    raw : float
+        Trained on the records as they are.
+    anonymized : float or None
+        Trained on anonymized records, tested on records as they are; None where those differ in kind (ranges).
+    transformed : float
+        The same with the test records passed through the partition.
+    """
+
+    metric: str
+    raw: float
+    anonymized: float | None
+    transformed: float
+    n_train: int
+    n_test: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers under their names."""
+        return asdict(self)
+
+
+def read_target(table: Any, name: str, task: Task | None) -> Target:
+    """Read the target column and decide between classes and quantities.
+
+    Text, booleans, and numbers with up to 20 different values are classes, unless ``--task`` says otherwise.
+    """
+    from sfumato.frames import read_table
+
+    column = read_table(table.select([name])).column(name)
+    known = np.ones(column.n_records, np.bool_) if column.missing is None else ~column.missing
+    present = column.values[known]
+    n_distinct = len(np.unique(present))
+    if n_distinct < 2:
+        raise InputError(
+            f"the target {name!r} has {'one value' if n_distinct else 'no value'} only: expected at least two, "
+            "or there is nothing to learn. Give another --target."
+        )
+    if column.kind == "moment":
+        raise InputError(f"the target {name!r} holds dates: expected classes or numbers. Give another --target.")
+    if task is None:
+        is_quantity = column.kind == "number" and n_distinct > MOST_CLASSES_OF_NUMBERS
+        task = "regression" if is_quantity else "classification"
+    if task == "regression":
+        if column.kind == "category":
+            raise InputError(f"the target {name!r} is text: expected numbers for --task regression.")
+        return Target(column.values.astype(np.float64), known, task, 0)
+    classes, codes = np.unique(present, return_inverse=True)
+    values = np.zeros(column.n_records, np.int64)
+    values[known] = codes
+    return Target(values, known, task, len(classes))
+
+
+def split_records(
+    target: Target, test_fraction: float, random_state: int, units: npt.NDArray[Any] | None
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Split the records that have a target; a person's records stay on one side, and classes keep their shares."""
+    from sklearn.model_selection import GroupShuffleSplit, train_test_split
+
+    rows = np.flatnonzero(target.known)
+    if units is not None:
+        split = GroupShuffleSplit(n_splits=1, test_size=test_fraction, random_state=random_state)
+        train, test = next(split.split(rows, groups=units[rows]))
+        return np.sort(rows[train]), np.sort(rows[test])
+    shares = None
+    if target.task == "classification":
+        counts = np.bincount(target.values[rows])
+        n_test = int(np.ceil(test_fraction * len(rows)))
+        # Keeping shares needs two records of each class, and room for each class on both sides.
+        if counts.min() >= 2 and min(n_test, len(rows) - n_test) >= len(counts):
+            shares = target.values[rows]
+    train, test = train_test_split(rows, test_size=test_fraction, random_state=random_state, stratify=shares)
+    return np.sort(train), np.sort(test)
+
+
+def fit(model: Any, table: Any, values: npt.NDArray[Any]) -> Any:
+    """Train a model without the warnings of its package, which speak of settings that users cannot reach."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.fit(table, values)
+
+
+def guide_of(model: Any, table: Any, how: str) -> npt.NDArray[Any]:
+    """Return what guides the anonymization: probabilities where asked for and available, else predictions."""
+    if how == "probabilities" and hasattr(model, "predict_proba"):
+        return np.asarray(model.predict_proba(table))
+    return np.asarray(model.predict(table))
+
+
+def labels_of(target: Target) -> npt.NDArray[Any]:
+    """Return the target as a guide; records without one get a class of their own."""
+    if target.known.all():
+        return target.values
+    if target.task == "regression":
+        raise InputError(
+            "--guide labels with a target that is missing for some records: expected a number for every record. "
+            "Take --guide predictions, which the model has for every record."
+        )
+    return np.where(target.known, target.values, target.n_classes)
+
+
+def guide_column_values(table: Any, name: str) -> npt.NDArray[Any]:
+    """Return a column of ready predictions: numbers with decimals as numbers, everything else as labels."""
+    from sfumato.frames import read_table
+
+    column = read_table(table.select([name])).column(name)
+    if column.missing is not None and column.missing.any():
+        raise InputError(
+            f"the column {name!r} has {int(column.missing.sum()):,} missing predictions: expected one per record. "
+            "Fill them in, or leave those records out."
+        )
+    return column.values
+
+
+def person_codes(table: Any, name: str) -> npt.NDArray[Any]:
+    """Return one number per person; records of nobody in particular count as one person."""
+    from sfumato.frames import read_table
+
+    column = read_table(table.select([name])).column(name)
+    codes = np.unique(column.values, return_inverse=True)[1]
+    return codes if column.missing is None else np.where(column.missing, codes.max() + 1, codes)
+
+
+def measure_utility(
+    console: Console,
+    table: Any,
+    target: Target,
+    *,
+    new_model: Callable[[], Any],
+    new_anonymizer: Callable[[], Any],
+    guide: Callable[[Any, npt.NDArray[np.int64]], npt.NDArray[Any]],
+    features: Callable[[Any], Any],
+    rows: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]],
+    is_comparable: bool,
+) -> tuple[Utility, Any, Any]:
+    """Train on raw and on anonymized records and test both.
+
+    Parameters
+    ----------
+    console : Console
+        Shows the steps.
+    table : pyarrow.Table
+        All records, all columns.
+    target : Target
+    new_model, new_anonymizer : callable
+        Make an untrained model, an unfitted anonymizer.
+    guide : callable
+        Takes the model trained on raw records and the training rows; returns what guides the anonymization.
+    features : callable
+        Takes a table, raw or rewritten, and returns the columns that a model may see.
+    rows : tuple of ndarray
+        Training and test records.
+    is_comparable : bool
+        Whether rewritten columns are of the kind of the original ones, so that raw records can be predicted.
+
+    Returns
+    -------
+    utility, anonymizer, released
+        The numbers, the fitted anonymizer and the anonymized training records.
+    """
+    train, test = rows
+    train_table, test_table = table.take(train), table.take(test)
+    y_train, y_test = target.values[train], target.values[test]
+    with console.step(f"training on {len(train):,} raw records"):
+        raw_model = fit(new_model(), features(train_table), y_train)
+        raw_score = raw_model.score(features(test_table), y_test)
+    anonymizer = new_anonymizer()
+    with console.step(growing(f"anonymizing {len(train):,} records")):
+        released = anonymizer.fit_transform(train_table, guide(raw_model, train))
+    with console.step("retraining on the anonymized records"):
+        model = fit(new_model(), features(released), y_train)
+        utility = Utility(
+            metric=target.metric,
+            raw=float(raw_score),
+            anonymized=float(model.score(features(test_table), y_test)) if is_comparable else None,
+            transformed=float(model.score(features(anonymizer.transform(test_table)), y_test)),
+            n_train=len(train),
+            n_test=len(test),
+        )
+    return utility, anonymizer, released
+
+
+def utility_rows(utility: Utility) -> list[tuple[str, ...]]:
+    """Word the numbers for the result table."""
+    rows: list[tuple[str, ...]] = [("trained on the raw records", _score(utility.raw, utility.metric))]
+    if utility.anonymized is not None:
+        rows.append(
+            (
+                "trained on anonymized records",
+                _score(utility.anonymized, utility.metric),
+                _change(utility, utility.anonymized),
+            )
+        )
+    rows.append(
+        (
+            "... and tested on anonymized ones",
+            _score(utility.transformed, utility.metric),
+            _change(utility, utility.transformed),
+        )
+    )
+    return rows
+
+
+def _score(value: float, metric: str) -> str:
+    return f"{100 * value:.2f} %" if metric == "accuracy" else f"{value:.4f}"
+
+
+def _change(utility: Utility, value: float) -> str:
+    difference = value - utility.raw
+    return f"{100 * difference:+.2f} points" if utility.metric == "accuracy" else f"{difference:+.4f}"
+
+
+def growing(what: str) -> str:
+    """Add to a step that grows groups that the first run on a machine compiles the kernels."""
+    return what if kernels_are_cached() else f"{what} (first run: compiling kernels takes about 20 s)"
+
+
+def kernels_are_cached() -> bool:
+    """Say whether compiled kernels lie beside the engine's modules or where numba is told to keep them."""
+    import os
+    from pathlib import Path
+
+    import sfumato.partition
+
+    folder = os.environ.get("NUMBA_CACHE_DIR") or Path(sfumato.partition.__file__).parent / "__pycache__"
+    return next(Path(folder).rglob("*.nbi"), None) is not None
