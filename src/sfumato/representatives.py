@@ -25,6 +25,8 @@ from sfumato.sources import CodedColumn
 
 Representative = Literal["median", "member", "model", "mean", "midrange", "sample", "range", "bounds"]
 
+_LARGEST_SUMMED = 2.0**940  # a sum of 2^80 such numbers is still finite
+
 REPRESENTATIVES: tuple[str, ...] = get_args(Representative)
 
 
@@ -182,14 +184,16 @@ def _mean(column: CodedColumn, codes: NDArray[Any], groups: Groups, middle: NDAr
     counts = np.bincount(own, minlength=groups.n_groups)
     # Sum counts per (group, bin) in bin order: the same numbers in the same order for any order of the records.
     cells, in_cell = np.unique(own.astype(np.int64) * bins.n_values + codes[kept], return_counts=True)
-    origin = bins.low[0]
-    shifted = (bins.values - origin).astype(np.float64)
+    origin, scale = bins.low[0], 1.0
+    if bins.values.dtype.kind == "f" and max(abs(origin), abs(bins.high[-1])) > _LARGEST_SUMMED:
+        origin, scale = np.float64(0), 2.0**-80  # a power of two, so nothing is lost but the overflow
+    shifted = _above(bins.values, origin) * scale
     sums = np.bincount(
         cells // bins.n_values, weights=in_cell * shifted[cells % bins.n_values], minlength=groups.n_groups
     )
-    means = sums / np.maximum(1, counts)
+    means = sums / np.maximum(1, counts) / scale
     is_missing = fallback.missing if fallback.missing is not None else np.zeros(len(middle), np.bool_)
-    values = _rounded_like(column, means) + origin
+    values = _added(column, np.broadcast_to(origin, means.shape), means)
     return GroupValues(column.name, np.where(is_missing, bins.values.dtype.type(0), values), is_missing)
 
 
@@ -200,19 +204,27 @@ def _midrange(column: CodedColumn, summary: Summary, j: int) -> GroupValues:
     if not bins.is_ordered or not bins.n_values:
         return fallback
     low = bins.low[np.maximum(0, summary.lowest[:, j])]
-    half = (bins.high[np.maximum(0, summary.highest[:, j])] - low) / 2
-    values = low + _rounded_like(column, half)
+    high = bins.high[np.maximum(0, summary.highest[:, j])]
+    half = high / 2 - low / 2 if low.dtype.kind == "f" else _above(high, low) / 2
+    values = _added(column, low, half)
     is_missing = fallback.missing if fallback.missing is not None else np.zeros(len(low), np.bool_)
     return GroupValues(column.name, np.where(is_missing, bins.values.dtype.type(0), values), is_missing)
 
 
-def _rounded_like(column: CodedColumn, offsets: NDArray[np.float64]) -> NDArray[Any]:
-    """Round offsets from a whole value so that integers stay integers and dates stay whole days."""
-    if column.moment == "date":
-        return (np.rint(offsets / MICROSECONDS_PER_DAY) * MICROSECONDS_PER_DAY).astype(np.int64)
-    if column.bins.values.dtype.kind == "i":
-        return np.rint(offsets).astype(np.int64)
-    return offsets
+def _above(values: NDArray[Any], origin: Any) -> NDArray[np.float64]:
+    """Return how far values lie above an origin; differences of integers may pass 63 bits, so they are unsigned."""
+    if values.dtype.kind == "f":
+        return np.asarray(values - origin, np.float64)
+    return (values.view(np.uint64) - np.asarray(origin).view(np.uint64)).astype(np.float64)
+
+
+def _added(column: CodedColumn, origin: NDArray[Any], offsets: NDArray[np.float64]) -> NDArray[Any]:
+    """Add offsets to values of the column; integers stay integers and dates stay whole days."""
+    if column.bins.values.dtype.kind == "f":
+        return np.asarray(origin + offsets)
+    step = MICROSECONDS_PER_DAY if column.moment == "date" else 1
+    whole = np.minimum(np.rint(offsets / step) * step, np.nextafter(2.0**64, 0)).astype(np.uint64)
+    return np.minimum((np.ascontiguousarray(origin).view(np.uint64) + whole).view(np.int64), column.bins.high[-1])
 
 
 def _bounds(column: CodedColumn, summary: Summary, j: int) -> list[GroupValues]:
