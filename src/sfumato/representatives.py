@@ -224,7 +224,8 @@ def _added(column: CodedColumn, origin: NDArray[Any], offsets: NDArray[np.float6
         return np.asarray(origin + offsets)
     step = MICROSECONDS_PER_DAY if column.moment == "date" else 1
     whole = np.minimum(np.rint(offsets / step) * step, np.nextafter(2.0**64, 0)).astype(np.uint64)
-    return np.minimum((np.ascontiguousarray(origin).view(np.uint64) + whole).view(np.int64), column.bins.high[-1])
+    total = (np.ascontiguousarray(origin).view(np.uint64) + whole).view(np.int64)
+    return np.asarray(np.minimum(total, column.bins.high[-1]))
 
 
 def _bounds(column: CodedColumn, summary: Summary, j: int) -> list[GroupValues]:
