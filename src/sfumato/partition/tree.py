@@ -193,7 +193,7 @@ class Tree:
             right=np.where(inner, new[self.right[old]], -1).astype(np.int32),
             threshold=at_inner(self.threshold),
             missing_left=self.missing_left[old] & inner,
-            mask=self.mask[old],
+            mask=np.where(inner[:, None], self.mask[old], np.uint64(0)),
             group=group,
             split_rank=at_inner(self.split_rank),
             larger_left=self.larger_left[old] & inner,
