@@ -110,6 +110,7 @@ class Grower:
             groups = self._assign_groups(tree)
         self._buffers.clear()
         self._histograms.clear()
+        self._histogram_bytes = 0
         return tree, groups
 
     def _prepare(self) -> None:
