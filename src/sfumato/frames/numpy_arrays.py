@@ -81,7 +81,7 @@ def column_from_numpy(name: str, values: npt.NDArray[Any], *, as_category: bool 
     if letter == "b":
         return category_column(name, values.astype(np.int32), pa.array([False, True]))
     if letter == "U":
-        return column_from_arrow(name, pa.array(values, pa.large_string()), as_category=as_category)
+        return column_from_arrow(name, pa.array(values, pa.string()), as_category=as_category)
     if letter in "mM" and np.datetime_data(values.dtype)[0] in ("s", "ms", "us", "ns", "D"):
         return column_from_arrow(name, pa.array(values, _arrow_of_moment(values.dtype)), as_category=as_category)
     raise InputError(

@@ -43,6 +43,18 @@ def read_table(frame: Any, *, categorical: Collection[str | int] = ()) -> Table:
     ------
     InputError
         When the input is not a table with at least one record and one column and distinct column names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pyarrow as pa
+    >>> from sfumato.frames import GroupedValues, read_table
+    >>> table = read_table(pa.table({"city": ["Rome", "Bari", "Rome"], "age": [30, 40, None]}))
+    >>> table.column("city").categories.tolist(), table.column("city").values.tolist()
+    (['Bari', 'Rome'], [1, 0, 1])
+    >>> oldest = GroupedValues(np.array([40]), None, group=np.array([0, 0, 0]))
+    >>> table.replaced({"age": oldest}).to_pydict()
+    {'city': ['Rome', 'Bari', 'Rome'], 'age': [40, 40, 40]}
     """
     return Table(_backend_of(frame), categorical=categorical)
 

@@ -50,6 +50,16 @@ def coarsen(column: Column, limit: Limit) -> Column:
 
     Integers need a whole width; their middle is rounded down, so integers stay integers. Because the middle of the
     first or last interval may lie outside the data, narrow integer types may come back wider.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from sfumato.frames import read_table
+    >>> table = read_table(pa.table({"age": [31, 34, 37], "zip": ["10115", "10117", "99"]}))
+    >>> coarsen(table.column("age"), 5).values.tolist()
+    [32, 32, 37]
+    >>> coarsen(table.column("zip"), 3).categories.tolist()
+    ['101*', '99']
     """
     width = checked_limit(column, limit)
     if column.kind == "category":

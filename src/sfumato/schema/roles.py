@@ -211,6 +211,15 @@ def build_schema(
     -----
     ColumnWarning
         When quasi-identifiers have one value only, or none.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from sfumato.frames import read_table
+    >>> table = read_table(pa.table({"name": ["Ada", "Bo"], "age": [31, 34], "ill": [True, False]}))
+    >>> schema = build_schema(table, identifiers=["name"], sensitive="ill")
+    >>> schema.quasi_identifiers, schema.released
+    (('age',), ('age', 'ill'))
     """
     named: dict[Role, tuple[str, ...]] = {
         "identifier": _resolved(table, identifiers, "identifiers"),
