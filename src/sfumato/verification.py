@@ -51,3 +51,37 @@ def count_groups(frame: Any, columns: Sequence[str], *, distinct: NDArray[Any] |
     counts = counted.group_by(list(keys), use_threads=False).aggregate([([], "count_all")])
     sizes: NDArray[np.int64] = counts["count_all"].to_numpy()
     return sizes
+
+
+def count_values(frame: Any, columns: Sequence[str], values: NDArray[np.int64], n_values: int) -> NDArray[np.int64]:
+    """Return how often each value occurs in every group of records that agree in `columns`.
+
+    Parameters
+    ----------
+    frame : any frame or array
+    columns : sequence of str
+        The quasi-identifiers. Without any, all records form one group.
+    values : ndarray of int
+        A value from 0 to ``n_values - 1`` per record, such as the code of a diagnosis.
+    n_values : int
+
+    Returns
+    -------
+    counts : ndarray of int64, shape (groups, n_values)
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> count_values(pa.table({"age": [30, 30, None, None]}), ["age"], np.array([0, 1, 1, 1]), 2).tolist()
+    [[0, 2], [1, 1]]
+    """
+    table = read_table(frame)
+    group = np.zeros(table.n_records, np.int64)
+    for name in columns:
+        column = table.column(name)
+        codes = np.unique(column.values, return_inverse=True)[1].astype(np.int64) + 1
+        if column.missing is not None:
+            codes[column.missing] = 0
+        group = np.unique(group * (codes.max() + 1) + codes, return_inverse=True)[1].astype(np.int64)
+    counts = np.bincount(group * n_values + values, minlength=(int(group.max()) + 1) * n_values)
+    return counts.reshape(-1, n_values).astype(np.int64)

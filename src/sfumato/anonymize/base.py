@@ -144,10 +144,10 @@ class TreeAnonymizer(TransformerMixin, BaseEstimator):
         n_rewritten = len(schema.quasi_identifiers)
         columns = source.columns[:n_rewritten]
         layout = make_layout([c.bins for c in columns])
-        summary = summarize(records.codes, groups, layout)
+        summary = summarize(records.codes, groups, layout, n_threads=self._n_threads())
         values = represent(
             self.representative, columns, records.codes, groups, layout,
-            guide=guide, random_state=self._generator(), summary=summary,
+            guide=guide, random_state=self._generator(), summary=summary, n_threads=self._n_threads(),
         )  # fmt: skip
         self.schema_ = schema
         self.group_sizes_ = groups.sizes
@@ -206,6 +206,9 @@ class TreeAnonymizer(TransformerMixin, BaseEstimator):
             table,
             quasi_identifiers=self.quasi_identifiers,
             identifiers=self.identifiers,
+            sensitive=list(
+                dict.fromkeys(c.column for c in criteria if c.counting == "values" and c.column is not None)
+            ),
             unit=next(iter(units), None),
             keep=self.keep,
             categorical_features=self.categorical_features,
@@ -290,7 +293,8 @@ class TreeAnonymizer(TransformerMixin, BaseEstimator):
         validate_data(self, X, reset=False, skip_check_array=True)
         table = read_table(X, categorical=self.schema_.categorical_features)
         counters = self._counters(table, self._all_criteria())
-        leaf = self.partition_.apply_to(table)
+        leaf = self._suppress(self.partition_.apply_to(table), counters)
+        counters = [counter.among(leaf >= 0) for counter in counters]
         group, n_merged = self._safe_groups(leaf, counters)
         groups = collect(group, int(group.max()) + 1)
         guide = None if y is None else self._make_guide_for_release(y, table.n_records)
@@ -302,7 +306,6 @@ class TreeAnonymizer(TransformerMixin, BaseEstimator):
     def _safe_groups(self, leaf: NDArray[np.int32], counters: list[Counter]) -> tuple[NDArray[np.int32], int]:
         """Return the group of each record (-1: suppressed) and how many fitted groups were joined with others."""
         tree = self.partition_.tree
-        leaf = self._suppress(leaf.copy(), counters)
 
         def is_safe(first: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.bool_]:
             # Runs handed in together never overlap, so each leaf belongs to one of them or to none.
@@ -357,10 +360,10 @@ class TreeAnonymizer(TransformerMixin, BaseEstimator):
             n_threads=self._n_threads(),
         )
         codes = source.records(Guide(0)).codes
-        summary = summarize(codes, groups, source.layout)
+        summary = summarize(codes, groups, source.layout, n_threads=self._n_threads())
         values = represent(
             self.representative, source.columns, codes, groups, source.layout,
-            guide=guide, random_state=self._generator(), summary=summary,
+            guide=guide, random_state=self._generator(), summary=summary, n_threads=self._n_threads(),
         )  # fmt: skip
         kept = np.flatnonzero(groups.group >= 0)
         n_suppressed = table.n_records - len(kept)

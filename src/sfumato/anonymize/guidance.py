@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import read_table
 from sfumato.partition import guides
-from sfumato.partition.binning import MAX_CODES
+from sfumato.partition.binning import MAX_CODES, bin_numbers
 from sfumato.partition.guides import Guide
 
 GuideKind = Literal["auto", "labels", "probabilities", "numbers"]
@@ -94,6 +94,8 @@ def _is_missing(value: Any) -> bool:
 
 
 def _kind_of(array: NDArray[Any]) -> str:
+    if array.ndim == 1 and array.dtype.kind in "biu":
+        return "labels"
     if array.ndim == 1:
         with warnings.catch_warnings():
             # Many labels beside few records: scikit-learn suspects a regression. So may be, and as labels they guide.
@@ -149,8 +151,12 @@ def _guide_from_labels(array: NDArray[Any]) -> Guide:
     )
 
 
-def _label_codes(array: NDArray[Any]) -> tuple[NDArray[np.int64], int]:
+def _label_codes(array: NDArray[Any]) -> tuple[NDArray[Any], int]:
     """Return each record's place among the sorted labels, and how many labels there are."""
+    if array.dtype.kind in "biu":  # the same as below, without sorting all records
+        bins, codes = bin_numbers(array.astype(np.int64), max_bins=MAX_CODES)
+        if bins.n_values < MAX_CODES:
+            return codes, bins.n_values
     try:
         classes, codes = np.unique(array, return_inverse=True)
     except TypeError:

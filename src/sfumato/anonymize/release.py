@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sfumato.criteria import Criterion
 from sfumato.errors import GuaranteeError
 from sfumato.frames import Column
-from sfumato.verification import count_groups
+from sfumato.verification import count_groups, count_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,20 +48,28 @@ class Counter:
     value_of_row : ndarray of int64 or None
         Code of the criterion's column for every record; None when records are counted.
     n_values : int
+    is_released : ndarray of bool or None
+        Which records the reference counts cover; None: all.
     """
 
     criterion: Criterion
     value_of_row: NDArray[np.int64] | None
     n_values: int
+    is_released: NDArray[np.bool_] | None = None
+
+    def among(self, is_released: NDArray[np.bool_]) -> Counter:
+        """Return the counter whose reference is what some of the records show: those that leave."""
+        return replace(self, is_released=is_released)
 
     @property
     def reference(self) -> NDArray[np.int64]:
-        """The counts of the whole table."""
+        """The counts of all records that leave."""
         if self.value_of_row is None:
             return np.zeros(1, np.int64)
+        values = self.value_of_row if self.is_released is None else self.value_of_row[self.is_released]
         if self.criterion.counting == "distinct":
-            return np.array([len(np.unique(self.value_of_row))], np.int64)
-        return np.bincount(self.value_of_row, minlength=self.n_values).astype(np.int64)
+            return np.array([len(np.unique(values))], np.int64)
+        return np.bincount(values, minlength=self.n_values).astype(np.int64)
 
     def passes(self, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Apply the criterion to counts."""
@@ -114,11 +122,14 @@ def verify(frame: Any, columns: Sequence[str], counters: Sequence[Counter], rows
     """
     sizes = count_groups(frame, columns)
     for counter in counters:
-        counts = sizes
+        counts = sizes[:, None]
         if counter.value_of_row is not None:
             values = counter.value_of_row if rows is None else counter.value_of_row[rows]
-            counts = count_groups(frame, columns, distinct=values)
-        n_failed = int((~counter.passes(counts[:, None])).sum())
+            if counter.criterion.counting == "distinct":
+                counts = count_groups(frame, columns, distinct=values)[:, None]
+            else:
+                counts = count_values(frame, columns, values, counter.n_values)
+        n_failed = int((~counter.passes(counts)).sum())
         if n_failed:
             raise GuaranteeError(
                 f"the rewritten table has {n_failed} of {len(sizes)} groups for which it does not hold that "
