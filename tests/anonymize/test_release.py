@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Releases: the merging rule, suppression, persons, other criteria, and what the values of a release come from."""
+
+import random
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anonymize.document_reader import leaf_of, merged
+from anonymize.test_representatives import middle_of
+from sfumato import GuaranteeError, KAnonymity, ModelGuidedAnonymizer, ParameterError, Release
+from sfumato.representatives import REPRESENTATIVES
+from sfumato.testing import group_sizes, people, rows_of, smallest_group
+from strategies import guides, in_examples, make_guide, tables
+
+pytestmark = pytest.mark.filterwarnings("ignore:quasi-identifiers that:sfumato.schema.ColumnWarning")
+
+
+def leaves_of(anonymizer, frame):
+    document = anonymizer.partition_.to_dict()
+    return document, [leaf_of(document, record) for record in frame.to_pylist()]
+
+
+def expected_release(anonymizer, frame, is_safe, suppression_limit=0.0):
+    """Work out a release by the documented rule: which rows leave together, how many were merged and left out."""
+    document, leaves = leaves_of(anonymizer, frame)
+    rows_of_leaf = {leaf: [row for row, own in enumerate(leaves) if own == leaf] for leaf in set(leaves)}
+    failing = [leaf for leaf in rows_of_leaf if not is_safe(rows_of_leaf[leaf])]
+    failing.sort(key=lambda leaf: (len(rows_of_leaf[leaf]), document["nodes"][leaf]["group"]))
+    budget = suppression_limit * len(leaves)
+    dropped = []
+    for leaf in failing:
+        if len(dropped) + len(rows_of_leaf[leaf]) > budget:
+            break
+        dropped += rows_of_leaf[leaf]
+    leaves = [-1 if row in dropped else leaf for row, leaf in enumerate(leaves)]
+    groups = [merged(document, leaves, is_safe, pick) for pick in (min, max, random.Random(0).choice)]
+    assert groups[0] == groups[1] == groups[2], "the rule must not depend on which failing group is taken first"
+    if groups[0] is None or not any(leaf >= 0 for leaf in leaves):
+        return None
+    n_merged = sum(len(own) for rows in groups[0] if len(own := {leaves[row] for row in rows}) > 1)
+    return groups[0], n_merged, sorted(dropped)
+
+
+def assert_is_expected(release, expected, table):
+    groups, n_merged, dropped = expected
+    assert isinstance(release, Release)
+    assert (release.n_merged, release.n_suppressed) == (n_merged, len(dropped))
+    kept = [row for row in range(table.n_records) if row not in dropped]
+    released = rows_of(release.table)
+    assert len(released) == len(kept)
+    place = {row: at for at, row in enumerate(kept)}
+    for rows in groups:
+        middle = tuple(middle_of(column, rows) for column in table.columns.values())
+        found = {released[place[row]] for row in rows}
+        assert found == set(rows_of(pa.table({n: pa.array([v]) for n, v in zip(table.columns, middle, strict=True)})))
+    assert release.measures["n_records"] == len(kept)
+    assert release.measures["n_groups"] == len(groups)
+
+
+@in_examples(80)
+@given(data=st.data(), table=tables(min_records=6))
+def test_groups_are_merged_exactly_by_the_rule(table, data):
+    k = data.draw(st.integers(2, max(2, table.n_records // 2)), "k")
+    anonymizer = ModelGuidedAnonymizer(k).fit(table.to("pyarrow"), data.draw(guides(table.n_records), "guide"))
+    rows = data.draw(st.lists(st.integers(0, table.n_records - 1), min_size=1, max_size=30), "rows")
+    other = table.take(rows)
+    frame = other.to("pyarrow")
+    expected = expected_release(anonymizer, frame, lambda own: len(own) >= k)
+    if expected is None:
+        with pytest.raises(GuaranteeError, match=f"{len(rows)} records to release.*at least {k} records"):
+            anonymizer.release(frame)
+    else:
+        assert_is_expected(anonymizer.release(frame), expected, other)
+
+
+@in_examples(60)
+@given(data=st.data(), table=tables(min_records=8))
+def test_the_smallest_failing_groups_are_left_out_while_the_limit_lasts(table, data):
+    k = data.draw(st.integers(2, max(2, table.n_records // 3)), "k")
+    limit = data.draw(st.sampled_from((0.05, 0.1, 0.25, 0.5, 1.0)), "limit")
+    anonymizer = ModelGuidedAnonymizer(k, suppression_limit=limit)
+    anonymizer.fit(table.to("pyarrow"), data.draw(guides(table.n_records), "guide"))
+    rows = data.draw(st.lists(st.integers(0, table.n_records - 1), min_size=1, max_size=30), "rows")
+    other = table.take(rows)
+    frame = other.to("pyarrow")
+    expected = expected_release(anonymizer, frame, lambda own: len(own) >= k, limit)
+    if expected is None:
+        with pytest.raises(GuaranteeError, match="not even all of them together"):
+            anonymizer.release(frame)
+        return
+    release = anonymizer.release(frame)
+    assert_is_expected(release, expected, other)
+    assert release.n_suppressed <= limit * len(rows)
+    assert smallest_group(release.table) >= k
+
+
+@in_examples(40)
+@given(data=st.data(), table=tables(min_records=8))
+def test_groups_are_merged_until_they_have_enough_persons(table, data):
+    n_persons = data.draw(st.integers(4, table.n_records), "persons")
+    k = data.draw(st.integers(2, n_persons // 2), "k")
+    generator = np.random.default_rng(n_persons)
+    persons = generator.permutation(np.arange(table.n_records) % n_persons)
+    frame = table.to("pyarrow").append_column("person", [persons])
+    anonymizer = ModelGuidedAnonymizer(2, criteria=[KAnonymity(k, unit="person")])
+    anonymizer.fit(frame, make_guide("number", table.n_records, k))
+    rows = data.draw(st.lists(st.integers(0, table.n_records - 1), min_size=1, max_size=30), "rows")
+    part = frame.take(rows)
+    expected = expected_release(
+        anonymizer, part, lambda own: len(own) >= 2 and len({persons[rows[row]] for row in own}) >= k
+    )
+    if expected is None:
+        with pytest.raises(GuaranteeError, match="different persons"):
+            anonymizer.release(part)
+    else:
+        release = anonymizer.release(part)
+        assert_is_expected(release, expected, table.take(rows))
+        assert smallest_group(release.table, persons=persons[rows].tolist()) >= k
+
+
+@pytest.mark.parametrize("representative", REPRESENTATIVES)
+def test_releasing_the_fitted_records_equals_fit_transform(representative):
+    table, guide = people()
+    anonymizer = ModelGuidedAnonymizer(4, representative=representative, random_state=1)
+    expected = anonymizer.fit_transform(table, guide)
+    release = anonymizer.release(table, guide)
+    assert release.table.equals(expected)
+    assert (release.n_merged, release.n_suppressed) == (0, 0)
+    assert release.measures["information_loss"] == anonymizer.information_loss_
+    assert release.measures["smallest_group"] >= release.measures["k=4"] == anonymizer.group_sizes_.min()
+
+
+def test_values_of_a_release_come_from_its_records_alone():
+    X = pa.table({"age": [20, 20, 20, 20, 60, 60, 60, 60]})
+    anonymizer = ModelGuidedAnonymizer(2).fit(X, [0, 0, 0, 0, 1, 1, 1, 1])
+    release = anonymizer.release(pa.table({"age": [31, 33, 35, 71, 73]}))
+    assert release.table["age"].to_pylist() == [33, 33, 33, 71, 71]
+
+
+def test_a_release_that_leaves_records_out_keeps_the_index_of_the_others():
+    ages = [*range(20, 30), *range(50, 60)]
+    anonymizer = ModelGuidedAnonymizer(5, suppression_limit=0.2)
+    anonymizer.fit(pd.DataFrame({"age": ages}), [0] * 10 + [1] * 10)
+    other = pd.DataFrame({"age": [20, 21, 22, 23, 24, 55, 56]}, index=list("abcdefg"))
+    with pytest.raises(GuaranteeError):
+        ModelGuidedAnonymizer(8).fit(pd.DataFrame({"age": ages}), [0] * 10 + [1] * 10).release(other)
+    kept = ModelGuidedAnonymizer(5, suppression_limit=0.3).fit(pd.DataFrame({"age": ages}), [0] * 10 + [1] * 10)
+    release = kept.release(other)
+    assert release.table.index.tolist() == list("abcde")
+    assert (release.n_suppressed, release.n_merged) == (2, 0)
+    merged_instead = anonymizer.release(other)  # 2 of 7 are more than a fifth
+    assert merged_instead.table.index.tolist() == list("abcdefg")
+    assert (merged_instead.n_suppressed, merged_instead.n_merged) == (0, 2)
+
+
+def test_fit_transform_refuses_to_leave_records_out():
+    table, guide = people()
+    anonymizer = ModelGuidedAnonymizer(5, suppression_limit=0.1)
+    with pytest.raises(ParameterError, match=r"suppression_limit=0.1 with fit_transform.*fit\(X, y\).release\(X\)"):
+        anonymizer.fit_transform(table, guide)
+    assert smallest_group(anonymizer.fit(table, guide).release(table).table) >= 5
+
+
+def test_columns_that_pass_through_leave_with_the_records_that_stay():
+    frame = pd.DataFrame({"age": [20, 20, 20, 60], "note": [1, 2, 3, 4]})
+    anonymizer = ModelGuidedAnonymizer(3, quasi_identifiers=["age"], suppression_limit=0.25)
+    anonymizer.fit(pd.DataFrame({"age": [20] * 4 + [60] * 4, "note": [1] * 8}), [0] * 4 + [1] * 4)
+    release = anonymizer.release(frame)
+    assert release.table.to_dict("list") == {"age": [20, 20, 20], "note": [1, 2, 3]}
+
+
+# ---- other criteria plug in ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SeveralValues:
+    """A criterion of somebody else: no value of a column covers a whole group, or more than a share of it."""
+
+    column: str
+    largest_share: float
+
+    @property
+    def counting(self):
+        return "values"
+
+    def passes(self, counts, reference):
+        assert counts.shape[1] == len(reference)
+        return counts.max(axis=1) <= self.largest_share * counts.sum(axis=1)
+
+    def value(self, counts, reference):
+        return float((counts.max(axis=1) / counts.sum(axis=1)).max())
+
+    def describe(self):
+        return f"no value of {self.column} covers more than {self.largest_share} of a group"
+
+
+def diagnoses(n, seed):
+    return np.random.default_rng(seed).choice(["flu", "cold", "gout"], n).tolist()
+
+
+@in_examples(30)
+@given(data=st.data(), table=tables(min_records=12))
+def test_a_criterion_on_the_values_of_a_column_holds_in_every_group(table, data):
+    sensitive = diagnoses(table.n_records, 1)
+    share = max(Counter(sensitive).values()) / table.n_records
+    share = data.draw(st.sampled_from((share, min(1.0, share + 0.2))), "share")
+    frame = table.to("pyarrow").append_column("diagnosis", [sensitive])
+    anonymizer = ModelGuidedAnonymizer(
+        2, quasi_identifiers=list(table.columns), criteria=[SeveralValues("diagnosis", share)]
+    )
+    released = anonymizer.fit_transform(frame, make_guide("number", table.n_records, 2))
+    release = anonymizer.release(frame)
+    for leaving in (released, release.table):
+        assert leaving["diagnosis"].to_pylist() == sensitive
+        sizes = group_sizes(leaving, table.columns)
+        pairs = group_sizes(leaving, [*table.columns, "diagnosis"])
+        assert all(count <= share * sizes[key[:-1]] for key, count in pairs.items())
+
+
+def test_a_criterion_on_values_that_fails_the_recount_raises(monkeypatch):
+    from sfumato.anonymize import base
+    from sfumato.partition.grower import Grower
+
+    table, guide = people()
+    frame = table.append_column("diagnosis", [diagnoses(120, 0)])
+    monkeypatch.setattr(base, "Grower", lambda *args, **more: Grower(*args, **(more | {"checks": []})))
+    anonymizer = ModelGuidedAnonymizer(
+        2, quasi_identifiers=table.column_names, criteria=[SeveralValues("diagnosis", 0.5)]
+    )
+    with pytest.raises(GuaranteeError, match=r"no value of diagnosis covers more than 0\.5 of a group"):
+        anonymizer.fit_transform(frame, guide)
+
+
+def test_a_column_that_a_criterion_protects_is_neither_rewritten_nor_split_on():
+    table, _ = people()
+    sensitive = diagnoses(120, 0)
+    frame = table.append_column("diagnosis", [sensitive])
+    # The predictions follow the diagnosis: a tree that may split on it would.
+    predictions = np.array(sensitive) == "flu"
+    for split_on in ("quasi_identifiers", "all"):
+        anonymizer = ModelGuidedAnonymizer(5, criteria=[SeveralValues("diagnosis", 0.9)], split_on=split_on)
+        released = anonymizer.fit_transform(frame, predictions)
+        assert released["diagnosis"].to_pylist() == sensitive
+        document = anonymizer.partition_.to_dict()
+        assert "diagnosis" not in {node.get("column") for node in document["nodes"]}
+    with pytest.raises(ParameterError, match=r"'diagnosis' is named in sensitive and in quasi_identifiers.*one role"):
+        anonymizer.set_params(quasi_identifiers=["age", "diagnosis"]).fit(frame, predictions)
+
+
+@dataclass(frozen=True)
+class LikeTheRest(SeveralValues):
+    """Remembers the reference it was judged by."""
+
+    def passes(self, counts, reference):
+        seen.append(reference.tolist())
+        return counts.sum(axis=1) >= 2
+
+
+seen: list[list[int]] = []
+
+
+def test_the_reference_of_a_release_is_what_leaves():
+    frame = pa.table({"age": [20] * 4 + [60] * 4, "diagnosis": ["flu"] * 4 + ["cold"] * 4})
+    anonymizer = ModelGuidedAnonymizer(
+        3, quasi_identifiers=["age"], criteria=[LikeTheRest("diagnosis", 1.0)], suppression_limit=0.25
+    ).fit(frame, [0] * 4 + [1] * 4)
+    seen.clear()
+    release = anonymizer.release(frame.slice(0, 5))
+    assert release.n_suppressed == 1
+    assert seen[0] == [1, 4]  # judging what may be left out: all that was handed in
+    assert seen[-1] == [0, 4]  # judging what leaves: the one cold is gone
