@@ -55,8 +55,7 @@ def check_representative(kind: str) -> None:
     """Refuse a kind of representative that does not exist."""
     if kind not in REPRESENTATIVES:
         raise ParameterError(
-            f"representative={kind!r}: expected one of {', '.join(REPRESENTATIVES)}. "
-            "The default, 'median', suits most models."
+            f"representative={kind!r}: expected one of {', '.join(REPRESENTATIVES)}. 'model' suits most models."
         )
 
 
@@ -70,6 +69,7 @@ def represent(
     guide: Guide | None = None,
     random_state: np.random.Generator | None = None,
     summary: Summary | None = None,
+    n_threads: int = 1,
 ) -> dict[str, list[GroupValues]]:
     """Return the values that each group's records get, per column.
 
@@ -85,13 +85,14 @@ def represent(
     layout : Layout
         Of the quasi-identifiers.
     guide : Guide, optional
-        Predictions of the records; ``"model"`` needs them, ``"member"`` uses them when given.
+        Predictions of the records, which ``"model"`` and ``"member"`` look at. Without them both take the member
+        nearest the group's median.
     random_state : Generator, optional
         Needed for ``"sample"``.
     summary : Summary, optional
         Spares counting the groups again.
     """
-    summary = summarize(codes, groups, layout) if summary is None else summary
+    summary = summarize(codes, groups, layout, n_threads=n_threads) if summary is None else summary
     if kind == "range":
         return {c.name: [_ranges(c, codes[:, j], groups, summary, j)] for j, c in enumerate(columns)}
     if kind == "bounds":
@@ -103,7 +104,7 @@ def represent(
     if kind == "median":
         chosen = summary.middle
     else:
-        members = _members(kind, codes, groups, layout, summary, guide, random_state)
+        members = _members(kind, codes, groups, layout, summary, guide, random_state, n_threads)
         chosen = codes[members][:, : len(columns)].astype(np.int32)
     return {c.name: [_values_of_bins(c.name, c.bins, chosen[:, j])] for j, c in enumerate(columns)}
 
@@ -116,22 +117,18 @@ def _members(
     summary: Summary,
     guide: Guide | None,
     random_state: np.random.Generator | None,
+    n_threads: int,
 ) -> NDArray[np.int64]:
     """Choose one record per group."""
     if kind == "sample":
         if random_state is None:
             raise ParameterError("representative='sample' without a seed: expected one. Pass random_state=.")
         return rank_members(codes, groups, layout.n_columns, random_state.random(groups.n_groups))
-    if kind == "model":
-        if guide is None or (guide.dense is None and not guide.code_blocks):
-            raise ParameterError(
-                "representative='model' without predictions for these records: expected the model's predictions as "
-                "the second argument. Pass them, or use representative='median'."
-            )
+    if kind == "model" and guide is not None and len(guide.channel_weights):
         distance = _distance_from_mean_prediction(guide, groups)
     else:
         distance = _distance_from_majority(guide, groups)
-    return nearest_members(codes, groups, layout, summary.middle, distance)
+    return nearest_members(codes, groups, layout, summary.middle, distance, n_threads=n_threads)
 
 
 def _distance_from_majority(guide: Guide | None, groups: Groups) -> NDArray[np.float64]:

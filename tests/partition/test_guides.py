@@ -118,7 +118,7 @@ def test_weighted_sums_of_the_largest_values_fit_sixty_three_bits(n: int, value_
 
 
 def test_the_bits_of_channel_values_are_those_of_numbers() -> None:
-    assert guides.from_labels(np.array([0, 1]), 2).value_bits == 0
+    assert guides.from_labels(np.array([0, 1, 2]), 3).value_bits == 0
     for guide in (guides.from_numbers(np.array([[0.0], [1.0]])), guides.from_probabilities(np.array([[0.0, 1.0]]))):
         assert guide.dense is not None
         assert int(guide.dense.max()) <= 1 << guide.value_bits

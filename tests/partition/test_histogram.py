@@ -155,3 +155,26 @@ def test_one_wide_column_widens_all_codes() -> None:
     assert records.codes[0, :3].tolist() == [1, 700, 3]
     bins = [bin_categories(np.zeros(1, np.int32), None, n)[0] for n in (2, 701)]
     assert make_layout(bins).n_mask_words == 11
+
+
+def test_counting_and_summing_in_one_addition_equals_the_naive_twin() -> None:
+    rng = np.random.default_rng(0)
+    column = bin_numbers(rng.integers(0, 7, 200))
+    values = rng.integers(0, 1 << histogram.PACKED_VALUE_BITS, (200, 1))
+    values[:50] = (1 << histogram.PACKED_VALUE_BITS) - 1
+    case = Case([column[0]], [column[1]], Guide(CHANNELS, values, channel_weights=np.ones(1)))
+    packed = np.zeros(column[0].n_bins, np.int64)
+    out = np.zeros((column[0].n_bins, 2), np.int64)
+    histogram.add_one_channel(case.records.codes, case.records.dense, 0, 200, case.layout.offsets, packed, out)
+    np.testing.assert_array_equal(out, count(naive.add_records, case))
+    assert not packed.any()
+
+
+def test_a_full_batch_of_the_largest_values_does_not_run_into_the_count() -> None:
+    n = histogram.PACKED_RECORDS * 2 + 3
+    largest = (1 << histogram.PACKED_VALUE_BITS) - 1
+    out = np.zeros((1, 2), np.int64)
+    histogram.add_one_channel(
+        np.zeros((n, 8), np.uint8), np.full((n, 1), largest), 0, n, np.array([0, 1]), np.zeros(1, np.int64), out
+    )
+    assert out.tolist() == [[n, n * largest]]

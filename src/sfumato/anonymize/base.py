@@ -282,7 +282,8 @@ class TreeAnonymizer(TransformerMixin, BaseEstimator):
         ----------
         X : frame or array
         y : array-like, optional
-            Predictions for these records; ``representative="model"`` needs them, ``"member"`` uses them.
+            Predictions for these records, which the representatives ``"model"`` and ``"member"`` look at. Without
+            them both take the member nearest the group's median.
 
         Returns
         -------

@@ -142,13 +142,7 @@ def _guide_from_labels(array: NDArray[Any]) -> Guide:
     """Guide by one label per record, or by the labels of several outputs, each of which weighs the same."""
     if array.ndim == 1:
         return guides.from_labels(*_label_codes(array))
-    made = [guides.from_labels(*_label_codes(array[:, output])) for output in range(array.shape[1])]
-    return Guide(
-        guides.CHANNELS,
-        code_blocks=[block for g in made for block in g.code_blocks],
-        cardinalities=[n for g in made for n in g.cardinalities],
-        channel_weights=np.concatenate([g.channel_weights for g in made]),
-    )
+    return guides.join([guides.from_labels(*_label_codes(array[:, output])) for output in range(array.shape[1])])
 
 
 def _label_codes(array: NDArray[Any]) -> tuple[NDArray[Any], int]:
@@ -178,11 +172,7 @@ def _guide_from_several(parts: list[NDArray[Any]]) -> Guide:
         numbers = _as_numbers(part)
         _check_probabilities(numbers)
         made.append(guides.from_probabilities(numbers))
-    return Guide(
-        guides.CHANNELS,
-        np.concatenate([g.dense for g in made if g.dense is not None], axis=1),
-        channel_weights=np.concatenate([g.channel_weights for g in made]),
-    )
+    return guides.join(made)
 
 
 def predictions_of(model: Any, X: Any) -> Any:

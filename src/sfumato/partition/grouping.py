@@ -6,7 +6,10 @@ Called by ``representatives`` and ``loss``. All results depend on the multiset o
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,6 +17,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from sfumato.partition.records import Layout
+
+_SHARED_FROM = 100_000  # records; below it threads cost more than they bring
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,16 +80,21 @@ class Summary:
     n_missing: NDArray[np.int64]
 
 
-def summarize(codes: NDArray[Any], groups: Groups, layout: Layout) -> Summary:
+def summarize(codes: NDArray[Any], groups: Groups, layout: Layout, *, n_threads: int = 1) -> Summary:
     """Describe every group from the codes of its records."""
     shape = (groups.n_groups, layout.n_columns)
     middle, lowest, highest, n_present = (np.zeros(shape, np.int32) for _ in range(4))
     summary = Summary(middle, lowest, highest, n_present, np.zeros(shape, np.int64))
-    counts = np.zeros(int(layout.offsets[-1]), np.int64)
-    _summarize(
-        codes, groups.order, groups.offsets, layout.offsets, layout.missing, layout.is_category, counts,
-        summary.middle, summary.lowest, summary.highest, summary.n_present, summary.n_missing,
-    )  # fmt: skip
+    described = (summary.middle, summary.lowest, summary.highest, summary.n_present, summary.n_missing)
+
+    def task(run: slice) -> None:
+        counts = np.zeros(int(layout.offsets[-1]), np.int64)
+        _summarize(
+            codes, groups.order, groups.offsets[run.start : run.stop + 1], layout.offsets, layout.missing,
+            layout.is_category, counts, *(part[run] for part in described),
+        )  # fmt: skip
+
+    _share(task, groups, n_threads)
     return summary
 
 
@@ -112,6 +122,8 @@ def nearest_members(
     layout: Layout,
     middle: NDArray[np.int32],
     prediction_distance: NDArray[np.float64],
+    *,
+    n_threads: int = 1,
 ) -> NDArray[np.int64]:
     """Return one record per group: least `prediction_distance`, then nearest the middle, then smallest codes.
 
@@ -120,10 +132,14 @@ def nearest_members(
     """
     centre = (layout.low + layout.high) / 2
     chosen = np.zeros(groups.n_groups, np.int64)
-    _nearest_members(
-        codes, groups.order, groups.offsets, layout.offsets, layout.missing, layout.is_category, centre, middle,
-        prediction_distance, chosen,
-    )  # fmt: skip
+
+    def task(run: slice) -> None:
+        _nearest_members(
+            codes, groups.order, groups.offsets[run.start : run.stop + 1], layout.offsets, layout.missing,
+            layout.is_category, centre, middle[run], prediction_distance, chosen[run],
+        )  # fmt: skip
+
+    _share(task, groups, n_threads)
     return chosen
 
 
@@ -135,6 +151,19 @@ def rank_members(codes: NDArray[Any], groups: Groups, n_columns: int, shares: ND
         ranked = np.lexsort([codes[members, c] for c in range(n_columns - 1, -1, -1)])
         chosen[g] = members[ranked[int(shares[g] * len(members))]]
     return chosen
+
+
+def _share(task: Callable[[slice], None], groups: Groups, n_threads: int) -> None:
+    """Hand runs of groups with about the same number of records to threads; each writes its own rows only."""
+    places = np.linspace(0, len(groups.order), n_threads + 1)[1:-1]
+    edges = np.unique([0, *np.searchsorted(groups.offsets, places), groups.n_groups])
+    runs = [slice(int(a), int(b)) for a, b in pairwise(edges)]
+    if len(groups.order) < _SHARED_FROM or len(runs) < 2:
+        for run in runs:
+            task(run)
+        return
+    with ThreadPoolExecutor(len(runs)) as pool:
+        list(pool.map(task, runs))
 
 
 @njit(nogil=True, cache=True)

@@ -28,7 +28,7 @@ from sfumato.partition.dividing import (
     move_records,
 )
 from sfumato.partition.guides import Guide
-from sfumato.partition.histogram import add_records, subtract
+from sfumato.partition.histogram import PACKED_VALUE_BITS, add_one_channel, add_records, subtract
 from sfumato.partition.records import Layout, Records, as_words
 from sfumato.partition.splitting import (
     Candidates,
@@ -41,6 +41,9 @@ from sfumato.partition.tree import NodeTable, Tree
 
 _LARGE_NODE = 1 << 16
 """Nodes with more records are counted in chunks by all threads, and their histograms kept for subtraction."""
+
+_SHARED_FROM = 8_000
+"""Records in small nodes from which handing them to several threads pays."""
 
 _HISTOGRAM_BUDGET = 256 << 20
 """Bytes of histograms kept at once; beyond it a child is counted from its records."""
@@ -101,7 +104,7 @@ class Grower:
     def grow(self, max_leaves: int | None = None) -> tuple[Tree, NDArray[np.int32]]:
         """Grow the tree and return it with the group of every record of the table."""
         self._prepare()
-        with ThreadPoolExecutor(self.n_threads) as self._pool:
+        with ThreadPoolExecutor(max(1, self.n_threads - 1)) as self._pool:
             if max_leaves is None:
                 self._grow_by_level()
             else:
@@ -126,6 +129,10 @@ class Grower:
         self.nodes = NodeTable(layout.n_mask_words)
         self.nodes.add_root(self.records.n_records)
         self.scratch_histograms = [np.zeros(self._histogram_shape, np.int64) for _ in range(self.n_threads)]
+        # Room for the quick way of counting, where it applies: one channel of few bits, no weights.
+        is_packed = n_channels == n_dense == 1 and not is_weighted and guide.value_bits <= PACKED_VALUE_BITS
+        n_packed = self._histogram_shape[0] if is_packed else 0
+        self.packed = [np.zeros(n_packed, np.int64) for _ in range(self.n_threads)]
         self.scratches = [make_scratch(layout, self.n_entries, n_channels) for _ in range(self.n_threads)]
 
     # -- growing ---------------------------------------------------------------------------------------------
@@ -171,12 +178,12 @@ class Grower:
         out = empty_candidates(len(nodes), n_ranks, self.layout)
         starts, stops = self.nodes.start[nodes], self.nodes.stop[nodes]
         source = self._buffer(int(self.nodes.depth[nodes[0]]))
-        kept = np.array([int(node) in self._histograms for node in nodes], np.bool_)
+        kept = self._is_kept(nodes)
         counted = np.flatnonzero(~kept & (stops - starts >= 2 * self.min_records))
         tasks: list[Callable[[int], None]] = []
         for i in np.flatnonzero(kept):
             tasks.append(self._search_kept_task(self._histograms[int(nodes[i])], after, out, int(i)))
-        for share in _even_shares((stops - starts)[counted], self.n_threads * 4 if len(counted) > 64 else 1):
+        for share in _even_shares((stops - starts)[counted], self._n_shares(counted, stops - starts)):
             tasks.append(self._search_counted_task(source, counted[share], starts, stops, after, out))
         self._run(tasks)
         return out
@@ -207,8 +214,8 @@ class Grower:
         def task(thread: int) -> None:
             _count_and_find(
                 source.codes, source.dense, source.weights, which, starts, stops, self.layout, self.scoring,
-                self.block_columns, self.block_channels, self.scratch_histograms[thread], self.scratches[thread],
-                *after, out,
+                self.block_columns, self.block_channels, self.packed[thread], self.scratch_histograms[thread],
+                self.scratches[thread], *after, out,
             )  # fmt: skip
 
         return task
@@ -219,17 +226,23 @@ class Grower:
 
     def _run(self, tasks: list[Callable[[int], None]]) -> None:
         """Run tasks on the threads; each task gets the number of the thread it runs on, for its scratch."""
-        if self.n_threads == 1 or len(tasks) < 2:
-            for task in tasks:
-                task(0)
-            return
         pending = iter(tasks)  # next() on a list iterator is atomic
 
         def work(thread: int) -> None:
             for task in pending:
                 task(thread)
 
-        list(self._pool.map(work, range(self.n_threads)))
+        # The calling thread works too, so that one thread means no others.
+        others = [self._pool.submit(work, thread) for thread in range(1, min(self.n_threads, len(tasks)))]
+        work(0)
+        for other in others:
+            other.result()
+
+    def _n_shares(self, nodes: NDArray[np.int64], sizes: NDArray[np.int64]) -> int:
+        """Tasks to make of many small nodes: a few per thread where there is enough to do, else one."""
+        if self.n_threads == 1 or sizes[nodes].sum() < _SHARED_FROM:
+            return 1
+        return 4 * self.n_threads
 
     def _pass_on_histogram(self, node: int) -> None:
         """Turn a kept histogram into those of the node's children: count the smaller, subtract for the larger."""
@@ -242,6 +255,10 @@ class Grower:
         self._keep(smaller, self._count(smaller))
         subtract(whole, self._histograms[smaller], whole)
         self._histograms[larger] = whole
+
+    def _is_kept(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which nodes have a histogram at hand."""
+        return np.isin(nodes, list(self._histograms)) if self._histograms else np.zeros(len(nodes), np.bool_)
 
     def _size(self, node: int) -> int:
         return int(self.nodes.stop[node] - self.nodes.start[node])
@@ -261,9 +278,9 @@ class Grower:
         parts = [np.zeros(self._histogram_shape, np.int64) for _ in range(self.n_threads)]
 
         def task(chunk: int) -> Callable[[int], None]:
-            return lambda _: add_records(
+            return lambda thread: _count_run(
                 source.codes, source.dense, source.weights, edges[chunk], edges[chunk + 1],
-                self.layout.offsets, self.block_columns, self.block_channels, parts[chunk],
+                self.layout.offsets, self.block_columns, self.block_channels, self.packed[thread], parts[chunk],
             )  # fmt: skip
 
         self._run([task(chunk) for chunk in range(self.n_threads)])
@@ -285,7 +302,7 @@ class Grower:
         else:
             candidates = self._search(nodes, 1, after)
             chosen = candidates.n_found > 0
-        for node in nodes[~chosen]:
+        for node in nodes[~chosen & self._is_kept(nodes)]:
             self._forget(int(node))
         return nodes[chosen], Candidates(*(part[chosen] for part in candidates))
 
@@ -358,15 +375,14 @@ class Grower:
         )  # fmt: skip
         small = np.flatnonzero(sizes <= _LARGE_NODE)
         tasks: list[Callable[[int], None]] = []
-        for share in _even_shares(sizes[small], self.n_threads * 4 if len(small) > 64 else 1):
+        for share in _even_shares(sizes[small], self._n_shares(small, sizes)):
             tasks.append(self._move_task(moved, starts, stops, split, small[share]))
         for i in np.flatnonzero(sizes > _LARGE_NODE):
             tasks.extend(self._move_chunk_tasks(moved, int(starts[i]), int(stops[i]), split, int(i)))
         self._run(tasks)
         children = self.nodes.add_children(nodes, *split)
-        for node in nodes:
-            if int(node) in self._histograms:
-                self._pass_on_histogram(int(node))
+        for node in nodes[self._is_kept(nodes)]:
+            self._pass_on_histogram(int(node))
         return children
 
     def _move_task(
@@ -436,24 +452,25 @@ def _even_shares(sizes: NDArray[np.int64], n_shares: int) -> list[slice]:
 
 @njit(nogil=True, cache=True)
 def _count_and_find(  # type: ignore[no-untyped-def]
-    codes, dense, weights, which, starts, stops, layout, scoring, block_columns, block_channels, histogram, scratch,
-    after_phase, after_gain, after_position, out,
+    codes, dense, weights, which, starts, stops, layout, scoring, block_columns, block_channels, packed, histogram,
+    scratch, after_phase, after_gain, after_position, out,
 ):  # fmt: skip
     """Count each node into the same scratch histogram and find its candidates."""
     for i in which:
         histogram[:] = 0
-        add_records(
-            codes,
-            dense,
-            weights,
-            starts[i],
-            stops[i],
-            layout.offsets,
-            block_columns,
-            block_channels,
-            histogram,
+        _count_run(
+            codes, dense, weights, starts[i], stops[i], layout.offsets, block_columns, block_channels, packed, histogram
         )
         find_splits(histogram, layout, scoring, scratch, after_phase[i], after_gain[i], after_position[i], out, i)
+
+
+@njit(nogil=True, cache=True)
+def _count_run(codes, dense, weights, start, stop, offsets, block_columns, block_channels, packed, out):  # type: ignore[no-untyped-def]
+    """Add a run of records to a histogram, by the quick way where `packed` has room for it."""
+    if packed.shape[0] > 0:
+        add_one_channel(codes, dense, start, stop, offsets, packed, out)
+    else:
+        add_records(codes, dense, weights, start, stop, offsets, block_columns, block_channels, out)
 
 
 @njit(nogil=True, cache=True)

@@ -10,6 +10,7 @@ addition per record, however many classes there are).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,8 +62,13 @@ class Guide:
 
 
 def from_labels(codes: NDArray[Any], n_classes: int, *, rule: int = CHANNELS) -> Guide:
-    """Guide by one class per record: Gini on predictions or labels, or entropy with ``rule=ENTROPY``."""
+    """Guide by one class per record: Gini on predictions or labels, or entropy with ``rule=ENTROPY``.
+
+    For two classes under Gini the second channel mirrors the first, so one channel of weight 2 says the same.
+    """
     codes = codes.astype(code_type(n_classes))
+    if n_classes == 2 and rule == CHANNELS:
+        return Guide(rule, codes.astype(np.int64)[:, None], channel_weights=np.full(1, 2.0), classes=codes)
     return Guide(rule, None, [codes], [n_classes], np.ones(n_classes), classes=codes)
 
 
@@ -87,6 +93,22 @@ def from_numbers(numbers: NDArray[np.floating[Any]]) -> Guide:
     variances = [_exact_variance(channels[:, c]) for c in range(channels.shape[1])]
     weights = np.array([1.0 / v if v > 0 else 0.0 for v in variances])
     return Guide(CHANNELS, channels, channel_weights=weights)
+
+
+def join(parts: Sequence[Guide]) -> Guide:
+    """Guide by several guides of channels at once; their gains add up."""
+    dense = [part.dense for part in parts if part.dense is not None]
+    n_dense = [0 if part.dense is None else part.dense.shape[1] for part in parts]
+    return Guide(
+        CHANNELS,
+        np.concatenate(dense, axis=1) if dense else None,
+        [block for part in parts for block in part.code_blocks],
+        [n_classes for part in parts for n_classes in part.cardinalities],
+        np.concatenate(
+            [part.channel_weights[:n] for part, n in zip(parts, n_dense, strict=True)]
+            + [part.channel_weights[n:] for part, n in zip(parts, n_dense, strict=True)]
+        ),
+    )
 
 
 def by_information_loss() -> Guide:

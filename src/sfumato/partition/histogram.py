@@ -8,7 +8,14 @@ A histogram is one int64 matrix with a row per bin of every column and these ent
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
+
+PACKED_VALUE_BITS = 24
+"""Channel values of at most this many bits can be counted by `add_one_channel`."""
+
+PACKED_RECORDS = 1 << 16
+PACKED_COUNT_BIT = 41
 
 
 @njit(nogil=True, cache=True)
@@ -21,14 +28,6 @@ def add_records(codes, dense, weights, start, stop, offsets, block_columns, bloc
     n_columns = offsets.shape[0] - 1
     n_dense = dense.shape[1]
     n_blocks = block_columns.shape[0]
-    if weights.shape[0] == 0 and n_dense == 1 and n_blocks == 0:
-        for i in range(start, stop):  # probabilities of two classes, one number: the everyday case
-            value = dense[i, 0]
-            for j in range(n_columns):
-                row = offsets[j] + codes[i, j]
-                out[row, 0] += 1
-                out[row, 1] += value
-        return
     if weights.shape[0] == 0 and n_dense == 0:
         for i in range(start, stop):
             for j in range(n_columns):
@@ -50,6 +49,27 @@ def add_records(codes, dense, weights, start, stop, offsets, block_columns, bloc
                 out[row, block_channels[q] + codes[i, block_columns[q]]] += weight
             if is_weighted:
                 out[row, weight_at] += weight
+
+
+@njit(nogil=True, cache=True)
+def add_one_channel(codes, dense, start, stop, offsets, packed, out):  # type: ignore[no-untyped-def]
+    """Add records with one dense channel and no weights: the everyday case, in one addition instead of two.
+
+    A record adds its channel value and, above bit 41, a one: value sums of up to 2^16 records of 24 bits and the
+    number of records cannot meet. `packed` is working memory, one zero per bin, and is zero again afterwards.
+    """
+    n_columns = offsets.shape[0] - 1
+    one = np.int64(1) << PACKED_COUNT_BIT
+    for first in range(start, stop, PACKED_RECORDS):
+        for i in range(first, min(stop, first + PACKED_RECORDS)):
+            value = one + dense[i, 0]
+            for j in range(n_columns):
+                packed[offsets[j] + codes[i, j]] += value
+        for row in range(packed.shape[0]):
+            if packed[row] != 0:
+                out[row, 0] += packed[row] >> PACKED_COUNT_BIT
+                out[row, 1] += packed[row] & (one - 1)
+                packed[row] = 0
 
 
 @njit(nogil=True, cache=True)

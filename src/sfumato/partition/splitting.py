@@ -114,7 +114,7 @@ def _side_gain(rule, left, total, mean, channel_weights, weight_at):  # type: ig
         for c in range(channel_weights.shape[0]):
             deviation = left[1 + c] - mean[c] * n_left
             gain += channel_weights[c] * deviation * deviation
-        return gain * (n / n_left / n_right)
+        return gain * n / (float(n_left) * float(n_right))
     for c in range(channel_weights.shape[0]):
         in_left = left[1 + c]
         in_right = total[1 + c] - in_left
