@@ -53,9 +53,13 @@ class ModelGuidedAnonymizer(TreeAnonymizer):
         numbers, each scaled to unit variance. The predictions of a regressor are numbers.
     split_on : {"quasi_identifiers", "all"}, default="quasi_identifiers"
         Columns the tree may split on. Only quasi-identifiers are ever rewritten.
-    representative : str, default="median"
-        How a group is rewritten: ``"median"``, ``"member"``, ``"model"``, ``"mean"``, ``"midrange"``, ``"sample"``,
-        ``"range"`` or ``"bounds"``.
+    keep_splitting : bool, default=True
+        Go on splitting, by information loss, where the guide sees no more gain, so that groups end near size k.
+        False stops at pure groups, like the decision tree of the paper.
+    representative : str, default="model"
+        How a group is rewritten: ``"model"`` (the member whose prediction is nearest the group's mean prediction),
+        ``"member"`` (the member nearest the group's median among those with the majority prediction), ``"median"``,
+        ``"mean"``, ``"midrange"``, ``"sample"``, ``"range"`` (labels) or ``"bounds"`` (two columns).
     suppression_limit : float, default=0.0
         Share of the records that `release` may leave out.
     max_bins : int, default=255
@@ -110,7 +114,8 @@ class ModelGuidedAnonymizer(TreeAnonymizer):
         guide_fraction: float = 1.0,
         guide_kind: GuideKind = "auto",
         split_on: str = "quasi_identifiers",
-        representative: Representative = "median",
+        keep_splitting: bool = True,
+        representative: Representative = "model",
         suppression_limit: float = 0.0,
         max_bins: int = DEFAULT_MAX_BINS,
         random_state: Any = None,
@@ -127,6 +132,7 @@ class ModelGuidedAnonymizer(TreeAnonymizer):
         self.guide_fraction = guide_fraction
         self.guide_kind = guide_kind
         self.split_on = split_on
+        self.keep_splitting = keep_splitting
         self.representative = representative
         self.suppression_limit = suppression_limit
         self.max_bins = max_bins
@@ -160,6 +166,9 @@ class ModelGuidedAnonymizer(TreeAnonymizer):
 
     def _make_guide_for_release(self, y: Any, n_records: int) -> Guide | None:
         return guide_from(y, kind=self.guide_kind, n_records=n_records)
+
+    def _falls_back(self) -> bool:
+        return bool(self.keep_splitting)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

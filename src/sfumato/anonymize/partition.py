@@ -119,7 +119,7 @@ class Partition:
     dropped: tuple[str, ...] = ()
     limits: dict[str, Any] = field(default_factory=dict)
     categorical: tuple[str, ...] = ()
-    representative: str = "median"
+    representative: str = "model"
     guarantees: tuple[str, ...] = ()
 
     @property
