@@ -8,11 +8,12 @@ import argparse
 import importlib
 import sys
 import time
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-from benchmarks.harness import Context
+from benchmarks.harness import Context, Result
 from benchmarks.machine import describe_machine
 from benchmarks.peers.environment import PeerError
 from benchmarks.results_file import MixedMachinesError, Section, write_page
@@ -27,15 +28,16 @@ def find_benchmarks() -> list[str]:
 
 
 def run_benchmark(name: str, context: Context) -> Section:
-    """Run one benchmark; what a peer could not do becomes a row, so that the others still run."""
+    """Run one benchmark; when it breaks, what it had is kept and a row says so, and the others still run."""
     module: ModuleType = importlib.import_module(f"benchmarks.bench_{name}")
     try:
         module.run(context)
-    except PeerError as error:
-        context.record("peer", None, "", note=str(error))
-        for unmeasured in module.PEER_TARGETS:
-            context.record(unmeasured, None, "x", target=module.PEER_TARGETS[unmeasured], note="no peer")
-    about = " ".join((module.__doc__ or "").split("\n\n")[0].split())
+    except Exception as error:
+        traceback.print_exc()
+        # The message of an error may hold paths of this machine; the page gets its kind only.
+        note = str(error) if isinstance(error, PeerError) else type(error).__name__
+        context.results.append(Result("stopped early", None, "", passed=False, note=note))
+    about = (module.__doc__ or "").strip().replace("``", "`")
     return Section(name, module.TITLE, about, tuple(context.results))
 
 

@@ -27,10 +27,6 @@ K = 10
 FIT_TARGET = at_least(500)
 RELEASE_TARGET = at_least(200)
 JUDGED_GUIDE = "gradient boosting"
-PEER_TARGETS = {
-    f"fit is faster by ({JUDGED_GUIDE})": FIT_TARGET,
-    f"fit_transform is faster by ({JUDGED_GUIDE})": RELEASE_TARGET,
-}
 
 
 def run(context: Context) -> None:

@@ -4,7 +4,10 @@
 The two are timed in turns. The result is the same partition either way; a run that finds otherwise fails.
 """
 
+import functools
+
 import numpy as np
+import pandas as pd
 
 from benchmarks.harness import Context, at_least
 from benchmarks.workloads import census_workload
@@ -22,12 +25,16 @@ def run(context: Context) -> None:
     if not np.array_equal(one.group_sizes_, two.group_sizes_):
         raise AssertionError("One and two threads gave different groups; times of different work do not compare.")
     for name in ("fit", "fit_transform"):
-        single, double = context.measure_alternating(
-            [lambda name=name, n_jobs=n_jobs: getattr(anonymizer(n_jobs), name)(table, guide) for n_jobs in (1, 2)]
-        )
+        methods = [functools.partial(call, name, n_jobs, table, guide) for n_jobs in (1, 2)]
+        single, double = context.measure_alternating(methods)
         context.record_seconds(f"{name}, one thread", single)
         context.record_seconds(f"{name}, two threads", double)
         context.record(f"{name}: two threads are faster by", single.best / double.best, "x", target=at_least(1.5))
+
+
+def call(name: str, n_jobs: int, table: pd.DataFrame, guide: np.ndarray) -> object:
+    """Call a method of a fresh anonymizer."""
+    return getattr(anonymizer(n_jobs), name)(table, guide)
 
 
 def anonymizer(n_jobs: int) -> ModelGuidedAnonymizer:

@@ -176,16 +176,24 @@ def test_a_missed_target_makes_the_command_fail(monkeypatch, capsys):
     assert "Missed: thing" in capsys.readouterr().out
 
 
-def test_a_peer_that_fails_leaves_a_missed_row_for_each_of_its_targets(monkeypatch):
-    from benchmarks import bench_adult_vs_apt
+@pytest.mark.parametrize(
+    ("error", "note"),
+    [
+        (environment.PeerError("it does not install"), "it does not install"),
+        (RuntimeError("no such file: /home/somebody/secret"), "RuntimeError"),
+    ],
+)
+def test_a_benchmark_that_breaks_keeps_what_it_had_and_fails_the_run(monkeypatch, capsys, error, note):
+    def break_off(context):
+        context.record("before", 1.0, "s")
+        raise error
 
-    def fail(context):
-        raise environment.PeerError("it does not install")
-
-    monkeypatch.setattr(bench_adult_vs_apt, "run", fail)
-    results = command.run_benchmark("adult_vs_apt", quiet()).results
-    assert results[0].note == "it does not install"
-    assert [result.passed for result in results[1:]] == [False] * len(bench_adult_vs_apt.PEER_TARGETS)
+    monkeypatch.setattr(bench_scaling, "run", break_off)
+    results = command.run_benchmark("scaling", quiet()).results
+    assert [result.name for result in results] == ["before", "stopped early"]
+    assert results[1].passed is False
+    assert results[1].note == note
+    assert str(error) in capsys.readouterr().err
 
 
 def test_a_peer_environment_is_ready_only_for_the_requirements_it_was_built_from(tmp_path, monkeypatch):

@@ -21,4 +21,4 @@ def write_exchange(path: Path, table: pd.DataFrame, predictions: np.ndarray) -> 
         column = table[name]
         is_number = pd.api.types.is_numeric_dtype(column.dtype)
         arrays[f"column_{position}"] = column.to_numpy() if is_number else column.to_numpy().astype(np.str_)
-    np.savez(path, **arrays)
+    np.savez(path, **arrays)  # type: ignore[arg-type] # its stub takes every keyword for its one option
