@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
     from sfumato.cli.files import FileTable
     from sfumato.cli.judging import Recount
+    from sfumato.cli.request import Request
     from sfumato.cli.training import Target, Utility
 
 _COLUMNS = "Columns"
@@ -50,49 +50,6 @@ HELP = options.help_text(
         "    --save partition.json -o released.parquet",
     ],
 )
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the user asked for, after the columns were looked up in the file."""
-
-    k: int
-    target: str | None
-    quasi_identifiers: list[str]
-    dropped: list[str]
-    keep: list[str]
-    categorical: list[str]
-    limits: dict[str, float]
-    unit: str | None
-    guide: str
-    guide_column: str | None
-    representative: str
-    model: str
-    seed: int
-    jobs: int | None
-
-    def new_anonymizer(self) -> Any:
-        """Make an unfitted anonymizer."""
-        from sfumato.anonymize import ModelGuidedAnonymizer
-        from sfumato.criteria import KAnonymity
-
-        return ModelGuidedAnonymizer(
-            k=self.k,
-            quasi_identifiers=self.quasi_identifiers,
-            identifiers=self.dropped or None,
-            keep=self.keep or None,
-            criteria=[KAnonymity(self.k, unit=self.unit)] if self.unit else None,
-            categorical_features=self.categorical or None,
-            limits=self.limits or None,
-            representative=self.representative,  # type: ignore[arg-type]
-            random_state=self.seed,
-            n_jobs=self.jobs,
-        )
-
-    def features(self, table: Any) -> Any:
-        """Return what a model may see of a table, raw or rewritten: neither target nor what never leaves."""
-        hidden = {self.target, *self.dropped, self.unit if self.unit not in self.keep else None}
-        return table.select([name for name in table.column_names if name not in hidden])
 
 
 def anonymize(
@@ -246,6 +203,7 @@ def anonymize(
     console = Console(quiet=quiet, as_json=as_json)
     with exit_codes(console, debug=debug):
         from sfumato.cli.files import check_output, format_of, read_file, reading_options
+        from sfumato.cli.request import check_numbers, parse_guide, resolve
 
         reading = reading_options(types, separator, decimal, encoding, missing, header)
         if output is not None:
@@ -253,12 +211,13 @@ def anonymize(
             format_of(output)
         if save is not None:
             check_output(save, force=force, inputs=[file, *([output] if output else [])], option="--save")
-        _check_numbers(k, test_fraction, seed)
+        check_numbers(k, test_fraction, seed)
+        parse_guide(guide, target)
         with console.step(f"reading {file.name}"):
             source = read_file(file, reading)
         for sentence in source.notes:
             console.note(sentence)
-        request = _resolve(
+        request = resolve(
             source.table.column_names,
             k=k,
             target=target,
@@ -278,106 +237,6 @@ def anonymize(
             _run(console, file, source, request, task, test_fraction, output, save)
 
 
-def _check_numbers(k: int, test_fraction: float, seed: int) -> None:
-    if k < 2:
-        raise ParameterError(f"--k {k}: expected at least 2. With 1, every record may stand alone; 5 to 100 is common.")
-    if not 0 <= test_fraction < 1:
-        raise ParameterError(f"--test-fraction {test_fraction}: expected a share from 0 to below 1, such as 0.2.")
-    if seed < 0:
-        raise ParameterError(f"--seed {seed}: expected 0 or more.")
-
-
-def _resolve(
-    columns: Sequence[str],
-    *,
-    target: str | None,
-    quasi_identifiers: list[str] | None,
-    identifiers: list[str] | None,
-    keep: list[str] | None,
-    categorical: list[str] | None,
-    limits: list[str] | None,
-    unit: str | None,
-    guide: str,
-    **settings: Any,
-) -> Request:
-    """Look the columns up and give each a role, or say what does not fit together."""
-    from sfumato.cli.files import unknown_column
-
-    how, _, guide_column = guide.partition(":")
-    how = how.lower()
-    if how not in ("probabilities", "predictions", "labels", "column") or (how == "column") != bool(guide_column):
-        raise ParameterError(
-            f"--guide {guide!r}: expected probabilities, predictions, labels, or column:NAME for a column of the file "
-            "that holds ready predictions."
-        )
-    if target is None and how != "column":
-        raise ParameterError(
-            "no --target: expected the column that the model predicts, since its predictions guide the groups. "
-            "Give --target COLUMN, or --guide column:NAME if the file holds predictions."
-        )
-    named = {
-        "--target": [target] if target is not None else [],
-        "--quasi-identifiers": options.split_names(quasi_identifiers, columns),
-        "--identifiers": options.split_names(identifiers, columns),
-        "--keep": options.split_names(keep, columns),
-        "--unit": [unit] if unit is not None else [],
-        "--guide": [guide_column] if guide_column else [],
-        "--categorical": options.split_names(categorical, columns),
-    }
-    pairs = options.split_pairs(limits, "--limits", "age=5,zip=3")
-    for option, names in (named | {"--limits": list(pairs)}).items():
-        for name in names:
-            if name not in columns:
-                raise ParameterError(unknown_column(option, name, columns))
-    _check_roles(named)
-    passed = {name for option in ("--target", "--identifiers", "--keep", "--unit", "--guide") for name in named[option]}
-    chosen = named["--quasi-identifiers"] or [name for name in columns if name not in passed]
-    if not chosen:
-        raise ParameterError("no column is left to be a quasi-identifier: expected at least one. Name fewer others.")
-    # Predictions tell records apart almost as well as names do, so the column does not leave unless it is kept.
-    dropped = named["--identifiers"] + [name for name in named["--guide"] if name not in named["--keep"]]
-    kept = list(dict.fromkeys(named["--keep"] + named["--target"]))
-    return Request(
-        target=target,
-        quasi_identifiers=chosen,
-        dropped=dropped,
-        keep=kept,
-        categorical=named["--categorical"],
-        limits=_limit_numbers(pairs),
-        unit=unit,
-        guide=how,
-        guide_column=guide_column or None,
-        **settings,
-    )
-
-
-def _check_roles(named: dict[str, list[str]]) -> None:
-    """Refuse a column with two roles; keep goes with unit and guide, which would be dropped otherwise."""
-    roles: dict[str, str] = {}
-    for option in ("--target", "--quasi-identifiers", "--identifiers", "--unit", "--guide", "--keep"):
-        for name in named[option]:
-            earlier = roles.get(name)
-            if earlier == option:
-                raise ParameterError(f"{option} names the column {name!r} twice. Remove the repetition.")
-            if earlier is not None and not (option == "--keep" and earlier in ("--unit", "--guide", "--target")):
-                raise ParameterError(
-                    f"the column {name!r} is named in {earlier} and in {option}: expected one role per column. "
-                    "Remove it from one of them."
-                )
-            roles.setdefault(name, option)
-
-
-def _limit_numbers(pairs: dict[str, str]) -> dict[str, float]:
-    numbers: dict[str, float] = {}
-    for name, text in pairs.items():
-        try:
-            value = float(text)
-        except ValueError:
-            raise ParameterError(f"--limits {name}={text}: expected a number, for example --limits age=5.") from None
-        numbers[name] = int(value) if value == int(value) else value
-    return numbers
-
-
 def _run(
     console: Console,
     file: Path,
@@ -391,14 +250,15 @@ def _run(
     """Measure on a split, then anonymize all records, write and judge."""
     import numpy as np
 
-    from sfumato.cli.judging import compact_dictionaries, judged_in_memory, recount, write_judged
-    from sfumato.cli.training import fit, growing, read_target
+    from sfumato.cli.judging import compact_dictionaries, judged_in_memory, plain_values, recount, write_judged
+    from sfumato.cli.training import fit, growing, read_target, rows_of
 
     table = source.table
     if table.num_rows < request.k:
         raise ParameterError(
             f"--k {request.k} with {table.num_rows:,} records: expected at most as many as there are records. Lower k."
         )
+    request.check_schema(table)
     target = read_target(table, request.target, task) if request.target is not None else None
     if target is not None:
         _note_target(console, table, request, target)
@@ -410,14 +270,14 @@ def _run(
         assert target is not None
         known = np.flatnonzero(target.known)
         with console.step(f"training the guide on all {len(known):,} records"):
-            model = fit(_new_model(request, target)(), request.features(table.take(known)), target.values[known])
+            model = fit(_new_model(request, target)(), request.features(rows_of(table, known)), target.values[known])
     anonymizer = request.new_anonymizer()
     with console.step(growing(f"anonymizing all {table.num_rows:,} records")):
         released = anonymizer.fit_transform(table, _guide(table, target, request, model, every_row))
         rewritten = anonymizer.partition_.output_names(anonymizer.schema_.quasi_identifiers)
         released = compact_dictionaries(released, rewritten)
 
-    units = table.column(request.unit) if request.unit is not None else None
+    units = plain_values(table.column(request.unit)) if request.unit is not None else None
 
     def judge(read: Any) -> Recount:
         return recount(read, rewritten, request.k, units=units)
@@ -453,14 +313,14 @@ def _guide(
     table: Any, target: Target | None, request: Request, model: Any, rows: npt.NDArray[np.int64]
 ) -> npt.NDArray[Any]:
     """Return what guides the groups of these records."""
-    from sfumato.cli.training import guide_column_values, guide_of, labels_of
+    from sfumato.cli.training import guide_column_values, guide_of, labels_of, rows_of
 
     if request.guide_column is not None:
         return guide_column_values(table, request.guide_column)[rows]
     assert target is not None
     if request.guide == "labels":
         return labels_of(target)[rows]
-    return guide_of(model, request.features(table.take(rows)), request.guide)
+    return guide_of(model, request.features(rows_of(table, rows)), request.guide)
 
 
 def _measure(console: Console, table: Any, target: Target, request: Request, test_fraction: float) -> Utility | None:
@@ -469,12 +329,12 @@ def _measure(console: Console, table: Any, target: Target, request: Request, tes
 
     units = person_codes(table, request.unit) if request.unit is not None else None
     n_known = int(target.known.sum())
-    n_train = n_known - int(test_fraction * n_known)
-    if (
-        n_train < max(request.k, 2)
-        or n_known < 5
-        or (units is not None and len(set(units)) * (1 - test_fraction) < request.k)
-    ):
+    n_persons = n_known if units is None else len(set(units[target.known]))
+    n_test = ceil(test_fraction * n_persons)
+    # Fewer than two records or classes on a side teach nothing, and the rest has to be enough for one group.
+    is_enough = n_test > 1 and n_persons - n_test >= max(request.k, 2)
+    rows = split_records(target, test_fraction, request.seed, units) if is_enough else None
+    if rows is None or len(set(target.values[rows[0]])) < 2:
         console.note(
             f"{n_known:,} records with a target are too few to hold some out and anonymize the rest with "
             f"k = {request.k}; nothing is measured."
@@ -488,7 +348,7 @@ def _measure(console: Console, table: Any, target: Target, request: Request, tes
         new_anonymizer=request.new_anonymizer,
         guide=lambda model, rows: _guide(table, target, request, model, rows),
         features=request.features,
-        rows=split_records(target, test_fraction, request.seed, units),
+        rows=rows,
         is_comparable=request.representative not in ("range", "bounds"),
     )
     return utility

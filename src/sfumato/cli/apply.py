@@ -123,6 +123,8 @@ def apply(
             raise ParameterError(
                 "--k, --unit and --suppression-limit go with --release: without it, no group size is promised."
             )
+        if not 0 <= suppression_limit < 1:
+            raise ParameterError(f"--suppression-limit {suppression_limit}: expected a share from 0 to below 1.")
         with console.step(f"reading {partition.name}"):
             saved = load_partition(partition)
         with console.step(f"reading {file.name}"):
@@ -178,11 +180,11 @@ def _for_this_file(
                 raise ParameterError(unknown_column(option, name, columns))
             if name in partition.values:
                 raise ParameterError(f"{option} names {name!r}, which the partition rewrites. Leave it out.")
-    every = list(dict.fromkeys([*(name for name in partition.dropped if name in columns), *dropped]))
-    kept = tuple(name for name in dict.fromkeys([*saved.keep, *keep]) if name in columns and name not in every)
+    gone = dict.fromkeys(name for name in (*partition.dropped, *dropped) if name in columns and name not in keep)
+    kept = tuple(name for name in dict.fromkeys([*saved.keep, *keep]) if name in columns and name not in gone)
     return replace(
         saved,
-        partition=replace(partition, dropped=tuple(name for name in every if name not in keep)),
+        partition=replace(partition, dropped=tuple(gone)),
         k=k if k is not None else saved.k,
         unit=unit if unit is not None else saved.unit,
         keep=kept,
@@ -255,6 +257,7 @@ def _release(table: Any, saved: SavedPartition, k: int, suppression_limit: float
     import numpy as np
 
     from sfumato.anonymize import ModelGuidedAnonymizer
+    from sfumato.cli.judging import plain_values
     from sfumato.criteria import KAnonymity
     from sfumato.frames import read_table
     from sfumato.schema import build_schema
@@ -291,7 +294,7 @@ def _release(table: Any, saved: SavedPartition, k: int, suppression_limit: float
     result = anonymizer.release(table)
     released, units = result.table, None
     if unit is not None:
-        units = released.column(unit)
+        units = plain_values(released.column(unit))
         released = released if unit in saved.keep else released.drop_columns([unit])
     return released, result.n_merged, result.n_suppressed, units
 

@@ -10,6 +10,7 @@ import contextlib
 import json
 import logging
 import math
+import re
 import signal
 import sys
 import time
@@ -176,11 +177,11 @@ def exit_codes(console: Console, *, debug: bool) -> Iterator[None]:
     try:
         yield
     except GuaranteeError as error:
-        _stop(console, str(error), GUARANTEE_FAILED, debug)
+        _stop(console, in_options(str(error)), GUARANTEE_FAILED, debug)
     except (SfumatoError, MissingExtraError) as error:
-        _stop(console, str(error), WRONG_USAGE, debug)
+        _stop(console, in_options(str(error)), WRONG_USAGE, debug)
     except (KeyboardInterrupt, Terminated) as reason:
-        console.error("interrupted; nothing was written.")
+        console.error("interrupted; no unfinished file is left.")
         is_interrupt = isinstance(reason, KeyboardInterrupt)
         raise typer.Exit(INTERRUPTED if is_interrupt else 128 + signal.SIGTERM) from None
     except MemoryError:
@@ -196,6 +197,29 @@ def exit_codes(console: Console, *, debug: bool) -> Iterator[None]:
         _stop(console, sentence, UNEXPECTED, debug)
     finally:
         signal.signal(signal.SIGTERM, earlier)
+
+
+def in_options(sentence: str) -> str:
+    """Say a sentence of the library in the words of the command line: ``--quasi-identifiers``, ``--keep``.
+
+    Examples
+    --------
+    >>> in_options("Name it in quasi_identifiers or identifiers, or in keep.")
+    'Name it in --quasi-identifiers or --identifiers, or in --keep.'
+    """
+    for parameter, option in _OPTIONS.items():
+        sentence = re.sub(parameter, option, sentence)
+    return sentence
+
+
+_OPTIONS = {
+    r"(?<![\w-])quasi_identifiers(?!\w)": "--quasi-identifiers",
+    r"(?<![\w-])categorical_features(?!\w)": "--categorical",
+    r"(?<![\w-])suppression_limit(?!\w)": "--suppression-limit",
+    r"(?<=\bor )identifiers(?=,)": "--identifiers",
+    r"(?<=\bin )(keep|limits|identifiers)\b": r"--\1",
+    r"^limits has": "--limits has",
+}
 
 
 def _stop(console: Console, sentence: str, code: int, debug: bool) -> None:

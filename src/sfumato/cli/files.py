@@ -11,6 +11,7 @@ import contextlib
 import gzip
 import os
 import secrets
+import signal
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -165,7 +166,7 @@ def _read_csv(
     names = [column.name for column in columns]
     unknown = [name for name in options.types if name not in names]
     if unknown:
-        raise ParameterError(unknown_column("types", unknown[0], names))
+        raise ParameterError(unknown_column("--types", unknown[0], names))
     missing = MISSING_WORDS | frozenset(options.missing)
     if options.decimal not in (None, ".", ","):
         raise ParameterError(f"decimal {options.decimal!r}: expected '.' or ','.")
@@ -259,8 +260,9 @@ def unfinished(*finals: Path) -> Iterator[list[Path]]:
         for path, final in zip(temporary, finals, strict=True):
             _sync(path)
             path.chmod(_mode_for(final))
-        for path, final in zip(temporary, finals, strict=True):
-            path.replace(final)
+        with _uninterrupted():  # all of them or none
+            for path, final in zip(temporary, finals, strict=True):
+                path.replace(final)
     except OSError as error:
         raise InputError(
             f"{str(finals[0])!r} cannot be written: {error.strerror or 'input/output error'}. Nothing was written."
@@ -268,6 +270,19 @@ def unfinished(*finals: Path) -> Iterator[list[Path]]:
     finally:
         for path in temporary:
             path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Hold back the signals that end a run politely for the moment it takes to rename."""
+    if not hasattr(signal, "pthread_sigmask"):  # pragma: no cover - Windows
+        yield
+        return
+    earlier = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, earlier)
 
 
 def _mode_for(final: Path) -> int:

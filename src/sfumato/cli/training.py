@@ -20,6 +20,8 @@ from sfumato.errors import InputError
 
 #: A target of numbers with more different values than this is a quantity; with fewer they are classes.
 MOST_CLASSES_OF_NUMBERS = 20
+#: Beyond this a text is no class but a name or a remark.
+MOST_CLASSES = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +102,11 @@ def read_target(table: Any, name: str, task: Task | None) -> Target:
             raise InputError(f"the target {name!r} is text: expected numbers for --task regression.")
         return Target(column.values.astype(np.float64), known, task, 0)
     classes, codes = np.unique(present, return_inverse=True)
+    if len(classes) > MOST_CLASSES:
+        raise InputError(
+            f"the target {name!r} has {len(classes):,} different values: expected at most {MOST_CLASSES} classes. "
+            "Give another --target, or --task regression if it is a quantity."
+        )
     values = np.zeros(column.n_records, np.int64)
     values[known] = codes
     return Target(values, known, task, len(classes))
@@ -125,6 +132,11 @@ def split_records(
             shares = target.values[rows]
     train, test = train_test_split(rows, test_size=test_fraction, random_state=random_state, stratify=shares)
     return np.sort(train), np.sort(test)
+
+
+def rows_of(table: Any, rows: npt.NDArray[np.int64]) -> Any:
+    """Take some records of a table; all of them cost nothing."""
+    return table if len(rows) == table.num_rows else table.take(rows)
 
 
 def fit(model: Any, table: Any, values: npt.NDArray[Any]) -> Any:
@@ -213,7 +225,7 @@ def measure_utility(
         The numbers, the fitted anonymizer and the anonymized training records.
     """
     train, test = rows
-    train_table, test_table = table.take(train), table.take(test)
+    train_table, test_table = rows_of(table, train), rows_of(table, test)
     y_train, y_test = target.values[train], target.values[test]
     with console.step(f"training on {len(train):,} raw records"):
         raw_model = fit(new_model(), features(train_table), y_train)

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sfumato apply``: new records through a saved partition, with and without a promise."""
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from sfumato.cli.files import read_file
+
+from .conftest import call, people, read_rows, run, smallest_group
+
+REWRITTEN = ["age", "zip", "hours", "born", "job"]
+
+
+@pytest.fixture(scope="module")
+def partition(people_file, tmp_path_factory):
+    path = tmp_path_factory.mktemp("partition") / "partition.json"
+    arguments = [
+        "--target",
+        "wage",
+        "--identifiers",
+        "name",
+        "--model",
+        "decision-tree",
+        "--k",
+        5,
+        "--test-fraction",
+        0,
+    ]
+    done = call("anonymize", people_file, *arguments, "--save", path)
+    assert done.exit_code == 0, done.output
+    return path
+
+
+@pytest.fixture
+def new_file(tmp_path):
+    path = tmp_path / "new.csv"
+    path.write_text(people(80, seed=9), encoding="utf-8", newline="")
+    return path
+
+
+def test_records_get_the_values_of_their_groups_and_no_promise(partition, new_file, people_file, tmp_path):
+    output = tmp_path / "out.csv"
+    done = run("apply", partition, new_file, "-o", output)
+    assert done.returncode == 0, done.stderr
+    assert "No group size is promised in the new file" in " ".join(done.stdout.split())
+    assert "holds" not in done.stdout
+    rows = read_rows(output)
+    assert len(rows) == 80
+    assert "name" not in rows[0]
+    known = {row["zip"] for row in read_rows(people_file)}
+    assert {row["zip"] for row in rows} <= known
+    assert [row["wage"] for row in rows] == [row["wage"] for row in read_rows(new_file)]
+
+
+def test_applying_to_the_fitted_records_gives_their_release(partition, people_file, tmp_path):
+    arguments = [
+        "--target",
+        "wage",
+        "--identifiers",
+        "name",
+        "--model",
+        "decision-tree",
+        "--k",
+        5,
+        "--test-fraction",
+        0,
+    ]
+    call("anonymize", people_file, *arguments, "-o", tmp_path / "released.csv")
+    call("apply", partition, people_file, "-o", tmp_path / "applied.csv")
+    assert (tmp_path / "applied.csv").read_bytes() == (tmp_path / "released.csv").read_bytes()
+
+
+def test_a_release_of_new_records_holds_k(partition, new_file, tmp_path):
+    output = tmp_path / "out.csv"
+    done = run("apply", partition, new_file, "--release", "--json", "-o", output)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["holds"] is True
+    assert document["k"] == 5
+    assert smallest_group(read_rows(output), REWRITTEN) >= 5
+
+
+def test_a_release_can_ask_for_another_k_and_leave_records_out(partition, new_file, tmp_path):
+    output = tmp_path / "out.csv"
+    done = call("apply", partition, new_file, "--release", "--k", 9, "--suppression-limit", 0.1, "-o", output)
+    assert done.exit_code == 0, done.output
+    rows = read_rows(output)
+    assert 72 <= len(rows) <= 80
+    assert smallest_group(rows, REWRITTEN) >= 9
+
+
+def test_a_release_counts_persons_where_asked(partition, tmp_path):
+    lines = people(60, seed=4).splitlines()
+    source, output = tmp_path / "visits.csv", tmp_path / "out.csv"
+    source.write_text("\n".join([lines[0], *(line for line in lines[1:] for _ in range(3))]) + "\n")
+    done = call("apply", partition, source, "--release", "--unit", "name", "-o", output)
+    assert done.exit_code == 0, done.output
+    rows = read_rows(output)
+    assert "name" not in rows[0]
+    assert smallest_group(rows, REWRITTEN) >= 15  # five persons with three records each
+    assert "smaller than 5 persons" in " ".join(done.output.split())
+
+
+def test_too_few_records_to_release_exit_1_and_write_nothing(partition, tmp_path):
+    source = tmp_path / "few.csv"
+    source.write_text(people(4, seed=2), newline="")
+    done = run("apply", partition, source, "--release", "-o", tmp_path / "out.csv")
+    assert done.returncode == 1
+    assert "error: 4 records to release" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["few.csv"]
+
+
+def test_text_of_digits_is_text_again_though_the_new_file_hides_it(partition, tmp_path):
+    # Without a leading zero, nothing in this file says that zip is text; the partition does.
+    source = tmp_path / "new.csv"
+    text = people(40, seed=5)
+    source.write_text(text.replace(";01", ";91"), newline="")
+    assert str(read_file(source).table.schema.field("zip").type) == "int64"
+    done = call("apply", partition, source, "-o", tmp_path / "out.csv")
+    assert done.exit_code == 0, done.output
+
+
+def test_csv_goes_in_and_parquet_comes_out(partition, new_file, tmp_path):
+    done = call("apply", partition, new_file, "-o", tmp_path / "out.parquet")
+    assert done.exit_code == 0, done.output
+    table = pq.read_table(tmp_path / "out.parquet")
+    assert table.num_rows == 80
+    assert str(table.schema.field("born").type) == "date32[day]"
+
+
+def test_a_column_that_points_at_persons_does_not_slip_through(partition, tmp_path):
+    lines = people(40, seed=6).splitlines()
+    lines = [f"{line};{'ssn' if i == 0 else f'123-{i:04d}'}" for i, line in enumerate(lines)]
+    source, output = tmp_path / "new.csv", tmp_path / "out.csv"
+    source.write_text("\n".join(lines) + "\n")
+    for more in ([], ["--release"]):
+        done = call("apply", partition, source, "-o", output, *more)
+        assert done.exit_code == 2
+        assert "'ssn' would pass through untouched" in " ".join(done.output.split())
+        assert not output.exists()
+    assert call("apply", partition, source, "-o", output, "--identifiers", "ssn").exit_code == 0
+    assert "ssn" not in read_rows(output)[0]
+    assert call("apply", partition, source, "-o", output, "--force", "--keep", "ssn,name").exit_code == 0
+    assert [row["ssn"] for row in read_rows(output)] == [f"123-{i:04d}" for i in range(1, 41)]
+    assert "name" in read_rows(output)[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--k", "3"], "go with --release"),
+        (["--release", "--k", "1"], "expected at least 2"),
+        (["--identifiers", "nobody"], "--identifiers names 'nobody'"),
+        (["--keep", "age"], "which the partition rewrites"),
+        (["--release", "--suppression-limit", "2"], "--suppression-limit 2.0"),
+    ],
+)
+def test_wrong_usage_gets_a_sentence_and_code_2(partition, new_file, tmp_path, arguments, sentence):
+    done = call("apply", partition, new_file, "-o", tmp_path / "out.csv", *arguments)
+    assert done.exit_code == 2
+    assert sentence in " ".join(done.output.split())
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_a_file_that_is_no_partition_gets_a_sentence(partition, new_file, tmp_path):
+    for content, sentence in (
+        ("{}", "format"),
+        ("[1]", "not a partition"),
+        ("age;zip", "cannot be read as a partition"),
+    ):
+        path = tmp_path / "partition.json"
+        path.write_text(content)
+        done = call("apply", path, new_file, "-o", tmp_path / "out.csv")
+        assert done.exit_code == 2
+        assert sentence in " ".join(done.output.split())
+    done = call("apply", tmp_path / "none.json", new_file, "-o", tmp_path / "out.csv")
+    assert (done.exit_code, "does not exist" in done.output) == (2, True)
+
+
+def test_a_file_without_the_columns_gets_a_sentence(partition, tmp_path):
+    source = tmp_path / "new.csv"
+    source.write_text("age;job\n30;nurse\n31;clerk\n")
+    done = call("apply", partition, source, "-o", tmp_path / "out.csv")
+    assert done.exit_code == 2
+    assert "lacks 3 of the 5 columns that the partition uses" in " ".join(done.output.split())
+
+
+def test_a_partition_saved_by_the_library_is_applied_too(people_file, new_file, tmp_path):
+    from sfumato import ModelGuidedAnonymizer
+
+    table = read_file(people_file).table
+    labels = table.column("wage").to_pylist()
+    anonymizer = ModelGuidedAnonymizer(k=5, identifiers=["name"], keep=["wage"], quasi_identifiers=REWRITTEN)
+    anonymizer.fit(table, labels).partition_.save(tmp_path / "partition.json")
+    assert call("apply", tmp_path / "partition.json", new_file, "-o", tmp_path / "a.csv").exit_code == 0
+    done = call("apply", tmp_path / "partition.json", new_file, "--release", "-o", tmp_path / "b.csv")
+    assert (done.exit_code, "does not say its k" in done.output) == (2, True)
+    done = call("apply", tmp_path / "partition.json", new_file, "--release", "--k", 5, "-o", tmp_path / "b.csv")
+    assert done.exit_code == 0, done.output
+    assert smallest_group(read_rows(tmp_path / "b.csv"), REWRITTEN) >= 5
