@@ -95,6 +95,23 @@ def test_the_order_of_the_records_changes_no_group(seed: int, n: int) -> None:
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize("n_threads", [2, 3, 9])
+def test_the_number_of_threads_changes_no_group(n_threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grouping, "_SHARED_FROM", 0)
+    random = np.random.default_rng(n_threads)
+    for n in (1, 8, 60):
+        case = random_case(n, n, 4)
+        codes, groups = case.records.codes, random_groups(random, n)
+        alone = grouping.summarize(codes, groups, case.layout)
+        shared = grouping.summarize(codes, groups, case.layout, n_threads=n_threads)
+        for name, part in vars(alone).items():
+            np.testing.assert_array_equal(getattr(shared, name), part, err_msg=name)
+        given_parts = (codes, groups, case.layout, alone.middle, random.random(n))
+        np.testing.assert_array_equal(
+            grouping.nearest_members(*given_parts, n_threads=n_threads), grouping.nearest_members(*given_parts)
+        )
+
+
 # -- worked out on paper -------------------------------------------------------------------------------------
 
 

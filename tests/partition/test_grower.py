@@ -160,7 +160,7 @@ def test_large_nodes_in_chunks_and_by_subtraction_give_the_same_tree(n_threads: 
     )
     def check(case: Case, large: int, budget: int, max_leaves: int | None) -> None:
         tree, groups = case.grower().grow(max_leaves)
-        with limits(_LARGE_NODE=large, _HISTOGRAM_BUDGET=budget):
+        with limits(_LARGE_NODE=large, _HISTOGRAM_BUDGET=budget, _SHARED_FROM=0):
             again, same_groups = case.grower(n_threads=n_threads).grow(max_leaves)
         assert_same_trees(again, tree)
         np.testing.assert_array_equal(same_groups, groups)
@@ -175,7 +175,7 @@ def test_checks_in_small_blocks_and_on_large_nodes_give_the_same_tree(n_threads:
     def check(case: Case, seed: int, max_leaves: int | None) -> None:
         checks = random_checks(seed, case.n_records)
         tree, groups = case.grower(checks).grow(max_leaves)
-        with limits(_LARGE_NODE=4, _COUNT_BUDGET=1):
+        with limits(_LARGE_NODE=4, _COUNT_BUDGET=1, _SHARED_FROM=0):
             again, same_groups = case.grower(checks, n_threads).grow(max_leaves)
         assert_same_trees(again, tree)
         np.testing.assert_array_equal(same_groups, groups)
@@ -190,7 +190,8 @@ def test_levels_of_many_nodes_are_shared_between_threads(max_leaves: int | None)
     tree, groups = case.grower().grow(max_leaves)
     assert tree.n_groups > 80
     for n_threads in (2, 3):
-        again, same_groups = case.grower(n_threads=n_threads).grow(max_leaves)
+        with limits(_SHARED_FROM=50):
+            again, same_groups = case.grower(n_threads=n_threads).grow(max_leaves)
         assert_same_trees(again, tree)
         np.testing.assert_array_equal(same_groups, groups)
 
