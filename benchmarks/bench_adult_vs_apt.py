@@ -4,8 +4,8 @@
 The toolkit's ``anonymize`` is the whole of its work (tree, representatives, rewriting), so both of our times
 stand beside that one: ``fit``, and ``fit_transform`` with the recount that checks k on the output. Both sides get
 the same records and the same predicted classes. Its time grows with the number of leaves, and so with how
-rough the guide is; ours goes on splitting after purity, so it always makes the most groups k allows. Ours uses all
-cores unless a row says otherwise.
+rough the guide is; ours goes on splitting after purity, so it makes more and smaller groups. The targets are judged on
+the classes that gradient boosting predicts. Ours uses all cores unless a row says otherwise.
 """
 
 import tempfile

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How much faster than scikit-learn's decision tree alone is sfumato on 1,000,000 census-like records, k=100?
 
-Both get the same hard labels. scikit-learn's tree (``min_samples_leaf=k``) is given the one-hot float32 matrix ready
+Both get the same hard labels: the likelier class under the generator's true probabilities ("predicted classes"), or
+the drawn labels. scikit-learn's tree (``min_samples_leaf=k``) is given the one-hot float32 matrix ready
 made and only its ``fit`` is timed, once: it takes tens of seconds. Ours starts from the data frame; ``fit`` ends
 with the representatives, ``fit_transform`` with the rewritten frame and the recount that checks k on it. The targets
 are judged on predicted classes with occupations in 12 groups (some 90 one-hot columns). Ours uses all cores unless a

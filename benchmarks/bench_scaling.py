@@ -2,7 +2,7 @@
 """How does the time of ``fit_transform`` grow from 100,000 to 10,000,000 records, k=100?
 
 The slope is that of a straight line through the logarithms of records and seconds: 1 is proportional. Census-like
-records with twelve quasi-identifiers, guided by predicted probabilities.
+records with twelve quasi-identifiers, guided by the generator's true probabilities.
 """
 
 import numpy as np
