@@ -160,12 +160,16 @@ class ModelGuidedAnonymizer(TreeAnonymizer):
             model, seen, y,
             fraction=self.guide_fraction, sample_weight=sample_weight, random_state=self.random_state,
         )  # fmt: skip
-        # A regressor's predictions may happen to be whole numbers, which would pass for labels.
-        kind = "numbers" if self.guide_kind == "auto" and is_regressor(fitted) else self.guide_kind
-        return guide_from(predictions_of(fitted, seen), kind=kind, n_records=n_records)
+        return guide_from(predictions_of(fitted, seen), kind=self._kind_of_predictions(), n_records=n_records)
 
     def _make_guide_for_release(self, y: Any, n_records: int) -> Guide | None:
-        return guide_from(y, kind=self.guide_kind, n_records=n_records)
+        return guide_from(y, kind=self._kind_of_predictions(), n_records=n_records)
+
+    def _kind_of_predictions(self) -> str:
+        # A regressor's predictions may happen to be whole numbers, which would pass for labels.
+        has_model = self.guide_estimator is not None and not isinstance(self.guide_estimator, str)
+        is_number = self.guide_kind == "auto" and has_model and is_regressor(self.guide_estimator)
+        return "numbers" if is_number else self.guide_kind
 
     def _falls_back(self) -> bool:
         return bool(self.keep_splitting)

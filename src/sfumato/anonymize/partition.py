@@ -61,6 +61,10 @@ class PartitionColumn:
     def encode(self, column: Column) -> NDArray[np.uint16]:
         """Return the codes of a column of new records."""
         is_empty = column.missing is not None and bool(column.missing.all())
+        if self.categories is not None and not len(self.categories) and not is_empty:
+            # Nothing but missing values at fit, perhaps without a type: whatever comes now was not seen.
+            present = np.full(column.n_records, self.unseen_code, np.uint16)
+            return present if column.missing is None else np.where(column.missing, self.missing_code, present)
         if column.kind != self.kind and not is_empty:
             raise InputError(
                 f"column {self.name!r} holds {_WORDS[column.kind]} now and held {_WORDS[self.kind]} when the partition "
