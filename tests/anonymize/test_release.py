@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Releases: the merging rule, suppression, persons, other criteria, and what the values of a release come from."""
 
+import functools
 import random
 from collections import Counter
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from sfumato.testing import group_sizes, people, rows_of, smallest_group
 from strategies import guides, in_examples, make_guide, tables
 
 pytestmark = pytest.mark.filterwarnings("ignore:quasi-identifiers that:sfumato.schema.ColumnWarning")
+
+MedianAnonymizer = functools.partial(ModelGuidedAnonymizer, representative="median")
 
 
 def leaves_of(anonymizer, frame):
@@ -68,7 +71,7 @@ def assert_is_expected(release, expected, table):
 @given(data=st.data(), table=tables(min_records=6))
 def test_groups_are_merged_exactly_by_the_rule(table, data):
     k = data.draw(st.integers(2, max(2, table.n_records // 2)), "k")
-    anonymizer = ModelGuidedAnonymizer(k).fit(table.to("pyarrow"), data.draw(guides(table.n_records), "guide"))
+    anonymizer = MedianAnonymizer(k).fit(table.to("pyarrow"), data.draw(guides(table.n_records), "guide"))
     rows = data.draw(st.lists(st.integers(0, table.n_records - 1), min_size=1, max_size=30), "rows")
     other = table.take(rows)
     frame = other.to("pyarrow")
@@ -85,7 +88,7 @@ def test_groups_are_merged_exactly_by_the_rule(table, data):
 def test_the_smallest_failing_groups_are_left_out_while_the_limit_lasts(table, data):
     k = data.draw(st.integers(2, max(2, table.n_records // 3)), "k")
     limit = data.draw(st.sampled_from((0.05, 0.1, 0.25, 0.5, 1.0)), "limit")
-    anonymizer = ModelGuidedAnonymizer(k, suppression_limit=limit)
+    anonymizer = MedianAnonymizer(k, suppression_limit=limit)
     anonymizer.fit(table.to("pyarrow"), data.draw(guides(table.n_records), "guide"))
     rows = data.draw(st.lists(st.integers(0, table.n_records - 1), min_size=1, max_size=30), "rows")
     other = table.take(rows)
@@ -109,7 +112,7 @@ def test_groups_are_merged_until_they_have_enough_persons(table, data):
     generator = np.random.default_rng(n_persons)
     persons = generator.permutation(np.arange(table.n_records) % n_persons)
     frame = table.to("pyarrow").append_column("person", [persons])
-    anonymizer = ModelGuidedAnonymizer(2, criteria=[KAnonymity(k, unit="person")])
+    anonymizer = MedianAnonymizer(2, criteria=[KAnonymity(k, unit="person")])
     anonymizer.fit(frame, make_guide("number", table.n_records, k))
     rows = data.draw(st.lists(st.integers(0, table.n_records - 1), min_size=1, max_size=30), "rows")
     part = frame.take(rows)
@@ -139,19 +142,19 @@ def test_releasing_the_fitted_records_equals_fit_transform(representative):
 
 def test_values_of_a_release_come_from_its_records_alone():
     X = pa.table({"age": [20, 20, 20, 20, 60, 60, 60, 60]})
-    anonymizer = ModelGuidedAnonymizer(2).fit(X, [0, 0, 0, 0, 1, 1, 1, 1])
+    anonymizer = MedianAnonymizer(2).fit(X, [0, 0, 0, 0, 1, 1, 1, 1])
     release = anonymizer.release(pa.table({"age": [31, 33, 35, 71, 73]}))
     assert release.table["age"].to_pylist() == [33, 33, 33, 71, 71]
 
 
 def test_a_release_that_leaves_records_out_keeps_the_index_of_the_others():
     ages = [*range(20, 30), *range(50, 60)]
-    anonymizer = ModelGuidedAnonymizer(5, suppression_limit=0.2)
+    anonymizer = MedianAnonymizer(5, suppression_limit=0.2)
     anonymizer.fit(pd.DataFrame({"age": ages}), [0] * 10 + [1] * 10)
     other = pd.DataFrame({"age": [20, 21, 22, 23, 24, 55, 56]}, index=list("abcdefg"))
     with pytest.raises(GuaranteeError):
-        ModelGuidedAnonymizer(8).fit(pd.DataFrame({"age": ages}), [0] * 10 + [1] * 10).release(other)
-    kept = ModelGuidedAnonymizer(5, suppression_limit=0.3).fit(pd.DataFrame({"age": ages}), [0] * 10 + [1] * 10)
+        MedianAnonymizer(8).fit(pd.DataFrame({"age": ages}), [0] * 10 + [1] * 10).release(other)
+    kept = MedianAnonymizer(5, suppression_limit=0.3).fit(pd.DataFrame({"age": ages}), [0] * 10 + [1] * 10)
     release = kept.release(other)
     assert release.table.index.tolist() == list("abcde")
     assert (release.n_suppressed, release.n_merged) == (2, 0)
@@ -162,7 +165,7 @@ def test_a_release_that_leaves_records_out_keeps_the_index_of_the_others():
 
 def test_fit_transform_refuses_to_leave_records_out():
     table, guide = people()
-    anonymizer = ModelGuidedAnonymizer(5, suppression_limit=0.1)
+    anonymizer = MedianAnonymizer(5, suppression_limit=0.1)
     with pytest.raises(ParameterError, match=r"suppression_limit=0.1 with fit_transform.*fit\(X, y\).release\(X\)"):
         anonymizer.fit_transform(table, guide)
     assert smallest_group(anonymizer.fit(table, guide).release(table).table) >= 5
@@ -170,7 +173,7 @@ def test_fit_transform_refuses_to_leave_records_out():
 
 def test_columns_that_pass_through_leave_with_the_records_that_stay():
     frame = pd.DataFrame({"age": [20, 20, 20, 60], "note": [1, 2, 3, 4]})
-    anonymizer = ModelGuidedAnonymizer(3, quasi_identifiers=["age"], suppression_limit=0.25)
+    anonymizer = MedianAnonymizer(3, quasi_identifiers=["age"], suppression_limit=0.25)
     anonymizer.fit(pd.DataFrame({"age": [20] * 4 + [60] * 4, "note": [1] * 8}), [0] * 4 + [1] * 4)
     release = anonymizer.release(frame)
     assert release.table.to_dict("list") == {"age": [20, 20, 20], "note": [1, 2, 3]}
@@ -212,7 +215,7 @@ def test_a_criterion_on_the_values_of_a_column_holds_in_every_group(table, data)
     share = max(Counter(sensitive).values()) / table.n_records
     share = data.draw(st.sampled_from((share, min(1.0, share + 0.2))), "share")
     frame = table.to("pyarrow").append_column("diagnosis", [sensitive])
-    anonymizer = ModelGuidedAnonymizer(
+    anonymizer = MedianAnonymizer(
         2, quasi_identifiers=list(table.columns), criteria=[SeveralValues("diagnosis", share)]
     )
     released = anonymizer.fit_transform(frame, make_guide("number", table.n_records, 2))
@@ -231,9 +234,7 @@ def test_a_criterion_on_values_that_fails_the_recount_raises(monkeypatch):
     table, guide = people()
     frame = table.append_column("diagnosis", [diagnoses(120, 0)])
     monkeypatch.setattr(base, "Grower", lambda *args, **more: Grower(*args, **(more | {"checks": []})))
-    anonymizer = ModelGuidedAnonymizer(
-        2, quasi_identifiers=table.column_names, criteria=[SeveralValues("diagnosis", 0.5)]
-    )
+    anonymizer = MedianAnonymizer(2, quasi_identifiers=table.column_names, criteria=[SeveralValues("diagnosis", 0.5)])
     with pytest.raises(GuaranteeError, match=r"no value of diagnosis covers more than 0\.5 of a group"):
         anonymizer.fit_transform(frame, guide)
 
@@ -245,7 +246,7 @@ def test_a_column_that_a_criterion_protects_is_neither_rewritten_nor_split_on():
     # The predictions follow the diagnosis: a tree that may split on it would.
     predictions = np.array(sensitive) == "flu"
     for split_on in ("quasi_identifiers", "all"):
-        anonymizer = ModelGuidedAnonymizer(5, criteria=[SeveralValues("diagnosis", 0.9)], split_on=split_on)
+        anonymizer = MedianAnonymizer(5, criteria=[SeveralValues("diagnosis", 0.9)], split_on=split_on)
         released = anonymizer.fit_transform(frame, predictions)
         assert released["diagnosis"].to_pylist() == sensitive
         document = anonymizer.partition_.to_dict()
@@ -268,7 +269,7 @@ seen: list[list[int]] = []
 
 def test_the_reference_of_a_release_is_what_leaves():
     frame = pa.table({"age": [20] * 4 + [60] * 4, "diagnosis": ["flu"] * 4 + ["cold"] * 4})
-    anonymizer = ModelGuidedAnonymizer(
+    anonymizer = MedianAnonymizer(
         3, quasi_identifiers=["age"], criteria=[LikeTheRest("diagnosis", 1.0)], suppression_limit=0.25
     ).fit(frame, [0] * 4 + [1] * 4)
     seen.clear()

@@ -305,12 +305,12 @@ def test_a_bin_stands_for_its_most_frequent_value():
     assert released.ravel().tolist() == [2] * 4 + [12] * 4
 
 
-def test_model_needs_predictions_and_says_so():
+def test_without_predictions_model_and_member_take_the_record_nearest_the_median():
     table, guide = people()
-    fitted = ModelGuidedAnonymizer(5, representative="model").fit(table, guide)
-    with pytest.raises(ParameterError, match=r"representative='model' without predictions.*second argument"):
-        fitted.release(table)
-    assert fitted.release(table, guide).table.equals(fitted.transform(table))
+    fitted = {r: ModelGuidedAnonymizer(5, representative=r).fit(table, guide) for r in ("model", "member")}
+    assert fitted["model"].release(table).table.equals(fitted["member"].release(table).table)
+    assert not fitted["model"].release(table).table.equals(fitted["model"].transform(table))
+    assert fitted["model"].release(table, guide).table.equals(fitted["model"].transform(table))
 
 
 def test_member_takes_predictions_at_release_when_given():
@@ -335,5 +335,5 @@ def test_all_records_of_a_group_get_the_same_values():
 
 def test_an_unknown_representative_is_refused():
     table, guide = people()
-    with pytest.raises(ParameterError, match=r"representative='average': expected one of median, member.*default"):
+    with pytest.raises(ParameterError, match=r"representative='average': expected one of median, member.*'model' suits most"):
         ModelGuidedAnonymizer(5, representative="average").fit(table, guide)
