@@ -41,7 +41,7 @@ def count_groups(frame: Any, columns: Sequence[str], *, distinct: NDArray[Any] |
     keys: dict[str, Any] = {}
     for position, name in enumerate(columns):
         column = table.column(name)
-        keys[str(position)] = pa.array(column.values, mask=column.missing)
+        keys[str(position)] = pa.array(_narrow(column.values), mask=column.missing)
     if not keys:
         keys["0"] = pa.nulls(table.n_records)
     counted = pa.table(keys)
@@ -51,6 +51,13 @@ def count_groups(frame: Any, columns: Sequence[str], *, distinct: NDArray[Any] |
     counts = counted.group_by(list(keys), use_threads=False).aggregate([([], "count_all")])
     sizes: NDArray[np.int64] = counts["count_all"].to_numpy()
     return sizes
+
+
+def _narrow(values: NDArray[Any]) -> NDArray[Any]:
+    """Return whole numbers in the smallest type that holds them: many keys of many records are held at once."""
+    if values.dtype.kind != "i" or not len(values):
+        return values
+    return values.astype(np.result_type(np.min_scalar_type(values.min()), np.min_scalar_type(values.max())))
 
 
 def count_values(frame: Any, columns: Sequence[str], values: NDArray[np.int64], n_values: int) -> NDArray[np.int64]:
