@@ -268,6 +268,7 @@ class TreeAnonymizer(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "partition_")
         X = _as_table_like(X)
+        read_table(X)  # says what is wrong with something that is no table before its columns are compared
         validate_data(self, X, reset=False, skip_check_array=True)
         return self.partition_.transform(X)
 
@@ -291,8 +292,8 @@ class TreeAnonymizer(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "partition_")
         X = _as_table_like(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
         table = read_table(X, categorical=self.schema_.categorical_features)
+        validate_data(self, X, reset=False, skip_check_array=True)
         counters = self._counters(table, self._all_criteria())
         leaf = self._suppress(self.partition_.apply_to(table), counters)
         counters = [counter.among(leaf >= 0) for counter in counters]
@@ -428,10 +429,13 @@ def checked_weight(weight: Any, n_records: int) -> NDArray[np.float64] | None:
         raise InputError(
             f"sample_weight of shape {array.shape} for {n_records} records: expected one weight per record."
         )
-    if not np.isfinite(array).all() or array.min() < 0 or array.max() <= 0:
+    if not np.isfinite(array).all() or array.min() < 0:
         raise InputError(
-            "sample_weight has NaN, infinite or negative weights, or none above 0: expected weights of at least 0. "
-            "Replace them."
+            "sample_weight has NaN, infinite or negative weights: expected weights of at least 0. Replace them."
+        )
+    if array.max() == 0:
+        raise InputError(
+            "sample_weight is zero for all records: expected a weight above 0 for at least one. Leave the weights out."
         )
     return array
 

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, RegressorMixin, clone
+from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -151,20 +152,24 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         """Records as the final model takes them: without dropped columns, recoded when asked for."""
         check_is_fitted(self, "estimator_")
         X = np.asarray(X) if isinstance(X, list | tuple) else X
+        table = read_table(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         if self.transform_at_predict:
             return self.anonymizer_.transform(X)
         dropped = self.anonymizer_.schema_.dropped
-        return read_table(X).replaced({}, drop=dropped) if dropped else X
+        return table.replaced({}, drop=dropped) if dropped else X
 
     @available_if(_final_has("predict"))
     def predict(self, X: Any) -> Any:
         """Predict with the model that was trained on anonymized records."""
-        return self.estimator_.predict(self._recoded(X))
+        recoded = self._recoded(X)
+        return self.estimator_.predict(recoded)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+        # Whether NaN may come in is up to the estimator; one that keeps no tags is asked when it sees them.
+        has_tags = hasattr(self.estimator, "__sklearn_tags__")
+        tags.input_tags.allow_nan = get_tags(self.estimator).input_tags.allow_nan if has_tags else True
         tags.target_tags.required = True
         return tags
 
@@ -226,12 +231,14 @@ class AnonymizedClassifier(ClassifierMixin, _Anonymized):  # noqa: D101 - the te
     @available_if(_final_has("predict_proba"))
     def predict_proba(self, X: Any) -> Any:
         """Predict class probabilities with the model that was trained on anonymized records."""
-        return self.estimator_.predict_proba(self._recoded(X))
+        recoded = self._recoded(X)
+        return self.estimator_.predict_proba(recoded)
 
     @available_if(_final_has("decision_function"))
     def decision_function(self, X: Any) -> Any:
         """Return the decision function of the model that was trained on anonymized records."""
-        return self.estimator_.decision_function(self._recoded(X))
+        recoded = self._recoded(X)
+        return self.estimator_.decision_function(recoded)
 
 
 class AnonymizedRegressor(RegressorMixin, _Anonymized):  # noqa: D101 - the text is put together below
