@@ -167,10 +167,14 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # Whether NaN may come in is up to the estimator; one that keeps no tags is asked when it sees them.
-        has_tags = hasattr(self.estimator, "__sklearn_tags__")
-        tags.input_tags.allow_nan = get_tags(self.estimator).input_tags.allow_nan if has_tags else True
         tags.target_tags.required = True
+        if not hasattr(self.estimator, "__sklearn_tags__"):  # it will say itself what it cannot take
+            tags.input_tags.allow_nan = True
+            return tags
+        inner = get_tags(self.estimator)
+        tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        tags.target_tags.single_output = inner.target_tags.single_output
+        tags.target_tags.multi_output = inner.target_tags.multi_output
         return tags
 
 
