@@ -335,5 +335,5 @@ def test_all_records_of_a_group_get_the_same_values():
 
 def test_an_unknown_representative_is_refused():
     table, guide = people()
-    with pytest.raises(ParameterError, match=r"representative='average': expected one of median, member.*'model' suits most"):
+    with pytest.raises(ParameterError, match=r"representative='average': expected one of median.*'model' suits most"):
         ModelGuidedAnonymizer(5, representative="average").fit(table, guide)
