@@ -344,6 +344,51 @@ def test_parquet_keeps_types_metadata_and_order(tmp_path):
     assert pq.read_table(out).equals(table)
 
 
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([True, None, False]),
+        pa.array([3_600, None, 7_200], pa.time32("s")),
+        pa.array(["1.10", None, "2.00"]).cast(pa.decimal128(10, 2)),
+        pa.array([1, None, 3], pa.timestamp("ns", tz="Europe/Berlin")),
+        pa.array([0.1, None, 3], pa.float32()),
+        pa.array([1, None, 3], pa.uint8()),
+        pa.array(["1", None, "x"], pa.large_string()),
+        pa.array(["1", None, "2"], pa.string_view()),
+        pa.array([5, None, 6]).dictionary_encode(),
+        pa.nulls(3),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_every_parquet_type_that_text_can_hold_becomes_csv(tmp_path, column):
+    table = pa.table({"x": column, "n": [1, 2, 3]})
+    style = write_file(table, tmp_path / "out.csv", "csv")
+    check_same(table, read_back(tmp_path / "out.csv", "csv", style))
+    assert read_file(tmp_path / "out.csv").table.column("x").null_count == column.null_count
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.int64()), pa.duration("s"), pa.binary()], ids=str)
+def test_types_that_text_cannot_hold_are_refused(tmp_path, kind):
+    with pytest.raises(InputError, match="cannot be written as CSV"):
+        write_file(pa.table({"x": pa.nulls(2, kind)}), tmp_path / "out.csv", "csv")
+
+
+def test_a_tsv_file_is_separated_by_tabs_whatever_the_input_was(tmp_path):
+    file = read(tmp_path, "a;b\n1,5;x\ty\n2,5;z\n")
+    path = tmp_path / "out.tsv"
+    write_judged(file.table, path, style=file.style, judge=lambda table: recount(table, [], 2))
+    assert path.read_text() == 'a\tb\n1,5\t"x\ty"\n2,5\tz\n'
+
+
+def test_utf8_with_a_few_bad_bytes_is_not_read_as_something_else(tmp_path):
+    with pytest.raises(InputError, match="UTF-8 but for some bytes, the first in line 4"):
+        read(tmp_path, "name,n\nZoë,1\nJosé,2\n".encode() + b"\xe4,3\n")
+
+
+def test_a_file_all_in_quotes_says_that_quotes_mean_nothing(tmp_path):
+    assert "--types COLUMN=text" in read(tmp_path, '"zip","n"\n"123","x"\n"456","y"\n').notes[0]
+
+
 def test_csv_options_are_refused_for_parquet(tmp_path):
     path = tmp_path / "people.parquet"
     pq.write_table(pa.table({"a": [1]}), path)
@@ -448,6 +493,7 @@ def test_persons_are_counted_once_per_group():
     result = recount(table, ["x"], 3, units=table.column("person"))
     assert (result.smallest_group, result.n_records_in_small_groups) == (2, 3)
     assert recount(table, ["x"], 3).holds
+    assert recount(table, [], 5, units=table.column("person")).smallest_group == 5  # no columns: one group
 
 
 WRITER = """

@@ -10,6 +10,7 @@ import contextlib
 import json
 import logging
 import math
+import os
 import re
 import signal
 import sys
@@ -19,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Any
 
-PASSED, GUARANTEE_FAILED, WRONG_USAGE, UNEXPECTED, INTERRUPTED = 0, 1, 2, 3, 130
+PASSED, GUARANTEE_FAILED, WRONG_USAGE, UNEXPECTED, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
 
 
 class Terminated(BaseException):
@@ -42,7 +43,14 @@ class Console:
 
         self.quiet = quiet
         self.as_json = as_json
-        self.out = RichConsole(highlight=False, soft_wrap=False)
+
+        class Out(RichConsole):
+            def on_broken_pipe(self) -> None:
+                """Leave quietly when the reader of a pipe has enough, and not with the code of a failed guarantee."""
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                raise SystemExit(PIPE_CLOSED)
+
+        self.out = Out(highlight=False, soft_wrap=False)
         self.err = RichConsole(stderr=True, highlight=False)
         self.started = time.perf_counter()
 
@@ -147,6 +155,8 @@ class _EngineMessages(logging.Handler):
         self.console = console
 
     def emit(self, record: logging.LogRecord) -> None:
+        if "compil" not in record.msg:  # the rest is for logs; the result says it better
+            return
         self.console.err.print(record.getMessage(), markup=False, style="dim", soft_wrap=True)
 
 

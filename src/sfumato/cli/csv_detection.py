@@ -10,6 +10,7 @@ import codecs
 import contextlib
 import csv
 import io
+import re
 
 import numpy as np
 import numpy.typing as npt
@@ -76,13 +77,27 @@ def _detect_encoding(data: bytes, file_name: str) -> str:
     for codec in ("utf-8", "cp1252"):
         try:
             data.decode(codec)
-        except UnicodeDecodeError:
+        except UnicodeDecodeError as error:
+            if codec == "utf-8" and _is_utf8_with_damage(data):
+                line = data.count(b"\n", 0, error.start) + 1
+                raise InputError(
+                    f"{file_name} is UTF-8 but for some bytes, the first in line {line}. Correct them, or give the "
+                    "encoding with --encoding if it is another one after all."
+                ) from None
             continue
         return codec
     raise InputError(
         f"{file_name} is neither UTF-8 nor Windows-1252 text. Give the encoding it was written in with "
         "--encoding, for example --encoding cp437; Parquet files need the ending .parquet."
     )
+
+
+def _is_utf8_with_damage(data: bytes) -> bool:
+    """Say whether most letters beyond ASCII are good UTF-8; reading those as Windows-1252 would spoil them all."""
+    text = data.decode("utf-8", errors="replace")
+    n_damaged = text.count("\ufffd")
+    n_good = sum(map(len, re.findall(r"[^\x00-\x7f\ufffd]+", text)))
+    return n_good > n_damaged
 
 
 def checked_separator(separator: str) -> str:

@@ -56,9 +56,15 @@ def style_for(table: Any, known: CsvStyle | None = None) -> CsvStyle:
 
 
 def type_name_of(arrow_type: Any) -> TypeName:
-    """Name the CSV type that holds an Arrow type."""
+    """Name the CSV type that holds an Arrow type, or say that none does."""
     import pyarrow as pa
 
+    types = pa.types
+    if types.is_nested(arrow_type) or types.is_duration(arrow_type) or _is_binary(arrow_type):
+        raise InputError(
+            f"a column of type {arrow_type} cannot be written as CSV. Write Parquet instead (-o NAME.parquet), "
+            "or drop the column with --identifiers."
+        )
     if pa.types.is_integer(arrow_type):
         return "integer"
     if pa.types.is_floating(arrow_type) or pa.types.is_decimal(arrow_type):
@@ -116,13 +122,7 @@ def _fields(column: Any, style: ColumnStyle, layout: CsvLayout) -> Any:
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     values = column.dictionary
-    try:
-        text = format_values(values, style)
-    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-        raise InputError(
-            f"a column of type {values.type} cannot be written as CSV. Write Parquet instead (-o NAME.parquet), "
-            "or drop the column with --identifiers."
-        ) from None
+    text = format_values(values, style)
     if style.type == "text" or style.quoted:
         text = _quoted(text, layout, always=style.quoted)
     elif pc.any(pc.match_substring(text, layout.separator), min_count=0).as_py():
@@ -169,11 +169,16 @@ def _reads_as_something_else(column: Any) -> bool:
 
     column = column.unique()
     column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-    if not pa.types.is_string(column.type) and not pa.types.is_large_string(column.type):
+    if _is_binary(column.type) or not str(column.type).endswith(("string", "string_view")):
         return False
+    column = column.cast(pa.string())
     words = pa.array(sorted(MISSING_WORDS - {""}))
     odd = pc.or_(pc.match_substring_regex(column, _LOOKS_LIKE_A_VALUE), pc.is_in(column, value_set=words))
     return bool(pc.any(odd, min_count=0).as_py())
+
+
+def _is_binary(arrow_type: Any) -> bool:
+    return str(arrow_type).endswith(("binary", "binary_view")) or str(arrow_type).startswith("fixed_size_binary")
 
 
 def _value_type(arrow_type: Any) -> Any:

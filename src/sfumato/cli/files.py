@@ -13,7 +13,7 @@ import os
 import secrets
 import signal
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -179,6 +179,11 @@ def _read_csv(
     for column in columns:
         array, styles[column.name] = read_column(column, rules, types.get(column.name), file_name, notes)
         arrays.append(array)
+    if layout.all_quoted and any(style.type == "integer" for style in styles.values()):
+        notes.append(
+            f"every value in {file_name} is in quotes, so quotes were not taken to mean text; "
+            "name columns of codes with --types COLUMN=text."
+        )
     style = CsvStyle(layout, decimal, {column.name: column.written_name for column in columns}, styles)
     return FileTable(pa.table(dict(zip(names, arrays, strict=True))), found, style, options, tuple(notes))
 
@@ -299,6 +304,14 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def with_separator_of(path: Path, style: CsvStyle | None) -> CsvStyle | None:
+    """Separate by tabs in a file whose ending says so, whatever the input did."""
+    if ".tsv" not in "".join(path.suffixes[-2:]).lower() or (style is not None and style.layout.separator == "\t"):
+        return style
+    style = style or CsvStyle()
+    return replace(style, layout=replace(style.layout, separator="\t", space_after_separator=False))
 
 
 def write_file(table: Any, path: Path, as_format: Format, style: CsvStyle | None = None) -> CsvStyle | None:

@@ -14,7 +14,15 @@ from typing import Any
 
 from sfumato.cli.csv_values import GivenType
 from sfumato.cli.csv_writing import CsvStyle
-from sfumato.cli.files import Format, ReadingOptions, format_of, read_file, unfinished, write_file
+from sfumato.cli.files import (
+    Format,
+    ReadingOptions,
+    format_of,
+    read_file,
+    unfinished,
+    with_separator_of,
+    write_file,
+)
 from sfumato.errors import GuaranteeError
 
 
@@ -63,10 +71,10 @@ def check_same(written: Any, read: Any) -> None:
     for name in written.column_names:
         meant, found = (plain_values(table.column(name)) for table in (written, read))
         try:
-            same = found.cast(meant.type).equals(meant)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            same = False
-        if not same:
+            is_same = found.cast(meant.type).equals(meant)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # a type that text cannot become again: times of day
+            is_same = found.equals(meant.cast(found.type))
+        if not is_same:
             raise GuaranteeError(
                 f"column {name!r} of the written file does not read back as what was written. Nothing was kept. "
                 "Writing Parquet (-o NAME.parquet) avoids text; please report this."
@@ -147,10 +155,9 @@ def recount(table: Any, columns: Sequence[str], k: int, *, units: Any = None) ->
     import pyarrow.compute as pc
 
     keys = {f"q{position}": plain_values(table.column(name)) for position, name in enumerate(columns)}
-    counted = pa.table({**keys, "unit": units} if units is not None else keys)
     if not keys:  # nothing identifies anybody: all records are one group
-        counted = counted.append_column("q", pa.array(np.zeros(table.num_rows, dtype=np.int8)))
-        keys = {"q": None}
+        keys = {"q": pa.array(np.zeros(table.num_rows, dtype=np.int8))}
+    counted = pa.table({**keys, "unit": units} if units is not None else keys)
     wanted: list[tuple[Any, ...]] = [([], "count_all")]
     if units is not None:
         wanted.append(("unit", "count_distinct", pc.CountOptions(mode="all")))
@@ -201,7 +208,7 @@ def write_judged(
     beside = dict(beside or {})
     as_format = format_of(path)
     with unfinished(path, *beside) as (temporary, *others):
-        complete = write_file(table, temporary, as_format, style)
+        complete = write_file(table, temporary, as_format, with_separator_of(path, style))
         read = read_back(temporary, as_format, complete)
         check_same(table, read)
         result = judge(read)
