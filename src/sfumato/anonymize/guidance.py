@@ -246,6 +246,6 @@ def is_fitted(estimator: Any) -> bool:
         check_is_fitted(estimator)
     except NotFittedError:
         return False
-    except TypeError:  # not a scikit-learn estimator, so nothing tells; it has fit, so it is trained
-        return False
+    except (TypeError, AttributeError):  # inherits nothing of scikit-learn: its convention is what tells
+        return any(name.endswith("_") and not name.startswith("_") for name in vars(estimator))
     return True

@@ -167,8 +167,8 @@ class ModelGuidedAnonymizer(TreeAnonymizer):
 
     def _kind_of_predictions(self) -> str:
         # A regressor's predictions may happen to be whole numbers, which would pass for labels.
-        has_model = self.guide_estimator is not None and not isinstance(self.guide_estimator, str)
-        is_number = self.guide_kind == "auto" and has_model and is_regressor(self.guide_estimator)
+        has_tags = hasattr(self.guide_estimator, "__sklearn_tags__")
+        is_number = self.guide_kind == "auto" and has_tags and is_regressor(self.guide_estimator)
         return "numbers" if is_number else self.guide_kind
 
     def _falls_back(self) -> bool:
