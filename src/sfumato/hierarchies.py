@@ -1,0 +1,481 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hierarchies of labels: every value of a column, the coarser labels above it, and one label above all.
+
+A hierarchy is a table with one row per value: the value, then each coarser label, the last one the same for all.
+Full-domain generalization publishes one level of it; tree methods publish the lowest common ancestor of a group;
+t-closeness measures distance along it. Read one from a file with :func:`read_hierarchy`, or build one from a nested
+mapping, from widths of intervals or from lengths of prefixes.
+"""
+
+from __future__ import annotations
+
+import csv
+import numbers
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import InputError, ParameterError
+from sfumato.labels import label_number
+
+#: What stands for any value at all.
+ANY = "*"
+
+
+@dataclass(frozen=True, repr=False)
+class Hierarchy:
+    """The coarser labels of every value of a column.
+
+    Parameters
+    ----------
+    rows : sequence of sequences
+        One row per value: the value, then its label at each coarser level. Where the last labels differ, a level
+        ``"*"`` is added above them. Numbers and booleans are kept as their text.
+
+    Attributes
+    ----------
+    values : tuple of str
+        The values, in the order given; the leaves of the tree.
+    labels : tuple of tuple of str
+        The different labels of each level, in the order in which they first occur; level 0 has the values.
+    codes : ndarray of int32, shape (values, levels)
+        Where a value's label at a level stands in `labels`.
+    leaf_counts : tuple of ndarray of int64
+        How many values each label of a level stands for.
+
+    Raises
+    ------
+    InputError
+        When rows have different lengths, a value has two rows, a label is empty, or a label has two parents.
+
+    Examples
+    --------
+    >>> hierarchy = Hierarchy([("nurse", "health", "*"), ("surgeon", "health", "*"), ("cook", "food", "*")])
+    >>> hierarchy.lowest_common_ancestor(["nurse", "surgeon"]), hierarchy.n_leaves("health")
+    ('health', 2)
+    """
+
+    rows: tuple[tuple[str, ...], ...]
+
+    def __post_init__(self) -> None:
+        given = [tuple(_text(label) for label in row) for row in _checked_rows(self.rows)]
+        object.__setattr__(self, "rows", _with_top(given))
+        _check_labels(self.rows)
+        _check_parents(self.labels, self.codes)
+
+    def __repr__(self) -> str:
+        return f"Hierarchy of {self.n_values} values with {self.n_levels} levels"
+
+    # -- building --------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_mapping(cls, mapping: Mapping[Any, Any]) -> Hierarchy:
+        """Build a hierarchy from nested mappings; the innermost hold lists (or sets) of values.
+
+        A value that lies less deep than others stands for itself at the levels between. The level ``"*"`` is added
+        above the outermost labels.
+
+        Examples
+        --------
+        >>> hierarchy = Hierarchy.from_mapping({"Europe": {"Alps": ["CH", "AT"], "Iberia": ["ES"]}, "Asia": ["JP"]})
+        >>> hierarchy.path("JP")
+        ('JP', 'JP', 'Asia', '*')
+        """
+        if not isinstance(mapping, Mapping):
+            raise ParameterError(
+                f"a mapping of the type {type(mapping).__name__}: expected a dict whose keys are labels and whose "
+                "values are dicts of finer labels or lists of values."
+            )
+        found: list[tuple[Any, ...]] = list(_walk(mapping, ()))
+        depth = max((len(row) for row in found), default=0)
+        return cls(tuple((row[0],) * (depth - len(row)) + row + (ANY,) for row in found))
+
+    @classmethod
+    def from_intervals(cls, values: Iterable[Any], widths: Sequence[Any], *, origin: Any = 0) -> Hierarchy:
+        """Build a hierarchy of numbers from the width of the intervals of each level.
+
+        Parameters
+        ----------
+        values : iterable of numbers
+            Every number of the domain, such as ``range(0, 120)``: also those that no record has.
+        widths : sequence of numbers
+            Width of the intervals of each level above the numbers themselves, each a multiple of the one before.
+        origin : number, default=0
+            Where one interval of every level starts.
+
+        Notes
+        -----
+        Whole numbers have labels such as ``"30-34"``, others ``"[30, 35)"``: 30 and more, less than 35.
+
+        Examples
+        --------
+        >>> Hierarchy.from_intervals(range(100), [5, 20]).path(33)
+        ('33', '30-34', '20-39', '*')
+        """
+        listed = [_number(value, "values") for value in values]
+        steps = [_number(width, "widths") for width in widths]
+        start = _number(origin, "origin")
+        for finer, coarser in zip([0, *steps], steps, strict=False):
+            if coarser <= finer or (finer and coarser % finer != 0):
+                raise ParameterError(
+                    f"widths={list(widths)!r}: expected rising widths above 0, each a multiple of the one before, so "
+                    "that every interval lies in one wider interval. Change the widths, for example to [5, 10, 20]."
+                )
+        is_whole = all(isinstance(number, int) for number in [*listed, *steps, start])
+        rows = [
+            (label_number(_plain(value)), *(_interval(value, step, start, is_whole) for step in steps), ANY)
+            for value in listed
+        ]
+        return cls(tuple(rows))
+
+    @classmethod
+    def from_prefixes(cls, values: Iterable[Any], lengths: Sequence[int] | None = None) -> Hierarchy:
+        """Build a hierarchy of text, such as postcodes, from how many first characters each level keeps.
+
+        Parameters
+        ----------
+        values : iterable of str
+            Every text of the domain.
+        lengths : sequence of int, optional
+            Characters kept at each level above the text itself, falling. None: one less at every level.
+
+        Examples
+        --------
+        >>> Hierarchy.from_prefixes(["8001", "8005", "3011"], [2, 1]).path("8005")
+        ('8005', '80*', '8*', '*')
+        """
+        texts = [_text(value) for value in values]
+        if lengths is None:
+            lengths = range(max((len(text) for text in texts), default=0) - 1, 0, -1)
+        is_falling = all(a > b for a, b in zip(lengths, list(lengths)[1:], strict=False))
+        if not is_falling or any(not _is_whole(n) or n < 1 for n in lengths):
+            raise ParameterError(
+                f"lengths={list(lengths)!r}: expected falling whole numbers of at least 1, such as [4, 3, 2]. The "
+                "level that keeps nothing is added by itself."
+            )
+        return cls(tuple((text, *(_prefix(text, int(n)) for n in lengths), ANY) for text in texts))
+
+    # -- reading off -----------------------------------------------------------------------------------------
+
+    @property
+    def n_values(self) -> int:
+        """How many values the domain has."""
+        return len(self.rows)
+
+    @property
+    def n_levels(self) -> int:
+        """How many levels there are, the values themselves and the top included."""
+        return len(self.rows[0])
+
+    @cached_property
+    def values(self) -> tuple[str, ...]:
+        """The values, in the order given."""
+        return tuple(row[0] for row in self.rows)
+
+    @cached_property
+    def labels(self) -> tuple[tuple[str, ...], ...]:
+        """The different labels of each level."""
+        return tuple(tuple(dict.fromkeys(row[level] for row in self.rows)) for level in range(self.n_levels))
+
+    @cached_property
+    def codes(self) -> NDArray[np.int32]:
+        """Where each value's label at each level stands in `labels`."""
+        codes = np.empty((self.n_values, self.n_levels), np.int32)
+        for level, labels in enumerate(self.labels):
+            place = {label: code for code, label in enumerate(labels)}
+            codes[:, level] = [place[row[level]] for row in self.rows]
+        return codes
+
+    @cached_property
+    def leaf_counts(self) -> tuple[NDArray[np.int64], ...]:
+        """How many values each label of each level stands for."""
+        return tuple(
+            np.bincount(self.codes[:, level], minlength=len(labels)).astype(np.int64)
+            for level, labels in enumerate(self.labels)
+        )
+
+    @cached_property
+    def _place(self) -> dict[str, int]:
+        return {value: place for place, value in enumerate(self.values)}
+
+    @cached_property
+    def _place_of_number(self) -> dict[str, int]:
+        """Where values stand that are numbers, however they are spelled: "7.0" is found as 7."""
+        places: dict[str, int] = {}
+        for place, value in enumerate(self.values):
+            try:
+                places.setdefault(label_number(float(value)), place)
+            except ValueError:
+                continue
+        return places
+
+    def find(self, values: Iterable[Any]) -> NDArray[np.int64]:
+        """Return where each value stands in `values`; -1 for those the hierarchy does not have."""
+        found = [self._find(value) for value in values]
+        return np.array(found, np.int64)
+
+    def _find(self, value: Any) -> int:
+        place = self._place.get(_text(value), -1)
+        if place < 0 and _is_number(value):
+            place = self._place_of_number.get(label_number(float(value)), -1)
+        return place
+
+    def path(self, value: Any) -> tuple[str, ...]:
+        """Return a value and all labels above it, from fine to coarse."""
+        return self.rows[self._required([value])[0]]
+
+    def label(self, value: Any, level: int) -> str:
+        """Return the label of a value at a level."""
+        return self.path(value)[self._checked_level(level)]
+
+    def lowest_common_level(self, values: Iterable[Any]) -> int:
+        """Return the lowest level at which all the values have one label."""
+        places = self._required(values)
+        if not len(places):
+            raise ParameterError("no values: expected at least one. Only values have a common ancestor.")
+        codes = self.codes[places]
+        return int(np.argmax((codes == codes[0]).all(axis=0)))  # the top is common to all, so there is one
+
+    def lowest_common_ancestor(self, values: Iterable[Any]) -> str:
+        """Return the finest label that stands for all the values, and perhaps for others.
+
+        Examples
+        --------
+        >>> Hierarchy.from_intervals(range(100), [5, 20]).lowest_common_ancestor([21, 38])
+        '20-39'
+        """
+        listed = list(values)
+        return self.label(listed[0], self.lowest_common_level(listed)) if listed else ANY
+
+    def level_of(self, label: Any) -> int:
+        """Return the lowest level on which a label stands.
+
+        Raises
+        ------
+        ParameterError
+            When the hierarchy has no such label, or when it stands for different values at different levels.
+        """
+        return self._find_label(label)[0]
+
+    def n_leaves(self, label: Any, level: int | None = None) -> int:
+        """Return how many values a label stands for; `level` says which is meant where it occurs on several."""
+        if level is None:
+            return self._find_label(label)[1]
+        labels = self.labels[self._checked_level(level)]
+        if _text(label) not in labels:
+            raise ParameterError(f"level {level} has no such label: expected one of its {len(labels)} labels.")
+        return int(self.leaf_counts[level][labels.index(_text(label))])
+
+    @cached_property
+    def _level_and_leaves(self) -> dict[str, tuple[int, int] | None]:
+        found: dict[str, tuple[int, int] | None] = {}
+        leaves_of: dict[str, frozenset[int]] = {}
+        for level, labels in enumerate(self.labels):
+            for code, label in enumerate(labels):
+                leaves = frozenset(np.flatnonzero(self.codes[:, level] == code).tolist())
+                if label not in found:
+                    found[label], leaves_of[label] = (level, len(leaves)), leaves
+                elif leaves != leaves_of[label]:
+                    found[label] = None
+        return found
+
+    def _find_label(self, label: Any) -> tuple[int, int]:
+        text = _text(label)
+        if text not in self._level_and_leaves:
+            raise ParameterError(
+                f"a label that is on none of the {self.n_levels} levels: expected a value or a label of the hierarchy. "
+                "Its labels are in .labels, level by level."
+            )
+        found = self._level_and_leaves[text]
+        if found is None:
+            raise ParameterError(
+                "a label that stands for different values at different levels: expected one meaning per label. Pass "
+                "level=, or rename the label on one of the levels."
+            )
+        return found
+
+    def _required(self, values: Iterable[Any]) -> NDArray[np.int64]:
+        places = self.find(values)
+        n_absent = int((places < 0).sum())
+        if n_absent:
+            raise InputError(
+                f"{n_absent} of {len(places)} values are not in the hierarchy: expected each among its "
+                f"{self.n_values} values. Add a row for them."
+            )
+        return places
+
+    def _checked_level(self, level: int) -> int:
+        if not _is_whole(level) or not 0 <= level < self.n_levels:
+            raise ParameterError(f"level={level!r}: expected a level from 0 to {self.n_levels - 1}.")
+        return int(level)
+
+
+def read_hierarchy(source: Any, *, delimiter: str | None = None) -> Hierarchy:
+    """Read a hierarchy from a file, or from rows that are at hand.
+
+    Parameters
+    ----------
+    source : path, or iterable of rows
+        A text file with one line per value: the value, then its coarser labels up to ``*``, as ARX and anjana write
+        them; no header. Or the rows themselves.
+    delimiter : str, optional
+        What separates the labels. None: the semicolon, the tab or the comma, whichever gives every line equally many
+        labels.
+
+    Returns
+    -------
+    Hierarchy
+
+    Examples
+    --------
+    >>> read_hierarchy([["Male", "*"], ["Female", "*"]]).values
+    ('Male', 'Female')
+    """
+    if not isinstance(source, str | os.PathLike):
+        return Hierarchy(source)
+    path = Path(source)
+    if not path.is_file():
+        raise InputError(f"no file {path.name!r} at that place: expected a hierarchy file. Check the path.")
+    try:
+        lines = [line for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
+    except UnicodeDecodeError:
+        raise InputError(f"the file {path.name!r} is not in UTF-8: expected text in UTF-8. Convert it.") from None
+    given = _delimiter_of(lines) if delimiter is None else delimiter
+    rows = [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=given)]
+    try:
+        return Hierarchy(tuple(map(tuple, rows)))
+    except InputError as error:
+        raise InputError(f"the hierarchy file {path.name!r}: {error}") from None
+
+
+def _delimiter_of(lines: Sequence[str]) -> str:
+    """Return the separator by which all lines have equally many cells, the most cells if several do."""
+    best, most = ";", 1
+    for candidate in (";", "\t", ","):
+        lengths = {len(row) for row in csv.reader(lines, delimiter=candidate)}
+        if len(lengths) == 1 and (length := lengths.pop()) > most:
+            best, most = candidate, length
+    if most > 1:
+        return best
+    # No separator fits all lines: take the commonest, so that the error counts cells and not whole lines.
+    return max((";", "\t", ","), key=lambda candidate: sum(line.count(candidate) for line in lines))
+
+
+def _text(label: Any) -> str:
+    if isinstance(label, str):
+        return label
+    if isinstance(label, bool | np.bool_):
+        return str(bool(label))
+    return label_number(label) if isinstance(label, numbers.Real) else str(label)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def _plain(number: int | Fraction) -> int | float:
+    return number if isinstance(number, int) else float(number)
+
+
+def _number(value: Any, parameter: str) -> int | Fraction:
+    plain = value.item() if isinstance(value, np.generic) else value
+    if not _is_number(plain) or not np.isfinite(float(plain)):
+        raise ParameterError(f"{parameter} has a {type(plain).__name__} that is no finite number: expected numbers.")
+    # As written: 0.3 lies in the interval that starts at 0.3, which binary arithmetic would miss.
+    return plain if isinstance(plain, int) else Fraction(str(plain))
+
+
+def _interval(value: int | Fraction, width: int | Fraction, origin: int | Fraction, is_whole: bool) -> str:
+    low = origin + (value - origin) // width * width
+    if not is_whole:
+        return f"[{label_number(_plain(low))}, {label_number(_plain(low + width))})"
+    if width == 1:
+        return label_number(low)
+    last = low + width - 1
+    return f"{low}-{last}" if low >= 0 else f"{low} to {last}"
+
+
+def _prefix(text: str, length: int) -> str:
+    return text if len(text) <= length else text[:length] + ANY
+
+
+def _walk(branch: Any, above: tuple[Any, ...]) -> Iterable[tuple[Any, ...]]:
+    """Yield every value with the labels above it, from fine to coarse."""
+    if isinstance(branch, Mapping):
+        for label, below in branch.items():
+            if below is None or (isinstance(below, Mapping | list | tuple | set | frozenset) and not below):
+                yield (label, *above)  # nothing below: the key is a value itself
+            else:
+                yield from _walk(below, (label, *above))
+    elif isinstance(branch, str) or not isinstance(branch, Iterable):
+        yield (branch, *above)
+    else:
+        for value in sorted(branch, key=_text) if isinstance(branch, set | frozenset) else branch:
+            yield (value, *above)
+
+
+def _checked_rows(given: Any) -> list[tuple[Any, ...]]:
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise ParameterError(
+            f"rows of the type {type(given).__name__}: expected a sequence of rows, each a value and its coarser "
+            "labels. Use read_hierarchy for files and Hierarchy.from_mapping for nested mappings."
+        )
+    rows: list[tuple[Any, ...]] = []
+    for row in given:
+        if isinstance(row, str | bytes) or not isinstance(row, Iterable):
+            raise ParameterError("a row that is one value: expected a sequence of a value and its coarser labels.")
+        rows.append(tuple(row))
+    if not rows or not rows[0]:
+        raise InputError("a hierarchy without values: expected at least one row with at least one value.")
+    lengths = {len(row) for row in rows}
+    if len(lengths) > 1:
+        first = next(place for place, row in enumerate(rows, 1) if len(row) != len(rows[0]))
+        raise InputError(
+            f"row {first} has {len(rows[first - 1])} labels and row 1 has {len(rows[0])}: expected equally many in "
+            "every row. Repeat a label where a value has no coarser one at a level."
+        )
+    return rows
+
+
+def _with_top(rows: list[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+    if len(rows[0]) == 1 or len({row[-1] for row in rows}) > 1:
+        return tuple((*row, ANY) for row in rows)
+    return tuple(rows)
+
+
+def _check_labels(rows: Sequence[tuple[str, ...]]) -> None:
+    first_of: dict[str, int] = {}
+    for place, row in enumerate(rows, 1):
+        if any(not label for label in row):
+            raise InputError(f"row {place} has an empty label: expected text at every level. Fill it in.")
+        if row[0] in first_of:
+            raise InputError(
+                f"row {place} has the same value as row {first_of[row[0]]}: expected one row per value. Remove one."
+            )
+        first_of[row[0]] = place
+
+
+def _check_parents(labels: Sequence[Sequence[str]], codes: NDArray[np.int32]) -> None:
+    """Refuse a label with two parents: publishing the coarser level would then tell more than the finer one."""
+    for level in range(1, len(labels) - 1):
+        pairs = np.unique(codes[:, level : level + 2], axis=0)
+        if len(pairs) == len(labels[level]):
+            continue
+        label = int(np.flatnonzero(np.bincount(pairs[:, 0]) > 1)[0])
+        own = np.flatnonzero(codes[:, level] == label)
+        other = own[codes[own, level + 1] != codes[own[0], level + 1]][0]
+        raise InputError(
+            f"rows {own[0] + 1} and {other + 1} share a label at level {level} and differ at level {level + 1}: "
+            "expected one parent per label. Give the two labels different names, or the same parent."
+        )
