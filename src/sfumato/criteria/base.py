@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-Counting = Literal["records", "values", "distinct"]
+Counting = Literal["records", "values", "distinct", "presence"]
 
 
 @runtime_checkable
@@ -22,9 +22,17 @@ class Criterion(Protocol):
     ----------
     column : str or None
         The column whose values are counted; None counts records.
-    counting : {"records", "values", "distinct"}
+    counting : {"records", "values", "distinct", "presence"}
         What the counts handed to `passes` are: records of the group, shape (m, 1); how often each value of
-        `column` occurs, shape (m, values); or how many different values occur, shape (m, 1).
+        `column` occurs, shape (m, values); how many different values occur, shape (m, 1); or the records of the
+        group and the members of a population in its cell, shape (m, 2).
+
+    Notes
+    -----
+    A criterion may have more. ``missing``: ``"suppress"`` leaves records without a value of `column` out of the
+    counts, which are otherwise those of a value of its own, the last. ``for_values(values)``: return the criterion
+    for counts whose columns are these values. ``remedy(reference)``: say which bound the whole table would meet,
+    when it does not meet this one.
     """
 
     @property

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""t-closeness: the sensitive values of a group are distributed much as in the whole table.
+
+The distance is the earth mover's: how much of the distribution must be moved how far. How far two values lie apart is
+the choice of equal, ordered and hierarchical distance; each has a closed form, so no transport problem is solved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.criteria.sensitive import TOLERANCE, Counts, Missing, OnSensitiveColumn, check_number, copied, shares
+from sfumato.errors import ParameterError
+
+
+@dataclass(frozen=True)
+class TCloseness(OnSensitiveColumn):
+    """In every group, the sensitive values are distributed within distance t of the whole table's.
+
+    Parameters
+    ----------
+    t : float
+        Largest earth mover's distance between a group and the table; above 0 and at most 1.
+    sensitive : str
+        The sensitive column; ``"y"`` for the target when X has no column of that name.
+    distance : {"equal", "ordered", "hierarchical"}, default="equal"
+        How far two values lie apart. Equal: 1. Ordered: the number of steps between them in their order, divided by
+        the steps from the first to the last. Hierarchical: the height of their lowest common ancestor, divided by
+        the height of the tree.
+    hierarchy : nested mapping or rows, optional
+        For ``"hierarchical"``. ``{"chest": ["flu", "cough"], "stomach": {"acute": ["ulcer"], ...}}``, or one row per
+        value from the value up: ``[["flu", "chest", "any"], ...]``.
+    order : sequence, optional
+        For ``"ordered"``: all values from lowest to highest. Numbers and dates have an order of their own; text must
+        be given one.
+    missing : {"value", "suppress"}, default="value"
+        A missing sensitive value is a value of its own, or the record does not count. As a value it lies at distance
+        1 from all others; where values are ordered it lies beside the middle of the order, 1 from both ends and 0.5
+        from the middle.
+
+    Notes
+    -----
+    *Guarantee.* What someone learns about a person's sensitive value by finding the person's group, beyond what the
+    whole table already says, is at most t in the earth mover's distance. The table's own distribution is public by
+    the release. It keeps holding when groups are joined.
+
+    `value` is the largest distance of a group. Values that the table does not have take no part, except that an
+    `order` or a `hierarchy` fixes distances for all values it lists. Leaves of a hierarchy may lie at different
+    depths: the height of a node is the longest way down.
+
+    References
+    ----------
+    Li, N., Li, T., Venkatasubramanian, S. (2007). t-closeness: privacy beyond k-anonymity and l-diversity.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> counts = np.array([[2, 0, 0], [0, 1, 1]])
+    >>> TCloseness(0.5, "salary").passes(counts, counts.sum(axis=0)).tolist()
+    [True, True]
+    >>> TCloseness(0.3, "salary", distance="ordered").value(counts, counts.sum(axis=0))
+    0.375
+    """
+
+    t: float
+    sensitive: str
+    distance: Literal["equal", "ordered", "hierarchical"] = "equal"
+    hierarchy: Any = field(default=None, repr=False)
+    order: Sequence[Any] | None = field(default=None, repr=False)
+    missing: Missing = "value"
+
+    _is_missing: NDArray[np.bool_] | None = field(default=None, init=False, repr=False, compare=False)
+    _positions: NDArray[np.float64] | None = field(default=None, init=False, repr=False, compare=False)
+    _nodes: tuple[tuple[float, NDArray[np.float64]], ...] | None = field(
+        default=None, init=False, repr=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        check_number("t", self.t, above=0, at_most=1, example="0.15 to 0.3 is common.")
+        if self.distance not in ("equal", "ordered", "hierarchical"):
+            raise ParameterError(f"distance={self.distance!r}: expected 'equal', 'ordered' or 'hierarchical'.")
+        if (self.hierarchy is None) == (self.distance == "hierarchical"):
+            raise ParameterError(
+                f"distance={self.distance!r} {'without' if self.hierarchy is None else 'with'} a hierarchy: expected "
+                "a hierarchy with distance='hierarchical', and with no other. Pass hierarchy={'group': ['value', ...]}."
+            )
+        if self.order is not None and self.distance != "ordered":
+            raise ParameterError(f"distance={self.distance!r} with an order: expected distance='ordered'.")
+        if self.order is not None and len(set(self.order)) != len(self.order):
+            raise ParameterError("order has a value twice: expected every value once, from lowest to highest.")
+        if self.hierarchy is not None:
+            _paths(self.hierarchy)  # says what is wrong with it now, not in the middle of the work
+        self._check_sensitive()
+
+    def for_values(self, values: Sequence[Any]) -> TCloseness:
+        """Return the criterion for counts whose columns are these values.
+
+        Parameters
+        ----------
+        values : sequence
+            The value each column of the counts is for, None for missing. In their order, unless `order` or
+            `hierarchy` says where they belong.
+
+        Raises
+        ------
+        ParameterError
+            When `order` or `hierarchy` does not list all of them, or text has no order.
+        """
+        is_missing = np.array([value is None for value in values], np.bool_)
+        if self.distance == "equal":
+            return self
+        if self.distance == "hierarchical":
+            nodes = tuple(self._nodes_above(values))
+            return copied(self, _nodes=nodes, _is_missing=is_missing)  # type: ignore[no-any-return]
+        positions = None
+        if self.order is not None:
+            rank = {value: place for place, value in enumerate(self.order)}
+            self._require(values, rank, "order")
+            steps = max(1, len(rank) - 1)
+            positions = np.array([0.0 if value is None else rank[value] / steps for value in values])
+        elif any(isinstance(value, str) for value in values):
+            raise ParameterError(
+                f"distance='ordered' for the text column {self.sensitive!r}: expected its order, since the alphabet "
+                "says nothing about it. Pass order=['low', 'middle', 'high']."
+            )
+        return copied(self, _positions=positions, _is_missing=is_missing)  # type: ignore[no-any-return]
+
+    def _require(self, values: Sequence[Any], listed: Mapping[Any, Any], parameter: str) -> None:
+        n_absent = sum(value is not None and value not in listed for value in values)
+        if n_absent:
+            raise ParameterError(
+                f"{parameter} lacks {n_absent} of the {len(values)} values of the column {self.sensitive!r}: expected "
+                "all of them. Add them, in the type the column has."
+            )
+
+    def _nodes_above(self, values: Sequence[Any]) -> Iterator[tuple[float, NDArray[np.float64]]]:
+        """Yield, per inner node, its height over the tree's and which child each value belongs to."""
+        paths = _paths(self.hierarchy)
+        self._require(values, paths, "hierarchy")
+        children: dict[tuple[Any, ...], dict[tuple[Any, ...], list[int]]] = {}
+        heights: dict[tuple[Any, ...], int] = {}
+        for path in paths.values():
+            for depth in range(len(path)):
+                node = path[:depth]
+                heights[node] = max(heights.get(node, 0), len(path) - depth)
+        for column, value in enumerate(values):
+            path = (_MISSING,) if value is None else paths[value]
+            for depth in range(len(path)):
+                children.setdefault(path[:depth], {}).setdefault(path[: depth + 1], []).append(column)
+        for node, below in children.items():
+            belongs = np.zeros((len(values), len(below)))
+            for child, columns in enumerate(below.values()):
+                belongs[columns, child] = 1.0
+            yield heights[node] / heights[()], belongs
+
+    def _passes(self, counts: Counts, reference: Counts) -> NDArray[np.bool_]:
+        return self._each(counts, reference) <= self.t + TOLERANCE
+
+    def _each(self, counts: Counts, reference: Counts) -> NDArray[np.float64]:
+        q, p, known = shares(counts, reference)
+        surplus = q - p
+        if self.distance == "equal":
+            return np.asarray(np.abs(surplus).sum(axis=1) / 2, np.float64)
+        if self._is_missing is not None and len(self._is_missing) != len(known):
+            raise ParameterError(
+                f"counts of {len(known)} values for a criterion on {len(self._is_missing)}: expected the values given "
+                "to for_values."
+            )
+        is_missing = np.zeros(len(known), np.bool_) if self._is_missing is None else self._is_missing
+        if self.distance == "ordered":
+            return self._ordered(surplus, known, is_missing[known])
+        if self._nodes is None:
+            raise ParameterError(
+                "distance='hierarchical' and counts without values: expected to know which value each column of the "
+                "counts is for. Call for_values(values) first."
+            )
+        total = np.zeros(len(surplus))
+        for height, belongs in self._nodes:
+            # What the children of a node have too much and too little of meets at that node.
+            extra = surplus @ belongs[known]
+            total += height * np.minimum(np.maximum(extra, 0).sum(axis=1), np.maximum(-extra, 0).sum(axis=1))
+        return total
+
+    def _ordered(
+        self, surplus: NDArray[np.float64], known: NDArray[np.bool_], is_missing: NDArray[np.bool_]
+    ) -> NDArray[np.float64]:
+        """Sum what crosses each step of the order; missing hangs on the middle, half the range away."""
+        own = surplus[:, ~is_missing]
+        n_values = own.shape[1]
+        if self._positions is None:
+            positions = np.arange(n_values) / max(1, n_values - 1)
+        else:
+            positions = self._positions[known][~is_missing]
+        order = np.argsort(positions, kind="stable")
+        places = np.insert(positions[order], np.searchsorted(positions[order], 0.5), 0.5)
+        middle = int(np.searchsorted(positions[order], 0.5))
+        moved = np.insert(own[:, order], middle, 0.0, axis=1)
+        steps = np.diff(places)
+        from_left = np.abs(np.cumsum(moved, axis=1))[:, :middle] @ steps[:middle]
+        from_right = np.abs(np.cumsum(moved[:, ::-1], axis=1))[:, ::-1][:, middle + 1 :] @ steps[middle:]
+        return np.asarray(from_left + from_right + np.abs(surplus[:, is_missing]).sum(axis=1) / 2, np.float64)
+
+    def describe(self) -> str:
+        """Say in one sentence what is required."""
+        return (
+            f"in every group the values of {self.sensitive!r} are distributed within {self.distance} distance "
+            f"{self.t:g} of the whole table's{self._which_missing()}"
+        )
+
+
+_MISSING = object()  # the name of a node that no hierarchy can have
+
+
+def _paths(hierarchy: Any) -> dict[Any, tuple[Any, ...]]:
+    """Return the way from the root down to each value, the value included and the root left out."""
+    if isinstance(hierarchy, Mapping):
+        found = list(_walk(hierarchy, ()))
+    elif isinstance(hierarchy, Sequence) and not isinstance(hierarchy, str):
+        if not all(isinstance(row, Sequence) and not isinstance(row, str) and len(row) for row in hierarchy):
+            raise ParameterError(
+                "hierarchy has rows that are not lists: expected one list per value, from the value up, or a nested "
+                "mapping. Write hierarchy=[['flu', 'chest', 'any'], ...]."
+            )
+        found = [(row[0], tuple(reversed(row))) for row in hierarchy]
+    else:
+        raise ParameterError(
+            f"hierarchy is of the type {type(hierarchy).__name__}: expected a nested mapping or rows. "
+            "Write hierarchy={'chest': ['flu', 'cough'], ...}."
+        )
+    paths = dict(found)
+    if not paths or len(paths) != len(found):
+        raise ParameterError(
+            f"hierarchy lists {len(found)} values, {len(paths)} of them different: expected every value once."
+        )
+    # A root above one child is that child: otherwise nobody would ever meet there, and all distances would shrink.
+    while len({path[0] for path in paths.values()}) == 1 and min(map(len, paths.values())) > 1:
+        paths = {value: path[1:] for value, path in paths.items()}
+    return paths
+
+
+def _walk(node: Any, above: tuple[Any, ...]) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+    if isinstance(node, Mapping):
+        for name, below in node.items():
+            yield from _walk(below, (*above, ("node", name)))
+    elif isinstance(node, AbstractSet | Sequence) and not isinstance(node, str):
+        for value in node:
+            yield value, (*above, value)
+    else:
+        raise ParameterError(
+            f"hierarchy ends in a {type(node).__name__}: expected a list of values below each lowest name. "
+            "Write {'chest': ['flu', 'cough']}."
+        )
