@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rewriting records by group: what every fitted partition shares, whatever tells a record's group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.columns import MICROSECONDS_PER_DAY, Column, GroupedLabels, GroupedValues, Kind, Moment
+from sfumato.errors import InputError
+from sfumato.frames import Table, read_table
+from sfumato.labels import integer_between, shortest_between
+from sfumato.representatives import GroupValues
+from sfumato.sources import CodedColumn
+from sfumato.sources.memory import read_limited
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionColumn:
+    """How a column's values become the codes the tree compares.
+
+    Attributes
+    ----------
+    cuts : ndarray
+        Ordered columns: the thresholds the tree uses, rising. A value's code is the number of cuts below it.
+    categories : ndarray of object or None
+        Categories: the values seen at fit, whose position is their code; then come missing and unseen.
+    """
+
+    name: str
+    kind: Kind
+    moment: Moment | None
+    cuts: NDArray[Any]
+    categories: NDArray[np.object_] | None
+
+    @property
+    def missing_code(self) -> int:
+        """Code of a missing value."""
+        return len(self.cuts) + 1 if self.categories is None else len(self.categories)
+
+    @property
+    def unseen_code(self) -> int:
+        """Code of a category that did not occur at fit."""
+        return self.missing_code + 1
+
+    def encode(self, column: Column) -> NDArray[np.uint16]:
+        """Return the codes of a column of new records."""
+        is_empty = column.missing is not None and bool(column.missing.all())
+        if self.categories is not None and not len(self.categories) and not is_empty:
+            # Nothing but missing values at fit, perhaps without a type: whatever comes now was not seen.
+            present = np.full(column.n_records, self.unseen_code, np.uint16)
+            return present if column.missing is None else np.where(column.missing, self.missing_code, present)
+        if column.kind != self.kind and not is_empty:
+            raise InputError(
+                f"column {self.name!r} holds {_WORDS[column.kind]} now and held {_WORDS[self.kind]} when the partition "
+                "was fitted: expected the same. Convert the column, or fit again on the new kind."
+            )
+        if is_empty:
+            return np.full(column.n_records, self.missing_code, np.uint16)
+        if self.categories is None:
+            codes = np.searchsorted(self.cuts, column.values, side="left").astype(np.uint16)
+        else:
+            assert column.categories is not None
+            known = {value: code for code, value in enumerate(self.categories)}
+            lookup = [known.get(value, self.unseen_code) for value in column.categories]
+            codes = np.array(lookup, np.uint16)[column.values]
+        if column.missing is not None:
+            codes[column.missing] = self.missing_code
+        return codes
+
+
+_WORDS = {"number": "numbers", "moment": "dates or times", "category": "categories"}
+
+
+class Recoding:
+    """Base of fitted partitions: dataclasses with these fields that can tell the group of a record."""
+
+    columns: tuple[PartitionColumn, ...]
+    values: dict[str, list[GroupValues]]
+    group_sizes: NDArray[np.int64]
+    dropped: tuple[str, ...]
+    limits: dict[str, Any]
+    categorical: tuple[str, ...]
+
+    def apply_codes(self, codes: NDArray[np.uint16]) -> NDArray[np.int32]:
+        """Return the group of every record, given its codes in the partition's columns."""
+        raise NotImplementedError
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return len(self.group_sizes)
+
+    @property
+    def quasi_identifiers(self) -> tuple[str, ...]:
+        """The columns that are rewritten."""
+        return tuple(self.values)
+
+    def apply(self, frame: Any) -> NDArray[np.int32]:
+        """Return the group of every record."""
+        return self.apply_to(read_table(frame, categorical=self.categorical))
+
+    def apply_to(self, table: Table) -> NDArray[np.int32]:
+        """Return the group of every record of a table that was read."""
+        columns = (read_limited(table, c.name, self.limits) for c in self.columns)  # one at a time in memory
+        return self.apply_columns(columns, table.n_records)
+
+    def apply_columns(self, columns: Iterable[Column], n_records: int) -> NDArray[np.int32]:
+        """Return the group of every record, given the columns of the partition, made as coarse as their limits."""
+        codes = np.empty((n_records, max(1, len(self.columns))), np.uint16)
+        for position, (own, column) in enumerate(zip(self.columns, columns, strict=True)):
+            codes[:, position] = own.encode(column)
+        return self.apply_codes(codes)
+
+    def transform(self, frame: Any) -> Any:
+        """Rewrite new records the way the fitted ones were.
+
+        Nothing is promised about how many of the new records share a group.
+        """
+        table = read_table(frame, categorical=self.categorical)
+        return self.rewrite(table, self.apply_to(table))
+
+    def rewrite(self, table: Table, group: NDArray[np.int32], keep_rows: NDArray[np.int64] | None = None) -> Any:
+        """Return the table with every record's quasi-identifiers replaced by its group's values."""
+        columns = {c.name: c for c in self.columns}
+        new: dict[str, Any] = {}
+        for name, parts in self.values.items():
+            entries = [(p.name, self._grouped(columns[name], p, group)) for p in parts]
+            new[name] = entries[0][1] if len(entries) == 1 else entries
+        drop = [name for name in self.dropped if name in table.names]
+        return table.replaced(new, drop=drop, keep_rows=keep_rows)
+
+    def _grouped(
+        self, column: PartitionColumn, part: GroupValues, group: NDArray[np.int32]
+    ) -> GroupedValues | GroupedLabels:
+        if part.labels is not None:
+            return GroupedLabels(part.labels, group)
+        assert part.values is not None
+        is_coarser = column.name in self.limits
+        return GroupedValues(part.values, part.missing, group, column.categories, is_coarser, column.moment)
+
+    def with_values(self, columns: Sequence[CodedColumn], values: dict[str, list[GroupValues]]) -> Self:
+        """Return the partition with other values per group, which index the categories of `columns`."""
+        own = tuple(PartitionColumn(c.name, c.kind, c.moment, np.zeros(0), c.categories) for c in columns)
+        return replace(self, columns=own, values=values)  # type: ignore[type-var]
+
+    def output_names(self, names: Sequence[str]) -> list[str]:
+        """Return the names of the columns of a rewritten table whose columns were `names`."""
+        result: list[str] = []
+        for name in names:
+            if name in self.values:
+                result.extend(part.name for part in self.values[name])
+            elif name not in self.dropped:
+                result.append(name)
+        return result
+
+
+def cut_after(column: CodedColumn, last_bin: int) -> Any:
+    """Return the value that ends a bin: between it and the next, rounded to few digits."""
+    low, high = column.bins.high[last_bin], column.bins.low[last_bin + 1]
+    if column.bins.values.dtype.kind == "f":
+        return shortest_between(float(low), float(high))
+    return integer_between(low, high, MICROSECONDS_PER_DAY if column.moment is not None else 1)
