@@ -148,6 +148,12 @@ class Table:
         """
         if isinstance(names_or_positions, str | int | np.integer):
             names_or_positions = [names_or_positions]
+        given_type: object = names_or_positions
+        if not isinstance(given_type, Iterable):
+            raise ParameterError(
+                f"{parameter} is of the type {type(given_type).__name__}: expected names or positions of columns. "
+                "Give them as a list."
+            )
         resolved: list[str] = []
         for given in names_or_positions:
             name = self._resolve_one(given, parameter)
@@ -171,7 +177,7 @@ class Table:
                     f"position from 0 to {len(self.names) - 1}. Correct the position, or give the name of the column."
                 )
             return self.names[int(given)]
-        if given in self._position:
+        if isinstance(given, Hashable) and given in self._position:
             return str(given)
         close = difflib.get_close_matches(str(given), self.names, n=3)
         listed = ", ".join(repr(name) for name in (close or self.names[:10]))
