@@ -150,12 +150,12 @@ def anonymize(
     representative: Annotated[
         RepresentativeName,
         typer.Option(
-            help="The values that a group's records get: median, mean, midrange, those of one record (member, model, "
-            "sample), or for publication range labels or two columns of bounds.",
+            help="The values that a group's records get: those of one record (model, member, sample), their median, "
+            "mean or midrange, or for publication range labels or two columns of bounds.",
             metavar="NAME",
             rich_help_panel=_METHOD,
         ),
-    ] = "median",
+    ] = "model",
     test_fraction: Annotated[
         float,
         typer.Option(

@@ -271,12 +271,10 @@ def _release(table: Any, saved: SavedPartition, k: int, suppression_limit: float
     dropped = [name for name in partition.dropped if name != unit]
     keep = [*saved.keep, *([unit] if unit is not None and unit not in saved.keep else [])]
     partition = replace(partition, dropped=tuple(dropped))
-    # "model" needs predictions, which a file of new records does not have; "member" does as well as can be without.
-    representative = "member" if partition.representative == "model" else partition.representative
     anonymizer = ModelGuidedAnonymizer(
         k=k,
         criteria=[KAnonymity(k, unit=unit)] if unit is not None else None,
-        representative=representative,  # type: ignore[arg-type]
+        representative=partition.representative,  # type: ignore[arg-type]
         suppression_limit=suppression_limit,
         random_state=0,
     )

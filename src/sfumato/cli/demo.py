@@ -26,12 +26,12 @@ HELP = options.help_text(
     "Trains gradient boosting on the Adult census table that comes with sfumato, makes its training records "
     "k-anonymous in 12 quasi-identifiers, trains again, compares, and counts the groups independently. Nothing is "
     "written.",
-    examples=["sfumato demo", "sfumato demo --k 10"],
+    examples=["sfumato demo", "sfumato demo --k 100"],
 )
 
 
 def demo(
-    k: Annotated[int, typer.Option("--k", "-k", help="Records that every group must have at least.")] = 100,
+    k: Annotated[int, typer.Option("--k", "-k", help="Records that every group must have at least.")] = 10,
     rows: Annotated[
         int | None,
         typer.Option(help="Take only so many records, drawn by the seed.", show_default="all 48,842"),
@@ -139,7 +139,7 @@ def _report(
     if not console.quiet:
         console.heading("next")
         for command, purpose in (
-            ("sfumato demo --k 10", "smaller groups"),
+            ("sfumato demo --k 100", "larger groups, at a price"),
             ("sfumato anonymize FILE --target COLUMN -o OUT", "your own data"),
             ("sfumato anonymize --help", "columns, models, limits"),
         ):
