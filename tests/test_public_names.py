@@ -19,15 +19,17 @@ PUBLIC_NAMES = [
     "KAnonymity",
     "MissingExtraError",
     "ModelGuidedAnonymizer",
+    "MondrianAnonymizer",
     "ParameterError",
     "Partition",
     "PrivacyWarning",
     "Release",
     "SfumatoError",
+    "WorkloadAwareAnonymizer",
     "__version__",
     "datasets",
 ]
-ESTIMATORS = ["AnonymizedClassifier", "AnonymizedRegressor", "ModelGuidedAnonymizer"]
+ESTIMATORS = [name for name in PUBLIC_NAMES if name.startswith("Anonymized") or name.endswith("Anonymizer")]
 HEAVY_PACKAGES = {"lightgbm", "narwhals", "numba", "numpy", "pandas", "polars", "pyarrow", "scipy", "sklearn"}
 HEAVY_PACKAGES |= {"rich", "torch", "typer", "xgboost"}
 

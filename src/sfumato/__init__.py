@@ -19,8 +19,10 @@ if TYPE_CHECKING:  # the same names for type checkers and editors; a test keeps 
     from sfumato.anonymize import AnonymizedClassifier as AnonymizedClassifier
     from sfumato.anonymize import AnonymizedRegressor as AnonymizedRegressor
     from sfumato.anonymize import ModelGuidedAnonymizer as ModelGuidedAnonymizer
+    from sfumato.anonymize import MondrianAnonymizer as MondrianAnonymizer
     from sfumato.anonymize import Partition as Partition
     from sfumato.anonymize import Release as Release
+    from sfumato.anonymize import WorkloadAwareAnonymizer as WorkloadAwareAnonymizer
     from sfumato.criteria import KAnonymity as KAnonymity
     from sfumato.errors import GuaranteeError as GuaranteeError
     from sfumato.errors import InputError as InputError
@@ -39,11 +41,13 @@ _HOME_OF = {
     "KAnonymity": "sfumato.criteria",
     "MissingExtraError": "sfumato.errors",
     "ModelGuidedAnonymizer": "sfumato.anonymize",
+    "MondrianAnonymizer": "sfumato.anonymize",
     "ParameterError": "sfumato.errors",
     "Partition": "sfumato.anonymize",
     "PrivacyWarning": "sfumato.errors",
     "Release": "sfumato.anonymize",
     "SfumatoError": "sfumato.errors",
+    "WorkloadAwareAnonymizer": "sfumato.anonymize",
     "datasets": "sfumato.datasets",
 }
 

@@ -2,12 +2,23 @@
 """Anonymize: give every record company, at the least cost to the model that will be trained on the data.
 
 ``ModelGuidedAnonymizer`` rewrites a table guided by a model's predictions; ``AnonymizedClassifier`` and
-``AnonymizedRegressor`` train, predict, anonymize and retrain in one estimator.
+``AnonymizedRegressor`` train, predict, anonymize and retrain in one estimator. Beside them stand the classic methods:
+``MondrianAnonymizer`` looks at the quasi-identifiers alone, ``WorkloadAwareAnonymizer`` at the labels.
 """
 
 from sfumato.anonymize.estimators import AnonymizedClassifier, AnonymizedRegressor
 from sfumato.anonymize.model_guided import ModelGuidedAnonymizer
+from sfumato.anonymize.mondrian import MondrianAnonymizer
 from sfumato.anonymize.partition import Partition
 from sfumato.anonymize.release import Release
+from sfumato.anonymize.workload_aware import WorkloadAwareAnonymizer
 
-__all__ = ["AnonymizedClassifier", "AnonymizedRegressor", "ModelGuidedAnonymizer", "Partition", "Release"]
+__all__ = [
+    "AnonymizedClassifier",
+    "AnonymizedRegressor",
+    "ModelGuidedAnonymizer",
+    "MondrianAnonymizer",
+    "Partition",
+    "Release",
+    "WorkloadAwareAnonymizer",
+]
