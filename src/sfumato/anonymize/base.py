@@ -18,6 +18,7 @@ from sfumato.anonymize.partition import Partition, partition_from_tree
 from sfumato.anonymize.release import Counter
 from sfumato.criteria import KAnonymity
 from sfumato.errors import ParameterError
+from sfumato.frames import read_table
 from sfumato.partition.grouping import collect
 from sfumato.partition.grower import Check, Grower
 from sfumato.partition.guides import Guide, integer_weights
@@ -52,6 +53,7 @@ class TreeAnonymizer(GroupAnonymizer):
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Fit:
         self._check_parameters()
         X = as_table_like(X)
+        read_table(X)  # says what is wrong with something that is no table before scikit-learn looks at it
         validate_data(self, X, skip_check_array=True)
         criteria = self._all_criteria()
         table, schema = self._read(X, criteria)

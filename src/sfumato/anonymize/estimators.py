@@ -74,8 +74,8 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
                 f"{type(self).__name__} requires y to be passed, but the target y is None. Pass the labels."
             )
         X = np.asarray(X) if isinstance(X, list | tuple) else X
-        validate_data(self, X, skip_check_array=True)
         table = read_table(X)
+        validate_data(self, X, skip_check_array=True)
         y = self._checked_target(y, table.n_records)
         weight = checked_weight(sample_weight, table.n_records)
         anonymizer = self._make_anonymizer()
