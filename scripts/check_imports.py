@@ -23,7 +23,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("partition", "datasets", "verification"),
     ("sources",),
     ("criteria", "loss", "representatives", "generalization"),
-    ("attack",),
+    ("attack", "measurement"),
     ("anonymize",),
     ("minimize", "anatomize"),
     ("audit",),

@@ -30,6 +30,8 @@ if TYPE_CHECKING:  # the same names for type checkers and editors; a test keeps 
     from sfumato.errors import ParameterError as ParameterError
     from sfumato.errors import PrivacyWarning as PrivacyWarning
     from sfumato.errors import SfumatoError as SfumatoError
+    from sfumato.measurement import Measurement as Measurement
+    from sfumato.measurement import measure as measure
 
 __version__ = "0.1.0.dev0"
 
@@ -39,6 +41,7 @@ _HOME_OF = {
     "GuaranteeError": "sfumato.errors",
     "InputError": "sfumato.errors",
     "KAnonymity": "sfumato.criteria",
+    "Measurement": "sfumato.measurement",
     "MissingExtraError": "sfumato.errors",
     "ModelGuidedAnonymizer": "sfumato.anonymize",
     "MondrianAnonymizer": "sfumato.anonymize",
@@ -49,6 +52,7 @@ _HOME_OF = {
     "SfumatoError": "sfumato.errors",
     "WorkloadAwareAnonymizer": "sfumato.anonymize",
     "datasets": "sfumato.datasets",
+    "measure": "sfumato.measurement",
 }
 
 __all__ = ["__version__", *_HOME_OF]

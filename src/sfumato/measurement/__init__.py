@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How well people hide in a table: group sizes, risks, uniqueness, criteria, and columns that were forgotten.
+
+Works on any table, ours or not, and shares nothing with the engine that makes groups.
+"""
+
+from sfumato.measurement.measuring import measure
+from sfumato.measurement.result import Measurement
+
+__all__ = ["Measurement", "measure"]

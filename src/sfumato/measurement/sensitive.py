@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the groups reach in every criterion, for each sensitive column. Called by ``measuring``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.columns import Column
+from sfumato.criteria import AlphaKAnonymity, BetaLikeness, DeltaDisclosure, LDiversity, TCloseness
+from sfumato.measurement.count_rows import CountRows, count_rows, rows_from_matrix
+from sfumato.measurement.grouping import Codes, Grouping
+from sfumato.measurement.result import CriterionValue
+from sfumato.measurement.wildcard import match_counts
+
+LARGEST_WORK = 1 << 28  # counts looked at per criterion
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """One criterion to evaluate; its own bound plays no part in what the groups reach."""
+
+    name: str
+    make: Callable[[str], Any]
+    is_least: bool  # whether the worst group is the one with the least
+    meaning: str
+    if_unbounded: str
+
+
+_ASKED = (
+    _Asked(
+        "distinct l-diversity",
+        lambda name: LDiversity(2, name),
+        True,
+        "the fewest different values in a group",
+        "",
+    ),
+    _Asked(
+        "entropy l-diversity",
+        lambda name: LDiversity(2, name, kind="entropy"),
+        True,
+        "the smallest exponential of a group's entropy: as many values as if all were equally frequent",
+        "",
+    ),
+    _Asked(
+        "recursive (c, 2)-diversity",
+        lambda name: LDiversity(2, name, kind="recursive", c=1.0),
+        False,
+        "c must lie above this: the most frequent value over all others together",
+        "a group has fewer than 2 different values, so no c is large enough",
+    ),
+    _Asked(
+        "recursive (c, 3)-diversity",
+        lambda name: LDiversity(3, name, kind="recursive", c=1.0),
+        False,
+        "c must lie above this: the most frequent value over the third and all rarer together",
+        "a group has fewer than 3 different values, so no c is large enough",
+    ),
+    _Asked(
+        "t-closeness, equal distance",
+        lambda name: TCloseness(0.5, name),
+        False,
+        "the largest distance of a group's distribution from that of the table",
+        "",
+    ),
+    _Asked(
+        "t-closeness, ordered distance",
+        lambda name: TCloseness(0.5, name, distance="ordered"),
+        False,
+        "the largest distance of a group's distribution from that of the table, neighbouring values being close",
+        "",
+    ),
+    _Asked(
+        "alpha of (alpha, k)-anonymity",
+        lambda name: AlphaKAnonymity(1.0, 2, name),
+        False,
+        "the largest share of one value in a group",
+        "",
+    ),
+    _Asked(
+        "basic beta-likeness",
+        lambda name: BetaLikeness(1.0, name),
+        False,
+        "the largest gain of a value's share in a group over its share in the table, relative to the latter",
+        "",
+    ),
+    _Asked(
+        "enhanced beta-likeness",
+        lambda name: BetaLikeness(1.0, name, kind="enhanced"),
+        False,
+        "the smallest beta that bounds every gain together with -ln of the value's share in the table",
+        "a value gains more than -ln of its share in the table, which no beta allows",
+    ),
+    _Asked(
+        "delta-disclosure",
+        lambda name: DeltaDisclosure(1.0, name),
+        False,
+        "delta must lie above this: the largest |ln| of a value's share in a group over its share in the table",
+        "a group lacks a value that the table has, so no delta is large enough",
+    ),
+)
+
+
+def measure_criteria(
+    groups: Grouping,
+    matched: NDArray[np.int64],
+    keys: Sequence[Codes],
+    columns: Sequence[Column],
+    size_in_population: NDArray[np.int64] | None,
+    *,
+    missing: str,
+) -> tuple[CriterionValue, ...]:
+    """Evaluate k, all criteria on each sensitive column, and presence where a population is known.
+
+    Parameters
+    ----------
+    groups : Grouping
+        Records that agree in all quasi-identifiers.
+    matched : ndarray of int64
+        Records that those of each group match; their number unless missing values match anything.
+    keys : sequence of Codes
+        The quasi-identifiers.
+    columns : sequence of Column
+        The sensitive columns.
+    size_in_population : ndarray of int64 or None
+    """
+    found = [CriterionValue("k-anonymity", None, int(matched.min()), "records of the smallest group", missing)]
+    is_matching = missing == "wildcard" and any(column.has_missing for column in keys)
+    for column in columns:
+        codes, values = _ordered_codes(column)
+        rows = _matching_rows(groups, keys, codes, len(values)) if is_matching else _rows(groups, codes, len(values))
+        reference = np.bincount(codes, minlength=len(values))
+        found += [_evaluated(asked, column, rows, values, reference, missing) for asked in _ASKED]
+        found.append(
+            CriterionValue(
+                "t-closeness, hierarchical distance",
+                column.name,
+                None,
+                "the largest distance of a group's distribution from that of the table, along a hierarchy",
+                missing,
+                "a hierarchy of the values is needed: TCloseness(t, sensitive, distance='hierarchical', hierarchy=)",
+            )
+        )
+    return (*found, *_presence(matched, size_in_population, missing))
+
+
+def _ordered_codes(column: Column) -> tuple[NDArray[np.int64], list[Any]]:
+    """Code the values in their order, missing last, and list them, None for missing."""
+    if column.categories is not None:
+        values, codes = list(column.categories), column.values.astype(np.int64)
+    else:
+        present = column.values if column.missing is None else column.values[~column.missing]
+        different = np.unique(present)
+        values, codes = different.tolist(), np.searchsorted(different, column.values)
+    if column.missing is not None:
+        codes = np.where(column.missing, len(values), codes)
+        values = [*values, None]
+    return codes.astype(np.int64), values
+
+
+def _rows(groups: Grouping, codes: NDArray[np.int64], n_values: int) -> CountRows:
+    return count_rows(groups.of_records(), groups.n_groups, codes, n_values).without_repetition()
+
+
+def _matching_rows(
+    groups: Grouping, keys: Sequence[Codes], codes: NDArray[np.int64], n_values: int
+) -> CountRows | None:
+    """Count the values of the records that each group's records match; None when that is too much work."""
+    if groups.n_groups * n_values > LARGEST_WORK // 4:
+        return None
+    cells = groups.of_records() * n_values + codes
+    counts = np.bincount(cells, minlength=groups.n_groups * n_values).reshape(groups.n_groups, n_values)
+    first = groups.order[groups.starts[:-1]]
+    own = np.stack([column.values[first] for column in keys], axis=1)
+    return rows_from_matrix(match_counts(own, own, counts)).without_repetition()
+
+
+def _evaluated(
+    asked: _Asked,
+    column: Column,
+    rows: CountRows | None,
+    values: Sequence[Any],
+    reference: NDArray[np.int64],
+    missing: str,
+) -> CriterionValue:
+    def answer(value: float | int | None, reason: str | None = None) -> CriterionValue:
+        return CriterionValue(asked.name, column.name, value, asked.meaning, missing, reason)
+
+    if rows is None or rows.n_rows * rows.n_values > LARGEST_WORK:
+        return answer(None, f"{len(values)} different values in this many groups are too many to count; round them")
+    criterion = asked.make(column.name)
+    if isinstance(criterion, TCloseness) and criterion.distance == "ordered":
+        if column.is_text:
+            return answer(None, "text has no order of its own: TCloseness(t, sensitive, distance='ordered', order=)")
+        criterion = criterion.for_values(values)
+    worst = None
+    for block in rows.blocks():
+        reached = criterion.each(block, reference)
+        own = float(reached.min() if asked.is_least else reached.max())
+        worst = own if worst is None else (min(worst, own) if asked.is_least else max(worst, own))
+    assert worst is not None
+    if not np.isfinite(worst):
+        return answer(None, asked.if_unbounded)
+    return answer(int(worst) if asked.name == "distinct l-diversity" else worst)
+
+
+def _presence(
+    matched: NDArray[np.int64], size_in_population: NDArray[np.int64] | None, missing: str
+) -> Iterator[CriterionValue]:
+    """Say how sure one can be that a member of the population is in the table, at most."""
+    name, meaning = "delta-presence", "the largest share of a group's population that is in the table"
+    if size_in_population is None:
+        yield CriterionValue(name, None, None, meaning, missing, "a population table is needed: pass population=")
+    elif (size_in_population < matched).any():
+        reason = "some groups have more records than the population has, so the table is no part of it"
+        yield CriterionValue(name, None, None, meaning, missing, reason)
+    else:
+        yield CriterionValue(name, None, float((matched / size_in_population).max()), meaning, missing)

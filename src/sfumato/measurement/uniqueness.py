@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many records are alone in the population, estimated from the sample.
+
+Each estimator sees how many groups of each size the sample has, or the survey weights, and states what it assumes.
+Called by ``measuring``; where the population itself is at hand nothing has to be estimated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+_SMALLEST_ALPHA, _LARGEST_ALPHA = 1e-4, 1 - 1e-6
+
+
+@dataclass(frozen=True)
+class UniquenessEstimate:
+    """One estimate of how many records are alone in the population.
+
+    Attributes
+    ----------
+    estimator : str
+    share : float or None
+        Share of the table's records that nobody in the population shares the quasi-identifiers with.
+    n_records : float or None
+        The same as an expected number of records of the table.
+    given_sample_unique : float or None
+        Chance that a record which is alone in the table is also alone in the population.
+    assumption : str
+    reference : str
+    missing : str
+        What a missing quasi-identifier means.
+    reason : str or None
+        Why there is no number.
+    """
+
+    estimator: str
+    share: float | None
+    n_records: float | None
+    given_sample_unique: float | None
+    assumption: str
+    reference: str
+    missing: str
+    reason: str | None = None
+
+
+ZAYATZ = (
+    "zayatz",
+    "a simple random sample without replacement, and a population whose groups have the sizes that the sample's groups "
+    "have; good for large sampling fractions, too high for small ones",
+    "Zayatz, L. (1991). Estimation of the percent of unique population elements on a microdata file using the sample.",
+)
+PITMAN = (
+    "pitman",
+    "an exchangeable random partition after Pitman's sampling formula, fitted by maximum likelihood; meant for small "
+    "sampling fractions",
+    "Hoshino, N. (2001). Applying Pitman's sampling formula to microdata disclosure risk assessment.",
+)
+NEGATIVE_BINOMIAL = (
+    "negative_binomial",
+    "given f records of a group in the sample, its records in the population follow a negative binomial distribution "
+    "with success chance f over the sum of their survey weights; each record is drawn on its own",
+    "Benedetti, R. and Franconi, L. (1998). Statistical and technological solutions for controlled data dissemination.",
+)
+
+
+def zayatz(sizes: NDArray[np.int64], n_groups: NDArray[np.int64], population_size: int) -> float | None:
+    """Return the chance that a record alone in the sample is alone in the population; None when no record is alone.
+
+    Parameters
+    ----------
+    sizes, n_groups : ndarray of int64
+        Different group sizes of the sample, rising, and how many groups have each.
+    population_size : int
+
+    Notes
+    -----
+    Bayes' rule with the sample's distribution of group sizes as the prior: ``P(F=1 | f=1) = q_1 h(1) / sum_j q_j
+    h(j)``, q_j the share of groups of size j, h(j) the hypergeometric chance that a population group of size j shows
+    one record in the sample.
+    """
+    if sizes[0] != 1:
+        return None
+    n_records = int((sizes * n_groups).sum())
+    # h(j) is proportional to j C(N-j, n-1); its share of h(1) is a product that logarithms keep from vanishing.
+    log_ways = _log_choose(population_size - sizes, n_records - 1)
+    likelihood = sizes * np.exp(log_ways - log_ways[0])
+    return float(n_groups[0] * likelihood[0] / (n_groups * likelihood).sum())
+
+
+def _log_choose(n: NDArray[np.int64], k: int) -> NDArray[np.float64]:
+    from scipy.special import gammaln
+
+    possible = n >= k
+    n = np.where(possible, n, k)
+    ways = gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
+    return np.where(possible, ways, -np.inf)
+
+
+def fit_pitman(sizes: NDArray[np.int64], n_groups: NDArray[np.int64]) -> tuple[float, float] | None:
+    """Return alpha and theta that make the sample's group sizes most likely; None where no maximum exists.
+
+    Notes
+    -----
+    The likelihood of n records in u groups is ``prod_{i<u} (theta + i alpha) / prod_{i<n} (theta + i) * prod_groups
+    prod_{i<size} (i - alpha)`` with 0 < alpha < 1 and theta > -alpha, i from 1. It has no maximum inside when all
+    records are alone, or all in one group.
+    """
+    from scipy.optimize import minimize
+    from scipy.special import expit
+
+    u, n = int(n_groups.sum()), int((sizes * n_groups).sum())
+    if u in (1, n):
+        return None
+
+    def loss(at: NDArray[np.float64]) -> float:
+        alpha, theta = _parameters(expit(at[0]), at[1])
+        return -pitman_log_likelihood(alpha, theta, sizes, n_groups) / n
+
+    # Two starts, because the likelihood is flat where theta is large.
+    starts = [(0.0, np.log(max(1.0, u / 10))), (-2.0, np.log(max(1.0, u / 2)))]
+    bounds = [(-9.0, 13.0), (-12.0, 30.0)]
+    # Without gradients: the linear algebra behind those starts threads for two numbers.
+    options = {"xatol": 1e-6, "fatol": 1e-13, "maxiter": 2000}
+    found = [minimize(loss, start, method="Nelder-Mead", bounds=bounds, options=options) for start in starts]
+    best = min(found, key=lambda result: float(result.fun))
+    if not np.isfinite(best.fun):
+        return None
+    return _parameters(expit(best.x[0]), best.x[1])
+
+
+def _parameters(alpha: float, log_shifted: float) -> tuple[float, float]:
+    alpha = float(np.clip(alpha, _SMALLEST_ALPHA, _LARGEST_ALPHA))
+    return alpha, float(np.exp(log_shifted)) - alpha
+
+
+def pitman_log_likelihood(alpha: float, theta: float, sizes: NDArray[np.int64], n_groups: NDArray[np.int64]) -> float:
+    """Return the logarithm of Pitman's sampling formula, without the part that no parameter changes."""
+    from scipy.special import gammaln
+
+    u, n = int(n_groups.sum()), int((sizes * n_groups).sum())
+    groups = (u - 1) * np.log(alpha) + gammaln(theta / alpha + u) - gammaln(theta / alpha + 1)
+    records = gammaln(theta + n) - gammaln(theta + 1)
+    members = (n_groups * (gammaln(sizes - alpha) - gammaln(1 - alpha))).sum()
+    return float(groups - records + members)
+
+
+def pitman_share(alpha: float, theta: float, n: int) -> float:
+    """Return the expected share of n records that are alone: ``prod_{i<n} (theta + alpha + i - 1) / (theta + i)``.
+
+    Let a record come first. It stays alone when each later record, of which the i-th joins it with chance
+    ``(1 - alpha) / (theta + i)``, goes elsewhere; and every record is as likely to have come first as any other.
+    """
+    from scipy.special import gammaln
+
+    share = gammaln(theta + alpha + n - 1) - gammaln(theta + alpha) - gammaln(theta + n) + gammaln(theta + 1)
+    return float(min(1.0, np.exp(share)))
+
+
+def expected_inverse(counts: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the expected value of one over the population size of each group, given its sum of survey weights.
+
+    Notes
+    -----
+    For the negative binomial model ``E[1/F | f] = (p / f) 2F1(1, 1; f + 1; 1 - p)`` with ``p = f / sum of weights``;
+    for f = 1 that is ``p log(1/p) / (1 - p)``. Weights that sum to less than f count as f: a person in the sample is
+    in the population.
+
+    References
+    ----------
+    Franconi, L. and Polettini, S. (2004). Individual risk estimation in mu-Argus: a review.
+    """
+    from scipy.special import hyp2f1
+
+    chance = np.minimum(1.0, counts / weights)
+    return np.asarray(chance / counts * hyp2f1(1.0, 1.0, counts + 1.0, 1.0 - chance), np.float64)
+
+
+def estimates_from_sizes(
+    sizes: NDArray[np.int64], population_size: int | None, *, missing: str, reason: str | None
+) -> list[UniquenessEstimate]:
+    """Return what the estimators that look at group sizes say.
+
+    Parameters
+    ----------
+    sizes : ndarray of int64
+        Records of each group of the sample.
+    population_size : int or None
+    missing : str
+    reason : str or None
+        Why nothing can be estimated, if so.
+    """
+    if reason is not None or population_size is None:
+        return [_without_number(about, missing, reason or "") for about in (ZAYATZ, PITMAN)]
+    n_groups_of = np.bincount(sizes)
+    different = np.flatnonzero(n_groups_of)
+    n_groups = n_groups_of[different]
+    n_records = int(sizes.sum())
+    n_alone = int(n_groups[0]) if different[0] == 1 else 0
+    chance = zayatz(different, n_groups, population_size)
+    found = [_estimate(ZAYATZ, (chance or 0.0) * n_alone / n_records, n_records, n_alone, missing)]
+    fitted = fit_pitman(different, n_groups)
+    if fitted is None:
+        why = "the likelihood has no maximum: all records are alone, or all are in one group"
+        found.append(_without_number(PITMAN, missing, why))
+    else:
+        share = pitman_share(*fitted, population_size)
+        found.append(_estimate(PITMAN, min(share, n_alone / n_records), n_records, n_alone, missing))
+    return found
+
+
+def estimate_from_weights(
+    sizes: NDArray[np.int64], weights: NDArray[np.float64], *, missing: str, reason: str | None
+) -> UniquenessEstimate:
+    """Return the expected number of sample uniques that are population uniques: ``P(F=1 | f=1) = 1 / weight``."""
+    if reason is not None:
+        return _without_number(NEGATIVE_BINOMIAL, missing, reason)
+    is_alone = sizes == 1
+    expected = float(np.minimum(1.0, 1.0 / weights[is_alone]).sum())
+    n_records = int(sizes.sum())
+    return _estimate(NEGATIVE_BINOMIAL, expected / n_records, n_records, int(is_alone.sum()), missing)
+
+
+def _estimate(
+    about: tuple[str, str, str], share: float, n_records: int, n_alone: int, missing: str
+) -> UniquenessEstimate:
+    name, assumption, reference = about
+    given = share * n_records / n_alone if n_alone else None
+    return UniquenessEstimate(name, share, share * n_records, given, assumption, reference, missing)
+
+
+def _without_number(about: tuple[str, str, str], missing: str, reason: str) -> UniquenessEstimate:
+    name, assumption, reference = about
+    return UniquenessEstimate(name, None, None, None, assumption, reference, missing, reason)
