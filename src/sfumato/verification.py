@@ -7,7 +7,7 @@ No bins, no trees, no kernels. The anonymizers call it on every release before i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -82,6 +82,44 @@ def count_values(frame: Any, columns: Sequence[str], values: NDArray[np.int64], 
     >>> count_values(pa.table({"age": [30, 30, None, None]}), ["age"], np.array([0, 1, 1, 1]), 2).tolist()
     [[0, 2], [1, 1]]
     """
+    group = label_groups(frame, columns)
+    counts = np.bincount(group * n_values + values, minlength=(int(group.max()) + 1) * n_values)
+    return counts.reshape(-1, n_values).astype(np.int64)
+
+
+def count_values_by_block(
+    frame: Any, columns: Sequence[str], values: NDArray[np.int64], n_values: int, *, n_cells: int = 1 << 24
+) -> Iterator[NDArray[np.int64]]:
+    """Yield what `count_values` returns, some groups after the others, so that at most `n_cells` counts are held.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> table = pa.table({"age": [30, 30, None, None]})
+    >>> [b.tolist() for b in count_values_by_block(table, ["age"], np.array([0, 1, 1, 1]), 2, n_cells=2)]
+    [[[0, 2]], [[1, 1]]]
+    """
+    group = label_groups(frame, columns)
+    n_groups = int(group.max()) + 1
+    order = np.argsort(group, kind="stable")
+    starts = np.searchsorted(group[order], np.arange(n_groups + 1))
+    n_together = max(1, n_cells // n_values)
+    for first in range(0, n_groups, n_together):
+        stop = min(first + n_together, n_groups)
+        rows = order[starts[first] : starts[stop]]
+        cells = (group[rows] - first) * n_values + values[rows]
+        yield np.bincount(cells, minlength=(stop - first) * n_values).reshape(-1, n_values).astype(np.int64)
+
+
+def label_groups(frame: Any, columns: Sequence[str]) -> NDArray[np.int64]:
+    """Number the groups of records that agree in `columns`, missing equal to missing, and return each record's.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> label_groups(pa.table({"age": [30, None, 30, None]}), ["age"]).tolist()
+    [1, 0, 1, 0]
+    """
     table = read_table(frame)
     group = np.zeros(table.n_records, np.int64)
     for name in columns:
@@ -90,5 +128,4 @@ def count_values(frame: Any, columns: Sequence[str], values: NDArray[np.int64], 
         if column.missing is not None:
             codes[column.missing] = 0
         group = np.unique(group * (codes.max() + 1) + codes, return_inverse=True)[1].astype(np.int64)
-    counts = np.bincount(group * n_values + values, minlength=(int(group.max()) + 1) * n_values)
-    return counts.reshape(-1, n_values).astype(np.int64)
+    return group

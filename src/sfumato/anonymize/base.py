@@ -16,7 +16,7 @@ from sklearn.utils.validation import validate_data
 from sfumato.anonymize.groups import Fit, GroupAnonymizer, as_table_like, checked_weight
 from sfumato.anonymize.partition import Partition, partition_from_tree
 from sfumato.anonymize.release import Counter
-from sfumato.criteria import KAnonymity
+from sfumato.criteria import AlphaKAnonymity, KAnonymity
 from sfumato.errors import ParameterError
 from sfumato.frames import read_table
 from sfumato.partition.grouping import collect
@@ -38,6 +38,7 @@ class TreeAnonymizer(GroupAnonymizer):
 
     split_on: str
     partition_: Partition
+    _counts_population = True
 
     def _make_guide(self, X: Any, y: Any, schema: Schema, n_records: int, sample_weight: Any) -> Guide:
         raise NotImplementedError
@@ -50,14 +51,15 @@ class TreeAnonymizer(GroupAnonymizer):
                 "The first is the paper's algorithm."
             )
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Fit:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, target: Any = None) -> Fit:
         self._check_parameters()
         X = as_table_like(X)
         read_table(X)  # says what is wrong with something that is no table before scikit-learn looks at it
         validate_data(self, X, skip_check_array=True)
         criteria = self._all_criteria()
-        table, schema = self._read(X, criteria)
-        counters = self._counters(table, criteria)
+        target = y if target is None else target
+        table, schema = self._read(X, criteria, target)
+        counters = self._counters(table, criteria, target)
         self._check_feasible(counters, table.n_records)
         weight = checked_weight(sample_weight, table.n_records)
         guide = self._make_guide(X, y, schema, table.n_records, weight)
@@ -117,6 +119,22 @@ class TreeAnonymizer(GroupAnonymizer):
 
     def _safe_groups(self, leaf: NDArray[np.int32], counters: list[Counter]) -> tuple[NDArray[np.int32], int]:
         """Return the group of each record (-1: suppressed) and how many fitted groups were joined with others."""
+        first_leaf = self._join(leaf, counters)
+        used = np.unique(leaf[leaf >= 0])
+        is_joined = np.bincount(first_leaf[used], minlength=len(first_leaf))[first_leaf[used]] > 1
+        _, group = np.unique(np.where(leaf >= 0, first_leaf[leaf], -1), return_inverse=True)
+        return (group - int((leaf < 0).any())).astype(np.int32), int(is_joined.sum())
+
+    def _regrouped(self, leaf: NDArray[np.int32], group: NDArray[np.int32], counters: list[Counter]) -> list[Counter]:
+        if all(counter.population is None for counter in counters):
+            return counters
+        first_leaf = self._join(leaf, counters)
+        group_of_first = np.full(len(first_leaf), -1, np.int64)
+        group_of_first[first_leaf[leaf[leaf >= 0]]] = group[leaf >= 0]
+        return [counter.regrouped(group, group_of_first[first_leaf]) for counter in counters]
+
+    def _join(self, leaf: NDArray[np.int32], counters: list[Counter]) -> NDArray[np.int32]:
+        """Return, for every leaf, the first leaf of the group it is part of."""
         tree = self.partition_.tree
 
         def is_safe(first: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -127,21 +145,17 @@ class TreeAnonymizer(GroupAnonymizer):
             group = np.where(leaf >= 0, run_of_leaf[leaf], -1)
             safe = np.ones(len(first), np.bool_)
             for counter in counters:
-                safe &= counter.passes(counter.count(group, len(first)))
-            safe[np.bincount(group[group >= 0], minlength=len(first)) == 0] = True
+                safe &= counter.are_safe(group, len(first), run_of_leaf)
             return safe
 
         first_leaf = close_unsafe(tree, is_safe)
         assert first_leaf is not None  # all records together meet the criteria
-        used = np.unique(leaf[leaf >= 0])
-        is_joined = np.bincount(first_leaf[used], minlength=tree.n_groups)[first_leaf[used]] > 1
-        _, group = np.unique(np.where(leaf >= 0, first_leaf[leaf], -1), return_inverse=True)
-        return (group - int((leaf < 0).any())).astype(np.int32), int(is_joined.sum())
+        return first_leaf
 
 
 def fewest_records(counters: list[Counter]) -> int:
     """Return how many records a group has at least, whatever else it must meet."""
-    return max(c.criterion.k for c in counters if isinstance(c.criterion, KAnonymity))
+    return max(c.criterion.k for c in counters if isinstance(c.criterion, KAnonymity | AlphaKAnonymity))
 
 
 def _check_of(counter: Counter) -> Check:
@@ -152,5 +166,5 @@ def _check_of(counter: Counter) -> Check:
         counter.value_of_row.astype(np.int32),
         counter.n_values,
         criterion.counting == "distinct",
-        lambda counts: criterion.passes(counts, reference),
+        lambda counts: criterion.passes(counter.seen(counts), reference),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numbers
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.anonymize.recoding import Recoding
 from sfumato.anonymize.release import Counter, Release, make_counter, verify
+from sfumato.anonymize.target import names_target, target_column
 from sfumato.criteria import Criterion, KAnonymity
 from sfumato.errors import GuaranteeError, InputError, ParameterError
 from sfumato.frames import Table, read_table
@@ -61,7 +62,9 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
     n_jobs: int | None
     partition_: Recoding
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Fit:
+    _counts_population = False  # whether `_safe_groups` joins groups until a criterion on presence is met
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, target: Any = None) -> Fit:
         """Form the groups and set the fitted attributes."""
         raise NotImplementedError
 
@@ -71,7 +74,7 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
 
     # -- fitting ---------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, target: Any = None) -> Self:
         """Learn the groups of the records of X.
 
         Parameters
@@ -82,18 +85,20 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
             What guides the splits; see the class.
         sample_weight : array-like of shape (n,), optional
             Weights of the records for the guide; k always counts records or persons, never weights.
+        target : array-like of shape (n,), optional
+            What a criterion on the target counts, where `y` is something else, such as predictions; else `y`.
 
         Returns
         -------
         self
         """
-        self._fit(X, y, sample_weight)
+        self._fit(X, y, sample_weight, target)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, target: Any = None) -> Any:
         """Learn the groups of the records of X and return X rewritten; all rows are kept.
 
-        The result is recounted before it is returned.
+        The result is recounted before it is returned. Parameters as in `fit`.
 
         Raises
         ------
@@ -106,7 +111,13 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
                 f"suppression_limit={self.suppression_limit!r} with fit_transform, which keeps all rows: expected 0. "
                 "Use fit(X, y).release(X), which may leave records out."
             )
-        fitted = self._fit(X, y, sample_weight)
+        for criterion in self._all_criteria():
+            if criterion.counting == "presence":
+                raise ParameterError(
+                    f"{shown(criterion)} with fit_transform, which joins no groups: expected it with release. Use "
+                    "fit(X, y).release(X)."
+                )
+        fitted = self._fit(X, y, sample_weight, target)
         released = self.partition_.rewrite(fitted.table, fitted.group)
         verify(released, self._released_quasi_identifiers(released), fitted.counters, None)
         return released
@@ -146,13 +157,14 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
             if not isinstance(criterion, Criterion):
                 raise ParameterError(
                     f"criteria has a {type(criterion).__name__}: expected criteria such as "
-                    "KAnonymity(10, unit='customer'). Import them from sfumato."
+                    "KAnonymity(10, unit='customer') or LDiversity(2, 'diagnosis'). Import them from sfumato."
                 )
             result.append(criterion)
         return result
 
-    def _read(self, X: Any, criteria: list[Criterion]) -> tuple[Table, Schema]:
+    def _read(self, X: Any, criteria: list[Criterion], target: Any = None) -> tuple[Table, Schema]:
         table = read_table(X)
+        sensitive = [c.column for c in criteria if c.counting == "values" and not names_target(c, table, target)]
         units = {c.column for c in criteria if c.counting == "distinct"}
         if len(units) > 1:
             raise ParameterError(f"criteria name {len(units)} different unit columns: expected one.")
@@ -160,18 +172,49 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
             table,
             quasi_identifiers=self.quasi_identifiers,
             identifiers=self.identifiers,
-            sensitive=list(
-                dict.fromkeys(c.column for c in criteria if c.counting == "values" and c.column is not None)
-            ),
+            sensitive=list(dict.fromkeys(name for name in sensitive if name is not None)),
             unit=next(iter(units), None),
             keep=self.keep,
             categorical_features=self.categorical_features,
             limits=self.limits,
         )
+        for criterion in criteria:
+            if criterion.counting == "presence":
+                schema.require(self._population_of(criterion, schema.categorical_features))
         return table.with_categorical(schema.categorical_features), schema
 
-    def _counters(self, table: Table, criteria: list[Criterion]) -> list[Counter]:
-        return [make_counter(c, None if c.column is None else table.column(c.column)) for c in criteria]
+    def _counters(
+        self, table: Table, criteria: list[Criterion], target: Any = None, partition: Recoding | None = None
+    ) -> list[Counter]:
+        """Return what counts for each criterion; a population by the groups of a partition, where there is one."""
+        read_target = target_column(criteria, table, target)
+        counters = []
+        for criterion in criteria:
+            if names_target(criterion, table, target):
+                counters.append(make_counter(criterion, read_target))
+                continue
+            counter = make_counter(criterion, None if criterion.column is None else table.column(criterion.column))
+            if criterion.counting == "presence":
+                population = self._population_of(criterion, table.categorical)
+                everybody = np.zeros(population.n_records, np.int32)
+                groups = everybody if partition is None else partition.apply_to(population)
+                counter = replace(counter, population=groups)
+            counters.append(counter)
+        return counters
+
+    def _population_of(self, criterion: Any, categorical: Sequence[str]) -> Table:
+        if not self._counts_population:
+            raise ParameterError(
+                f"{type(self).__name__} with {shown(criterion)}: expected criteria on the records alone, since these "
+                "groups have no cells a population could fall into. Use a method that grows a tree, such as "
+                "MondrianAnonymizer, and release."
+            )
+        if criterion.population is None:
+            raise ParameterError(
+                f"{shown(criterion)} without a population: expected the table of everybody the records were taken "
+                "from. Pass population=."
+            )
+        return read_table(criterion.population, categorical=categorical)
 
     def _check_feasible(self, counters: list[Counter], n_records: int) -> None:
         """Refuse what the whole table already fails, before any work."""
@@ -180,10 +223,13 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
             counts = counter.count(everything, 1)
             if not counter.passes(counts)[0]:
                 criterion = counter.criterion
-                has = f"{int(counts[0, 0])} {'persons' if criterion.counting == 'distinct' else 'records'}"
+                n_counted = int(counts[0, 0]) if criterion.counting == "distinct" else n_records
+                has = f"{n_counted} {'persons' if criterion.counting == 'distinct' else 'records'}"
+                remedy = getattr(criterion, "remedy", None)
+                advice = "" if remedy is None else f"{remedy(counter.seen(counts)[0])} "
                 raise ParameterError(
                     f"{shown(criterion)} with n_samples={n_records} ({has}): expected that {criterion.describe()}, "
-                    "which not even the whole table meets. Lower the requirement, or collect more records."
+                    f"which not even the whole table meets. {advice}Lower the requirement, or collect more records."
                 )
 
     def _n_threads(self) -> int:
@@ -215,7 +261,7 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
         validate_data(self, X, reset=False, skip_check_array=True)
         return self.partition_.transform(X)
 
-    def release(self, X: Any, y: Any = None) -> Release:
+    def release(self, X: Any, y: Any = None, target: Any = None) -> Release:
         """Return a publishable version of any records, or raise.
 
         Groups of the fitted partition that fail a criterion with these records are joined with their sibling
@@ -228,6 +274,8 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
         y : array-like, optional
             Predictions for these records, which the representatives ``"model"`` and ``"member"`` look at. Without
             them both take the member nearest the group's median.
+        target : array-like of shape (n,), optional
+            What a criterion on the target counts, where `y` is something else; else `y`.
 
         Returns
         -------
@@ -237,14 +285,20 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
         X = as_table_like(X)
         table = read_table(X, categorical=self.schema_.categorical_features)
         validate_data(self, X, reset=False, skip_check_array=True)
-        counters = self._counters(table, self._all_criteria())
+        target = y if target is None else target
+        counters = self._counters(table, self._all_criteria(), target, self.partition_)
         leaf = self._suppress(self.partition_.apply_to(table), counters)
         counters = [counter.among(leaf >= 0) for counter in counters]
         self._check_releasable(leaf, counters)
         group, n_merged = self._safe_groups(leaf, counters)
+        counters = self._regrouped(leaf, group, counters)
         groups = collect(group, int(group.max()) + 1)
         guide = None if y is None else self._make_guide_for_release(y, table.n_records)
         return self._rewrite_release(table, groups, counters, guide, n_merged)
+
+    def _regrouped(self, leaf: NDArray[np.int32], group: NDArray[np.int32], counters: list[Counter]) -> list[Counter]:
+        """Return the counters that count a population by the joined groups."""
+        return counters
 
     def _make_guide_for_release(self, y: Any, n_records: int) -> Guide | None:
         return None
@@ -269,7 +323,7 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
         sizes = np.bincount(leaf, minlength=n_leaves)
         failing = np.zeros(n_leaves, np.bool_)
         for counter in counters:
-            failing |= ~counter.passes(counter.count(leaf, n_leaves))
+            failing |= ~counter.are_safe(leaf, n_leaves)
         candidates = np.flatnonzero(failing & (sizes > 0))
         candidates = candidates[np.argsort(sizes[candidates], kind="stable")]
         dropped = candidates[np.cumsum(sizes[candidates]) <= budget]
@@ -306,8 +360,7 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
             "information_loss": group_ncp(widths(summary, source.layout), groups.sizes),
         }
         for counter in counters:
-            counts = counter.count(groups.group.astype(np.int64), groups.n_groups)
-            measures[shown(counter.criterion)] = counter.criterion.value(counts, counter.reference)
+            measures[shown(counter.criterion)] = counter.value(groups.group.astype(np.int64), groups.n_groups)
         return Release(released, n_merged, n_suppressed, measures)
 
     def _released_quasi_identifiers(self, released: Any) -> list[str]:

@@ -104,10 +104,10 @@ class LDiversity(OnSensitiveColumn):
     def _worst(self, reached: NDArray[np.float64]) -> float:
         return float(reached.max() if self.kind == "recursive" else reached.min())
 
-    def value(self, counts: Counts, reference: Counts) -> float | None:
+    def worst(self, reached: NDArray[np.float64]) -> float | None:
         """Return the l that all groups reach; for recursive l-diversity what c must lie above."""
-        reached = super().value(counts, reference)
-        return int(reached) if self.kind == "distinct" and reached is not None else reached
+        worst = super().worst(reached)
+        return int(worst) if self.kind == "distinct" and worst is not None else worst
 
     def remedy(self, reference: Counts) -> str:
         """Say what the column has and which l the whole table would meet."""

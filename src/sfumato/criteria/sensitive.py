@@ -87,11 +87,12 @@ class OnSensitiveColumn:
 
     def value(self, counts: Counts, reference: Counts) -> float | None:
         """Return what the groups reach, the worst of them; None where there is none."""
-        reached = self.each(counts, reference)
+        return self.worst(self.each(counts, reference))
+
+    def worst(self, reached: NDArray[np.float64]) -> float | None:
+        """Return the worst of what groups reach, as `each` says it; None where no bound would do, or no group is."""
         reached = reached[~np.isnan(reached)]
-        if not len(reached):
-            return None
-        worst = float(self._worst(reached))
+        worst = float(self._worst(reached)) if len(reached) else np.nan
         return worst if np.isfinite(worst) else None
 
     def each(self, counts: Counts, reference: Counts) -> NDArray[np.float64]:
