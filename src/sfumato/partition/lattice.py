@@ -1,0 +1,449 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Find the levels of generalization, one per column, that give up least: the optimum over a lattice.
+
+A node of the lattice is one level per column. Its groups are the records whose labels agree at those levels; groups
+that are too small are suppressed. The cost of a node is a sum of integers::
+
+    cost(node) = level cost(node)  +  penalty(node)
+                 every cell at       what suppressing the small groups adds:
+                 its level's loss    a whole record's loss less what its labels cost already
+
+Two facts hold for a node and any coarser one, and nothing else is used to prune:
+
+- the level cost of the coarser node is at least as high, and costs one sum of table entries to know;
+- its small groups are small in the finer node too, where their labels cost less, so the *penalty* of the finer node is
+  at least as high. A node that must suppress too many records has an infinite penalty, and so have all finer nodes.
+
+So the penalty of one coarse node, cheap to count, is a lower bound for the whole box of nodes below it.
+``anonymize.full_domain`` calls this; ``naive_lattice`` visits every node instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+MAX_NODES = 1 << 24
+"""Largest lattice: a few arrays with an entry per node are held."""
+
+_COST_BITS = 32  # a cell's loss is a whole number of up to this many bits, fewer where the sum could pass 62 bits
+_INFEASIBLE = np.iinfo(np.int64).max // 4
+_LOOKED_AT_ONCE = 4096
+_CACHED_GROUPS = 4_000_000  # groups of evaluated nodes that are kept for coarser nodes to start from
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """What each level makes of the values of one column.
+
+    Attributes
+    ----------
+    labels : ndarray of int32, shape (values, levels)
+        Label of each value; values that share a label share all coarser ones.
+    losses : ndarray of float64, shape (values, levels)
+        What a value's label gives up, from 0 to 1; never falling from one level to the next.
+    """
+
+    labels: NDArray[np.int32]
+    losses: NDArray[np.float64]
+
+    @property
+    def n_levels(self) -> int:
+        """How many levels there are."""
+        return int(self.labels.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Conditions:
+    """Conditions beyond the size of a group, as functions of the group of each distinct record.
+
+    Attributes
+    ----------
+    failing : callable
+        Takes the group of each distinct record and the number of groups; says which groups fail.
+    hold_for : callable
+        Takes the same with -1 for what is suppressed; says whether all conditions hold for what is left.
+    """
+
+    failing: Callable[[NDArray[np.int32], int], NDArray[np.bool_]]
+    hold_for: Callable[[NDArray[np.int32], int], bool]
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The best node.
+
+    Attributes
+    ----------
+    levels : tuple of int
+        Level of each column.
+    loss : float
+        Mean over the cells of all records of what their labels give up; suppressed records give up 1.
+    n_suppressed : int
+        Records in groups that are left out.
+    group : ndarray of int32
+        Group of each distinct record; -1 where suppressed.
+    n_groups : int
+    n_evaluated : int
+        Nodes whose groups were counted.
+    """
+
+    levels: tuple[int, ...]
+    loss: float
+    n_suppressed: int
+    group: NDArray[np.int32]
+    n_groups: int
+    n_evaluated: int
+
+
+def find_levels(
+    codes: NDArray[np.int32],
+    weights: NDArray[np.int64],
+    columns: Sequence[Levels],
+    *,
+    min_records: int,
+    max_suppressed: int = 0,
+    lowest: Sequence[int] | None = None,
+    conditions: Conditions | None = None,
+) -> Found | None:
+    """Return the node with the lowest loss; None when no node meets the conditions.
+
+    Equal losses go to the node that suppresses fewer records, then to the lower levels, the first column first.
+
+    Parameters
+    ----------
+    codes : ndarray of int32, shape (distinct records, columns)
+        The value of each column, as a row of its `Levels`.
+    weights : ndarray of int64
+        How many records are alike.
+    columns : sequence of Levels
+    min_records : int
+        Fewest records of a group that is not suppressed.
+    max_suppressed : int, default=0
+        Most records that may be left out.
+    lowest : sequence of int, optional
+        Level of each column to start from.
+    conditions : Conditions, optional
+        Further conditions; they are never used to prune, since nothing is known of them at finer nodes.
+    """
+    return _Search(codes, weights, columns, min_records, max_suppressed, lowest, conditions).run()
+
+
+class _Search:
+    """The state of one search: bounds per node, the groups of nodes already counted, the best node so far."""
+
+    def __init__(
+        self,
+        codes: NDArray[np.int32],
+        weights: NDArray[np.int64],
+        columns: Sequence[Levels],
+        min_records: int,
+        max_suppressed: int,
+        lowest: Sequence[int] | None,
+        conditions: Conditions | None,
+    ) -> None:
+        self.codes, self.weights, self.columns = np.ascontiguousarray(codes, np.int32), weights, columns
+        self.min_records, self.max_suppressed, self.conditions = min_records, max_suppressed, conditions
+        self.n_columns = len(columns)
+        self.n_records = int(weights.sum())
+        self.lowest = np.zeros(self.n_columns, np.int64) if lowest is None else np.asarray(lowest, np.int64)
+        self.shape = tuple(c.n_levels - int(low) for c, low in zip(columns, self.lowest, strict=True))
+        self.n_values = [len(c.labels) for c in columns]
+        self.offsets = np.concatenate(([0], np.cumsum(self.n_values))).astype(np.int64)
+        bits = min(_COST_BITS, 62 - int(self.n_records * self.n_columns).bit_length())
+        self.one = 1 << bits
+        # Rounded once, here: everything later is exact, whatever the order of the records and of the nodes.
+        self.costs = [np.rint(c.losses * self.one).astype(np.int64) for c in columns]
+        self.level_cost = self._level_costs()
+        self.penalty = np.zeros(self.shape, np.int64)  # lower bounds, raised box by box
+        self.is_counted = np.zeros(self.shape, np.bool_)
+        self.best: tuple[int, int, tuple[int, ...]] | None = None
+        self.cached: list[tuple[NDArray[np.int32], NDArray[np.int64]]] = []
+        self.cached_at = np.zeros((0, self.n_columns), np.int64)
+        self.cached_sizes = np.zeros(0, np.int64)
+        self.n_cached = 0
+        self.n_evaluated = 0
+        self._keep(np.zeros(self.n_columns, np.int64), np.arange(len(weights), dtype=np.int32), weights)
+
+    def run(self) -> Found | None:
+        self._descend()
+        order = np.argsort(self.level_cost, axis=None, kind="stable")
+        for start in range(0, len(order), _LOOKED_AT_ONCE):
+            waiting = order[start : start + _LOOKED_AT_ONCE]
+            if self.best is not None and self.level_cost.flat[waiting[0]] > self.best[0]:
+                break  # the rest costs more before anything is suppressed
+            while len(waiting := self._still_open(waiting)):
+                self._prune_from(tuple(int(level) for level in np.unravel_index(waiting[0], self.shape)))
+                waiting = waiting[1:]
+        if self.best is None:
+            return None
+        cost, n_suppressed, levels = self.best
+        group, n_groups = self._groups_of(np.array(levels))
+        loss = cost / (self.n_records * self.n_columns * self.one)
+        return Found(levels, loss, n_suppressed, group, n_groups, self.n_evaluated)
+
+    # -- order of the search ---------------------------------------------------------------------------------
+
+    def _still_open(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return those of the nodes that are neither counted nor ruled out."""
+        penalty = self.penalty.ravel()[nodes]
+        is_open = ~self.is_counted.ravel()[nodes] & (penalty < _INFEASIBLE)
+        if self.best is not None:
+            is_open &= self.level_cost.ravel()[nodes] + penalty <= self.best[0]
+        return nodes[is_open]
+
+    def _descend(self) -> None:
+        """Walk from the top down the cheapest neighbours, for a good node to compare all others with."""
+        node = tuple(n - 1 for n in self.shape)
+        cost = self._evaluate(node)
+        while True:
+            below = [(*node[:j], node[j] - 1, *node[j + 1 :]) for j in range(self.n_columns) if node[j] > 0]
+            costs = [self._evaluate(n) for n in below]
+            if not below or min(costs) >= cost:
+                return
+            cost = min(costs)
+            node = below[costs.index(cost)]
+
+    def _prune_from(self, node: tuple[int, ...]) -> None:
+        """Find, on a way from the node to the top, the coarsest node whose penalty rules out the first, and count it.
+
+        Penalties fall on the way up, so a binary search finds it; where not even the node's own penalty rules it
+        out, it is the best so far or tied with it.
+        """
+        way = self._way_up(node)
+        first, stop = 0, len(way)  # the coarsest one that prunes lies before `stop`, if there is one
+        while first < stop:
+            middle = (first + stop) // 2
+            self._evaluate(way[middle])
+            if self._is_pruned(node):
+                # Everything at or below `middle` prunes at least as well: look further up.
+                if self._rules_out(way[middle], node):
+                    first = middle + 1
+                else:
+                    return
+            else:
+                stop = middle
+        if not self._is_pruned(node):
+            self._evaluate(node)
+
+    def _way_up(self, node: tuple[int, ...]) -> list[tuple[int, ...]]:
+        """Return nodes from this one to the top, one level of one column at a time, the cheapest step first."""
+        at = list(node)
+        way = [tuple(at)]
+        while True:
+            steps = [
+                (int(self.level_cost_of[j][at[j] + 1] - self.level_cost_of[j][at[j]]), j)
+                for j in range(self.n_columns)
+                if at[j] + 1 < self.shape[j]
+            ]
+            if not steps:
+                return way
+            at[min(steps)[1]] += 1
+            way.append(tuple(at))
+
+    def _is_pruned(self, node: tuple[int, ...]) -> bool:
+        return self._rules_out(node, node)
+
+    def _rules_out(self, coarser: tuple[int, ...], node: tuple[int, ...]) -> bool:
+        penalty = int(self.penalty[coarser])
+        if penalty >= _INFEASIBLE or self.best is None:
+            return penalty >= _INFEASIBLE
+        return int(self.level_cost[node]) + penalty > self.best[0]
+
+    # -- one node --------------------------------------------------------------------------------------------
+
+    def _level_costs(self) -> NDArray[np.int64]:
+        """Return the cost of every node without suppression: a sum of one entry per column."""
+        self.level_cost_of: list[NDArray[np.int64]] = []
+        total = np.zeros(self.shape, np.int64)
+        for j, costs in enumerate(self.costs):
+            n_alike = np.bincount(self.codes[:, j], weights=self.weights, minlength=self.n_values[j]).astype(np.int64)
+            own = (n_alike[:, None] * costs[:, int(self.lowest[j]) :]).sum(axis=0)
+            self.level_cost_of.append(own)
+            total += own.reshape([-1 if i == j else 1 for i in range(self.n_columns)])
+        return total
+
+    def _evaluate(self, node: tuple[int, ...]) -> int:
+        """Count the groups of a node, raise the bounds of all finer nodes, and return its cost."""
+        if self.is_counted[node]:
+            return int(min(self.level_cost[node] + self.penalty[node], _INFEASIBLE))
+        self.is_counted[node] = True
+        self.n_evaluated += 1
+        levels = self.lowest + np.array(node, np.int64)
+        start = self._nearest(levels)
+        members, weights = self.cached[start]
+        _, first, sizes = self._merge(levels, members, weights)
+        if len(first) < len(members) // 2:
+            self._keep(levels, first, sizes)
+        small = sizes < self.min_records
+        n_suppressed, penalty = self._suppression(levels, first[small], sizes[small])
+        below = tuple(slice(0, int(level) + 1) for level in node)
+        np.maximum(self.penalty[below], penalty, out=self.penalty[below])
+        cost = int(self.level_cost[node]) + penalty
+        if penalty >= _INFEASIBLE or (self.best is not None and cost > self.best[0]):
+            return min(cost, _INFEASIBLE)
+        if self.conditions is not None:
+            cost, n_suppressed = self._under_conditions(levels, int(self.level_cost[node]))
+            if cost >= _INFEASIBLE:
+                return _INFEASIBLE
+        candidate = (cost, n_suppressed, tuple(int(level) for level in levels))
+        if self.best is None or candidate < self.best:
+            self.best = candidate
+        return cost
+
+    def _under_conditions(self, levels: NDArray[np.int64], level_cost: int) -> tuple[int, int]:
+        """Return cost and suppressed records of a node when all conditions count."""
+        assert self.conditions is not None
+        group, first, sizes = self._merge(levels, *self.cached[0])
+        failing = self._failing(group, sizes)
+        n_suppressed, penalty = self._suppression(levels, first[failing], sizes[failing])
+        if penalty < _INFEASIBLE and failing.any():
+            left, n_groups = _without(group, failing)
+            if not n_groups or not self.conditions.hold_for(left, n_groups):
+                penalty = _INFEASIBLE
+        return min(level_cost + penalty, _INFEASIBLE), n_suppressed
+
+    def _failing(self, group: NDArray[np.int32], sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        failing = sizes < self.min_records
+        if self.conditions is not None:
+            failing |= self.conditions.failing(group, len(sizes))
+        return failing
+
+    def _suppression(
+        self, levels: NDArray[np.int64], first: NDArray[np.int32], sizes: NDArray[np.int64]
+    ) -> tuple[int, int]:
+        """Return how many records the groups have, and what leaving them out adds to the cost."""
+        n_suppressed = int(sizes.sum())
+        if n_suppressed > self.max_suppressed:
+            return n_suppressed, _INFEASIBLE
+        own = np.zeros(len(first), np.int64)
+        for j, costs in enumerate(self.costs):
+            own += costs[self.codes[first, j], levels[j]]
+        return n_suppressed, int(((self.n_columns * self.one - own) * sizes).sum())
+
+    def _groups_of(self, levels: NDArray[np.int64]) -> tuple[NDArray[np.int32], int]:
+        group, _, sizes = self._merge(levels, *self.cached[0])
+        return _without(group, self._failing(group, sizes))
+
+    # -- groups ----------------------------------------------------------------------------------------------
+
+    def _merge(
+        self, levels: NDArray[np.int64], members: NDArray[np.int32], weights: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+        """Join members that have the same labels: the group of each, one member and the records of each group."""
+        labels = np.empty(int(self.offsets[-1]), np.uint64)
+        stride = 1
+        for j, column in enumerate(self.columns):
+            own = column.labels[:, levels[j]].astype(np.uint64)
+            if stride * (int(own.max()) + 1) > 1 << 63:
+                # Too many combinations for one number: columns are compared one after the other.
+                return self._merge_by_parts(levels, members, weights)
+            labels[self.offsets[j] : self.offsets[j + 1]] = own * np.uint64(stride)
+            stride *= int(own.max()) + 1
+        return merge_alike(self.codes, members, weights, labels, self.offsets)
+
+    def _merge_by_parts(
+        self, levels: NDArray[np.int64], members: NDArray[np.int32], weights: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+        key = np.zeros(len(members), np.int64)
+        for j, column in enumerate(self.columns):
+            own = column.labels[self.codes[members, j], levels[j]].astype(np.int64)
+            key = np.unique(key * (int(own.max()) + 1) + own, return_inverse=True)[1].astype(np.int64)
+        _, first, group = np.unique(key, return_index=True, return_inverse=True)
+        sizes = np.bincount(group, weights=weights, minlength=len(first)).astype(np.int64)
+        return group.astype(np.int32), members[first], sizes
+
+    def _nearest(self, levels: NDArray[np.int64]) -> int:
+        """Return which of the groups at hand, of this node's finer ones, are fewest."""
+        finer = np.flatnonzero((self.cached_at <= levels).all(axis=1))
+        return int(finer[np.argmin(self.cached_sizes[finer])])
+
+    def _keep(self, levels: NDArray[np.int64], first: NDArray[np.int32], sizes: NDArray[np.int64]) -> None:
+        if self.cached and self.n_cached + len(first) > _CACHED_GROUPS:
+            return
+        self.n_cached += len(first) if self.cached else 0
+        self.cached.append((first, sizes))
+        self.cached_at = np.vstack([self.cached_at, levels])
+        self.cached_sizes = np.append(self.cached_sizes, len(first))
+
+
+def _without(group: NDArray[np.int32], failing: NDArray[np.bool_]) -> tuple[NDArray[np.int32], int]:
+    """Return the group of each record once failing groups are left out (-1), and how many groups are left."""
+    number = np.where(failing, -1, np.cumsum(~failing) - 1).astype(np.int32)
+    return number[group], int((~failing).sum())
+
+
+def merge_alike(
+    codes: NDArray[np.int32],
+    members: NDArray[np.int32],
+    weights: NDArray[np.int64],
+    labels: NDArray[np.uint64],
+    offsets: NDArray[np.int64],
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+    """Group members whose labels add up to the same number.
+
+    Parameters
+    ----------
+    codes : ndarray of int32, shape (distinct records, columns)
+    members : ndarray of int32
+        Rows of `codes`, each standing for some records.
+    weights : ndarray of int64
+        Records each member stands for.
+    labels : ndarray of uint64
+        Digit of every value of every column in a number of mixed radix, so that equal sums mean equal labels.
+    offsets : ndarray of int64
+        Where each column's digits start in `labels`.
+
+    Returns
+    -------
+    group : ndarray of int32
+        Group of each member; groups are numbered in the order of their first members.
+    first : ndarray of int32
+        The first member of each group, as a row of `codes`.
+    sizes : ndarray of int64
+        Records of each group.
+    """
+    n_slots = 1 << max(4, int(2 * len(members)).bit_length())
+    slots = np.full(n_slots, -1, np.int32)
+    keys = np.empty(len(members), np.uint64)
+    group = np.empty(len(members), np.int32)
+    first = np.empty(len(members), np.int32)
+    sizes = np.empty(len(members), np.int64)
+    shift = np.uint64(32 - (n_slots.bit_length() - 1))
+    n_groups = _merge_kernel(codes, members, weights, labels, offsets, shift, slots, keys, group, first, sizes)
+    return group, first[:n_groups].copy(), sizes[:n_groups].copy()
+
+
+@njit(nogil=True, cache=True)
+def _merge_kernel(codes, members, weights, labels, offsets, shift, slots, keys, group, first, sizes):  # type: ignore[no-untyped-def]
+    """Fill `group`, `first` and `sizes`; `slots` is an open hash table of groups, `keys` the number of each group."""
+    n_groups = 0
+    last = np.uint64(slots.shape[0] - 1)
+    # Both halves of a number are spread by the golden ratio, so that digits of any radix land far apart; multipliers
+    # of 31 bits, since their products cannot pass 64.
+    spread_low, spread_high = np.uint64(0x4F1BBCDD), np.uint64(0x61C88647)
+    half, low_bits = np.uint64(32), np.uint64(0xFFFFFFFF)
+    one = np.uint64(1)
+    for i in range(members.shape[0]):
+        row = members[i]
+        key = np.uint64(0)
+        for j in range(offsets.shape[0] - 1):
+            key += labels[offsets[j] + codes[row, j]]
+        slot = (((key & low_bits) * spread_low + (key >> half) * spread_high) & low_bits) >> shift
+        while slots[slot] >= 0 and keys[slots[slot]] != key:
+            slot = (slot + one) & last
+        own = slots[slot]
+        if own < 0:
+            own = n_groups
+            slots[slot] = own
+            keys[own] = key
+            first[own] = row
+            sizes[own] = 0
+            n_groups += 1
+        sizes[own] += weights[i]
+        group[i] = own
+    return n_groups
