@@ -12,11 +12,16 @@ import pytest
 import sfumato
 
 PUBLIC_NAMES = [
+    "AlphaKAnonymity",
     "AnonymizedClassifier",
     "AnonymizedRegressor",
+    "BetaLikeness",
+    "DeltaDisclosure",
+    "DeltaPresence",
     "GuaranteeError",
     "InputError",
     "KAnonymity",
+    "LDiversity",
     "Measurement",
     "MissingExtraError",
     "ModelGuidedAnonymizer",
@@ -26,6 +31,7 @@ PUBLIC_NAMES = [
     "PrivacyWarning",
     "Release",
     "SfumatoError",
+    "TCloseness",
     "WorkloadAwareAnonymizer",
     "__version__",
     "datasets",

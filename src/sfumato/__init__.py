@@ -23,7 +23,13 @@ if TYPE_CHECKING:  # the same names for type checkers and editors; a test keeps 
     from sfumato.anonymize import Partition as Partition
     from sfumato.anonymize import Release as Release
     from sfumato.anonymize import WorkloadAwareAnonymizer as WorkloadAwareAnonymizer
+    from sfumato.criteria import AlphaKAnonymity as AlphaKAnonymity
+    from sfumato.criteria import BetaLikeness as BetaLikeness
+    from sfumato.criteria import DeltaDisclosure as DeltaDisclosure
+    from sfumato.criteria import DeltaPresence as DeltaPresence
     from sfumato.criteria import KAnonymity as KAnonymity
+    from sfumato.criteria import LDiversity as LDiversity
+    from sfumato.criteria import TCloseness as TCloseness
     from sfumato.errors import GuaranteeError as GuaranteeError
     from sfumato.errors import InputError as InputError
     from sfumato.errors import MissingExtraError as MissingExtraError
@@ -36,11 +42,16 @@ if TYPE_CHECKING:  # the same names for type checkers and editors; a test keeps 
 __version__ = "0.1.0.dev0"
 
 _HOME_OF = {
+    "AlphaKAnonymity": "sfumato.criteria",
     "AnonymizedClassifier": "sfumato.anonymize",
     "AnonymizedRegressor": "sfumato.anonymize",
+    "BetaLikeness": "sfumato.criteria",
+    "DeltaDisclosure": "sfumato.criteria",
+    "DeltaPresence": "sfumato.criteria",
     "GuaranteeError": "sfumato.errors",
     "InputError": "sfumato.errors",
     "KAnonymity": "sfumato.criteria",
+    "LDiversity": "sfumato.criteria",
     "Measurement": "sfumato.measurement",
     "MissingExtraError": "sfumato.errors",
     "ModelGuidedAnonymizer": "sfumato.anonymize",
@@ -50,6 +61,7 @@ _HOME_OF = {
     "PrivacyWarning": "sfumato.errors",
     "Release": "sfumato.anonymize",
     "SfumatoError": "sfumato.errors",
+    "TCloseness": "sfumato.criteria",
     "WorkloadAwareAnonymizer": "sfumato.anonymize",
     "datasets": "sfumato.datasets",
     "measure": "sfumato.measurement",

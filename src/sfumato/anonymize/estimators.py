@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sfumato.anonymize.base import checked_weight
 from sfumato.anonymize.guidance import GuideKind, fit_weighted, predictions_of, train_guide
 from sfumato.anonymize.model_guided import ModelGuidedAnonymizer
+from sfumato.anonymize.target import names_target
 from sfumato.criteria import Criterion
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import read_table
@@ -81,7 +82,9 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         anonymizer = self._make_anonymizer()
         seen = self._without_dropped(X, table, anonymizer)
         guide = self._guide(seen, y, weight)
-        anonymized = anonymizer.fit_transform(X, guide, sample_weight=weight)
+        # What leaves beside the records are the labels, not the predictions that guide.
+        more = {"target": y} if self._protects_target(anonymizer, table, y) else {}
+        anonymized = anonymizer.fit_transform(X, guide, sample_weight=weight, **more)
         self.anonymizer_ = anonymizer
         self.estimator_ = fit_weighted(clone(self.estimator), anonymized, y, weight)
         if hasattr(self.estimator_, "classes_"):
@@ -125,6 +128,11 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         if getattr(anonymizer, "guide_kind", None) == "auto":
             anonymizer.set_params(guide_kind=self._guide_kind)
         return anonymizer
+
+    def _protects_target(self, anonymizer: Any, table: Any, y: Any) -> bool:
+        criteria = getattr(anonymizer, "criteria", None) or ()
+        every = [criteria] if isinstance(criteria, Criterion) else criteria
+        return any(names_target(c, table, y) for c in every)
 
     def _without_dropped(self, X: Any, table: Any, anonymizer: Any) -> Any:
         """What the final model will see, so what the guide sees: no identifiers, no unit."""
