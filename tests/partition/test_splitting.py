@@ -173,6 +173,14 @@ def test_information_loss_of_values_beside_missing_is_whole(find: FindSplits) ->
 
 
 @both_twins
+def test_a_single_missing_value_makes_a_narrow_node_wide(find: FindSplits) -> None:
+    case = numbers([0, 10, 20, 100, 0], [], missing=[4], guide=by_information_loss())
+    hist = naive.histogram(case.records, case.layout, case.guide, [0, 1, 2, 4])
+    best = find(hist, case.layout, case.scoring)[0][1]
+    assert (best.last_bin, best.missing_left, float(best.gain)) == (2, False, pytest.approx(4 - 3 * 0.2))
+
+
+@both_twins
 def test_information_loss_of_categories_counts_them(find: FindSplits) -> None:
     # Three of five categories present, with 4, 1 and 1 records.
     found = ranked(find, categories([0, 0, 0, 0, 2, 3], 5, by_information_loss()))
@@ -380,16 +388,14 @@ def test_information_loss_comes_after_every_candidate_of_the_guide(find: FindSpl
 
 
 @both_twins
-@pytest.mark.parametrize("n", [7, 97, 999])
+@pytest.mark.parametrize("n", [1, 7, 97])
 def test_equal_sides_gain_nothing_however_the_sums_round(find: FindSplits, n: int) -> None:
-    # In every category one record in three stands out, so all means are equal; in floats they need not be.
-    indexes = np.repeat([0, 1, 2], [3 * n, 15, 3 * n + 21])
-    dense = np.resize([12345 + (1 << 20), 12345, 12345], (len(indexes), 1))
-    weights = np.array([0.1])
-    found = ranked(find, categories(indexes.tolist(), 3, Guide(CHANNELS, dense, channel_weights=weights)))
-    assert found == []
-    labels = np.resize([1, 0, 0], len(indexes))
-    assert ranked(find, categories(indexes.tolist(), 3, from_labels(labels, 2, rule=ENTROPY))) == []
+    # In every category one record in 49 stands out, so all means are equal; but 49 * (1 / 49) is not 1 in floats.
+    indexes = np.repeat([0, 1, 2], [49 * n, 49, 98]).tolist()
+    dense = np.resize([1 << 20] + [0] * 48, (len(indexes), 1))
+    assert ranked(find, categories(indexes, 3, Guide(CHANNELS, dense, channel_weights=np.ones(1)))) == []
+    labels = np.resize([1] + [0] * 48, len(indexes))
+    assert ranked(find, categories(indexes, 3, from_labels(labels, 2, rule=ENTROPY))) == []
 
 
 @both_twins
