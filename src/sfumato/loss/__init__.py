@@ -1,6 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was given up: measures of information loss, each from 0 (nothing) to 1 (everything) where it has a scale."""
+"""What was given up: measures of information loss, each from 0 (nothing) to 1 (everything) where it has a scale.
 
-from sfumato.loss.ncp import group_ncp
+All look at a finished release, ours or not: at the released rows, or at the original and the released rows side by
+side. Each gives a number per column and one in total.
+"""
 
-__all__ = ["group_ncp"]
+from sfumato.loss.average_group_size import average_group_size
+from sfumato.loss.classification_metric import classification_metric
+from sfumato.loss.discernibility import discernibility
+from sfumato.loss.ncp import gcp, group_ncp, ncp
+from sfumato.loss.non_uniform_entropy import non_uniform_entropy
+from sfumato.loss.result import Loss
+
+__all__ = [
+    "Loss",
+    "average_group_size",
+    "classification_metric",
+    "discernibility",
+    "gcp",
+    "group_ncp",
+    "ncp",
+    "non_uniform_entropy",
+]

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read the tables that a loss is measured on, and group records that leave with equal values.
+
+Every measure of loss calls this. Missing counts as a value of its own.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.columns import Column
+from sfumato.errors import InputError, ParameterError
+from sfumato.frames import Table, read_table
+
+Names = str | int | Iterable[str | int]
+
+
+def code_values(column: Column) -> NDArray[np.int64]:
+    """Return codes from 0: equal values and no others have equal codes, missing the highest."""
+    codes = np.unique(column.values, return_inverse=True)[1].astype(np.int64)
+    return codes if column.missing is None else np.where(column.missing, codes.max() + 1, codes)
+
+
+def group_by(columns: Sequence[NDArray[np.int64]], n_records: int) -> NDArray[np.int64]:
+    """Return the group of every record, from 0; without columns, all records form one group.
+
+    Examples
+    --------
+    >>> group_by([np.array([0, 0, 1]), np.array([5, 6, 5])], 3).tolist()
+    [0, 1, 2]
+    """
+    group = np.zeros(n_records, np.int64)
+    for codes in columns:
+        group = np.unique(group * (int(codes.max()) + 1) + codes, return_inverse=True)[1].astype(np.int64)
+    return group
+
+
+def read_released(released: Any, quasi_identifiers: Names | None) -> tuple[Table, tuple[str, ...]]:
+    """Return the released table and the names of its quasi-identifiers, all columns unless some are named."""
+    table = read_table(released)
+    names = table.names if quasi_identifiers is None else table.resolve(quasi_identifiers)
+    if not names:
+        raise ParameterError("quasi_identifiers names no column: expected at least one. Name the rewritten columns.")
+    return table, names
+
+
+def columns_of(table: Table, name: str) -> tuple[str, ...]:
+    """Return the columns that stand for a quasi-identifier in a release: itself, or its lower and upper bound."""
+    if name in table.names:
+        return (name,)
+    bounds = (f"{name}_low", f"{name}_high")
+    if all(bound in table.names for bound in bounds):
+        return bounds
+    raise InputError(
+        f"the release has no column {name!r}, nor {bounds[0]!r} and {bounds[1]!r}: expected the columns of the "
+        "original. Leave out of quasi_identifiers what was not released."
+    )
+
+
+def read_both(original: Any, released: Any, quasi_identifiers: Names | None) -> tuple[Table, Table, tuple[str, ...]]:
+    """Return both tables, which have the same records in the same order, and the names of the quasi-identifiers."""
+    before, after = read_table(original), read_table(released)
+    names = before.names if quasi_identifiers is None else before.resolve(quasi_identifiers)
+    if not names:
+        raise ParameterError("quasi_identifiers names no column: expected at least one. Name the rewritten columns.")
+    if before.n_records != after.n_records:
+        raise InputError(
+            f"the original has {before.n_records} records and the release {after.n_records}: expected the same records "
+            "in the same order. Leave suppressed records out of the original and count them in n_suppressed."
+        )
+    for name in names:
+        columns_of(after, name)
+    return before, after, names
+
+
+def group_released(table: Table, names: Sequence[str]) -> NDArray[np.int64]:
+    """Return the group of every released record: those with equal values in all columns named."""
+    codes = [code_values(table.column(part)) for name in names for part in columns_of(table, name)]
+    return group_by(codes, table.n_records)
+
+
+def check_suppressed(n_suppressed: object) -> int:
+    """Refuse what is no number of records."""
+    if isinstance(n_suppressed, bool) or not isinstance(n_suppressed, numbers.Integral) or n_suppressed < 0:
+        raise ParameterError(
+            f"n_suppressed={n_suppressed!r}: expected how many records were left out, 0 or more. A release has it as "
+            "n_suppressed."
+        )
+    return int(n_suppressed)
+
+
+def check_k(k: object) -> int | None:
+    """Refuse what is no group size."""
+    if k is not None and (isinstance(k, bool) or not isinstance(k, numbers.Integral) or k < 1):
+        raise ParameterError(f"k={k!r}: expected a whole number of at least 1, or None.")
+    return None if k is None else int(k)
