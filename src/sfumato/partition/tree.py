@@ -35,8 +35,14 @@ class NodeTable:
 
     def add_root(self, n_records: int) -> None:
         """Start with one node that holds everything."""
-        self.n_nodes = 1
-        self.stop[0] = n_records
+        self.add_roots(np.array([n_records]))
+
+    def add_roots(self, n_records: NDArray[np.integer[Any]]) -> None:
+        """Start with several nodes, the roots of a tree each, whose records lie one after the other."""
+        self._reserve(len(n_records))
+        self.n_nodes = len(n_records)
+        self.stop[: self.n_nodes] = np.cumsum(n_records)
+        self.start[1 : self.n_nodes] = self.stop[: self.n_nodes - 1]
 
     def add_children(
         self,
