@@ -18,7 +18,9 @@ PUBLIC_NAMES = [
     "BetaLikeness",
     "DeltaDisclosure",
     "DeltaPresence",
+    "FullDomainAnonymizer",
     "GuaranteeError",
+    "Hierarchy",
     "InputError",
     "KAnonymity",
     "LDiversity",
@@ -36,6 +38,7 @@ PUBLIC_NAMES = [
     "__version__",
     "datasets",
     "measure",
+    "read_hierarchy",
 ]
 ESTIMATORS = [name for name in PUBLIC_NAMES if name.startswith("Anonymized") or name.endswith("Anonymizer")]
 HEAVY_PACKAGES = {"lightgbm", "narwhals", "numba", "numpy", "pandas", "polars", "pyarrow", "scipy", "sklearn"}

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # the same names for type checkers and editors; a test keeps 
     from sfumato import datasets as datasets
     from sfumato.anonymize import AnonymizedClassifier as AnonymizedClassifier
     from sfumato.anonymize import AnonymizedRegressor as AnonymizedRegressor
+    from sfumato.anonymize import FullDomainAnonymizer as FullDomainAnonymizer
     from sfumato.anonymize import ModelGuidedAnonymizer as ModelGuidedAnonymizer
     from sfumato.anonymize import MondrianAnonymizer as MondrianAnonymizer
     from sfumato.anonymize import Partition as Partition
@@ -36,6 +37,8 @@ if TYPE_CHECKING:  # the same names for type checkers and editors; a test keeps 
     from sfumato.errors import ParameterError as ParameterError
     from sfumato.errors import PrivacyWarning as PrivacyWarning
     from sfumato.errors import SfumatoError as SfumatoError
+    from sfumato.hierarchies import Hierarchy as Hierarchy
+    from sfumato.hierarchies import read_hierarchy as read_hierarchy
     from sfumato.measurement import Measurement as Measurement
     from sfumato.measurement import measure as measure
 
@@ -48,7 +51,9 @@ _HOME_OF = {
     "BetaLikeness": "sfumato.criteria",
     "DeltaDisclosure": "sfumato.criteria",
     "DeltaPresence": "sfumato.criteria",
+    "FullDomainAnonymizer": "sfumato.anonymize",
     "GuaranteeError": "sfumato.errors",
+    "Hierarchy": "sfumato.hierarchies",
     "InputError": "sfumato.errors",
     "KAnonymity": "sfumato.criteria",
     "LDiversity": "sfumato.criteria",
@@ -65,6 +70,7 @@ _HOME_OF = {
     "WorkloadAwareAnonymizer": "sfumato.anonymize",
     "datasets": "sfumato.datasets",
     "measure": "sfumato.measurement",
+    "read_hierarchy": "sfumato.hierarchies",
 }
 
 __all__ = ["__version__", *_HOME_OF]

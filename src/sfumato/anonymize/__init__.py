@@ -3,10 +3,12 @@
 
 ``ModelGuidedAnonymizer`` rewrites a table guided by a model's predictions; ``AnonymizedClassifier`` and
 ``AnonymizedRegressor`` train, predict, anonymize and retrain in one estimator. Beside them stand the classic methods:
-``MondrianAnonymizer`` looks at the quasi-identifiers alone, ``WorkloadAwareAnonymizer`` at the labels.
+``MondrianAnonymizer`` looks at the quasi-identifiers alone, ``WorkloadAwareAnonymizer`` at the labels,
+and ``FullDomainAnonymizer`` publishes every column at one level of its hierarchy.
 """
 
 from sfumato.anonymize.estimators import AnonymizedClassifier, AnonymizedRegressor
+from sfumato.anonymize.full_domain import FullDomainAnonymizer
 from sfumato.anonymize.model_guided import ModelGuidedAnonymizer
 from sfumato.anonymize.mondrian import MondrianAnonymizer
 from sfumato.anonymize.partition import Partition
@@ -16,6 +18,7 @@ from sfumato.anonymize.workload_aware import WorkloadAwareAnonymizer
 __all__ = [
     "AnonymizedClassifier",
     "AnonymizedRegressor",
+    "FullDomainAnonymizer",
     "ModelGuidedAnonymizer",
     "MondrianAnonymizer",
     "Partition",
