@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sfumato.cli import anonymize, apply, demo
+from sfumato.cli import anonymize, apply, demo, measure
 
 application = typer.Typer(
     name="sfumato",
@@ -41,3 +41,4 @@ def _root(
 application.command(help=demo.HELP)(demo.demo)
 application.command(help=anonymize.HELP)(anonymize.anonymize)
 application.command(help=apply.HELP)(apply.apply)
+application.command(help=measure.HELP)(measure.measure)

@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sfumato measure``: read a file, measure how well people hide in it, show it, and judge it where asked to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from sfumato.cli import options
+from sfumato.cli.console import GUARANTEE_FAILED, Console, exit_codes
+from sfumato.errors import ParameterError
+
+if TYPE_CHECKING:
+    from sfumato.cli.files import FileTable, ReadingOptions
+    from sfumato.measurement import Measurement
+    from sfumato.measurement.result import CriterionValue
+
+_COLUMNS = "Columns"
+_METHOD = "Method"
+_SHOWN = 5  # columns and sets of a ranking; --json has all
+
+HELP = options.help_text(
+    "Measure how well people hide in a file, whoever made it.",
+    "Shows how many records share their quasi-identifiers, how likely a record is found, how many are unique, what "
+    "every criterion comes to on the sensitive columns, and which columns make most records unique. It is for the "
+    "owner of the file: counts are exact, however small. With --min-k, exit code 1 says that a group is smaller.",
+    examples=[
+        "sfumato measure released.csv --quasi-identifiers age,zip,sex --min-k 10",
+        "sfumato measure people.csv --quasi-identifiers age,zip,sex --sensitive disease\n    --population register.csv",
+        "sfumato measure sample.parquet --sensitive income --weights weight --json",
+    ],
+)
+
+
+def measure(
+    file: Annotated[Path, typer.Argument(help="A CSV or Parquet file, one record per row.", show_default=False)],
+    quasi_identifiers: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--quasi-identifiers",
+            help="Columns that together could point at a person.",
+            metavar="A,B,...",
+            rich_help_panel=_COLUMNS,
+            show_default="all that have no other role",
+        ),
+    ] = None,
+    sensitive: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Columns that nobody should learn about a person.",
+            metavar="A,B,...",
+            rich_help_panel=_COLUMNS,
+            show_default="none",
+        ),
+    ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            help="The column that says which person a record belongs to: groups are then counted in persons, too.",
+            metavar="COLUMN",
+            rich_help_panel=_COLUMNS,
+            show_default="each record is a person",
+        ),
+    ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            help="The column that says how many people of the population each record stands for.",
+            metavar="COLUMN",
+            rich_help_panel=_COLUMNS,
+            show_default="none",
+        ),
+    ] = None,
+    categorical: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Columns of numbers that are codes, not amounts.",
+            metavar="A,B,...",
+            rich_help_panel=_COLUMNS,
+            show_default="none",
+        ),
+    ] = None,
+    population: Annotated[
+        str | None,
+        typer.Option(
+            help="The people that the file was drawn from: a file with the quasi-identifiers, or only their number.",
+            metavar="FILE|NUMBER",
+            rich_help_panel=_METHOD,
+            show_default="not known",
+        ),
+    ] = None,
+    missing_is: Annotated[
+        Literal["value", "wildcard"],
+        typer.Option(
+            "--missing-is",
+            help="What a missing quasi-identifier means: a value of its own, or a wildcard that matches anything.",
+            metavar="WHAT",
+            rich_help_panel=_METHOD,
+        ),
+    ] = "value",
+    min_k: Annotated[
+        int | None,
+        typer.Option(
+            "--min-k",
+            help="Exit with 1 when a group has fewer records (or persons, with --unit).",
+            metavar="NUMBER",
+            rich_help_panel=_METHOD,
+            show_default="no verdict",
+        ),
+    ] = None,
+    types: options.Types = None,
+    separator: options.Separator = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    missing: options.Missing = None,
+    header: options.Header = None,
+    quiet: options.Quiet = False,
+    as_json: options.AsJson = False,
+    debug: options.Debug = False,
+) -> None:
+    """Measure how well people hide in a file; ``HELP`` is what users read."""
+    console = Console(quiet=quiet, as_json=as_json)
+    with exit_codes(console, debug=debug):
+        from sfumato.cli.files import read_file, reading_options
+
+        reading = reading_options(types, separator, decimal, encoding, missing, header)
+        if min_k is not None and min_k < 1:
+            raise ParameterError(f"--min-k {min_k}: expected a whole number of at least 1.")
+        if unit is not None and min_k is not None and missing_is == "wildcard":
+            raise ParameterError(
+                "--min-k with --unit and --missing-is wildcard: expected --missing-is value, since groups that overlap "
+                "are not counted in persons."
+            )
+        with console.step(f"reading {file.name}"):
+            source = read_file(file, reading)
+        for sentence in source.notes:
+            console.note(sentence)
+        people = _read_population(console, population, source, reading)
+        found = _measured(console, source, people, quasi_identifiers, sensitive, categorical, unit, weights, missing_is)
+        reached = found.k if found.groups.smallest_in_persons is None else found.groups.smallest_in_persons
+        holds = None if min_k is None else reached >= min_k
+        if console.as_json:
+            judged = {"min_k": min_k, "holds": holds, "seconds": round(console.seconds, 3)}
+            console.result({"file": str(file), **found.to_dict(), **judged})
+        else:
+            _report(console, file, found)
+            if min_k is not None:
+                counted = ("person" if unit is not None else "record") + ("s" if reached != 1 else "")
+                says = f"The smallest group has {reached:,} {counted}; --min-k asks for at least {min_k:,}."
+                console.verdict(says, holds=bool(holds))
+        if holds is False:
+            raise typer.Exit(GUARANTEE_FAILED)
+
+
+def _read_population(console: Console, given: str | None, source: FileTable, reading: ReadingOptions) -> Any:
+    """Return the population's table or number; its columns get the types that the file's have."""
+    from sfumato.cli.csv_columns import parse_type
+    from sfumato.cli.files import read_file
+
+    if given is None:
+        return None
+    if given.isdecimal() and not Path(given).exists():
+        return int(given)
+    types = {}
+    if source.style is not None:
+        for name, column in source.style.columns.items():
+            types[name] = parse_type(name, column.type + (f":{column.format}" if column.format else ""))
+    with console.step(f"reading {Path(given).name}"):
+        return read_file(Path(given), reading, types_if_present=types).table
+
+
+def _measured(
+    console: Console,
+    source: FileTable,
+    people: Any,
+    quasi_identifiers: list[str] | None,
+    sensitive: list[str] | None,
+    categorical: list[str] | None,
+    unit: str | None,
+    weights: str | None,
+    missing_is: Literal["value", "wildcard"],
+) -> Measurement:
+    from sfumato.cli.files import unknown_column
+    from sfumato.measurement import measure as measure_table
+
+    columns = source.table.column_names
+    named = {
+        "--quasi-identifiers": options.split_names(quasi_identifiers, columns),
+        "--sensitive": options.split_names(sensitive, columns),
+        "--categorical": options.split_names(categorical, columns),
+        "--unit": [unit] if unit is not None else [],
+        "--weights": [weights] if weights is not None else [],
+    }
+    for option, names in named.items():
+        for name in names:
+            if name not in columns:
+                raise ParameterError(unknown_column(option, name, columns))
+    with console.step(f"measuring {source.table.num_rows:,} records"):
+        return measure_table(
+            source.table,
+            named["--quasi-identifiers"] or None,
+            named["--sensitive"],
+            population=people,
+            weights=weights,
+            unit=unit,
+            missing=missing_is,
+            categorical_features=named["--categorical"],
+        )
+
+
+# -- what is shown ---------------------------------------------------------------------------------------------
+
+
+def _report(console: Console, file: Path, found: Measurement) -> None:
+    groups, uniqueness = found.groups, found.uniqueness
+    console.heading(f"{file.name}: {len(found.quasi_identifiers)} quasi-identifiers")
+    rows = [
+        ("records", f"{found.n_records:,}"),
+        ("records with a missing quasi-identifier", f"{found.n_with_missing:,}", found.missing_means),
+        ("groups", f"{groups.n_groups:,}"),
+        ("smallest group (k)", f"{groups.smallest:,}"),
+        ("median group, largest group", f"{groups.quantiles_of_groups[0.5]:,}, {groups.largest:,}"),
+        ("records that are unique", f"{uniqueness.n_unique:,}", f"{uniqueness.share:.2%} of the records"),
+    ]
+    if groups.smallest_in_persons is not None:
+        rows.insert(4, ("fewest persons of a group", f"{groups.smallest_in_persons:,}"))
+    console.facts(rows)
+
+    console.heading("records by the size of their group")
+    console.facts(
+        [
+            (_sizes(part.low, part.high), f"{part.n_records:,}", f"{part.n_records / found.n_records:.1%}")
+            for part in groups.histogram
+            if part.n_records
+        ]
+    )
+    console.heading("risk to be found")
+    console.records(["", "highest", "average", "above 0.05", "above 0.09", "above 0.2"], _risk_rows(found))
+    if found.journalist.average is None:
+        # Weights do not help where missing values match anything, so a file always works and is named first.
+        console.text("  The last two need --population with a file, or --weights where groups do not overlap.")
+
+    if uniqueness.population_size is not None:
+        console.heading(f"unique among {uniqueness.population_size:,} people")
+        console.facts(_population_rows(found))
+    _report_criteria(console, found)
+    _report_ranking(console, found)
+
+
+def _sizes(low: int, high: int | None) -> str:
+    if high is None:
+        return f"{low:,} and more"
+    return "1 (unique)" if high == 1 else f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _number(value: float | None, digits: int = 3) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
+
+
+def _risk_rows(found: Measurement) -> list[list[str]]:
+    rows = []
+    for risk in (found.prosecutor, found.journalist, found.marketer):
+        shares = [None] * 3 if risk.above is None else list(risk.above.values())
+        cells = [f"  {risk.attacker}", _number(risk.maximum), _number(risk.average)]
+        cells += ["-" if share is None else f"{share:.1%}" for share in shares]
+        rows.append(cells)
+    return rows
+
+
+def _population_rows(found: Measurement) -> list[tuple[str, ...]]:
+    uniqueness = found.uniqueness
+    rows: list[tuple[str, ...]] = []
+    if uniqueness.n_unique_in_population is not None:
+        rows.append(("records that are unique there", f"{uniqueness.n_unique_in_population:,}", "counted"))
+    if uniqueness.n_not_in_population:
+        rows.append(("records it has too few of", f"{uniqueness.n_not_in_population:,}", "the file is no part of it"))
+    for estimate in uniqueness.estimates:
+        name = f"estimated, {estimate.estimator.replace('_', ' ')}"
+        about = estimate.reason if estimate.n_records is None else f"{estimate.share:.2%} of the records"
+        rows.append((name, _number(estimate.n_records, 1), about or ""))
+    return rows
+
+
+def _report_criteria(console: Console, found: Measurement) -> None:
+    columns: dict[str | None, list[CriterionValue]] = {}
+    for part in found.criteria:
+        if part.column is not None or part.value is not None:
+            columns.setdefault(part.column, []).append(part)
+    for column, parts in columns.items():
+        if column is None and [part.criterion for part in parts] == ["k-anonymity"]:
+            continue  # shown above
+        console.heading("criteria" if column is None else f"criteria on {column}")
+        console.facts([(part.criterion, _number(part.value), part.reason or part.meaning) for part in parts])
+
+
+def _report_ranking(console: Console, found: Measurement) -> None:
+    def shown(entries: Any) -> list[tuple[str, ...]]:
+        return [
+            (", ".join(entry.columns), f"{entry.n_unique:,}", f"{entry.share:.2%} of the records")
+            for entry in entries[:_SHOWN]
+        ]
+
+    ranking = found.ranking
+    console.heading("records that columns make unique by themselves")
+    console.facts(shown(ranking.columns))
+    if ranking.pairs:
+        console.heading("records that two columns make unique")
+        console.facts(shown(ranking.pairs))
+    if len(ranking.grown) > 1:
+        console.heading("the best pair, and the column that adds most, step by step")
+        console.facts(shown(ranking.grown[1:]))
+    if ranking.added:
+        console.heading("unique records if a column were a quasi-identifier, too")
+        console.facts(shown(ranking.added))
+    if ranking.left_out and not console.quiet:
+        names = ", ".join(ranking.left_out)
+        console.note(f"not tried in sets, because they identify most records alone or are too many: {names}")
