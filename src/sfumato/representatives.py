@@ -254,5 +254,6 @@ def _ranges(column: CodedColumn, codes: NDArray[Any], groups: Groups, summary: S
         spans = [label_set(values) if values else None for values in members]
     some_missing = summary.n_missing[:, j] > 0
     return GroupValues(
-        column.name, labels=[with_missing(s) if m and s is not None else s for s, m in zip(spans, some_missing, strict=True)]
+        column.name,
+        labels=[with_missing(s) if m and s is not None else s for s, m in zip(spans, some_missing, strict=True)],
     )
