@@ -18,7 +18,7 @@ from sfumato.columns import MICROSECONDS_PER_DAY
 from sfumato.errors import ParameterError
 from sfumato.labels import label_range, label_set, with_missing
 from sfumato.partition.binning import Bins
-from sfumato.partition.grouping import Groups, Summary, nearest_members, rank_members, summarize
+from sfumato.partition.grouping import Groups, Summary, nearest_members, nearest_share, rank_members, summarize
 from sfumato.partition.guides import Guide
 from sfumato.partition.records import Layout
 from sfumato.sources import CodedColumn
@@ -28,6 +28,10 @@ Representative = Literal["median", "member", "model", "mean", "midrange", "sampl
 _LARGEST_SUMMED = 2.0**940  # a sum of 2^80 such numbers is still finite
 
 REPRESENTATIVES: tuple[str, ...] = get_args(Representative)
+
+NEAREST_PREDICTIONS = 0.1
+"""Share of a group's members, those with predictions nearest the group's mean, of which ``"model"`` takes the most
+typical. The single nearest one may be odd in everything else, which costs accuracy in large groups."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +129,8 @@ def _members(
             raise ParameterError("representative='sample' without a seed: expected one. Pass random_state=.")
         return rank_members(codes, groups, layout.n_columns, random_state.random(groups.n_groups))
     if kind == "model" and guide is not None and len(guide.channel_weights):
-        distance = _distance_from_mean_prediction(guide, groups)
+        from_mean = _distance_from_mean_prediction(guide, groups)
+        distance = nearest_share(groups, from_mean, NEAREST_PREDICTIONS, n_threads=n_threads)
     else:
         distance = _distance_from_majority(guide, groups)
     return nearest_members(codes, groups, layout, summary.middle, distance, n_threads=n_threads)

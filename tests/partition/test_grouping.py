@@ -57,6 +57,17 @@ def test_twins_summarize_the_same(seed: int, n: int) -> None:
 
 @in_examples()
 @given(seed=seeds, n=sizes())
+def test_twins_keep_the_same_share_of_each_group(seed: int, n: int) -> None:
+    random = np.random.default_rng(seed)
+    groups = random_groups(random, n)
+    distance = random.choice([0.0, 0.25, 0.5, 3.0], n)
+    for share in (0.1, 0.5, 1.0):
+        kept = grouping.nearest_share(groups, distance, share)
+        assert kept.tolist() == naive_groups.nearest_share(groups, distance, share)
+
+
+@in_examples()
+@given(seed=seeds, n=sizes())
 def test_twins_choose_the_same_members(seed: int, n: int) -> None:
     random = np.random.default_rng(seed)
     case = random_case(seed, n, 4)

@@ -57,9 +57,10 @@ class ModelGuidedAnonymizer(TreeAnonymizer):
         Go on splitting, by information loss, where the guide sees no more gain, so that groups end near size k.
         False stops at pure groups, like the decision tree of the paper.
     representative : str, default="model"
-        How a group is rewritten: ``"model"`` (the member whose prediction is nearest the group's mean prediction),
-        ``"member"`` (the member nearest the group's median among those with the majority prediction), ``"median"``,
-        ``"mean"``, ``"midrange"``, ``"sample"``, ``"range"`` (labels) or ``"bounds"`` (two columns).
+        How a group is rewritten: ``"model"`` (of the tenth of the members whose predictions are nearest the group's
+        mean prediction, the one nearest the group's median), ``"member"`` (the member nearest the group's median
+        among those with the majority prediction), ``"median"``, ``"mean"``, ``"midrange"``, ``"sample"``,
+        ``"range"`` (labels) or ``"bounds"`` (two columns).
     suppression_limit : float, default=0.0
         Share of the records that `release` may leave out.
     max_bins : int, default=255

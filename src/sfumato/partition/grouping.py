@@ -143,6 +143,22 @@ def nearest_members(
     return chosen
 
 
+def nearest_share(
+    groups: Groups, distance: NDArray[np.float64], share: float, *, n_threads: int = 1
+) -> NDArray[np.float64]:
+    """Return 0 for the given share of each group's records with the least distance, infinity for the others.
+
+    At least one record of each group is kept, and equals are kept or passed over together.
+    """
+    kept = np.full(len(distance), np.inf)
+
+    def task(run: slice) -> None:
+        _nearest_share(groups.order, groups.offsets[run.start : run.stop + 1], distance, share, kept)
+
+    _share(task, groups, n_threads)
+    return kept
+
+
 def rank_members(codes: NDArray[Any], groups: Groups, n_columns: int, shares: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the record at the given share (0 to 1) of each group, its records ordered by their codes."""
     chosen = np.zeros(groups.n_groups, np.int64)
@@ -228,6 +244,20 @@ def _summarize(  # type: ignore[no-untyped-def]
                 middle[g, j] = mode
             else:
                 middle[g, j] = missing[j] if absent > n_values else median
+
+
+@njit(nogil=True, cache=True)
+def _nearest_share(order, starts, distance, share, kept):  # type: ignore[no-untyped-def]
+    for g in range(starts.shape[0] - 1):
+        n = starts[g + 1] - starts[g]
+        own = np.empty(n, np.float64)
+        for at in range(n):
+            own[at] = distance[order[starts[g] + at]]
+        last = max(0, int(np.ceil(share * n)) - 1)
+        most = np.partition(own, last)[last]
+        for at in range(starts[g], starts[g + 1]):
+            if distance[order[at]] <= most:
+                kept[order[at]] = 0.0
 
 
 @njit(nogil=True, cache=True)

@@ -6,6 +6,7 @@ Beside ``naive``, which has the twins of binning, counting, splitting and growin
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -62,6 +63,18 @@ def widths(codes: NDArray[Any], groups: Groups, layout: Layout) -> list[list[flo
         ]
         for members in members_of(groups)
     ]
+
+
+def nearest_share(groups: Groups, distance: NDArray[np.float64], share: float) -> list[float]:
+    """Return 0 for the given share of each group's records with the least distance, infinity for the others."""
+    kept = [math.inf] * len(distance)
+    for members in members_of(groups):
+        ranked = sorted(float(distance[row]) for row in members)
+        most = ranked[max(1, math.ceil(share * len(ranked))) - 1]
+        for row in members:
+            if distance[row] <= most:
+                kept[row] = 0.0
+    return kept
 
 
 def nearest_members(
