@@ -19,10 +19,12 @@ if TYPE_CHECKING:  # the same names for type checkers and editors; a test keeps 
     from sfumato.anonymize import AnonymizedClassifier as AnonymizedClassifier
     from sfumato.anonymize import AnonymizedRegressor as AnonymizedRegressor
     from sfumato.anonymize import FullDomainAnonymizer as FullDomainAnonymizer
+    from sfumato.anonymize import HilbertAnonymizer as HilbertAnonymizer
     from sfumato.anonymize import ModelGuidedAnonymizer as ModelGuidedAnonymizer
     from sfumato.anonymize import MondrianAnonymizer as MondrianAnonymizer
     from sfumato.anonymize import Partition as Partition
     from sfumato.anonymize import Release as Release
+    from sfumato.anonymize import RPlusTreeAnonymizer as RPlusTreeAnonymizer
     from sfumato.anonymize import WorkloadAwareAnonymizer as WorkloadAwareAnonymizer
     from sfumato.criteria import AlphaKAnonymity as AlphaKAnonymity
     from sfumato.criteria import BetaLikeness as BetaLikeness
@@ -54,6 +56,7 @@ _HOME_OF = {
     "FullDomainAnonymizer": "sfumato.anonymize",
     "GuaranteeError": "sfumato.errors",
     "Hierarchy": "sfumato.hierarchies",
+    "HilbertAnonymizer": "sfumato.anonymize",
     "InputError": "sfumato.errors",
     "KAnonymity": "sfumato.criteria",
     "LDiversity": "sfumato.criteria",
@@ -64,6 +67,7 @@ _HOME_OF = {
     "ParameterError": "sfumato.errors",
     "Partition": "sfumato.anonymize",
     "PrivacyWarning": "sfumato.errors",
+    "RPlusTreeAnonymizer": "sfumato.anonymize",
     "Release": "sfumato.anonymize",
     "SfumatoError": "sfumato.errors",
     "TCloseness": "sfumato.criteria",

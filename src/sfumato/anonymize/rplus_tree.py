@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Anonymization with an R+-tree: a spatial index whose leaves are the groups, and which takes in later batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sfumato.anonymize.base import TreeAnonymizer, fewest_records
+from sfumato.anonymize.grafting import graft, join_columns
+from sfumato.anonymize.groups import Fit, as_table_like
+from sfumato.anonymize.guidance import guide_from
+from sfumato.anonymize.release import Counter, make_counter
+from sfumato.anonymize.target import names_target, target_column
+from sfumato.columns import Column
+from sfumato.criteria import Criterion
+from sfumato.errors import ParameterError
+from sfumato.frames import Table, read_table
+from sfumato.partition.binning import DEFAULT_MAX_BINS
+from sfumato.partition.grouping import collect
+from sfumato.partition.guides import Guide
+from sfumato.partition.records import Records, make_layout, pack_records
+from sfumato.partition.rplus import Check, pack
+from sfumato.partition.tree import Tree
+from sfumato.representatives import Representative
+from sfumato.schema import Schema
+from sfumato.sources import MemorySource
+from sfumato.sources.memory import code_column, read_limited
+
+
+@dataclass(frozen=True, eq=False)
+class _Held:
+    """The records of all batches, as far as groups depend on them.
+
+    Attributes
+    ----------
+    columns : list of Column
+        The quasi-identifiers, as coarse as their limits.
+    counted : list of (Column or None)
+        The column each criterion looks at.
+    batch : ndarray of int32
+        When each record came in; every batch counts as published before the next.
+    """
+
+    columns: list[Column]
+    counted: list[Column | None]
+    batch: NDArray[np.int32]
+
+    def joined_with(self, columns: Sequence[Column], counted: Sequence[Column | None]) -> _Held:
+        """Return these records and those of one more batch."""
+        n_new = columns[0].n_records
+        return _Held(
+            [join_columns(old, new) for old, new in zip(self.columns, columns, strict=True)],
+            [
+                None if old is None or new is None else join_columns(old, new)
+                for old, new in zip(self.counted, counted, strict=True)
+            ],
+            np.append(self.batch, np.full(n_new, self.batch[-1] + 1, np.int32)),
+        )
+
+
+class RPlusTreeAnonymizer(TreeAnonymizer):
+    """Make a table k-anonymous with the leaves of an R+-tree, and take in later batches without leaking.
+
+    The records are packed top-down: of all columns, the cut with the smallest bounding boxes on both sides, until
+    leaves hold k to 2k - 1 records. `insert` adds later records to the leaves; a leaf that overflows is cut in two
+    where that keeps k, now and for whoever compares with what was published before.
+
+    Parameters
+    ----------
+    k : int, default=10
+        Fewest records of a group.
+    quasi_identifiers : list of str or int, optional
+        Columns that, taken together, could point at a person, by name or position; None: all columns.
+    identifiers : list of str or int, optional
+        Columns that name a person; dropped.
+    keep : list of str or int, optional
+        Columns that may pass through although nearly every record has a value of its own there.
+    criteria : list of Criterion, optional
+        Further conditions on every group.
+    categorical_features : list of str or int, optional
+        Columns of numbers that are codes, not amounts.
+    limits : dict, optional
+        Finest width (numbers), number of characters (text) or days (dates) that may leave, per column.
+    keep_records : bool, default=False
+        Hold the records' quasi-identifiers, and the columns that criteria look at, inside the fitted anonymizer, so
+        that later batches can be inserted. Such an anonymizer, and a pickle of it, is as personal as the data.
+    representative : str, default="median"
+        How a group is rewritten: ``"median"``, ``"member"``, ``"model"``, ``"mean"``, ``"midrange"``, ``"sample"``,
+        ``"range"`` (labels) or ``"bounds"`` (two columns). ``"model"`` and ``"member"`` look at `y` where given.
+    suppression_limit : float, default=0.0
+        Share of the records that `release` may leave out.
+    max_bins : int, default=255
+        Bins of a number column with more distinct values.
+    random_state : int or RandomState, optional
+        Seed for ``representative="sample"``.
+    n_jobs : int, optional
+        Threads; None or -1: all cores. Their number never changes the result.
+
+    Attributes
+    ----------
+    partition_ : Partition
+        The groups and their values; saves to and loads from a plain document, which holds no records.
+    group_sizes_ : ndarray of int64
+    n_groups_ : int
+    information_loss_ : float
+        Normalised certainty penalty of the groups, from 0 to 1.
+    schema_ : Schema
+
+    Notes
+    -----
+    *Guarantee.* In the result of `fit_transform` and of `release`, every record shares its quasi-identifiers with at
+    least k - 1 others, counted again on the result itself. It does not stop attribute disclosure.
+
+    *Guarantee over time.* Let all records held be published after `fit` and after every `insert`, with nothing
+    suppressed. Then any group of one publication and any group of another have no record in common, or at least k,
+    so that comparing them narrows nobody down to fewer than k records. Criteria given in `criteria` are asked of
+    those records too whenever a leaf is cut. Every batch counts as published, whether it was or not. Nothing is
+    promised for records that leave the table or change, or for releases of only some of the records.
+
+    The leaves' regions cover the whole space without overlap, so new records always belong to one leaf. Cuts are
+    binary and categories stand in sorted order. No optimality is claimed.
+
+    References
+    ----------
+    Iwuchukwu, T., Naughton, J. (2007). K-anonymization as spatial indexing: toward scalable and incremental
+    anonymization.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sfumato import RPlusTreeAnonymizer
+    >>> X = np.array([[25, 1], [27, 1], [31, 0], [33, 0], [58, 1], [61, 1]])
+    >>> anonymizer = RPlusTreeAnonymizer(k=2, keep_records=True)
+    >>> anonymizer.fit_transform(X).tolist()
+    [[25, 1], [25, 1], [31, 0], [31, 0], [58, 1], [58, 1]]
+    >>> more = np.array([[45, 0], [47, 0]])
+    >>> anonymizer.insert(more).release(np.concatenate([X, more])).table[-2:].tolist()
+    [[45, 0], [45, 0]]
+    """
+
+    split_on = "quasi_identifiers"
+    _held: _Held | None
+
+    def __init__(
+        self,
+        k: int = 10,
+        *,
+        quasi_identifiers: Any = None,
+        identifiers: Any = None,
+        keep: Any = None,
+        criteria: list[Criterion] | None = None,
+        categorical_features: Any = None,
+        limits: dict[Any, Any] | None = None,
+        keep_records: bool = False,
+        representative: Representative = "median",
+        suppression_limit: float = 0.0,
+        max_bins: int = DEFAULT_MAX_BINS,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.k = k
+        self.quasi_identifiers = quasi_identifiers
+        self.identifiers = identifiers
+        self.keep = keep
+        self.criteria = criteria
+        self.categorical_features = categorical_features
+        self.limits = limits
+        self.keep_records = keep_records
+        self.representative = representative
+        self.suppression_limit = suppression_limit
+        self.max_bins = max_bins
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def insert(self, X: Any, y: Any = None, target: Any = None) -> Self:
+        """Take in a batch of later records: they join the leaves they fall into, and leaves that overflow are cut.
+
+        Publish all records so far with `release` afterwards. What was published before stays safe beside it.
+
+        Parameters
+        ----------
+        X : frame or array
+            The new records alone.
+        y : array-like, optional
+            Their target, where a criterion is on it.
+        target : array-like, optional
+            What a criterion on the target counts, where `y` is something else; else `y`.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, "partition_")
+        if self._held is None:
+            raise ParameterError(
+                f"insert with keep_records={self.keep_records!r} at fit: expected True, since cutting a leaf takes "
+                "its records. Fit again with keep_records=True."
+            )
+        X = as_table_like(X)
+        table = read_table(X, categorical=self.schema_.categorical_features)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        criteria = self._all_criteria()
+        columns = [read_limited(table, c.name, self.partition_.limits) for c in self.partition_.columns]
+        for own, column in zip(self.partition_.columns, columns, strict=True):
+            own.encode(column)  # says so when a column holds something else than before, while nothing is changed
+        counted = _counted_columns(table, criteria, y if target is None else target)
+        held = self._held.joined_with(columns, counted)
+        self._take_in(held, [make_counter(c, column) for c, column in zip(criteria, held.counted, strict=True)])
+        self._held = held
+        return self
+
+    def _take_in(self, held: _Held, counters: list[Counter]) -> None:
+        """Cut the leaves that overflow with these records, and describe all groups anew."""
+        n_records, k = len(held.batch), fewest_records(counters)
+        coded = [
+            code_column(c, max_bins=self.max_bins, is_coarsened=c.name in self.partition_.limits) for c in held.columns
+        ]
+        codes = pack_records([c.codes for c in coded]).codes
+        leaf = self.partition_.apply_columns(held.columns, n_records)
+        full = np.flatnonzero(np.bincount(leaf, minlength=self.partition_.n_groups) >= 2 * k)
+        rows = np.flatnonzero(np.isin(leaf, full))
+        group, partition = leaf, self.partition_
+        if len(rows):
+            tree, _ = pack(
+                codes[rows],
+                make_layout([c.bins for c in coded]),
+                k,
+                roots=np.searchsorted(full, leaf[rows]),
+                batch=held.batch[rows],
+                check=_check_publications(counters, held.batch, rows),
+                n_threads=self._n_threads(),
+            )
+            partition = graft(partition, tree, full, coded)
+            group = partition.apply_columns(held.columns, n_records)
+        groups = collect(group, partition.n_groups)
+        values = self._describe_groups(coded, codes, groups, None)
+        # Values of groups index the categories of all records, so the partition has to know them too.
+        self.partition_ = replace(
+            graft(partition, None, np.zeros(0, np.int64), coded) if partition is self.partition_ else partition,
+            values=values,
+            group_sizes=groups.sizes,
+        )
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, target: Any = None) -> Fit:
+        fitted = super()._fit(X, y, sample_weight, target)
+        self._held = None
+        if self.keep_records:
+            table = fitted.table
+            self._held = _Held(
+                [read_limited(table, c.name, self.partition_.limits) for c in self.partition_.columns],
+                _counted_columns(table, self._all_criteria(), y if target is None else target),
+                np.zeros(table.n_records, np.int32),
+            )
+        return fitted
+
+    def _grow(
+        self, records: Records, source: MemorySource, guide: Guide, counters: list[Counter]
+    ) -> tuple[Tree, NDArray[np.int32]]:
+        return pack(
+            records.codes,
+            source.layout,
+            fewest_records(counters),
+            check=_check_publications(counters, np.zeros(records.n_records, np.int32), None),
+            n_threads=self._n_threads(),
+        )
+
+    def _make_guide(self, X: Any, y: Any, schema: Schema, n_records: int, sample_weight: Any) -> Guide:
+        return self._make_guide_for_release(y, n_records) or Guide(0)
+
+    def _make_guide_for_release(self, y: Any, n_records: int) -> Guide | None:
+        """Return what ``"model"`` and ``"member"`` look at; the groups themselves never depend on it."""
+        if y is None or self.representative not in ("model", "member"):
+            return None
+        return guide_from(y, kind="auto", n_records=n_records)
+
+
+def _counted_columns(table: Table, criteria: list[Criterion], target: Any) -> list[Column | None]:
+    """Return the column each criterion looks at; None for those that count records."""
+    read_target = target_column(criteria, table, target)
+    return [
+        read_target if names_target(c, table, target) else None if c.column is None else table.column(c.column)
+        for c in criteria
+    ]
+
+
+def _check_publications(
+    counters: list[Counter], batch: NDArray[np.int32], rows: NDArray[np.int64] | None
+) -> Check | None:
+    """Return the test of a cut's sides for criteria that count more than records, on every publication so far.
+
+    Of the records published up to a batch, a side must hold none or meet the criteria. `rows` are the records the
+    sides speak of; None: all.
+    """
+    asked = [counter for counter in counters if counter.value_of_row is not None]
+    if not asked:
+        return None
+    publications = [(batch <= last, [c.among(batch <= last) for c in asked]) for last in range(int(batch.max()) + 1)]
+
+    def check(side: NDArray[np.int64], n_sides: int) -> NDArray[np.bool_]:
+        every = side
+        if rows is not None:
+            every = np.full(len(batch), -1, np.int64)
+            every[rows] = side
+        is_safe = np.ones(n_sides, np.bool_)
+        for is_published, own in publications:
+            seen = np.where(is_published, every, -1)
+            for counter in own:
+                is_safe &= counter.are_safe(seen, n_sides)
+        return is_safe
+
+    return check
