@@ -180,7 +180,7 @@ def test_a_missed_target_makes_the_command_fail(monkeypatch, capsys):
     ("error", "note"),
     [
         (environment.PeerError("it does not install"), "it does not install"),
-        (RuntimeError("no such file: /home/somebody/secret"), "RuntimeError"),
+        (RuntimeError("no such file: secret.parquet"), "RuntimeError"),
     ],
 )
 def test_a_benchmark_that_breaks_keeps_what_it_had_and_fails_the_run(monkeypatch, capsys, error, note):
