@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 from sfumato.columns import Column
 from sfumato.errors import InputError
-from sfumato.measurement.kernels import divide, label_groups
+from sfumato.measurement.kernels import collect, combine, divide, label_groups
 
 MISSING = 0
 
 _WORDS = {"number": "numbers", "moment": "dates or times", "category": "categories"}
+MOST_CELLS = 1 << 23  # combinations of codes that are counted in one table
 _WIDEST = 1 << 20  # whole numbers that span no more than this are coded by subtraction
 
 
@@ -132,12 +133,28 @@ def _is_missing(column: Column) -> NDArray[np.bool_]:
     return np.zeros(column.n_records, np.bool_) if column.missing is None else column.missing
 
 
+def combined(label: NDArray[np.int32], n_labels: int, column: Codes) -> tuple[NDArray[np.int32], int] | None:
+    """Return labels for the combinations of a label and a column's codes; None when there could be too many."""
+    n_cells = n_labels * column.n_codes
+    if n_cells > MOST_CELLS:
+        return None
+    label = label.copy()
+    return label, int(combine(label, column.values, column.n_codes, np.zeros(n_cells, np.int32)))
+
+
 def group(columns: Sequence[Codes], n_records: int) -> Grouping:
     """Group the records that agree in all columns; without columns, all records form one group.
 
-    Columns with many codes come first: what stands alone is never looked at again.
+    Columns with few codes are combined first, in one pass each. Where a column has so many that most records could
+    stand alone, it comes first instead: what stands alone is never looked at again.
     """
-    groups = Grouping(np.arange(n_records), np.array([0, n_records]))
-    for column in sorted(columns, key=lambda column: -column.n_codes):
+    waiting = sorted(columns, key=lambda column: column.n_codes)
+    label, n_labels = np.zeros(n_records, np.int32), 1
+    if not waiting or 4 * waiting[-1].n_codes <= n_records:
+        while waiting and (found := combined(label, n_labels, waiting[0])) is not None:
+            label, n_labels = found
+            waiting.pop(0)
+    groups = Grouping(*collect(label, n_labels))
+    for column in reversed(waiting):
         groups = groups.divided(column)
     return groups

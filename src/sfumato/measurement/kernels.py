@@ -58,17 +58,59 @@ def divide(
 
 
 @njit(cache=True, nogil=True)
-def count_alone(order: NDArray[np.int64], starts: NDArray[np.int64], codes: NDArray[np.int32], n_codes: int) -> int:
-    """Return how many records would stand alone if every group were divided by one more column."""
+def combine(label: NDArray[np.int32], codes: NDArray[np.int32], n_codes: int, numbers: NDArray[np.int32]) -> int:
+    """Number the combinations of a label and a code, write the numbers into `label`, and return how many there are.
+
+    `numbers` has one zero for every combination there could be. One pass in the order of the records: quicker than
+    dividing groups while the combinations fit the memory.
+    """
+    n_found = 0
+    for i in range(label.shape[0]):
+        cell = np.int64(label[i]) * n_codes + codes[i]
+        if numbers[cell] == 0:
+            n_found += 1
+            numbers[cell] = n_found
+        label[i] = numbers[cell] - 1
+    return n_found
+
+
+@njit(cache=True, nogil=True)
+def collect(label: NDArray[np.int32], n_labels: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the records label after label, and where each label starts."""
+    starts = np.zeros(n_labels + 1, np.int64)
+    for i in range(label.shape[0]):
+        starts[label[i] + 1] += 1
+    for g in range(n_labels):
+        starts[g + 1] += starts[g]
+    place = starts[:-1].copy()
+    order = np.empty(label.shape[0], np.int64)
+    for i in range(label.shape[0]):
+        order[place[label[i]]] = i
+        place[label[i]] += 1
+    return order, starts
+
+
+@njit(cache=True, nogil=True)
+def count_alone(
+    order: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    codes: NDArray[np.int32],
+    n_codes: int,
+    weights: NDArray[np.uint8],
+) -> int:
+    """Return how many records would stand alone if every group were divided by one more column.
+
+    A row of weight 1 is one record, a row of weight 2 is two or more that are equal in all columns.
+    """
     count = np.zeros(n_codes, np.int64)
     n_alone = 0
     for g in range(starts.shape[0] - 1):
         low, high = starts[g], starts[g + 1]
         if high - low == 1:
-            n_alone += 1
+            n_alone += weights[order[low]] == 1
             continue
         for i in range(low, high):
-            count[codes[order[i]]] += 1
+            count[codes[order[i]]] += weights[order[i]]
         for i in range(low, high):
             code = codes[order[i]]
             if count[code] == 1:
@@ -78,19 +120,23 @@ def count_alone(order: NDArray[np.int64], starts: NDArray[np.int64], codes: NDAr
 
 
 @njit(cache=True, nogil=True)
-def count_alone_in_pair(first: NDArray[np.int32], second: NDArray[np.int32], cells: NDArray[np.int32]) -> int:
-    """Return how many records are alone with their two codes; `cells` (codes, codes) is zero before and after use.
+def count_alone_in_pair(
+    first: NDArray[np.int32],
+    second: NDArray[np.int32],
+    n_second: int,
+    weights: NDArray[np.uint8],
+    cells: NDArray[np.uint8],
+) -> int:
+    """Return how many records are alone with their two codes; weights as in `count_alone`.
 
-    One pass in the order of the records: quicker than dividing while the cells fit the memory.
+    `cells` has one zero for every pair of codes there could be, and counts up to 2, which is as good as more.
     """
     for i in range(first.shape[0]):
-        cells[first[i], second[i]] += 1
+        cell = np.int64(first[i]) * n_second + second[i]
+        cells[cell] = min(2, cells[cell] + weights[i])
     n_alone = 0
-    for a in range(cells.shape[0]):
-        for b in range(cells.shape[1]):
-            if cells[a, b] == 1:
-                n_alone += 1
-            cells[a, b] = 0
+    for cell in range(cells.shape[0]):
+        n_alone += cells[cell] == 1
     return n_alone
 
 

@@ -7,16 +7,16 @@ Called by ``measuring`` with all columns of the table, whatever their role.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sfumato.measurement.grouping import Codes, Grouping, group
+from sfumato.measurement.grouping import MOST_CELLS, Codes, Grouping, combined, group
 from sfumato.measurement.kernels import count_alone, count_alone_in_pair
 
 MOST_IN_PAIRS = 40  # columns that are tried in pairs
-_MOST_CELLS = 1 << 23
 
 
 @dataclass(frozen=True)
@@ -97,58 +97,116 @@ def rank(
     # A constant column adds nothing to any set, and one of two values nearly nothing: the finer come first.
     tried = sorted(tried, key=lambda column: (-alone[column.name], -column.n_codes, position[column.name]))
     tried = sorted(tried[:most_in_pairs], key=lambda column: position[column.name])
-    pairs = [(pair, count_pair(*pair)) for pair in combinations(tried, 2)]
-    pairs.sort(key=lambda found: -found[1])
+    rows = _Rows.of(tried, quasi_identifiers, groups)
+    found = [(pair, rows.count_pair(*pair)) for pair in combinations(range(len(tried)), 2)]
+    found.sort(key=lambda pair: -pair[1])
+    pairs = [([tried[j] for j in pair], n_unique) for pair, n_unique in found]
+    grown = [([tried[j] for j in members], n_unique) for members, n_unique in _grow(rows, found)]
     names = {column.name for column in tried}
     return Ranking(
         columns=tuple(entry([column], alone[column.name]) for column in ranked),
         pairs=tuple(entry(pair, n_unique) for pair, n_unique in pairs),
-        grown=tuple(entry(members, n_unique) for members, n_unique in _grow(pairs, tried, n_records)),
+        grown=tuple(entry(members, n_unique) for members, n_unique in grown),
         added=_added(columns, quasi_identifiers, groups),
         missing="value",
         left_out=tuple(column.name for column in columns if column.name not in names),
     )
 
 
-def count_pair(first: Codes, second: Codes) -> int:
-    """Return how many records are alone with their values in two columns."""
-    n_cells = first.n_codes * second.n_codes
-    if n_cells <= _MOST_CELLS and n_cells <= 64 * len(first.values):
-        cells = np.zeros((first.n_codes, second.n_codes), np.int32)
-        return int(count_alone_in_pair(first.values, second.values, cells))
-    groups = group([first], len(first.values))
-    return int(count_alone(groups.order, groups.starts, second.values, second.n_codes))
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """What is counted: one row per record, or per group of records that are equal in all columns that are tried.
+
+    Attributes
+    ----------
+    columns : list of Codes
+        The columns that are tried, of these rows.
+    weights : ndarray of uint8
+        1 for a row that is one record, 2 for one that is more and so never unique.
+    """
+
+    columns: list[Codes]
+    weights: NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, tried: Sequence[Codes], quasi_identifiers: Collection[str], groups: Grouping) -> _Rows:
+        for column in tried:
+            if column.name not in quasi_identifiers:
+                groups = groups.divided(column)
+        if 2 * groups.n_groups > len(groups.order):
+            return cls(list(tried), np.ones(len(groups.order), np.uint8))
+        first = groups.order[groups.starts[:-1]]
+        columns = [replace(column, values=column.values[first]) for column in tried]
+        return cls(columns, np.minimum(2, groups.sizes).astype(np.uint8))
+
+    def count_pair(self, first: int, second: int) -> int:
+        """Return how many records are alone with their values in two columns."""
+        one = self.columns[first]
+        return self.count_with(one.values, one.n_codes, second)
+
+    def count_with(self, label: NDArray[np.int32], n_labels: int, position: int) -> int:
+        """Return how many records are alone with their label and their value in a column."""
+        column = self.columns[position]
+        n_cells = n_labels * column.n_codes
+        if n_cells <= 4 * MOST_CELLS:
+            cells = np.zeros(n_cells, np.uint8)
+            return int(count_alone_in_pair(label, column.values, column.n_codes, self.weights, cells))
+        groups = group([Codes("", label, n_labels, False)], len(label))
+        return int(count_alone(groups.order, groups.starts, column.values, column.n_codes, self.weights))
+
+    def without(self, is_alone: NDArray[np.bool_]) -> _Rows:
+        """Leave out rows that stand alone: they do so with any further column."""
+        columns = [replace(column, values=column.values[~is_alone]) for column in self.columns]
+        return _Rows(columns, self.weights[~is_alone])
 
 
-def _grow(
-    pairs: Sequence[tuple[tuple[Codes, Codes], int]], columns: Sequence[Codes], n_records: int
-) -> list[tuple[list[Codes], int]]:
+def _label(rows: _Rows, label: NDArray[np.int32], n_labels: int, position: int) -> tuple[NDArray[np.int32], int]:
+    """Return labels for the combinations of a label and the values of a column."""
+    column = rows.columns[position]
+    found = combined(label, n_labels, column)
+    if found is not None:
+        return found
+    groups = group([Codes("", label, n_labels, False), column], len(label))
+    return groups.of_records().astype(np.int32), groups.n_groups
+
+
+def _grow(rows: _Rows, pairs: Sequence[tuple[tuple[int, ...], int]]) -> list[tuple[list[int], int]]:
     """Start with the best pair and add the column that makes most records unique while one adds any."""
     if not pairs:
         return []
-    members: list[Codes] = list(pairs[0][0])
-    n_unique = pairs[0][1]
+    members, n_unique = list(pairs[0][0]), pairs[0][1]
     grown = [(list(members), n_unique)]
-    groups = group(members, n_records)
-    while n_unique < n_records:
-        left = [column for column in columns if all(column is not member for member in members)]
-        found = [count_alone(groups.order, groups.starts, column.values, column.n_codes) for column in left]
+    label, n_labels = np.zeros(len(rows.weights), np.int32), 1
+    for position in members:
+        label, n_labels = _label(rows, label, n_labels, position)
+    n_left_out = 0
+    while len(rows.weights):
+        left = [position for position in range(len(rows.columns)) if position not in members]
+        found = [n_left_out + rows.count_with(label, n_labels, position) for position in left]
         if not found or max(found) <= n_unique:
             break
         n_unique = max(found)
-        best = left[found.index(n_unique)]
-        members = [*members, best]
-        groups = groups.divided(best)
-        grown.append((members, n_unique))
+        members = [*members, left[found.index(n_unique)]]
+        grown.append((list(members), n_unique))
+        label, n_labels = _label(rows, label, n_labels, members[-1])
+        sizes = np.bincount(label, weights=rows.weights, minlength=n_labels)
+        is_alone = sizes[label] == 1
+        if 4 * is_alone.sum() > len(label):  # copying the columns costs about as much as counting one
+            n_left_out += int(is_alone.sum())
+            rows = rows.without(is_alone)
+            label, n_labels = _label(rows, np.zeros(len(rows.weights), np.int32), 1, members[0])
+            for position in members[1:]:
+                label, n_labels = _label(rows, label, n_labels, position)
     return grown
 
 
 def _added(columns: Sequence[Codes], quasi_identifiers: Collection[str], groups: Grouping) -> tuple[ColumnSet, ...]:
     n_records = len(groups.order)
+    ones = np.ones(n_records, np.uint8)
     others = [column for column in columns if column.name not in quasi_identifiers]
     found = [
         ColumnSet((column.name,), n_unique, n_unique / n_records)
         for column in others
-        for n_unique in [int(count_alone(groups.order, groups.starts, column.values, column.n_codes))]
+        for n_unique in [int(count_alone(groups.order, groups.starts, column.values, column.n_codes, ones))]
     ]
     return tuple(sorted(found, key=lambda entry: -entry.n_unique))
