@@ -53,6 +53,11 @@ class HilbertPartition(Recoding):
     dropped : tuple of str
     limits : dict
     categorical : tuple of str
+
+    Notes
+    -----
+    The grid follows the fitted values closely: where a column has no more values than bins, it tells them all. So
+    this is as personal as the data, and unlike the partition of a tree it is not made into a document to hand on.
     """
 
     columns: tuple[PartitionColumn, ...]

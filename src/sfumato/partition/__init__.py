@@ -10,6 +10,8 @@ The layers, each in a file of its own and each using only those before it::
     grower     level by level, or best-first under a leaf limit
     tree       the flat tree that new records are run through
 
+``hilbert_curve`` and ``rplus`` form groups in their own way, along a curve and by bounding boxes.
+
 ``guides`` says what makes a split good, ``grouping`` collects records by group, and ``naive`` holds the
 slow twin of every kernel, which the tests compare with the fast one.
 """
