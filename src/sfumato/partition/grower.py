@@ -129,8 +129,9 @@ class Grower:
         self.nodes = NodeTable(layout.n_mask_words)
         self.nodes.add_root(self.records.n_records)
         self.scratch_histograms = [np.zeros(self._histogram_shape, np.int64) for _ in range(self.n_threads)]
-        # Room for the quick way of counting, where it applies: one channel of few bits, no weights.
-        is_packed = n_channels == n_dense == 1 and not is_weighted and guide.value_bits <= PACKED_VALUE_BITS
+        # Room for the quick way of counting, where it applies: one channel of few bits, no weights. The values
+        # themselves are asked: one too large or negative would spill into the counts, and k with them.
+        is_packed = n_channels == n_dense == 1 and not is_weighted and _fits(self.records.dense, PACKED_VALUE_BITS)
         n_packed = self._histogram_shape[0] if is_packed else 0
         self.packed = [np.zeros(n_packed, np.int64) for _ in range(self.n_threads)]
         self.scratches = [make_scratch(layout, self.n_entries, n_channels) for _ in range(self.n_threads)]
@@ -438,6 +439,11 @@ class Grower:
                 rows = self._buffer(int(self.nodes.depth[own[0]])).rows
                 _write_groups(rows, self.nodes.start[own], self.nodes.stop[own], tree.group[own], groups)
         return groups
+
+
+def _fits(values: NDArray[np.int64], n_bits: int) -> bool:
+    """True when no value is negative or needs more bits."""
+    return int(values.min(initial=0)) >= 0 and int(values.max(initial=0)) < 1 << n_bits
 
 
 def _even_shares(sizes: NDArray[np.int64], n_shares: int) -> list[slice]:
