@@ -30,7 +30,7 @@ from partition_cases import (
 from sfumato.partition import grower, naive
 from sfumato.partition.binning import bin_categories, bin_numbers
 from sfumato.partition.grower import Check
-from sfumato.partition.guides import by_information_loss, by_median, from_labels, from_numbers
+from sfumato.partition.guides import CHANNELS, Guide, by_information_loss, by_median, from_labels, from_numbers
 
 pytestmark = pytest.mark.twins
 
@@ -240,6 +240,19 @@ def test_groups_of_distinct_numbers_end_smaller_than_twice_k(guide: Any, k: int)
     _, groups = Case([bins], [codes], guide, min_records=k).grower().grow()
     counts = np.bincount(groups)
     assert k <= counts.min() <= counts.max() < 2 * k
+
+
+@pytest.mark.parametrize("largest", [3, 1 << 24, 1 << 40])
+@pytest.mark.parametrize("lowest", [-(1 << 30), -1, 0])
+def test_a_channel_may_hold_any_whole_numbers(lowest: int, largest: int) -> None:
+    # One channel without weights is counted in a quicker way, which must not be taken beyond what it can hold.
+    case = separated_case(4, n=40, min_records=3)
+    channel = np.random.default_rng(8).integers(lowest, largest, (40, 1), endpoint=True)
+    channel[:2, 0] = lowest, largest
+    case = replace(case, guide=Guide(CHANNELS, channel, channel_weights=np.ones(1)))
+    tree, groups = case.grower().grow()
+    check_tree(case, tree, groups)
+    np.testing.assert_array_equal(np.bincount(groups), np.bincount(tree.apply(case.records.codes)))
 
 
 def test_without_falling_back_a_pure_node_is_left_whole() -> None:

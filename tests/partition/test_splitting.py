@@ -398,6 +398,25 @@ def test_equal_sides_gain_nothing_however_the_sums_round(find: FindSplits, n: in
     assert ranked(find, categories(indexes, 3, from_labels(labels, 2, rule=ENTROPY))) == []
 
 
+@pytest.mark.parametrize("bits", [10, 40, 58])
+def test_gains_of_huge_sums_are_as_exact_as_floats_can_say(bits: int) -> None:
+    # Ten million weighted records reach sums near 2^62; differences between bins are one part in ten thousand.
+    random = np.random.default_rng(bits)
+    bins, codes = bin_numbers(np.arange(20))
+    case = Case([bins], [codes], Guide(CHANNELS, np.zeros((20, 2), np.int64), channel_weights=np.array([1.0, -0.3])))
+    scoring = case.scoring._replace(is_weighted=True, fall_back=False, min_records=1000)
+    records = random.integers(1, 500_000, 20)
+    weights = records * 300
+    means = (1 << bits) / weights.sum() * random.uniform(0.9999, 1.0001, (20, 2))
+    hist = np.column_stack([records, np.rint(means * weights[:, None]).astype(np.int64), weights])
+    exact = {s.position: s for _, s in naive.find_splits(hist, case.layout, scoring)}
+    fast = {s.position: s for _, s in fast_splits(hist, case.layout, scoring)}
+    assert fast.keys() == exact.keys()
+    assert len(fast) > 3
+    for position, split in fast.items():
+        assert split.gain == pytest.approx(float(exact[position].gain), rel=1e-6)
+
+
 @both_twins
 def test_one_probability_of_weight_two_says_the_same_as_both(find: FindSplits) -> None:
     @in_examples(25)
