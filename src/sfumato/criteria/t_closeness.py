@@ -8,7 +8,6 @@ the choice of equal, ordered and hierarchical distance; each has a closed form, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from sfumato.criteria.sensitive import TOLERANCE, Counts, Missing, OnSensitiveColumn, check_number, copied, shares
 from sfumato.errors import ParameterError
+from sfumato.hierarchies import Hierarchy
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class TCloseness(OnSensitiveColumn):
         How far two values lie apart. Equal: 1. Ordered: the number of steps between them in their order, divided by
         the steps from the first to the last. Hierarchical: the height of their lowest common ancestor, divided by
         the height of the tree.
-    hierarchy : nested mapping or rows, optional
+    hierarchy : Hierarchy, nested mapping or rows, optional
         For ``"hierarchical"``. ``{"chest": ["flu", "cough"], "stomach": {"acute": ["ulcer"], ...}}``, or one row per
         value from the value up: ``[["flu", "chest", "any"], ...]``.
     order : sequence, optional
@@ -51,8 +51,8 @@ class TCloseness(OnSensitiveColumn):
     the release. It keeps holding when groups are joined.
 
     `value` is the largest distance of a group. Values that the table does not have take no part, except that an
-    `order` or a `hierarchy` fixes distances for all values it lists. Leaves of a hierarchy may lie at different
-    depths: the height of a node is the longest way down.
+    `order` or a `hierarchy` fixes distances for all values it lists. In a hierarchy whose values lie at different
+    depths the height of a label is its level, as in ``Hierarchy``.
 
     References
     ----------
@@ -95,7 +95,7 @@ class TCloseness(OnSensitiveColumn):
         if self.order is not None and len(set(self.order)) != len(self.order):
             raise ParameterError("order has a value twice: expected every value once, from lowest to highest.")
         if self.hierarchy is not None:
-            _paths(self.hierarchy)  # says what is wrong with it now, not in the middle of the work
+            _read(self.hierarchy)  # says what is wrong with it now, not in the middle of the work
         self._check_sensitive()
 
     def for_values(self, values: Sequence[Any]) -> TCloseness:
@@ -121,7 +121,7 @@ class TCloseness(OnSensitiveColumn):
         positions = None
         if self.order is not None:
             rank = {value: place for place, value in enumerate(self.order)}
-            self._require(values, rank, "order")
+            self._require_all(sum(value is not None and value not in rank for value in values), len(values), "order")
             steps = max(1, len(rank) - 1)
             positions = np.array([0.0 if value is None else rank[value] / steps for value in values])
         elif any(isinstance(value, str) for value in values):
@@ -131,33 +131,31 @@ class TCloseness(OnSensitiveColumn):
             )
         return copied(self, _positions=positions, _is_missing=is_missing)  # type: ignore[no-any-return]
 
-    def _require(self, values: Sequence[Any], listed: Mapping[Any, Any], parameter: str) -> None:
-        n_absent = sum(value is not None and value not in listed for value in values)
+    def _require_all(self, n_absent: int, n_values: int, parameter: str) -> None:
         if n_absent:
             raise ParameterError(
-                f"{parameter} lacks {n_absent} of the {len(values)} values of the column {self.sensitive!r}: expected "
+                f"{parameter} lacks {n_absent} of the {n_values} values of the column {self.sensitive!r}: expected "
                 "all of them. Add them, in the type the column has."
             )
 
     def _nodes_above(self, values: Sequence[Any]) -> Iterator[tuple[float, NDArray[np.float64]]]:
         """Yield, per inner node, its height over the tree's and which child each value belongs to."""
-        paths = _paths(self.hierarchy)
-        self._require(values, paths, "hierarchy")
-        children: dict[tuple[Any, ...], dict[tuple[Any, ...], list[int]]] = {}
-        heights: dict[tuple[Any, ...], int] = {}
-        for path in paths.values():
-            for depth in range(len(path)):
-                node = path[:depth]
-                heights[node] = max(heights.get(node, 0), len(path) - depth)
-        for column, value in enumerate(values):
-            path = (_MISSING,) if value is None else paths[value]
-            for depth in range(len(path)):
-                children.setdefault(path[:depth], {}).setdefault(path[: depth + 1], []).append(column)
-        for node, below in children.items():
-            belongs = np.zeros((len(values), len(below)))
-            for child, columns in enumerate(below.values()):
-                belongs[columns, child] = 1.0
-            yield heights[node] / heights[()], belongs
+        hierarchy = _read(self.hierarchy)
+        is_missing = np.array([value is None for value in values], np.bool_)
+        places = hierarchy.find(value for value in values if value is not None)
+        self._require_all(int((places < 0).sum()), len(values), "hierarchy")
+        # Levels above the first that all values share would only make all distances smaller.
+        top = next(level for level, labels in enumerate(hierarchy.labels) if len(labels) == 1)
+        labels = np.full((len(values), top + 1), -1, np.int64)
+        labels[~is_missing] = hierarchy.codes[places, : top + 1]
+        labels[is_missing, top] = labels[~is_missing, top].max(initial=0)  # missing hangs on the root
+        for level in range(1, top + 1):
+            for node in np.unique(labels[labels[:, level] >= 0, level]):
+                below = np.flatnonzero(labels[:, level] == node)
+                children, child = np.unique(labels[below, level - 1], return_inverse=True)
+                belongs = np.zeros((len(values), len(children)))
+                belongs[below, child] = 1.0
+                yield level / top, belongs
 
     def _passes(self, counts: Counts, reference: Counts) -> NDArray[np.bool_]:
         return self._each(counts, reference) <= self.t + TOLERANCE
@@ -214,45 +212,7 @@ class TCloseness(OnSensitiveColumn):
         )
 
 
-_MISSING = object()  # the name of a node that no hierarchy can have
-
-
-def _paths(hierarchy: Any) -> dict[Any, tuple[Any, ...]]:
-    """Return the way from the root down to each value, the value included and the root left out."""
-    if isinstance(hierarchy, Mapping):
-        found = list(_walk(hierarchy, ()))
-    elif isinstance(hierarchy, Sequence) and not isinstance(hierarchy, str):
-        if not all(isinstance(row, Sequence) and not isinstance(row, str) and len(row) for row in hierarchy):
-            raise ParameterError(
-                "hierarchy has rows that are not lists: expected one list per value, from the value up, or a nested "
-                "mapping. Write hierarchy=[['flu', 'chest', 'any'], ...]."
-            )
-        found = [(row[0], tuple(reversed(row))) for row in hierarchy]
-    else:
-        raise ParameterError(
-            f"hierarchy is of the type {type(hierarchy).__name__}: expected a nested mapping or rows. "
-            "Write hierarchy={'chest': ['flu', 'cough'], ...}."
-        )
-    paths = dict(found)
-    if not paths or len(paths) != len(found):
-        raise ParameterError(
-            f"hierarchy lists {len(found)} values, {len(paths)} of them different: expected every value once."
-        )
-    # A root above one child is that child: otherwise nobody would ever meet there, and all distances would shrink.
-    while len({path[0] for path in paths.values()}) == 1 and min(map(len, paths.values())) > 1:
-        paths = {value: path[1:] for value, path in paths.items()}
-    return paths
-
-
-def _walk(node: Any, above: tuple[Any, ...]) -> Iterator[tuple[Any, tuple[Any, ...]]]:
-    if isinstance(node, Mapping):
-        for name, below in node.items():
-            yield from _walk(below, (*above, ("node", name)))
-    elif isinstance(node, AbstractSet | Sequence) and not isinstance(node, str):
-        for value in node:
-            yield value, (*above, value)
-    else:
-        raise ParameterError(
-            f"hierarchy ends in a {type(node).__name__}: expected a list of values below each lowest name. "
-            "Write {'chest': ['flu', 'cough']}."
-        )
+def _read(given: Any) -> Hierarchy:
+    if isinstance(given, Hierarchy):
+        return given
+    return Hierarchy.from_mapping(given) if isinstance(given, Mapping) else Hierarchy(given)
