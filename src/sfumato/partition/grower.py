@@ -328,7 +328,9 @@ class Grower:
             after[1][open_] = found.gain[np.arange(len(open_)), last]
             after[2][open_] = found.position[np.arange(len(open_)), last]
             open_ = open_[(found.n_found > 0) & ~is_chosen[open_]]
-            n_ranks = min(4 * n_ranks, 256)
+            # Masks of wide category columns make candidates large, so many nodes get fewer of them at a time.
+            room = _COUNT_BUDGET // (8 * (self.layout.n_mask_words + 6) * max(1, len(open_)))
+            n_ranks = max(4, min(4 * n_ranks, 256, room))
         return is_chosen, chosen
 
     def _passes(
