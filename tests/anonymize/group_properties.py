@@ -5,7 +5,16 @@ from collections import Counter
 
 import numpy as np
 
-from sfumato import AlphaKAnonymity, BetaLikeness, DeltaDisclosure, KAnonymity, LDiversity, TCloseness
+from sfumato import (
+    AlphaKAnonymity,
+    BetaLikeness,
+    DeltaDisclosure,
+    DeltaPresence,
+    GuaranteeError,
+    KAnonymity,
+    LDiversity,
+    TCloseness,
+)
 from sfumato.testing import group_sizes, rows_of
 
 DIAGNOSES = ["asthma", "cold", "flu", "gout"]
@@ -109,3 +118,38 @@ def assert_order_does_not_matter(make, table, library, k, representative, seed):
     order = np.random.default_rng(seed).permutation(table.n_records)
     shuffled = rows_of(anonymizer.fit_transform(table.take(order).to(library)))
     assert shuffled == [straight[row] for row in order]
+
+
+def assert_presence_is_bounded(make, table, seed):
+    """Of the population that falls into a released group, the share of released records keeps to its bounds."""
+    generator = np.random.default_rng(seed)
+    is_in = generator.random(table.n_records) < 0.6
+    is_in[:4] = True
+    rows = np.flatnonzero(is_in)
+    share = len(rows) / table.n_records
+    low, high = share * generator.random(), share + (1 - share) * generator.random()
+    population, frame = table.to("pyarrow"), table.take(rows).to("pyarrow")
+    anonymizer = make(2, criteria=[DeltaPresence(low, high, population=population)]).fit(frame)
+    released = anonymizer.release(frame).table
+    # Who shares a group of records: the population's members in the fitted groups that the released groups join.
+    fitted, everybody = anonymizer.partition_.apply(frame), anonymizer.partition_.apply(population)
+    values = rows_of(released)
+    n_released = group_sizes(released)
+    value_of_fitted = dict(zip(fitted.tolist(), values, strict=True))
+    n_members = Counter(value_of_fitted.get(g) for g in everybody.tolist())
+    for key, number in n_released.items():
+        # Members in fitted groups without any record may count as well, which only lowers the share.
+        assert number / (n_members[key] + n_members[None]) <= high + 1e-9
+        if low > 0:
+            assert number / n_members[key] >= low - 1e-9
+    assert min(n_released.values()) >= 2
+
+
+def assert_impossible_presence_is_refused(make, table):
+    """Bounds that not even everybody together meets are refused before any work."""
+    frame = table.to("pyarrow")
+    try:
+        make(2, criteria=[DeltaPresence(0.0, 0.5, population=frame)]).fit(frame).release(frame)
+    except (ValueError, GuaranteeError):
+        return
+    raise AssertionError("a share of 1 passed for one of at most 0.5")

@@ -10,9 +10,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from anonymize.group_properties import (
     assert_criteria_hold,
+    assert_impossible_presence_is_refused,
     assert_k_holds,
     assert_order_does_not_matter,
     assert_persons_are_counted,
+    assert_presence_is_bounded,
 )
 from sfumato import GuaranteeError, HilbertAnonymizer, KAnonymity, MondrianAnonymizer
 from sfumato.anonymize import hilbert
@@ -58,6 +60,13 @@ def test_no_group_is_smaller_than_k(representative, library, table, data):
 @given(table=tables(min_records=8), seed=st.integers(0, 1000))
 def test_every_criterion_holds(table, seed):
     assert_criteria_hold(HilbertAnonymizer, table, seed)
+
+
+@in_examples(30)
+@given(table=tables(min_records=12), seed=st.integers(0, 1000))
+def test_the_presence_of_a_population_is_bounded(table, seed):
+    assert_presence_is_bounded(HilbertAnonymizer, table, seed)
+    assert_impossible_presence_is_refused(HilbertAnonymizer, table)
 
 
 @in_examples(25)

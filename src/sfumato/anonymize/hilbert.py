@@ -149,6 +149,7 @@ class HilbertAnonymizer(GroupAnonymizer):
     """
 
     partition_: HilbertPartition
+    _counts_population = True
 
     def __init__(
         self,
@@ -205,7 +206,8 @@ class HilbertAnonymizer(GroupAnonymizer):
         starts, _ = best_runs(codes[order[first]], counts, source.layout, fewest_records(counters))
         group = np.empty(len(order), np.int32)
         group[order] = np.repeat(np.arange(len(starts)), np.diff(first[starts], append=len(order)))
-        run_of_group = join_runs(group, len(starts), counters)
+        asked = [counter for counter in counters if counter.population is None]  # presence is a matter of releases
+        run_of_group = join_runs(group, len(starts), asked)
         starts = starts[np.flatnonzero(np.diff(run_of_group, prepend=-1))]
         group = run_of_group[group]
         logger.info("%d groups of %d records", len(starts), table.n_records)
@@ -233,12 +235,19 @@ class HilbertAnonymizer(GroupAnonymizer):
         return self._guide_of_representatives(y, n_records)
 
     def _safe_groups(self, leaf: NDArray[np.int32], counters: list[Counter]) -> tuple[NDArray[np.int32], int]:
-        n_leaves = self.partition_.n_groups
-        run_of_leaf = join_runs(leaf, n_leaves, counters)
+        run_of_leaf = join_runs(leaf, self.partition_.n_groups, counters)
         used = np.unique(leaf[leaf >= 0])
-        is_joined = np.bincount(run_of_leaf[used], minlength=n_leaves)[run_of_leaf[used]] > 1
-        group = np.where(leaf >= 0, run_of_leaf[leaf], -1)
-        return group.astype(np.int32), int(is_joined.sum())
+        is_joined = np.bincount(run_of_leaf[used])[run_of_leaf[used]] > 1
+        _, group = np.unique(np.where(leaf >= 0, run_of_leaf[leaf], -1), return_inverse=True)
+        return (group - int((leaf < 0).any())).astype(np.int32), int(is_joined.sum())
+
+    def _regrouped(self, leaf: NDArray[np.int32], group: NDArray[np.int32], counters: list[Counter]) -> list[Counter]:
+        if all(counter.population is None for counter in counters):
+            return counters
+        run_of_leaf = join_runs(leaf, self.partition_.n_groups, counters)
+        group_of_run = np.full(int(run_of_leaf.max()) + 1, -1, np.int64)
+        group_of_run[run_of_leaf[leaf[leaf >= 0]]] = group[leaf >= 0]
+        return [counter.regrouped(group, group_of_run[run_of_leaf]) for counter in counters]
 
 
 def join_runs(group: NDArray[np.int32], n_groups: int, counters: list[Counter]) -> NDArray[np.int32]:
@@ -252,7 +261,7 @@ def join_runs(group: NDArray[np.int32], n_groups: int, counters: list[Counter]) 
     group : ndarray of int32
         Group of each record, in the order of the curve; negative for records left out.
     n_groups : int
-        Groups without records belong to the run around them.
+        Groups without records, and without members of a population, belong to the run around them.
     counters : list of Counter
 
     Returns
@@ -261,8 +270,8 @@ def join_runs(group: NDArray[np.int32], n_groups: int, counters: list[Counter]) 
     """
     is_safe = np.logical_and.reduce([counter.are_safe(group, n_groups) for counter in counters])
     groups = collect(group, n_groups)
-    totals = [_Total(counter, groups) for counter in counters]
-    filled = np.flatnonzero(groups.sizes)
+    totals = [_Total(counter, group, groups) for counter in counters]
+    filled = np.flatnonzero(np.logical_or.reduce([groups.sizes > 0, *(total.has_members for total in totals)]))
     firsts: list[int] = []  # places in `filled` of the first group of each run
     first = 0
     for place, g in enumerate(filled):
@@ -289,7 +298,7 @@ def join_runs(group: NDArray[np.int32], n_groups: int, counters: list[Counter]) 
 class _Total:
     """What one criterion counts in a run that takes in group after group."""
 
-    def __init__(self, counter: Counter, groups: Groups) -> None:
+    def __init__(self, counter: Counter, group: NDArray[np.int32], groups: Groups) -> None:
         self.counter = counter
         self.groups = groups
         self.reference = counter.reference
@@ -297,6 +306,11 @@ class _Total:
         self.counts = np.zeros(1, np.int64)
         self.run_seen = np.zeros(counter.n_values if self.is_distinct else 0, np.int64)
         self.run = 0
+        self.presence: NDArray[np.int64] | None = None
+        self.has_members = np.zeros(groups.n_groups, np.bool_)
+        if counter.population is not None:
+            self.presence = counter.count(group, groups.n_groups)
+            self.has_members = self.presence[:, 1] > 0
 
     def restart(self) -> None:
         self.run += 1
@@ -305,7 +319,9 @@ class _Total:
     def add(self, g: int) -> None:
         rows = self.groups.order[self.groups.offsets[g] : self.groups.offsets[g + 1]]
         values = self.counter.value_of_row
-        if values is None:
+        if self.presence is not None:
+            self.counts = self.counts + self.presence[g]
+        elif values is None:
             self.counts = self.counts + len(rows)
         elif self.is_distinct:
             new = np.unique(values[rows])
