@@ -113,12 +113,26 @@ def test_parquet_weights_and_a_number_of_people_work(tmp_path):
     assert wild["missing"] == "wildcard"
 
 
+def test_a_hierarchy_file_gives_the_hierarchical_distance(people_file, tmp_path):
+    (tmp_path / "wage.csv").write_text("high;any\nlow;any\n", encoding="utf-8")
+    usual = [people_file, *USUAL, "--json", "--quiet"]
+
+    def distances(*more):
+        parts = json.loads(call("measure", *usual, *more).stdout)["criteria"]
+        return {part["criterion"]: part["value"] for part in parts if "t-closeness" in part["criterion"]}
+
+    found = distances("--hierarchies", f"wage={tmp_path / 'wage.csv'}")
+    assert found["t-closeness, hierarchical distance"] == pytest.approx(found["t-closeness, equal distance"])
+    assert distances()["t-closeness, hierarchical distance"] is None
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (["--quasi-identifiers", "agee"], "age"),
         (["--quasi-identifiers", "age", "--sensitive", "age"], "one role per column"),
         (["--min-k", "0"], "--min-k 0"),
+        (["--hierarchies", "wage=nowhere.csv"], "which is no file"),
         (["--population", "nowhere.csv"], "does not exist"),
         (["--population", "10"], "at least as many people as records"),
         (["--unit", "name", "--missing-is", "wildcard", "--min-k", "2"], "--missing-is value"),

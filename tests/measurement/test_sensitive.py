@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato import measure
+from sfumato.errors import ParameterError
+from sfumato.hierarchies import Hierarchy
 from sfumato.measurement import sensitive
 from sfumato.measurement.count_rows import CountRows, count_rows, rows_from_matrix
 from strategies import in_examples
@@ -88,6 +90,24 @@ def test_ordered_distance_is_measured_for_numbers_and_not_for_text():
     [found] = [part for part in measure(text, ["zip"], ["pay"]).criteria if "ordered" in part.criterion]
     assert found.value is None
     assert "no order" in found.reason
+
+
+def test_hierarchical_distance_is_measured_where_a_hierarchy_is_given():
+    table = pa.table({"zip": ["a", "a", "b", "b"], "ill": ["flu", "cough", "ulcer", "flu"]})
+    tree = {"chest": ["flu", "cough"], "stomach": ["ulcer"]}
+
+    def value(**arguments):
+        found = measure(table, ["zip"], ["ill"], **arguments).criteria
+        return next(part for part in found if "hierarchical" in part.criterion)
+
+    # In zip b, a quarter too much ulcer comes from cough, across the root: 1/4 * 1.
+    # In zip a, a quarter too much cough comes from ulcer, the same way.
+    assert value(hierarchies={"ill": tree}).value == pytest.approx(0.25)
+    assert value(hierarchies={"ill": Hierarchy.from_mapping(tree)}).value == pytest.approx(0.25)
+    assert value().value is None
+    assert "a hierarchy of the values is needed" in value().reason
+    with pytest.raises(ParameterError, match="not named in sensitive"):
+        measure(table, ["zip"], hierarchies={"ill": tree})
 
 
 def test_peers_mistakes_are_not_repeated():

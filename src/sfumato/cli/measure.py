@@ -82,6 +82,16 @@ def measure(
             show_default="none",
         ),
     ] = None,
+    hierarchies: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Hierarchies of sensitive columns, for t-closeness: CSV files with one value per row and its labels, "
+            "from fine to coarse.",
+            metavar="COLUMN=FILE,...",
+            rich_help_panel=_COLUMNS,
+            show_default="none",
+        ),
+    ] = None,
     population: Annotated[
         str | None,
         typer.Option(
@@ -138,7 +148,10 @@ def measure(
         for sentence in source.notes:
             console.note(sentence)
         people = _read_population(console, population, source, reading)
-        found = _measured(console, source, people, quasi_identifiers, sensitive, categorical, unit, weights, missing_is)
+        files = options.split_pairs(hierarchies, "--hierarchies", "disease=disease.csv")
+        trees = {name: _read_hierarchy(Path(path)) for name, path in files.items()}
+        names = (quasi_identifiers, sensitive, categorical)
+        found = _measured(console, source, people, names, unit, weights, missing_is, trees)
         reached = found.k if found.groups.smallest_in_persons is None else found.groups.smallest_in_persons
         holds = None if min_k is None else reached >= min_k
         if console.as_json:
@@ -171,27 +184,36 @@ def _read_population(console: Console, given: str | None, source: FileTable, rea
         return read_file(Path(given), reading, types_if_present=types).table
 
 
+def _read_hierarchy(path: Path) -> Any:
+    from sfumato.hierarchies import read_hierarchy
+
+    if not path.is_file():
+        raise ParameterError(f"--hierarchies names {str(path)!r}, which is no file. Check the name and the folder.")
+    return read_hierarchy(path)
+
+
 def _measured(
     console: Console,
     source: FileTable,
     people: Any,
-    quasi_identifiers: list[str] | None,
-    sensitive: list[str] | None,
-    categorical: list[str] | None,
+    names_of_columns: tuple[list[str] | None, list[str] | None, list[str] | None],
     unit: str | None,
     weights: str | None,
     missing_is: Literal["value", "wildcard"],
+    hierarchies: dict[str, Any],
 ) -> Measurement:
     from sfumato.cli.files import unknown_column
     from sfumato.measurement import measure as measure_table
 
     columns = source.table.column_names
+    quasi_identifiers, sensitive, categorical = names_of_columns
     named = {
         "--quasi-identifiers": options.split_names(quasi_identifiers, columns),
         "--sensitive": options.split_names(sensitive, columns),
         "--categorical": options.split_names(categorical, columns),
         "--unit": [unit] if unit is not None else [],
         "--weights": [weights] if weights is not None else [],
+        "--hierarchies": list(hierarchies),
     }
     for option, names in named.items():
         for name in names:
@@ -207,6 +229,7 @@ def _measured(
             unit=unit,
             missing=missing_is,
             categorical_features=named["--categorical"],
+            hierarchies=hierarchies,
         )
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -34,6 +34,7 @@ def measure(
     unit: str | int | None = None,
     missing: MissingPolicy = "value",
     categorical_features: Names | None = None,
+    hierarchies: Mapping[str, Any] | None = None,
 ) -> Measurement:
     """Measure how well people hide in a table, whoever made it.
 
@@ -56,6 +57,8 @@ def measure(
         What a missing quasi-identifier means: a value of its own, or one that matches anything.
     categorical_features : names or positions of columns, optional
         Columns of numbers that are codes.
+    hierarchies : mapping of str to Hierarchy, nested mapping or rows, optional
+        Of sensitive columns, for the hierarchical distance of t-closeness.
 
     Returns
     -------
@@ -84,6 +87,12 @@ def measure(
         )
     table = read_table(frame, categorical=_as_list(categorical_features))
     roles = _resolve_roles(table, quasi_identifiers, sensitive, weights, unit)
+    for name in table.resolve(list(hierarchies or {}), "hierarchies"):
+        if name not in roles.sensitive:
+            raise ParameterError(
+                f"hierarchies names the column {name!r}, which is not named in sensitive: expected sensitive columns. "
+                "Name it in sensitive, too, or leave its hierarchy out."
+            )
     people = _read_population(population, roles.quasi_identifiers, table)
     codes = {name: encode(table.column(name)) for name in table.names if name not in roles.weight_column}
     own = [codes[name] for name in roles.quasi_identifiers]
@@ -110,7 +119,13 @@ def measure(
         uniqueness=_uniqueness(groups, matched, population, people, size_in_population, survey, missing, is_matching),
         ranking=rank(list(codes.values()), roles.quasi_identifiers, groups),
         criteria=measure_criteria(
-            groups, matched, own, [table.column(name) for name in roles.sensitive], size_in_population, missing=missing
+            groups,
+            matched,
+            own,
+            [table.column(name) for name in roles.sensitive],
+            size_in_population,
+            hierarchies=dict(hierarchies or {}),
+            missing=missing,
         ),
     )
 

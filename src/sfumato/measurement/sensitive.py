@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,6 +112,7 @@ def measure_criteria(
     columns: Sequence[Column],
     size_in_population: NDArray[np.int64] | None,
     *,
+    hierarchies: Mapping[str, Any],
     missing: str,
 ) -> tuple[CriterionValue, ...]:
     """Evaluate k, all criteria on each sensitive column, and presence where a population is known.
@@ -127,6 +128,8 @@ def measure_criteria(
     columns : sequence of Column
         The sensitive columns.
     size_in_population : ndarray of int64 or None
+    hierarchies : mapping of str to Hierarchy, nested mapping or rows
+        Of sensitive columns.
     """
     found = [CriterionValue("k-anonymity", None, int(matched.min()), "records of the smallest group", missing)]
     is_matching = missing == "wildcard" and any(column.has_missing for column in keys)
@@ -135,17 +138,29 @@ def measure_criteria(
         rows = _matching_rows(groups, keys, codes, len(values)) if is_matching else _rows(groups, codes, len(values))
         reference = np.bincount(codes, minlength=len(values))
         found += [_evaluated(asked, column, rows, values, reference, missing) for asked in _ASKED]
-        found.append(
-            CriterionValue(
-                "t-closeness, hierarchical distance",
-                column.name,
-                None,
-                "the largest distance of a group's distribution from that of the table, along a hierarchy",
-                missing,
-                "a hierarchy of the values is needed: TCloseness(t, sensitive, distance='hierarchical', hierarchy=)",
-            )
-        )
+        found.append(_evaluated_along(hierarchies.get(column.name), column, rows, values, reference, missing))
     return (*found, *_presence(matched, size_in_population, missing))
+
+
+def _evaluated_along(
+    hierarchy: Any,
+    column: Column,
+    rows: CountRows | None,
+    values: Sequence[Any],
+    reference: NDArray[np.int64],
+    missing: str,
+) -> CriterionValue:
+    asked = _Asked(
+        "t-closeness, hierarchical distance",
+        lambda name: TCloseness(0.5, name, distance="hierarchical", hierarchy=hierarchy),
+        False,
+        "the largest distance of a group's distribution from that of the table, values under one label being close",
+        "",
+    )
+    if hierarchy is None:
+        reason = "a hierarchy of the values is needed, and none was given"
+        return CriterionValue(asked.name, column.name, None, asked.meaning, missing, reason)
+    return _evaluated(asked, column, rows, values, reference, missing)
 
 
 def _ordered_codes(column: Column) -> tuple[NDArray[np.int64], list[Any]]:
@@ -193,9 +208,9 @@ def _evaluated(
     if rows is None or rows.n_rows * rows.n_values > LARGEST_WORK:
         return answer(None, f"{len(values)} different values in this many groups are too many to count; round them")
     criterion = asked.make(column.name)
-    if isinstance(criterion, TCloseness) and criterion.distance == "ordered":
-        if column.is_text:
-            return answer(None, "text has no order of its own: TCloseness(t, sensitive, distance='ordered', order=)")
+    if isinstance(criterion, TCloseness):
+        if criterion.distance == "ordered" and column.is_text:
+            return answer(None, "text has no order of its own; TCloseness takes one")
         criterion = criterion.for_values(values)
     worst = None
     for block in rows.blocks():
