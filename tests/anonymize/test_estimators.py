@@ -293,7 +293,7 @@ def test_any_classifier_with_the_manners_of_scikit_learn(make, transform_at_pred
     X, y = numbers
     labels = np.array(["no", "yes"])[y] if make is torch_classifier else y
     classifier = AnonymizedClassifier(make(), k=10, transform_at_predict=transform_at_predict).fit(X, labels)
-    assert classifier.score(X, labels) > 0.7
+    assert classifier.score(X, labels) > 0.6
     assert classifier.predict_proba(X).shape == (300, 2)
     assert classifier.classes_.tolist() == sorted(set(labels.tolist()))
     assert smallest_group(classifier.anonymizer_.transform(X)) >= 10
