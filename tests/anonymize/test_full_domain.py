@@ -7,6 +7,7 @@ counted with a Counter, losses as fractions. It shares nothing with the search o
 
 import hashlib
 import json
+import math
 import os
 from collections import Counter
 from fractions import Fraction
@@ -18,7 +19,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -121,23 +122,42 @@ def test_no_combination_of_levels_gives_up_less(limit, missing, seed, n, k):
     assert tuple(fitted.levels_.values()) == levels
 
 
-@pytest.mark.parametrize("limit", [0.0, 0.2, 1.0])
-@in_examples(8)
-@given(seed=st.integers(0, 9999), n=st.integers(20, 60))
-def test_no_combination_of_levels_gives_up_less_when_illnesses_must_differ(limit, seed, n):
+def has_two_values(values):
+    return len(set(values)) >= 2
+
+
+def has_entropy(values):
+    shares = [count / len(values) for count in Counter(values).values()]
+    return math.exp(-sum(share * math.log(share) for share in shares)) >= 2 - 1e-9
+
+
+CRITERIA = {  # what is asked of a group, by which column, in words of our own
+    "different values": (LDiversity(2, "illness"), "illness", has_two_values),
+    "entropy": (LDiversity(2, "illness", kind="entropy"), "illness", has_entropy),
+    "persons": (KAnonymity(4, unit="person"), "person", lambda persons: len(set(persons)) >= 4),
+}
+
+
+@pytest.mark.parametrize("limit", [0.0, 0.2, 0.5, 1.0])
+@pytest.mark.parametrize("name", CRITERIA)
+@in_examples(10)
+@given(seed=st.integers(0, 9999), n=st.integers(40, 80))
+def test_no_combination_of_levels_gives_up_less_under_a_criterion(name, limit, seed, n):
+    criterion, column, is_safe = CRITERIA[name]
     columns = made_up(n, seed)
-    ill = columns["illness"]
-    if len(set(ill)) < 2:
-        return
+    columns["person"] = np.random.default_rng(seed).integers(0, n // 2, n).tolist()
+    counted = columns[column]
+    assume(is_safe(counted))
     loss, n_suppressed, _ = best_by_hand(
-        columns, HIERARCHIES, 3, limit, lambda members: len({ill[at] for at in members}) >= 2
+        columns, HIERARCHIES, 3, limit, lambda members: is_safe([counted[at] for at in members])
     )
     fitted = FullDomainAnonymizer(
         3,
         quasi_identifiers=list(HIERARCHIES),
         hierarchies=HIERARCHIES,
         suppression_limit=limit,
-        criteria=[LDiversity(2, "illness")],
+        criteria=[criterion],
+        keep=["person"] if column != "person" else None,
     ).fit(pa.table(columns))
     assert fitted.information_loss_ == pytest.approx(float(loss), abs=1e-8)
     assert fitted.n_suppressed_ == n_suppressed

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -15,13 +15,15 @@ from sfumato.anonymize.domains import Domain, Records, as_hierarchy, join_alike,
 from sfumato.anonymize.groups import Fit, GroupAnonymizer, as_table_like, shown
 from sfumato.anonymize.release import Counter, Release, verify
 from sfumato.columns import GroupedLabels
-from sfumato.criteria import Criterion, KAnonymity
+from sfumato.criteria import Criterion, KAnonymity, LDiversity
 from sfumato.errors import ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.hierarchies import ANY, Hierarchy
 from sfumato.partition.lattice import MAX_NODES, Conditions, Found, find_levels
 
 logger = logging.getLogger("sfumato")
+
+_MOST_COUNTS = 1 << 24  # counts of values in groups that are held at once
 
 
 class FullDomainAnonymizer(GroupAnonymizer):
@@ -358,12 +360,12 @@ def _conditions(counters: list[Counter], inverse: NDArray[np.int32]) -> Conditio
     """Return what the search asks about groups beyond their sizes."""
     if not counters:
         return None
+    quick = [_by_distinct(counter, inverse) for counter in counters]
 
     def failing(group: NDArray[np.int32], n_groups: int) -> NDArray[np.bool_]:
-        own = group[inverse]
         result = np.zeros(n_groups, np.bool_)
-        for counter in counters:
-            result |= ~counter.are_safe(own, n_groups)
+        for are_safe in quick:
+            result |= ~are_safe(group, n_groups)
         return result
 
     def hold_for(group: NDArray[np.int32], n_groups: int) -> bool:
@@ -371,7 +373,37 @@ def _conditions(counters: list[Counter], inverse: NDArray[np.int32]) -> Conditio
         left = [counter.among(own >= 0) for counter in counters]
         return all(bool(counter.are_safe(own, n_groups).all()) for counter in left)
 
-    return Conditions(failing, hold_for)
+    return Conditions(failing, hold_for, all(map(_is_inherited, counters)))
+
+
+def _by_distinct(counter: Counter, inverse: NDArray[np.int32]) -> Callable[[NDArray[np.int32], int], NDArray[np.bool_]]:
+    """Return a test of groups of distinct records that counts each of their values once, however many records."""
+    if counter.value_of_row is None or counter.criterion.counting != "values":
+        return lambda group, n_groups: counter.are_safe(group[inverse], n_groups)
+    n_values, reference = counter.n_values, counter.reference
+    pairs, n_alike = np.unique(inverse.astype(np.int64) * n_values + counter.value_of_row, return_counts=True)
+    record, value = pairs // n_values, pairs % n_values
+
+    def are_safe(group: NDArray[np.int32], n_groups: int) -> NDArray[np.bool_]:
+        if n_groups * n_values > _MOST_COUNTS:
+            return counter.are_safe(group[inverse], n_groups)
+        cells = group[record].astype(np.int64) * n_values + value
+        counts = np.bincount(cells, weights=n_alike, minlength=n_groups * n_values).astype(np.int64)
+        return counter.criterion.passes(counter.seen(counts.reshape(n_groups, n_values)), reference)
+
+    return are_safe
+
+
+def _is_inherited(counter: Counter) -> bool:
+    """Say whether every part of a group that fails the criterion fails it.
+
+    So it is where different values or persons are counted. Not with entropies, shares or distances, and not where
+    records without a value do not count: a part with nobody else in it is safe.
+    """
+    criterion = counter.criterion
+    if isinstance(criterion, LDiversity):
+        return criterion.kind == "distinct" and not counter.leaves_out_last
+    return isinstance(criterion, KAnonymity)
 
 
 def _group_sizes(found: Found, records: Records) -> NDArray[np.int64]:

@@ -11,8 +11,9 @@ that are too small are suppressed. The cost of a node is a sum of integers::
 Two facts hold for a node and any coarser one, and nothing else is used to prune:
 
 - the level cost of the coarser node is at least as high, and costs one sum of table entries to know;
-- its small groups are small in the finer node too, where their labels cost less, so the *penalty* of the finer node is
-  at least as high. A node that must suppress too many records has an infinite penalty, and so have all finer nodes.
+- the records of its small groups are in small groups of the finer node too, where their labels cost less, so the
+  *penalty* of the finer node is at least as high. A node that must suppress too many records has an infinite penalty,
+  and so have all finer nodes. The same holds of any other condition that every part of a failing group fails.
 
 So the penalty of one coarse node, cheap to count, is a lower bound for the whole box of nodes below it.
 ``anonymize.full_domain`` calls this; ``naive_lattice`` visits every node instead.
@@ -67,10 +68,15 @@ class Conditions:
         Takes the group of each distinct record and the number of groups; says which groups fail.
     hold_for : callable
         Takes the same with -1 for what is suppressed; says whether all conditions hold for what is left.
+    is_inherited : bool
+        Whether every part of a group that fails is a group that fails. Only then is what a coarse node suppresses
+        known to be suppressed at finer ones. That joining safe groups gives a safe group is not enough: a group that
+        fails may have a large part that passes.
     """
 
     failing: Callable[[NDArray[np.int32], int], NDArray[np.bool_]]
     hold_for: Callable[[NDArray[np.int32], int], bool]
+    is_inherited: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +134,7 @@ def find_levels(
     lowest : sequence of int, optional
         Level of each column to start from.
     conditions : Conditions, optional
-        Further conditions; they are never used to prune, since nothing is known of them at finer nodes.
+        Further conditions; used to prune only where parts of failing groups fail.
     """
     return _Search(codes, weights, columns, min_records, max_suppressed, lowest, conditions).run()
 
@@ -281,31 +287,38 @@ class _Search:
             self._keep(levels, first, sizes)
         small = sizes < self.min_records
         n_suppressed, penalty = self._suppression(levels, first[small], sizes[small])
-        below = tuple(slice(0, int(level) + 1) for level in node)
-        np.maximum(self.penalty[below], penalty, out=self.penalty[below])
+        self._raise_bounds(node, penalty)
         cost = int(self.level_cost[node]) + penalty
-        if penalty >= _INFEASIBLE or (self.best is not None and cost > self.best[0]):
-            return min(cost, _INFEASIBLE)
-        if self.conditions is not None:
-            cost, n_suppressed = self._under_conditions(levels, int(self.level_cost[node]))
-            if cost >= _INFEASIBLE:
-                return _INFEASIBLE
-        candidate = (cost, n_suppressed, tuple(int(level) for level in levels))
-        if self.best is None or candidate < self.best:
-            self.best = candidate
+        if penalty >= _INFEASIBLE:
+            return _INFEASIBLE
+        if self.conditions is not None and (self.conditions.is_inherited or self._may_be_best(cost)):
+            cost, n_suppressed = self._under_conditions(node, levels)
+        if cost < _INFEASIBLE and self._may_be_best(cost):
+            candidate = (cost, n_suppressed, tuple(int(level) for level in levels))
+            self.best = candidate if self.best is None else min(self.best, candidate)
         return cost
 
-    def _under_conditions(self, levels: NDArray[np.int64], level_cost: int) -> tuple[int, int]:
+    def _may_be_best(self, cost: int) -> bool:
+        return self.best is None or cost <= self.best[0]
+
+    def _raise_bounds(self, node: tuple[int, ...], penalty: int) -> None:
+        below = tuple(slice(0, level + 1) for level in node)
+        np.maximum(self.penalty[below], penalty, out=self.penalty[below])
+
+    def _under_conditions(self, node: tuple[int, ...], levels: NDArray[np.int64]) -> tuple[int, int]:
         """Return cost and suppressed records of a node when all conditions count."""
         assert self.conditions is not None
         group, first, sizes = self._merge(levels, *self.cached[0])
         failing = self._failing(group, sizes)
         n_suppressed, penalty = self._suppression(levels, first[failing], sizes[failing])
-        if penalty < _INFEASIBLE and failing.any():
+        if self.conditions.is_inherited:
+            self._raise_bounds(node, penalty)
+        cost = min(int(self.level_cost[node]) + penalty, _INFEASIBLE)
+        if cost < _INFEASIBLE and self._may_be_best(cost) and failing.any():
             left, n_groups = _without(group, failing)
             if not n_groups or not self.conditions.hold_for(left, n_groups):
-                penalty = _INFEASIBLE
-        return min(level_cost + penalty, _INFEASIBLE), n_suppressed
+                cost = _INFEASIBLE
+        return cost, n_suppressed
 
     def _failing(self, group: NDArray[np.int32], sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
         failing = sizes < self.min_records
