@@ -37,20 +37,25 @@ def count_groups(frame: Any, columns: Sequence[str], *, distinct: NDArray[Any] |
     """
     import pyarrow as pa
 
+    counted = keys = _keys(frame, columns)
+    if distinct is not None:
+        counted = counted.append_column(_COUNTED, pa.array(distinct))
+        counted = counted.group_by(list(counted.column_names), use_threads=False).aggregate([])
+    counts = counted.group_by(list(keys.column_names), use_threads=False).aggregate([([], "count_all")])
+    sizes: NDArray[np.int64] = counts["count_all"].to_numpy()
+    return sizes
+
+
+def _keys(frame: Any, columns: Sequence[str]) -> Any:
+    """Return the quasi-identifiers as an Arrow table, whose nulls equal each other when it is grouped."""
+    import pyarrow as pa
+
     table = read_table(frame)
     keys: dict[str, Any] = {}
     for position, name in enumerate(columns):
         column = table.column(name)
         keys[str(position)] = pa.array(_narrow(column.values), mask=column.missing)
-    if not keys:
-        keys["0"] = pa.nulls(table.n_records)
-    counted = pa.table(keys)
-    if distinct is not None:
-        counted = counted.append_column(_COUNTED, pa.array(distinct))
-        counted = counted.group_by(list(counted.column_names), use_threads=False).aggregate([])
-    counts = counted.group_by(list(keys), use_threads=False).aggregate([([], "count_all")])
-    sizes: NDArray[np.int64] = counts["count_all"].to_numpy()
-    return sizes
+    return pa.table(keys or {"0": pa.nulls(table.n_records)})
 
 
 def _narrow(values: NDArray[Any]) -> NDArray[Any]:
@@ -80,35 +85,46 @@ def count_values(frame: Any, columns: Sequence[str], values: NDArray[np.int64], 
     --------
     >>> import pyarrow as pa
     >>> count_values(pa.table({"age": [30, 30, None, None]}), ["age"], np.array([0, 1, 1, 1]), 2).tolist()
-    [[0, 2], [1, 1]]
+    [[1, 1], [0, 2]]
     """
     group = label_groups(frame, columns)
-    counts = np.bincount(group * n_values + values, minlength=(int(group.max()) + 1) * n_values)
-    return counts.reshape(-1, n_values).astype(np.int64)
+    return _counted(group, values, int(group.max()) + 1, n_values)
 
 
 def count_values_by_block(
-    frame: Any, columns: Sequence[str], values: NDArray[np.int64], n_values: int, *, n_cells: int = 1 << 24
+    group: NDArray[np.int64], values: NDArray[np.int64], n_values: int, *, n_cells: int = 1 << 24
 ) -> Iterator[NDArray[np.int64]]:
     """Yield what `count_values` returns, some groups after the others, so that at most `n_cells` counts are held.
 
+    Parameters
+    ----------
+    group : ndarray of int64
+        The group of every record, as `label_groups` numbers them.
+    values : ndarray of int
+    n_values : int
+    n_cells : int
+
     Examples
     --------
-    >>> import pyarrow as pa
-    >>> table = pa.table({"age": [30, 30, None, None]})
-    >>> [b.tolist() for b in count_values_by_block(table, ["age"], np.array([0, 1, 1, 1]), 2, n_cells=2)]
-    [[[0, 2]], [[1, 1]]]
+    >>> [b.tolist() for b in count_values_by_block(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1]), 2, n_cells=2)]
+    [[[1, 1]], [[0, 2]]]
     """
-    group = label_groups(frame, columns)
     n_groups = int(group.max()) + 1
+    n_together = max(1, n_cells // n_values)
+    if n_groups <= n_together:
+        yield _counted(group, values, n_groups, n_values)
+        return
     order = np.argsort(group, kind="stable")
     starts = np.searchsorted(group[order], np.arange(n_groups + 1))
-    n_together = max(1, n_cells // n_values)
     for first in range(0, n_groups, n_together):
         stop = min(first + n_together, n_groups)
         rows = order[starts[first] : starts[stop]]
-        cells = (group[rows] - first) * n_values + values[rows]
-        yield np.bincount(cells, minlength=(stop - first) * n_values).reshape(-1, n_values).astype(np.int64)
+        yield _counted(group[rows] - first, values[rows], stop - first, n_values)
+
+
+def _counted(group: NDArray[np.int64], values: NDArray[np.int64], n_groups: int, n_values: int) -> NDArray[np.int64]:
+    counts = np.bincount(group * n_values + values, minlength=n_groups * n_values)
+    return counts.reshape(-1, n_values).astype(np.int64)
 
 
 def label_groups(frame: Any, columns: Sequence[str]) -> NDArray[np.int64]:
@@ -118,14 +134,14 @@ def label_groups(frame: Any, columns: Sequence[str]) -> NDArray[np.int64]:
     --------
     >>> import pyarrow as pa
     >>> label_groups(pa.table({"age": [30, None, 30, None]}), ["age"]).tolist()
-    [1, 0, 1, 0]
+    [0, 1, 0, 1]
     """
-    table = read_table(frame)
-    group = np.zeros(table.n_records, np.int64)
-    for name in columns:
-        column = table.column(name)
-        codes = np.unique(column.values, return_inverse=True)[1].astype(np.int64) + 1
-        if column.missing is not None:
-            codes[column.missing] = 0
-        group = np.unique(group * (codes.max() + 1) + codes, return_inverse=True)[1].astype(np.int64)
+    import pyarrow as pa
+
+    keys = _keys(frame, columns)
+    rows = pa.array(np.arange(keys.num_rows))
+    listed = keys.append_column(_COUNTED, rows).group_by(list(keys.column_names), use_threads=False)
+    of_group = listed.aggregate([(_COUNTED, "list")])[f"{_COUNTED}_list"].combine_chunks()
+    group = np.empty(keys.num_rows, np.int64)
+    group[of_group.flatten().to_numpy()] = np.repeat(np.arange(len(of_group)), of_group.value_lengths().to_numpy())
     return group

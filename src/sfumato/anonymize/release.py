@@ -225,8 +225,10 @@ def verify(frame: Any, columns: Sequence[str], counters: Sequence[Counter], rows
     smallest_group : int
     """
     sizes = count_groups(frame, columns)
+    needs_groups = any(c.population is not None or c.criterion.counting == "values" for c in counters)
+    group = label_groups(frame, columns) if needs_groups else None
     for counter in counters:
-        n_failed = _count_failed(frame, columns, counter, rows, sizes)
+        n_failed = _count_failed(frame, columns, counter, rows, sizes, group)
         if n_failed:
             raise GuaranteeError(
                 f"the rewritten table has {n_failed} of {len(sizes)} groups for which it does not hold that "
@@ -241,25 +243,25 @@ def _count_failed(
     counter: Counter,
     rows: NDArray[np.int64] | None,
     sizes: NDArray[np.int64],
+    group: NDArray[np.int64] | None,
 ) -> int:
     if counter.population is not None:
-        return int((~counter.passes(_count_presence(frame, columns, counter, rows))).sum())
+        assert group is not None
+        return int((~counter.passes(_count_presence(group, counter, rows))).sum())
     if counter.value_of_row is None:
         return int((~counter.passes(sizes[:, None])).sum())
     values = counter.value_of_row if rows is None else counter.value_of_row[rows]
     if counter.criterion.counting == "distinct":
         return int((~counter.passes(count_groups(frame, columns, distinct=values)[:, None])).sum())
-    blocks = count_values_by_block(frame, columns, values, counter.n_values)
+    assert group is not None
+    blocks = count_values_by_block(group, values, counter.n_values)
     return sum(int((~counter.passes(counts)).sum()) for counts in blocks)
 
 
-def _count_presence(
-    frame: Any, columns: Sequence[str], counter: Counter, rows: NDArray[np.int64] | None
-) -> NDArray[np.int64]:
+def _count_presence(seen: NDArray[np.int64], counter: Counter, rows: NDArray[np.int64] | None) -> NDArray[np.int64]:
     """Count records and population by what the table shows: groups with the same values are one group."""
     assert counter.population is not None
     assert counter.group_of_row is not None
-    seen = label_groups(frame, columns)
     group = counter.group_of_row if rows is None else counter.group_of_row[rows]
     seen_of_group = np.full(int(group.max()) + 2, -1, np.int64)  # the last place serves those in no group
     seen_of_group[group] = seen
