@@ -47,8 +47,8 @@ def measure(
     sensitive : names or positions of columns, optional
         Columns that nobody should learn about a person.
     population : frame or int, optional
-        The people the table was drawn from: a table with the quasi-identifiers, for counted risks, or only their
-        number, for estimates.
+        The people the table was drawn from: a table with the quasi-identifiers in the same form (a table that says
+        ``30-39`` needs a population that does), for counted risks, or only their number, for estimates.
     weights : name or position of a column, or array-like of shape (n_records,), optional
         Survey weights: how many people of the population each record stands for.
     unit : name or position of a column, optional

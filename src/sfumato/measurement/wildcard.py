@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sfumato.errors import InputError
 from sfumato.measurement.grouping import MISSING, Codes, group
 
-LARGEST_WORK = 2_000_000_000  # keys compared, summed over all pairs of patterns of missing values
+LARGEST_WORK = 500_000_000  # keys compared over all pairs of patterns of missing values: some minutes of work
 
 
 def match_counts(
