@@ -314,6 +314,10 @@ def test_where_predictions_guide_the_target_is_handed_over_beside_them():
     assert diversity(release.table, labels()[some].tolist()) == 2
     with pytest.raises(ParameterError, match="sensitive='y' names the target, and none was passed"):
         anonymizer.release(table)
+    named = ModelGuidedAnonymizer(4, criteria=[LDiversity(2, "outcome")])
+    named.fit(table, pd.Series(labels(), name="outcome"))
+    with pytest.raises(ParameterError, match="names no column of the table, nor the target as it was passed"):
+        named.release(table, labels())
     with pytest.raises(InputError, match="the target has 60 values for 120 records"):
         anonymizer.release(table, target=labels()[some])
 

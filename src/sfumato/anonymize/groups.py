@@ -193,7 +193,13 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
             if names_target(criterion, table, target):
                 counters.append(make_counter(criterion, read_target))
                 continue
-            counter = make_counter(criterion, None if criterion.column is None else table.column(criterion.column))
+            name = criterion.column
+            if name is not None and name not in table.names:
+                raise ParameterError(
+                    f"sensitive={name!r} names no column of the table, nor the target as it was passed: expected one "
+                    "of them. Pass the target as a series of that name, as when fitting, or call it 'y'."
+                )
+            counter = make_counter(criterion, None if name is None else table.column(name))
             if criterion.counting == "presence":
                 population = self._population_of(criterion, table.categorical)
                 everybody = np.zeros(population.n_records, np.int32)

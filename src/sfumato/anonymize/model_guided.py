@@ -37,7 +37,9 @@ class ModelGuidedAnonymizer(TreeAnonymizer):
     keep : list of str or int, optional
         Columns that may pass through although nearly every record has a value of its own there.
     criteria : list of Criterion, optional
-        Further conditions on every group, such as ``KAnonymity(10, unit="customer")``.
+        Further conditions on every group, such as ``KAnonymity(10, unit="customer")``, or
+        ``LDiversity(2, "diagnosis")`` and others on a sensitive column. That column is neither rewritten nor split
+        on; ``"y"`` is the target, which `fit` and `release` also take as `target` where `y` holds predictions.
     categorical_features : list of str or int, optional
         Columns of numbers that are codes, not amounts.
     limits : dict, optional
@@ -83,9 +85,10 @@ class ModelGuidedAnonymizer(TreeAnonymizer):
     Notes
     -----
     *Guarantee.* In the result of `fit_transform` and of `release`, every record shares its quasi-identifiers with at
-    least k - 1 others, counted again on the result itself. It does not stop attribute disclosure: what all records
-    of a group have in common is known of each. A real record as representative (``"member"``, ``"model"``,
-    ``"sample"``) shows that record's values. Columns that are not quasi-identifiers leave as they are.
+    least k - 1 others, counted again on the result itself, and every group meets the `criteria`. k alone does not
+    stop attribute disclosure: what all records of a group have in common is known of each. A real record as
+    representative (``"member"``, ``"model"``, ``"sample"``) shows that record's values. Columns that are not
+    quasi-identifiers leave as they are.
 
     References
     ----------

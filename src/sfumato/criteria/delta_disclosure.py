@@ -25,8 +25,9 @@ class DeltaDisclosure(OnSensitiveColumn):
         The sensitive column; ``"y"`` for the target when X has no column of that name.
     absent : {"fails", "ignored"}, default="fails"
         A value that a group does not have: its logarithm is infinite, so the group fails, as the definition says.
-        ``"ignored"`` looks at the values that occur only, as ARX and pyCANON do; then what a person does not have
-        can be learned, and joining safe groups can make an unsafe one.
+        ``"ignored"`` looks at the values that occur only, as ARX and pyCANON do. It is meant for measuring beside
+        them: what a person does not have can be learned, and joining safe groups can make an unsafe one, so that a
+        release may be refused.
     missing : {"value", "suppress"}, default="value"
         A missing sensitive value is a value of its own, or the record does not count.
 
