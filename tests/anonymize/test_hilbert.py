@@ -47,6 +47,22 @@ def test_it_passes_the_checks_of_the_family(representative, check):
     check(HilbertAnonymizer(k=5, representative=representative, random_state=0))
 
 
+@pytest.mark.parametrize("check", ANONYMIZER_CHECKS, ids=lambda check: check.__name__)
+def test_it_passes_them_with_roles_limits_and_persons(check):
+    table, guide = people(seed=3)
+    frame = table.append_column("person", [np.arange(120) // 2]).append_column("name", [[f"n{i}" for i in range(120)]])
+    anonymizer = HilbertAnonymizer(
+        k=4,
+        quasi_identifiers=["age", "income", "town"],
+        identifiers=["name"],
+        keep=["joined"],
+        criteria=[KAnonymity(3, unit="person")],
+        limits={"age": 3},
+    )
+    for X in (frame, frame.to_pandas()):
+        check(anonymizer, X, guide)
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("representative", REPRESENTATIVES)
 @in_examples(6)

@@ -66,6 +66,23 @@ def test_it_passes_the_checks_of_the_family(representative, check):
     check(RPlusTreeAnonymizer(k=5, representative=representative, keep_records=True, random_state=0))
 
 
+@pytest.mark.parametrize("check", ANONYMIZER_CHECKS, ids=lambda check: check.__name__)
+def test_it_passes_them_with_roles_limits_and_persons(check):
+    table, guide = people(seed=3)
+    frame = table.append_column("person", [np.arange(120) // 2]).append_column("name", [[f"n{i}" for i in range(120)]])
+    anonymizer = RPlusTreeAnonymizer(
+        k=4,
+        quasi_identifiers=["age", "income", "town"],
+        identifiers=["name"],
+        keep=["joined"],
+        criteria=[KAnonymity(3, unit="person")],
+        limits={"age": 3},
+        keep_records=True,
+    )
+    for X in (frame, frame.to_pandas()):
+        check(anonymizer, X, guide)
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("representative", REPRESENTATIVES)
 @in_examples(6)
@@ -349,3 +366,16 @@ def test_forgetting_earlier_publications_is_what_the_rule_prevents(monkeypatch):
     _, groups = publish_in_batches(RPlusTreeAnonymizer(4, keep_records=True), frame, [30, 90])
     with pytest.raises(AssertionError):
         assert_publications_are_safe_together(groups, 4)
+
+
+def test_limits_and_codes_that_are_numbers_hold_for_later_batches():
+    first = pa.table({"age": [20, 21, 22, 40, 41, 42], "ward": [3, 3, 3, 7, 7, 7]})
+    more = pa.table({"age": [60, 61, 62, 63], "ward": [5, 5, 5, 5]})
+    anonymizer = RPlusTreeAnonymizer(
+        3, limits={"age": 10}, categorical_features=["ward"], keep_records=True, representative="range"
+    )
+    anonymizer.fit(first).insert(more)
+    everything = pa.concat_tables([first, more])
+    released = anonymizer.release(everything).table
+    assert rows_of(anonymizer.transform(everything)) == rows_of(released)
+    assert group_sizes(released) == {("25", "3"): 3, ("45", "7"): 3, ("65", "5"): 4}
