@@ -148,6 +148,11 @@ def test_a_label_costs_what_it_says_not_what_its_records_need():
     for label in ("20-40", "20 to 40", "[20, 40)", "[20-40]", "(20.0, 40.0]"):
         found = ncp(before, pd.DataFrame({"age": [label, label, "60"]}))["age"]
         assert found.tolist() == [0.5, 0.5, 0]
+    jobs = pd.DataFrame({"job": ["clerk", "nurse", "smith", None, "lawyer, notary"]})
+    said = ["{clerk, nurse, smith}"] * 2 + ["*", "smith or missing", "clerk, smith"]
+    listed = ncp(jobs, pd.DataFrame({"job": said}))["job"]
+    # The last is no list of values, so it stands for what it replaced: one value.
+    assert listed.tolist() == pytest.approx([3 / 5, 3 / 5, 1, 2 / 5, 0])
     beyond = ncp(before, pd.DataFrame({"age": ["0-40", "0-40", "60-99"]}))["age"]  # the domain ends at 20 and 60
     assert beyond.tolist() == [0.5, 0.5, 0]
 
