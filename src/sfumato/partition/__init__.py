@@ -6,11 +6,14 @@ The layers, each in a file of its own and each using only those before it::
     binning    values -> small integer codes, the same for any order of the rows
     records    the codes and guide channels of all records, laid out for the kernels
     histogram  exact integer sums per bin
+    scoring    what a split is worth
+    candidates a short ranked list of splits per node
     splitting  the best admissible splits of one node, read off its histogram
     grower     level by level, or best-first under a leaf limit
     tree       the flat tree that new records are run through
 
-``hilbert_curve`` and ``rplus`` form groups in their own way, along a curve and by bounding boxes.
+``hilbert_curve`` and ``rplus`` form groups in their own way, along a curve and by bounding boxes; ``lattice`` finds the
+levels of hierarchies whose groups give up least.
 
 ``guides`` says what makes a split good, ``grouping`` collects records by group, and ``naive`` holds the
 slow twin of every kernel, which the tests compare with the fast one.
