@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from sfumato.partition import naive
 from sfumato.partition.binning import Bins, bin_categories, bin_numbers
+from sfumato.partition.candidates import empty_candidates
 from sfumato.partition.grower import Check, Grower
 from sfumato.partition.guides import (
     CHANNELS,
@@ -29,7 +30,8 @@ from sfumato.partition.guides import (
     from_probabilities,
 )
 from sfumato.partition.records import Layout, Records, make_layout, pack_records
-from sfumato.partition.splitting import Scoring, empty_candidates, find_splits, make_scratch
+from sfumato.partition.scoring import Scoring, make_scratch
+from sfumato.partition.splitting import find_splits
 from sfumato.partition.tree import Tree
 
 _WANTED = os.environ.get("SFUMATO_EXAMPLES")

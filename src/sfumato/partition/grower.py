@@ -20,6 +20,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from sfumato.partition.candidates import Candidates, empty_candidates
 from sfumato.partition.dividing import (
     count_distinct_by_side,
     count_left,
@@ -30,13 +31,8 @@ from sfumato.partition.dividing import (
 from sfumato.partition.guides import Guide
 from sfumato.partition.histogram import PACKED_VALUE_BITS, add_one_channel, add_records, subtract
 from sfumato.partition.records import Layout, Records, as_words
-from sfumato.partition.splitting import (
-    Candidates,
-    Scoring,
-    empty_candidates,
-    find_splits,
-    make_scratch,
-)
+from sfumato.partition.scoring import Scoring, make_scratch
+from sfumato.partition.splitting import find_splits
 from sfumato.partition.tree import NodeTable, Tree
 
 _LARGE_NODE = 1 << 16

@@ -22,7 +22,8 @@ from sfumato.partition.binning import DEFAULT_MAX_BINS, Bins, code_type
 from sfumato.partition.grower import Check
 from sfumato.partition.guides import CHANNELS, ENTROPY, INFORMATION_LOSS, MEDIAN, Guide
 from sfumato.partition.records import Layout, Records
-from sfumato.partition.splitting import MAX_ENUMERATED, RELATIVE_NOISE, Scoring
+from sfumato.partition.scoring import RELATIVE_NOISE, Scoring
+from sfumato.partition.splitting import MAX_ENUMERATED
 from sfumato.partition.tree import Tree
 
 Sums = list[int]

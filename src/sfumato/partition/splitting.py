@@ -11,186 +11,20 @@ Candidates are totally ordered by (gain falling, column, position), so ties neve
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from sfumato.partition.candidates import offer, write_ordered, write_subset
 from sfumato.partition.guides import CHANNELS, ENTROPY, INFORMATION_LOSS, MEDIAN
-from sfumato.partition.records import Layout
+from sfumato.partition.scoring import noise_floor, side_gain
 
 MAX_ENUMERATED = 8
 """Up to this many categories present in a node, every subset is a candidate."""
-
-RELATIVE_NOISE = 1e-12
-"""Gains below this share of a node's own sum of squares are rounding, not information."""
 
 _ANY_FALL = -1.0
 """What information loss must fall by: any division lowers it, but beside an outlier the fall may round to nothing."""
 
 _POWER_STEPS = 16
-
-
-class Scoring(NamedTuple):
-    """How candidates are scored; what kernels need of a guide."""
-
-    rule: int
-    channel_weights: NDArray[np.float64]
-    is_weighted: bool
-    fall_back: bool  # at no gain, let information loss decide (anonymizing) or stop (minimizing)
-    min_records: int
-
-
-class Candidates(NamedTuple):
-    """The best splits of m nodes, up to r each, best first. Integer, float, bool and uint64 arrays."""
-
-    n_found: NDArray[Any]  # (m,)
-    phase: NDArray[Any]  # (m,) 0: ranked by the guide, 1: by information loss
-    gain: NDArray[Any]  # (m, r)
-    position: NDArray[Any]  # (m, r) place in the order of enumeration, breaks ties
-    column: NDArray[Any]  # (m, r)
-    last_bin: NDArray[Any]  # (m, r) ordered columns: codes up to this go left
-    missing_left: NDArray[Any]  # (m, r) ordered columns: side of missing values
-    mask: NDArray[Any]  # (m, r, words) category columns: bit set = code goes left
-    n_left: NDArray[Any]  # (m, r)
-
-
-def empty_candidates(n_nodes: int, n_ranks: int, layout: Layout) -> Candidates:
-    """Room for the candidates of `n_nodes` nodes."""
-    shape = (n_nodes, n_ranks)
-    return Candidates(
-        np.zeros(n_nodes, np.int64),
-        np.zeros(n_nodes, np.int64),
-        np.zeros(shape),
-        np.zeros(shape, np.int64),
-        np.zeros(shape, np.int64),
-        np.zeros(shape, np.int64),
-        np.zeros(shape, np.bool_),
-        np.zeros((*shape, layout.n_mask_words), np.uint64),
-        np.zeros(shape, np.int64),
-    )
-
-
-class Scratch(NamedTuple):
-    """Working memory of one thread, so that kernels allocate nothing per node."""
-
-    total: NDArray[np.int64]  # (entries,)
-    left: NDArray[np.int64]  # (entries,)
-    with_missing: NDArray[np.int64]  # (entries,)
-    mean: NDArray[np.float64]  # (channels,)
-    present: NDArray[np.int64]  # (widest column,) codes present in the node
-    keys: NDArray[np.float64]  # (widest column,)
-    axis: NDArray[np.float64]  # (2, channels)
-    is_left: NDArray[np.bool_]  # (widest column,)
-
-
-def make_scratch(layout: Layout, n_entries: int, n_channels: int) -> Scratch:
-    """Allocate the working memory for histograms with `n_entries` entries per bin."""
-    widest = int(np.diff(layout.offsets).max())
-    return Scratch(
-        np.zeros(n_entries, np.int64),
-        np.zeros(n_entries, np.int64),
-        np.zeros(n_entries, np.int64),
-        np.zeros(n_channels),
-        np.zeros(widest, np.int64),
-        np.zeros(widest),
-        np.zeros((2, max(1, n_channels))),
-        np.zeros(widest, np.bool_),
-    )
-
-
-@njit(nogil=True, cache=True)
-def _side_gain(rule, left, total, mean, channel_weights, weight_at):  # type: ignore[no-untyped-def]
-    """Gain of sending `left` of `total` to one side, from exact sums."""
-    n = total[weight_at]
-    n_left = left[weight_at]
-    n_right = n - n_left
-    if n_left <= 0 or n_right <= 0:
-        return 0.0  # one side without weight: nothing is known about it
-    gain = 0.0
-    if rule == CHANNELS:
-        # Equal to the sum-of-squares form, but exactly zero where both sides have the node's mean.
-        for c in range(channel_weights.shape[0]):
-            deviation = left[1 + c] - mean[c] * n_left
-            gain += channel_weights[c] * deviation * deviation
-        return gain * n / (float(n_left) * float(n_right))
-    for c in range(channel_weights.shape[0]):
-        in_left = left[1 + c]
-        in_right = total[1 + c] - in_left
-        if in_left > 0:
-            gain += in_left * np.log(in_left / n_left)
-        if in_right > 0:
-            gain += in_right * np.log(in_right / n_right)
-        if total[1 + c] > 0:
-            gain -= total[1 + c] * np.log(total[1 + c] / n)
-    return gain
-
-
-@njit(nogil=True, cache=True)
-def _noise_floor(rule, total, channel_weights, weight_at):  # type: ignore[no-untyped-def]
-    """Gains up to this are rounding errors of a node whose sides are alike."""
-    if rule == ENTROPY:
-        return RELATIVE_NOISE * total[weight_at]
-    squares = 0.0
-    for c in range(channel_weights.shape[0]):
-        squares += abs(channel_weights[c]) * float(total[1 + c]) * float(total[1 + c])
-    return RELATIVE_NOISE * squares / max(1, total[weight_at])
-
-
-@njit(nogil=True, cache=True)
-def _offer(out, node, gain, position, after_gain, after_position):  # type: ignore[no-untyped-def]
-    """Return the rank a candidate takes in the node's list, shifting the rest; -1 when it has no place."""
-    if gain > after_gain or (gain == after_gain and position <= after_position):
-        return -1  # judged in an earlier round
-    n_found = out.n_found[node]
-    n_ranks = out.gain.shape[1]
-    rank = n_found
-    while rank > 0 and (
-        gain > out.gain[node, rank - 1]
-        or (gain == out.gain[node, rank - 1] and position < out.position[node, rank - 1])
-    ):
-        rank -= 1
-    if rank >= n_ranks:
-        return -1
-    last = min(n_found, n_ranks - 1)
-    for r in range(last, rank, -1):
-        out.gain[node, r] = out.gain[node, r - 1]
-        out.position[node, r] = out.position[node, r - 1]
-        out.column[node, r] = out.column[node, r - 1]
-        out.last_bin[node, r] = out.last_bin[node, r - 1]
-        out.missing_left[node, r] = out.missing_left[node, r - 1]
-        out.n_left[node, r] = out.n_left[node, r - 1]
-        for w in range(out.mask.shape[2]):
-            out.mask[node, r, w] = out.mask[node, r - 1, w]
-    out.n_found[node] = min(n_found + 1, n_ranks)
-    out.gain[node, rank] = gain
-    out.position[node, rank] = position
-    for w in range(out.mask.shape[2]):
-        out.mask[node, rank, w] = 0
-    return rank
-
-
-@njit(nogil=True, cache=True)
-def _write_ordered(out, node, rank, column, last_bin, missing_left, n_left):  # type: ignore[no-untyped-def]
-    out.column[node, rank] = column
-    out.last_bin[node, rank] = last_bin
-    out.missing_left[node, rank] = missing_left
-    out.n_left[node, rank] = n_left
-
-
-@njit(nogil=True, cache=True)
-def _write_subset(out, node, rank, column, hist, first, n_codes, is_left, n_left, n_records):  # type: ignore[no-untyped-def]
-    """Store the codes that go left; those absent from the node follow the larger side."""
-    absent_left = 2 * n_left > n_records
-    for code in range(n_codes):
-        goes_left = is_left[code] if hist[first + code, 0] > 0 else absent_left
-        if goes_left:
-            out.mask[node, rank, code >> 6] |= np.uint64(1) << np.uint64(code & 63)
-    out.column[node, rank] = column
-    out.last_bin[node, rank] = -1
-    out.missing_left[node, rank] = absent_left
-    out.n_left[node, rank] = n_left
 
 
 @njit(nogil=True, cache=True)
@@ -235,13 +69,13 @@ def _scan_ordered(hist, layout, column, rule, scoring, scratch, floor, after_gai
                     right_width = 1.0 if following <= highest else 0.0
                 gain = n * node_width - n_left * left_width - (n - n_left) * right_width
             else:
-                gain = _side_gain(rule, left, total, scratch.mean, scoring.channel_weights, weight_at)
+                gain = side_gain(rule, left, total, scratch.mean, scoring.channel_weights, weight_at)
             if gain > floor:
                 position = (np.int64(column) << 40) + 2 * b
-                rank = _offer(out, node, gain, position, after_gain, after_position)
+                rank = offer(out, node, gain, position, after_gain, after_position)
                 if rank >= 0:
                     missing_left = n_missing == 0 and 2 * n_left > n
-                    _write_ordered(out, node, rank, column, b, missing_left, n_left)
+                    write_ordered(out, node, rank, column, b, missing_left, n_left)
         if n_missing > 0 and n_left + n_missing >= k and n - n_left - n_missing >= k:
             for e in range(entries):
                 with_missing[e] = left[e] + hist[missing_row, e]
@@ -250,12 +84,12 @@ def _scan_ordered(hist, layout, column, rule, scoring, scratch, floor, after_gai
                 right_width = layout.high[first + highest] - layout.low[first + following]
                 gain = n * node_width - n_left * 1.0 - (n - n_left) * right_width
             else:
-                gain = _side_gain(rule, with_missing, total, scratch.mean, scoring.channel_weights, weight_at)
+                gain = side_gain(rule, with_missing, total, scratch.mean, scoring.channel_weights, weight_at)
             if gain > floor:
                 position = (np.int64(column) << 40) + 2 * b + 1
-                rank = _offer(out, node, gain, position, after_gain, after_position)
+                rank = offer(out, node, gain, position, after_gain, after_position)
                 if rank >= 0:
-                    _write_ordered(out, node, rank, column, b, True, n_left)
+                    write_ordered(out, node, rank, column, b, True, n_left)
         b = following
 
 
@@ -348,13 +182,13 @@ def _scan_subsets(  # type: ignore[no-untyped-def]
             penalty = n_left * (in_left - 1) + (n - n_left) * (n_present - in_left - 1)
             gain = (n * (n_present - 1) - penalty) / domain
         else:
-            gain = _side_gain(rule, left, total, scratch.mean, scoring.channel_weights, weight_at)
+            gain = side_gain(rule, left, total, scratch.mean, scoring.channel_weights, weight_at)
         if gain > floor:
             subset = step ^ (step >> 1)
             position = (np.int64(column) << 40) + subset
-            rank = _offer(out, node, gain, position, after_gain, after_position)
+            rank = offer(out, node, gain, position, after_gain, after_position)
             if rank >= 0:
-                _write_subset(out, node, rank, column, hist, first, n_codes, is_left, n_left, n)
+                write_subset(out, node, rank, column, hist, first, n_codes, is_left, n_left, n)
 
 
 @njit(nogil=True, cache=True)
@@ -388,12 +222,12 @@ def _scan_prefixes(  # type: ignore[no-untyped-def]
             penalty = n_left * prefix + (n - n_left) * (n_present - prefix - 2)
             gain = (n * (n_present - 1) - penalty) / domain
         else:
-            gain = _side_gain(rule, left, total, scratch.mean, scoring.channel_weights, weight_at)
+            gain = side_gain(rule, left, total, scratch.mean, scoring.channel_weights, weight_at)
         if gain > floor:
             position = (np.int64(column) << 40) + (np.int64(order) << 32) + prefix
-            rank = _offer(out, node, gain, position, after_gain, after_position)
+            rank = offer(out, node, gain, position, after_gain, after_position)
             if rank >= 0:
-                _write_subset(out, node, rank, column, hist, first, n_codes, is_left, n_left, n)
+                write_subset(out, node, rank, column, hist, first, n_codes, is_left, n_left, n)
 
 
 @njit(nogil=True, cache=True)
@@ -503,16 +337,16 @@ def _scan_median(hist, layout, column, scoring, scratch, after_gain, after_posit
     if best < 0:
         return
     position = np.int64(column) << 40
-    rank = _offer(out, node, width, position, after_gain, after_position)
+    rank = offer(out, node, width, position, after_gain, after_position)
     if rank < 0:
         return
     if is_category:
         for code in range(n_codes):
             scratch.is_left[code] = code <= best
-        _write_subset(out, node, rank, column, hist, first, n_codes, scratch.is_left, best_left, n)
+        write_subset(out, node, rank, column, hist, first, n_codes, scratch.is_left, best_left, n)
     else:
         missing_left = (missing < 0 or hist[first + missing, 0] == 0) and 2 * best_left > n
-        _write_ordered(out, node, rank, column, best, missing_left, best_left)
+        write_ordered(out, node, rank, column, best, missing_left, best_left)
 
 
 @njit(nogil=True, cache=True)
@@ -549,7 +383,7 @@ def find_splits(hist, layout, scoring, scratch, after_phase, after_gain, after_p
     if after_phase == 0:
         floor = _ANY_FALL
         if scoring.rule == CHANNELS or scoring.rule == ENTROPY:
-            floor = _noise_floor(scoring.rule, total, scoring.channel_weights, weight_at)
+            floor = noise_floor(scoring.rule, total, scoring.channel_weights, weight_at)
         _scan_columns(hist, layout, scoring.rule, scoring, scratch, floor, after_gain, after_position, out, node)
         if out.n_found[node] > 0 or not scoring.fall_back or scoring.rule == INFORMATION_LOSS:
             return
