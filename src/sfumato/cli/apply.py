@@ -274,7 +274,7 @@ def _release(table: Any, saved: SavedPartition, k: int, suppression_limit: float
     anonymizer = ModelGuidedAnonymizer(
         k=k,
         criteria=[KAnonymity(k, unit=unit)] if unit is not None else None,
-        representative=partition.representative,  # type: ignore[arg-type]
+        representative=partition.representative,
         suppression_limit=suppression_limit,
         random_state=0,
     )
