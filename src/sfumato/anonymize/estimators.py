@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.anonymize.base import checked_weight
-from sfumato.anonymize.guidance import GuideKind, fit_weighted, predictions_of, train_guide
+from sfumato.anonymize.guidance import GuideKind, as_target_array, fit_weighted, predictions_of, train_guide
 from sfumato.anonymize.model_guided import ModelGuidedAnonymizer
 from sfumato.anonymize.target import names_target
 from sfumato.criteria import Criterion
@@ -70,6 +70,11 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         sample_weight : array-like of shape (n,), optional
             Reaches the guide, the splits and the retraining; k counts records.
         """
+        if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
+            raise ParameterError(
+                f"estimator is {self.estimator!r}: expected a model with fit and predict. Pass an instance, such as "
+                "LogisticRegression()."
+            )
         if y is None:
             raise InputError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None. Pass the labels."
@@ -92,13 +97,8 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _checked_target(self, y: Any, n_records: int) -> Any:
-        array = np.asarray(y)
-        if array.dtype.kind in "fc" and not np.isfinite(array).all():
-            raise InputError(
-                "Input y contains NaN or infinity: expected a label for every record. Drop those records, or fill "
-                "them in."
-            )
-        if len(array) != n_records:
+        array = as_target_array(y)
+        if array.ndim == 0 or len(array) != n_records:
             raise InputError(
                 f"inconsistent numbers of samples: {len(array)} labels for {n_records} records: expected one per "
                 "record. Pass the labels of the same rows."

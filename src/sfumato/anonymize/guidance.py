@@ -61,8 +61,33 @@ def guide_from(targets: Any, *, kind: str = "auto", n_records: int) -> Guide:
     return guides.from_numbers(numbers)
 
 
+def as_target_array(targets: Any) -> NDArray[Any]:
+    """Return predictions or labels as an array; refuse what is missing, and what neither predicts nor labels."""
+    try:
+        array = np.asarray(targets)
+    except ValueError:
+        raise InputError(
+            "the rows of y have different lengths: expected the same number of values for every record. "
+            "Pass what model.predict or model.predict_proba returns."
+        ) from None
+    if array.dtype.kind == "c":
+        raise InputError("Complex data not supported: expected labels, probabilities or numbers as y. Convert them.")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise InputError(
+            f"Input y contains NaN or infinity in {int((~np.isfinite(array)).sum())} places: expected a finite "
+            "prediction or label for every record. Drop those records, or fill them in."
+        )
+    is_moment = array.dtype.kind in "mM"
+    if (is_moment and np.isnat(array).any()) or (array.dtype.kind == "O" and any(map(_is_missing, array.ravel()))):
+        raise InputError(
+            "Input y contains NaN or None among the labels: expected a label for every record. "
+            "Drop those records, or give them a label of their own."
+        )
+    return array
+
+
 def _as_array(targets: Any, n_records: int) -> NDArray[Any]:
-    array = np.asarray(targets)
+    array = as_target_array(targets)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim not in (1, 2) or array.size == 0:
@@ -74,16 +99,6 @@ def _as_array(targets: Any, n_records: int) -> NDArray[Any]:
         raise InputError(
             f"inconsistent numbers of samples: {len(array)} predictions for {n_records} records: expected one per "
             "record. Predict on the same rows that are anonymized."
-        )
-    if array.dtype.kind in "fc" and not np.isfinite(array).all():
-        raise InputError(
-            f"Input y contains NaN or infinity in {int((~np.isfinite(array)).sum())} places: expected a finite "
-            "prediction or label for every record. Drop those records, or fill them in."
-        )
-    if array.dtype.kind == "O" and any(map(_is_missing, array.ravel())):
-        raise InputError(
-            "Input y contains NaN or None among the labels: expected a label for every record. "
-            "Drop those records, or give them a label of their own."
         )
     return array
 
@@ -97,7 +112,8 @@ def _kind_of(array: NDArray[Any]) -> str:
     if array.ndim == 1 and array.dtype.kind in "biu":
         return "labels"
     if array.ndim == 1:
-        with warnings.catch_warnings():
+        # Numbers beyond 64 bits are no integers, and need not be cast to find out.
+        with warnings.catch_warnings(), np.errstate(invalid="ignore"):
             # Many labels beside few records: scikit-learn suspects a regression. So may be, and as labels they guide.
             warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
             try:

@@ -87,6 +87,8 @@ def from_probabilities(probabilities: NDArray[np.floating[Any]]) -> Guide:
 
 def from_numbers(numbers: NDArray[np.floating[Any]]) -> Guide:
     """Guide by one or several numbers per record, each scaled to unit variance."""
+    # A power of two, so nothing is lost but the overflow of differences.
+    numbers = numbers * np.where(np.abs(numbers).max(axis=0) > 2.0**1000, 0.25, 1.0)
     low, high = numbers.min(axis=0), numbers.max(axis=0)
     span = np.where(high > low, high - low, 1.0)
     channels = np.rint((numbers - low) / span * NUMBER_SCALE).astype(np.int64)
