@@ -98,9 +98,10 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
 
     def _checked_target(self, y: Any, n_records: int) -> Any:
         array = as_target_array(y)
-        if array.ndim == 0 or len(array) != n_records:
+        n_labels = len(array) if array.ndim else 1
+        if n_labels != n_records:
             raise InputError(
-                f"inconsistent numbers of samples: {len(array)} labels for {n_records} records: expected one per "
+                f"inconsistent numbers of samples: {n_labels} labels for {n_records} records: expected one per "
                 "record. Pass the labels of the same rows."
             )
         return y

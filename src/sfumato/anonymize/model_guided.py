@@ -176,6 +176,10 @@ class ModelGuidedAnonymizer(TreeAnonymizer):
         return "numbers" if is_number else self.guide_kind
 
     def _falls_back(self) -> bool:
+        if self.keep_splitting not in (True, False):
+            raise ParameterError(
+                f"keep_splitting={self.keep_splitting!r}: expected True or False. True makes groups near size k."
+            )
         return bool(self.keep_splitting)
 
     def __sklearn_tags__(self) -> Any:
