@@ -143,6 +143,7 @@ BAD_PARAMETERS = {
     "one bin": (lambda: fit(max_bins=1), r"max_bins=1: expected an integer from 2 to"),
     "too many bins": (lambda: fit(max_bins=10**6), r"max_bins=1000000: expected an integer from 2 to"),
     "half a bin": (lambda: fit(max_bins=20.5), r"max_bins=20.5: expected an integer"),
+    "neither yes nor no": (lambda: fit(keep_splitting="no"), r"keep_splitting='no': expected True or False"),
     "no threads": (lambda: fit(n_jobs=0), r"n_jobs=0: expected a positive integer, or -1"),
     "half a thread": (lambda: fit(n_jobs=1.5), r"n_jobs=1.5: expected a positive integer"),
 }
@@ -197,6 +198,10 @@ BAD_INPUTS = {
     ),
     "infinity in predictions": (lambda: fit(y=np.where(NOT_A_NUMBER > 0, 1.5, np.inf)), r"NaN or infinity"),
     "None in labels": (lambda: fit(y=["a", None] * 12), r"NaN or None among the labels.*label for every record"),
+    "no day among the labels": (lambda: fit(y=np.array(["NaT", "2020-01-01"] * 12, "M8[D]")), r"NaN or None among"),
+    "complex predictions": (lambda: fit(y=LABELS * 31337j), r"Complex data not supported.*Convert them"),
+    "ragged predictions": (lambda: fit(y=[[1, 2], [3]] * 12), r"rows of y have different lengths.*predict_proba"),
+    "text for predictions": (lambda: fit(y="labels"), r"predictions of shape \(\): expected one row per record"),
     "NA in labels": (lambda: fit(y=pd.Series(["a", pd.NA] * 12, dtype="string")), r"NaN or None among the labels"),
     "NaT in labels": (lambda: fit(y=np.array(["a", pd.NaT] * 12, dtype=object)), r"NaN or None among the labels"),
     "labels of several types": (lambda: fit(y=np.array(["a", 1] * 12, object)), r"Unknown label type.*Convert mixed"),
@@ -268,6 +273,21 @@ CLASSIFIER = {
         lambda X, y: AnonymizedRegressor(DecisionTreeClassifier()).fit(X, NOT_A_NUMBER),
         InputError,
         "Input y contains NaN",
+    ),
+    "None in labels": (
+        lambda X, y: AnonymizedClassifier(LogisticRegression()).fit(X, ["a", None] * 12),
+        InputError,
+        "Input y contains NaN or None among the labels",
+    ),
+    "a class for a model": (
+        lambda X, y: AnonymizedClassifier(LogisticRegression).fit(X, y),
+        ParameterError,
+        r"estimator is .*LogisticRegression.*: expected a model with fit and predict. Pass an instance",
+    ),
+    "a name for a model": (
+        lambda X, y: AnonymizedRegressor("ridge").fit(X, y),
+        ParameterError,
+        "estimator is 'ridge': expected a model",
     ),
     "no labels": (
         lambda X, y: AnonymizedClassifier(LogisticRegression()).fit(X, None),

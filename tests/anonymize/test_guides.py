@@ -107,6 +107,12 @@ def test_numbers_guide_by_variance_and_their_scale_does_not_matter(numbers):
     assert document(numbers, y) == document(numbers, y * 2.0**40) == document(numbers, y, guide_kind="numbers")
 
 
+def test_numbers_near_the_largest_float_guide_too(numbers):
+    y = np.where(numbers[:, 2] > 0.1, 1.7e308, -1.7e308)
+    assert first_split(numbers, y, guide_kind="numbers")[0] == "x2"
+    assert first_split(numbers, y)[0] == "x2"
+
+
 def test_a_single_column_of_probabilities_guides_as_numbers(numbers):
     p = 1 / (1 + np.exp(-3 * numbers[:, 1]))
     assert document(numbers, p) == document(numbers, p, guide_kind="numbers")
