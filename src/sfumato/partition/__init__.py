@@ -8,6 +8,7 @@ The layers, each in a file of its own and each using only those before it::
     histogram  exact integer sums per bin
     scoring    what a split is worth
     candidates a short ranked list of splits per node
+    one_channel the everyday scan, in scalars
     splitting  the best admissible splits of one node, read off its histogram
     grower     level by level, or best-first under a leaf limit
     tree       the flat tree that new records are run through

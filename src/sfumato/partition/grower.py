@@ -28,7 +28,7 @@ from sfumato.partition.dividing import (
     move_nodes,
     move_records,
 )
-from sfumato.partition.guides import Guide
+from sfumato.partition.guides import ENTROPY, Guide
 from sfumato.partition.histogram import PACKED_VALUE_BITS, add_one_channel, add_records, subtract
 from sfumato.partition.records import Layout, Records, as_words
 from sfumato.partition.scoring import Scoring, make_scratch
@@ -40,6 +40,9 @@ _LARGE_NODE = 1 << 16
 
 _SHARED_FROM = 8_000
 """Records in small nodes from which handing them to several threads pays."""
+
+_SCAN_COST = 400
+"""What finding a node's splits costs, in records counted."""
 
 _HISTOGRAM_BUDGET = 256 << 20
 """Bytes of histograms kept at once; beyond it a child is counted from its records."""
@@ -180,7 +183,7 @@ class Grower:
         tasks: list[Callable[[int], None]] = []
         for i in np.flatnonzero(kept):
             tasks.append(self._search_kept_task(self._histograms[int(nodes[i])], after, out, int(i)))
-        for share in _even_shares((stops - starts)[counted], self._n_shares(counted, stops - starts)):
+        for share in _even_shares(_SCAN_COST + (stops - starts)[counted], self._n_shares(counted, stops - starts)):
             tasks.append(self._search_counted_task(source, counted[share], starts, stops, after, out))
         self._run(tasks)
         return out
@@ -237,7 +240,8 @@ class Grower:
 
     def _n_shares(self, nodes: NDArray[np.int64], sizes: NDArray[np.int64]) -> int:
         """Tasks to make of many small nodes: a few per thread where there is enough to do, else one."""
-        if self.n_threads == 1 or sizes[nodes].sum() < _SHARED_FROM:
+        n_records = int(sizes[nodes].sum())
+        if self.n_threads == 1 or n_records < _SHARED_FROM:
             return 1
         return 4 * self.n_threads
 
@@ -459,13 +463,34 @@ def _count_and_find(  # type: ignore[no-untyped-def]
     codes, dense, weights, which, starts, stops, layout, scoring, block_columns, block_channels, packed, histogram,
     scratch, after_phase, after_gain, after_position, out,
 ):  # fmt: skip
-    """Count each node into the same scratch histogram and find its candidates."""
+    """Count each node into the same scratch histogram and find its candidates.
+
+    A guide sees no gain in a node whose records it cannot tell apart, so that is left to information loss at once.
+    """
     for i in which:
+        phase = after_phase[i]
+        if phase == 0 and scoring.rule <= ENTROPY and _is_pure(codes, dense, starts[i], stops[i], block_columns):
+            if not scoring.fall_back:
+                continue
+            phase = 1
         histogram[:] = 0
         _count_run(
             codes, dense, weights, starts[i], stops[i], layout.offsets, block_columns, block_channels, packed, histogram
         )
-        find_splits(histogram, layout, scoring, scratch, after_phase[i], after_gain[i], after_position[i], out, i)
+        find_splits(histogram, layout, scoring, scratch, phase, after_gain[i], after_position[i], out, i)
+
+
+@njit(nogil=True, cache=True)
+def _is_pure(codes, dense, start, stop, block_columns):  # type: ignore[no-untyped-def]
+    """True when all records have the same channels; stops at the first that differs."""
+    for i in range(start + 1, stop):
+        for c in range(dense.shape[1]):
+            if dense[i, c] != dense[start, c]:
+                return False
+        for column in block_columns:
+            if codes[i, column] != codes[start, column]:
+                return False
+    return True
 
 
 @njit(nogil=True, cache=True)

@@ -16,6 +16,7 @@ from numba import njit
 
 from sfumato.partition.candidates import offer, write_ordered, write_subset
 from sfumato.partition.guides import CHANNELS, ENTROPY, INFORMATION_LOSS, MEDIAN
+from sfumato.partition.one_channel import best_cut, best_subset
 from sfumato.partition.scoring import noise_floor, side_gain
 
 MAX_ENUMERATED = 8
@@ -32,9 +33,9 @@ def _scan_ordered(hist, layout, column, rule, scoring, scratch, floor, after_gai
     """Offer every prefix of an ordered column, with missing right and, where present, with missing left."""
     first = layout.offsets[column]
     n_values = layout.n_values[column]
-    entries = hist.shape[1]
+    entries = hist.shape[1] if rule != INFORMATION_LOSS else 1  # which counts records alone
     total, left, with_missing = scratch.total, scratch.left, scratch.with_missing
-    weight_at = entries - 1 if scoring.is_weighted else 0
+    weight_at = hist.shape[1] - 1 if scoring.is_weighted else 0
     k = scoring.min_records
     n = total[0]
     missing_row = first + layout.missing[column]
@@ -108,20 +109,12 @@ def _scan_categories(hist, layout, column, rule, scoring, scratch, floor, after_
     if n_present < 2:
         return
     if n_present <= MAX_ENUMERATED:
-        _scan_subsets(
-            hist,
-            layout,
-            column,
-            rule,
-            scoring,
-            scratch,
-            n_present,
-            floor,
-            after_gain,
-            after_position,
-            out,
-            node,
-        )
+        if _is_everyday(hist, rule, after_gain, out):
+            best_subset(hist, layout, column, scoring, scratch, n_present, floor, out, node)
+        else:
+            _scan_subsets(
+                hist, layout, column, rule, scoring, scratch, n_present, floor, after_gain, after_position, out, node
+            )
         return
     n_channels = scoring.channel_weights.shape[0]
     n_orders = 2 if rule != INFORMATION_LOSS and n_channels > 1 else 1
@@ -152,9 +145,9 @@ def _scan_subsets(  # type: ignore[no-untyped-def]
     """Offer every subset of the categories present; the last one always goes right, so each split comes once."""
     first = layout.offsets[column]
     n_codes = layout.offsets[column + 1] - first
-    entries = hist.shape[1]
+    entries = hist.shape[1] if rule != INFORMATION_LOSS else 1  # which counts records alone
     total, left, present, is_left = scratch.total, scratch.left, scratch.present, scratch.is_left
-    weight_at = entries - 1 if scoring.is_weighted else 0
+    weight_at = hist.shape[1] - 1 if scoring.is_weighted else 0
     n = total[0]
     domain = max(1, n_codes - 1)
     for e in range(entries):
@@ -198,9 +191,9 @@ def _scan_prefixes(  # type: ignore[no-untyped-def]
     """Offer the prefixes of the categories present under one order."""
     first = layout.offsets[column]
     n_codes = layout.offsets[column + 1] - first
-    entries = hist.shape[1]
+    entries = hist.shape[1] if rule != INFORMATION_LOSS else 1  # which counts records alone
     total, left, present, is_left = scratch.total, scratch.left, scratch.present, scratch.is_left
-    weight_at = entries - 1 if scoring.is_weighted else 0
+    weight_at = hist.shape[1] - 1 if scoring.is_weighted else 0
     n = total[0]
     n_present = ranked.shape[0]
     domain = max(1, n_codes - 1)
@@ -356,8 +349,16 @@ def _scan_columns(hist, layout, rule, scoring, scratch, floor, after_gain, after
             _scan_median(hist, layout, column, scoring, scratch, after_gain, after_position, out, node)
         elif layout.is_category[column]:
             _scan_categories(hist, layout, column, rule, scoring, scratch, floor, after_gain, after_position, out, node)
+        elif _is_everyday(hist, rule, after_gain, out):
+            best_cut(hist, layout, column, scoring, scratch, floor, out, node)
         else:
             _scan_ordered(hist, layout, column, rule, scoring, scratch, floor, after_gain, after_position, out, node)
+
+
+@njit(nogil=True, cache=True)
+def _is_everyday(hist, rule, after_gain, out):  # type: ignore[no-untyped-def]
+    """One unweighted channel and only the best split wanted: ``one_channel`` finds the same, faster."""
+    return rule == CHANNELS and hist.shape[1] == 2 and out.gain.shape[1] == 1 and after_gain == np.inf
 
 
 @njit(nogil=True, cache=True)
