@@ -13,7 +13,7 @@ from partition_cases import Case, assert_same_trees, cases, in_examples, separat
 from sfumato.partition import naive
 from sfumato.partition.binning import bin_categories, bin_numbers
 from sfumato.partition.guides import from_labels
-from sfumato.partition.tree import Tree
+from sfumato.partition.tree import NodeTable, Tree
 
 Apply = Callable[[Tree, np.ndarray], Any]
 
@@ -150,3 +150,41 @@ def test_a_pruned_tree_says_nothing_about_the_splits_it_lost() -> None:
     assert tree.n_groups > 2
     assert not pruned.mask[leaves].any()
     assert (pruned.threshold[leaves] == -1).all() and not pruned.missing_left[leaves].any()
+
+
+def test_branches_grown_apart_and_grafted_number_the_nodes_as_one_growth_does() -> None:
+    def split(table: NodeTable, node: int, n_left: int) -> None:
+        one = np.array([1])
+        table.add_children(
+            np.array([node]),
+            one * node % 3,
+            one * n_left,
+            np.array([node % 2 == 0]),
+            np.array([[7]], np.uint64),
+            one * n_left,
+        )
+
+    whole = NodeTable(1)
+    whole.add_root(100)
+    for node, n_left in ((0, 60), (1, 20), (2, 10), (4, 15), (6, 5)):
+        split(whole, node, n_left)
+    parted = NodeTable(1)
+    parted.add_root(100)
+    split(parted, 0, 60)
+    children = np.array([1, 2])
+    branches = [parted.branch(children[:1]), parted.branch(children[1:])]
+    for branch, splits in zip(branches, ([(0, 20), (2, 15)], [(0, 10), (2, 5)]), strict=True):
+        for node, n_left in splits:
+            branch.add_children(
+                np.array([node]),
+                np.array([0]),
+                np.array([0]),
+                np.array([False]),
+                np.zeros((1, 1), np.uint64),
+                np.array([n_left]),
+            )
+    for child, branch in zip(children, branches, strict=True):
+        parted.graft(np.array([child]), branch)
+    parted.sort_by_level()
+    for name in ("start", "stop", "depth", "parent", "left", "right", "split_rank"):
+        np.testing.assert_array_equal(getattr(parted, name)[:11], getattr(whole, name)[:11], err_msg=name)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Grow a partition: split node after node until no admissible split is left.
 
-Without a leaf limit the tree grows level by level, all nodes of a level at once. With one it grows best-first, so
+Without a leaf limit the tree grows level by level, all nodes of a level at once, and once there are enough nodes
+every thread grows its share alone. With one it grows best-first, so
 that the tree with 20 leaves is the beginning of the tree with 200. Both use the same steps: search (histograms and
 candidates), choose (criteria), divide (move the records). Work is shared between threads; since all sums are exact
 integers, their number never changes the result.
@@ -9,6 +10,7 @@ integers, their number never changes the result.
 
 from __future__ import annotations
 
+import copy
 import heapq
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -105,7 +107,7 @@ class Grower:
         self._prepare()
         with ThreadPoolExecutor(max(1, self.n_threads - 1)) as self._pool:
             if max_leaves is None:
-                self._grow_by_level()
+                self._grow_by_level(np.zeros(1, np.int64))
             else:
                 self._grow_best_first(max_leaves)
             tree = self.nodes.to_tree(self.layout)
@@ -137,10 +139,43 @@ class Grower:
 
     # -- growing ---------------------------------------------------------------------------------------------
 
-    def _grow_by_level(self) -> None:
-        frontier = np.zeros(1, np.int64)
+    def _grow_by_level(self, frontier: NDArray[np.int64]) -> None:
         while len(frontier):
+            if self.n_threads > 1 and self._can_part(frontier):
+                self._grow_apart(frontier)
+                return
             frontier = self._divide(*self._choose(frontier))
+
+    def _can_part(self, frontier: NDArray[np.int64]) -> bool:
+        """Whether the frontier can be dealt to threads that need nothing of each other any more."""
+        sizes = self.nodes.stop[frontier] - self.nodes.start[frontier]
+        is_even = 4 * self.n_threads * sizes.max() <= sizes.sum()  # no node makes one share much longer than another
+        return bool(is_even and sizes.sum() >= _SHARED_FROM and sizes.max() <= _LARGE_NODE and not self._histograms)
+
+    def _grow_apart(self, frontier: NDArray[np.int64]) -> None:
+        """Let every thread grow its share of the frontier to the end: no waiting for each other at every level."""
+        for depth in (1, 2):
+            self._buffer(depth)  # both exist before several threads ask for them
+        sizes = self.nodes.stop[frontier] - self.nodes.start[frontier]
+        work = (sizes * np.log2(1 + sizes / self.min_records)).astype(np.int64)  # records times levels to come
+        shares = [frontier[share] for share in _even_shares(work, self.n_threads)]
+        branches = [self.nodes.branch(share) for share in shares]
+
+        def task(branch: NodeTable) -> Callable[[int], None]:
+            return lambda thread: self._alone(branch, thread)._grow_by_level(np.arange(branch.n_nodes))
+
+        self._run([task(branch) for branch in branches])
+        for share, branch in zip(shares, branches, strict=True):
+            self.nodes.graft(share, branch)
+        self.nodes.sort_by_level()
+
+    def _alone(self, branch: NodeTable, thread: int) -> Grower:
+        """Return a grower of one thread for one branch, over the same records and with this thread's memory."""
+        alone = copy.copy(self)
+        alone.n_threads, alone.nodes, alone._histograms, alone._histogram_bytes = 1, branch, {}, 0
+        alone.scratch_histograms = [self.scratch_histograms[thread]]
+        alone.packed, alone.scratches = [self.packed[thread]], [self.scratches[thread]]
+        return alone
 
     def _grow_best_first(self, max_leaves: int) -> None:
         waiting: list[tuple[int, float, int, Candidates]] = []

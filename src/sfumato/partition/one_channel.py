@@ -38,13 +38,13 @@ def best_cut(hist, layout, column, scoring, scratch, floor, out, node):  # type:
             deviation = sum_left - mean * n_left
             gain = weight * deviation * deviation * n / (float(n_left) * float(n - n_left))
             if gain > best_gain:
-                best_gain, best_position, best_left = gain, 2 * b, n_left
+                best_gain, best_position, best_left = gain, np.int64(2 * b), n_left
         if n_missing > 0 and n_left + n_missing >= k and n - n_left - n_missing >= k:
             with_missing = n_left + n_missing
             deviation = sum_left + sum_missing - mean * with_missing
             gain = weight * deviation * deviation * n / (float(with_missing) * float(n - with_missing))
             if gain > best_gain:
-                best_gain, best_position, best_left = gain, 2 * b + 1, with_missing
+                best_gain, best_position, best_left = gain, np.int64(2 * b + 1), with_missing
     if best_position < 0:
         return
     rank = offer(out, node, best_gain, (np.int64(column) << 40) + best_position, np.inf, np.int64(-1))

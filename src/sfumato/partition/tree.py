@@ -71,6 +71,42 @@ class NodeTable:
         self.n_nodes += 2 * m
         return np.arange(first, first + 2 * m)
 
+    def branch(self, nodes: NDArray[np.int64]) -> NodeTable:
+        """Return a table of its own in which only what lies below `nodes`, leaves so far, goes on growing."""
+        own = NodeTable(self.mask.shape[1])
+        own._reserve(len(nodes))
+        own.n_nodes = len(nodes)
+        for name in ("start", "stop", "depth"):
+            getattr(own, name)[: len(nodes)] = getattr(self, name)[nodes]
+        return own
+
+    def graft(self, nodes: NDArray[np.int64], branch: NodeTable) -> None:
+        """Take over what has grown below `nodes` in a branch."""
+        m, n = len(nodes), branch.n_nodes
+        self._reserve(self.n_nodes + n - m)
+        number = np.concatenate([nodes, np.arange(self.n_nodes, self.n_nodes + n - m)])
+        for name in ("start", "stop", "depth", "column", "last_bin", "missing_left", "mask"):
+            getattr(self, name)[number] = getattr(branch, name)[:n]
+        inner = np.flatnonzero(branch.left[:n] >= 0)
+        self.left[number[inner]], self.right[number[inner]] = number[branch.left[inner]], number[branch.right[inner]]
+        self.parent[number[m:]] = number[branch.parent[m:n]]
+        self.n_nodes += n - m
+
+    def sort_by_level(self) -> None:
+        """Number the nodes as growing level by level does: by depth, then from left to right."""
+        n = self.n_nodes
+        order = np.lexsort((self.start[:n], self.depth[:n]))
+        number = np.empty(n + 1, np.int32)
+        number[order], number[-1] = np.arange(n), -1  # -1, no node, stays -1
+        for part in vars(self).values():
+            if isinstance(part, np.ndarray):
+                part[:n] = part[order]
+        for links in (self.parent, self.left, self.right):
+            links[:n] = number[links[:n]]
+        inner = self.left[:n] >= 0
+        self._n_splits = int(inner.sum())
+        self.split_rank[:n] = np.where(inner, np.cumsum(inner) - 1, -1)
+
     def _reserve(self, n_nodes: int) -> None:
         if n_nodes <= self._capacity:
             return
