@@ -59,7 +59,7 @@ def test_the_readme_commands_run_and_keep_their_promise(tmp_path):
         people_file(tmp_path / file, seed)
     [block] = [block for block in readme_blocks("sh") if "sfumato anonymize" in block]
     commands = [shlex.split(line, comments=True) for line in block.replace("\\\n", " ").splitlines()]
-    assert [command[1] for command in commands] == ["anonymize", "apply", "apply"]
+    assert [command[1] for command in commands] == ["anonymize", "apply", "apply", "measure"]
     alone = os.environ | {"OMP_NUM_THREADS": "1"}  # boosting threads fight each other on a busy machine
     for command in commands:
         line = [sys.executable, "-m", *command]

@@ -119,7 +119,11 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
                 )
         fitted = self._fit(X, y, sample_weight, target)
         released = self.partition_.rewrite(fitted.table, fitted.group)
-        verify(released, self._released_quasi_identifiers(released), fitted.counters, None)
+        try:
+            verify(released, self._released_quasi_identifiers(released), fitted.counters, None)
+        except GuaranteeError:
+            del self.partition_  # nothing that failed stays usable
+            raise
         return released
 
     def _describe_groups(

@@ -52,8 +52,9 @@ class Partition(Recoding):
 
     Notes
     -----
-    A partition fitted on people is data about people. It holds thresholds, categories, one set of values per group
-    and group sizes of at least k; no counts below k and no records besides those that serve as representatives.
+    A partition fitted on people is data about people. It holds thresholds, every category that occurred, one set of
+    values per group and group sizes of at least k; no counts below k and no records besides those that serve as
+    representatives.
     """
 
     columns: tuple[PartitionColumn, ...]
