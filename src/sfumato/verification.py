@@ -62,7 +62,9 @@ def _narrow(values: NDArray[Any]) -> NDArray[Any]:
     """Return whole numbers in the smallest type that holds them: many keys of many records are held at once."""
     if values.dtype.kind != "i" or not len(values):
         return values
-    return values.astype(np.result_type(np.min_scalar_type(values.min()), np.min_scalar_type(values.max())))
+    narrow = np.result_type(np.min_scalar_type(values.min()), np.min_scalar_type(values.max()))
+    # Signed and unsigned values far apart meet in float64, which takes different large numbers for equal.
+    return values.astype(narrow) if narrow.kind in "iu" else values
 
 
 def count_values(frame: Any, columns: Sequence[str], values: NDArray[np.int64], n_values: int) -> NDArray[np.int64]:
