@@ -10,7 +10,6 @@ integers, their number never changes the result.
 
 from __future__ import annotations
 
-import copy
 import heapq
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -42,6 +41,9 @@ _LARGE_NODE = 1 << 16
 
 _SHARED_FROM = 8_000
 """Records in small nodes from which handing them to several threads pays."""
+
+_EVEN_ENOUGH = 1.1
+"""How much longer than the mean a thread's share of the tree may be."""
 
 _SCAN_COST = 400
 """What finding a node's splits costs, in records counted."""
@@ -141,41 +143,53 @@ class Grower:
 
     def _grow_by_level(self, frontier: NDArray[np.int64]) -> None:
         while len(frontier):
-            if self.n_threads > 1 and self._can_part(frontier):
-                self._grow_apart(frontier)
+            shares = None if self.checks else self._deal(frontier)
+            if shares is not None:
+                self._grow_apart(shares)
                 return
             frontier = self._divide(*self._choose(frontier))
 
-    def _can_part(self, frontier: NDArray[np.int64]) -> bool:
-        """Whether the frontier can be dealt to threads that need nothing of each other any more."""
+    def _deal(self, frontier: NDArray[np.int64]) -> list[NDArray[np.int64]] | None:
+        """Deal the frontier to threads that need nothing of each other any more; None where that would be uneven."""
         sizes = self.nodes.stop[frontier] - self.nodes.start[frontier]
-        is_even = 4 * self.n_threads * sizes.max() <= sizes.sum()  # no node makes one share much longer than another
-        return bool(is_even and sizes.sum() >= _SHARED_FROM and sizes.max() <= _LARGE_NODE and not self._histograms)
+        if sizes.max() > _LARGE_NODE or self._histograms or self.nodes.depth[frontier[0]] == 0:
+            return None
+        if self.n_threads == 1 or sizes.sum() < _SHARED_FROM:
+            return [frontier]
+        work = sizes * np.log2(1 + sizes / self.min_records)  # records times levels to come
+        loads = np.zeros(self.n_threads)
+        owner = np.zeros(len(frontier), np.int64)
+        for i in np.argsort(-work, kind="stable"):  # the longest first, each to the thread with the least so far
+            owner[i] = loads.argmin()
+            loads[owner[i]] += work[i]
+        if loads.max() > _EVEN_ENOUGH * loads.mean():
+            return None
+        return [frontier[owner == thread] for thread in range(self.n_threads)]
 
-    def _grow_apart(self, frontier: NDArray[np.int64]) -> None:
+    def _grow_apart(self, shares: list[NDArray[np.int64]]) -> None:
         """Let every thread grow its share of the frontier to the end: no waiting for each other at every level."""
         for depth in (1, 2):
             self._buffer(depth)  # both exist before several threads ask for them
-        sizes = self.nodes.stop[frontier] - self.nodes.start[frontier]
-        work = (sizes * np.log2(1 + sizes / self.min_records)).astype(np.int64)  # records times levels to come
-        shares = [frontier[share] for share in _even_shares(work, self.n_threads)]
-        branches = [self.nodes.branch(share) for share in shares]
-
-        def task(branch: NodeTable) -> Callable[[int], None]:
-            return lambda thread: self._alone(branch, thread)._grow_by_level(np.arange(branch.n_nodes))
-
-        self._run([task(branch) for branch in branches])
+        branches = [self.nodes.branch(share, self.min_records) for share in shares]
+        self._run([self._branch_task(branch) for branch in branches])
         for share, branch in zip(shares, branches, strict=True):
             self.nodes.graft(share, branch)
         self.nodes.sort_by_level()
 
-    def _alone(self, branch: NodeTable, thread: int) -> Grower:
-        """Return a grower of one thread for one branch, over the same records and with this thread's memory."""
-        alone = copy.copy(self)
-        alone.n_threads, alone.nodes, alone._histograms, alone._histogram_bytes = 1, branch, {}, 0
-        alone.scratch_histograms = [self.scratch_histograms[thread]]
-        alone.packed, alone.scratches = [self.packed[thread]], [self.scratches[thread]]
-        return alone
+    def _branch_task(self, branch: NodeTable) -> Callable[[int], None]:
+        odd, even = self._buffer(1), self._buffer(2)
+
+        def task(thread: int) -> None:
+            branch.n_nodes = _grow_branch(
+                branch.n_nodes, branch.start, branch.stop, branch.depth, branch.parent, branch.left, branch.right,
+                branch.column, branch.last_bin, branch.missing_left, branch.mask,
+                odd.codes, as_words(odd.codes), odd.dense, odd.weights, odd.rows,
+                even.codes, as_words(even.codes), even.dense, even.weights, even.rows,
+                self.layout, self.scoring, self.block_columns, self.block_channels, self.packed[thread],
+                self.scratch_histograms[thread], self.scratches[thread], empty_candidates(1, 1, self.layout),
+            )  # fmt: skip
+
+        return task
 
     def _grow_best_first(self, max_leaves: int) -> None:
         waiting: list[tuple[int, float, int, Candidates]] = []
@@ -505,6 +519,7 @@ def _count_and_find(  # type: ignore[no-untyped-def]
     for i in which:
         phase = after_phase[i]
         if phase == 0 and scoring.rule <= ENTROPY and _is_pure(codes, dense, starts[i], stops[i], block_columns):
+            out.n_found[i] = 0
             if not scoring.fall_back:
                 continue
             phase = 1
@@ -513,6 +528,70 @@ def _count_and_find(  # type: ignore[no-untyped-def]
             codes, dense, weights, starts[i], stops[i], layout.offsets, block_columns, block_channels, packed, histogram
         )
         find_splits(histogram, layout, scoring, scratch, phase, after_gain[i], after_position[i], out, i)
+
+
+@njit(nogil=True, cache=True)
+def _grow_branch(  # type: ignore[no-untyped-def]
+    n_nodes, start, stop, depth, parent, left, right, column, last_bin, missing_left, mask,
+    odd_codes, odd_words, odd_dense, odd_weights, odd_rows,
+    even_codes, even_words, even_dense, even_weights, even_rows,
+    layout, scoring, block_columns, block_channels, packed, histogram, scratch, out,
+):  # fmt: skip
+    """Split the nodes of a branch and all that comes of them, in the order of their numbers; return their number.
+
+    The same steps as level by level, without leaving the kernel. Children take the next numbers, so that the nodes
+    of a level follow each other here too. There is room for all nodes that `min_records` allows.
+    """
+    node = 0
+    while node < n_nodes:
+        first, last = start[node], stop[node]
+        is_odd = depth[node] & 1 == 1
+        codes, dense, weights = (
+            (odd_codes, odd_dense, odd_weights) if is_odd else (even_codes, even_dense, even_weights)
+        )
+        if last - first >= 2 * scoring.min_records:
+            _search_node(
+                codes, dense, weights, first, last, layout, scoring, block_columns, block_channels, packed, histogram,
+                scratch, out,
+            )  # fmt: skip
+            if out.n_found[0] > 0:
+                c = out.column[0, 0]
+                column[node], last_bin[node], missing_left[node] = c, out.last_bin[0, 0], out.missing_left[0, 0]
+                mask[node] = out.mask[0, 0]
+                middle = first + out.n_left[0, 0]
+                if is_odd:
+                    move_records(
+                        odd_codes, odd_words, odd_dense, odd_weights, odd_rows, even_words, even_dense, even_weights,
+                        even_rows, first, last, c, last_bin[node], layout.missing[c], missing_left[node], mask[node],
+                        first, middle,
+                    )  # fmt: skip
+                else:
+                    move_records(
+                        even_codes, even_words, even_dense, even_weights, even_rows, odd_words, odd_dense, odd_weights,
+                        odd_rows, first, last, c, last_bin[node], layout.missing[c], missing_left[node], mask[node],
+                        first, middle,
+                    )  # fmt: skip
+                left[node], right[node] = n_nodes, n_nodes + 1
+                start[n_nodes], stop[n_nodes] = first, middle
+                start[n_nodes + 1], stop[n_nodes + 1] = middle, last
+                for child in (n_nodes, n_nodes + 1):
+                    parent[child], depth[child] = node, depth[node] + 1
+                n_nodes += 2
+        node += 1
+    return n_nodes
+
+
+@njit(nogil=True, cache=True)
+def _search_node(  # type: ignore[no-untyped-def]
+    codes, dense, weights, start, stop, layout, scoring, block_columns, block_channels, packed, histogram, scratch, out
+):
+    """Write the best split of one node into row 0 of `out`."""
+    which = np.zeros(1, np.int64)
+    _count_and_find(
+        codes, dense, weights, which, np.array([start]), np.array([stop]), layout, scoring, block_columns,
+        block_channels, packed, histogram, scratch, np.zeros(1, np.int64), np.full(1, np.inf),
+        np.full(1, -1, np.int64), out,
+    )  # fmt: skip
 
 
 @njit(nogil=True, cache=True)

@@ -71,10 +71,14 @@ class NodeTable:
         self.n_nodes += 2 * m
         return np.arange(first, first + 2 * m)
 
-    def branch(self, nodes: NDArray[np.int64]) -> NodeTable:
-        """Return a table of its own in which only what lies below `nodes`, leaves so far, goes on growing."""
+    def branch(self, nodes: NDArray[np.int64], min_records: int = 1) -> NodeTable:
+        """Return a table of its own in which only what lies below `nodes`, leaves so far, goes on growing.
+
+        It has room for every node that groups of at least `min_records` allow.
+        """
         own = NodeTable(self.mask.shape[1])
-        own._reserve(len(nodes))
+        most_leaves = np.maximum(1, (self.stop[nodes] - self.start[nodes]) // min_records)
+        own._reserve(int((2 * most_leaves - 1).sum()))
         own.n_nodes = len(nodes)
         for name in ("start", "stop", "depth"):
             getattr(own, name)[: len(nodes)] = getattr(self, name)[nodes]
