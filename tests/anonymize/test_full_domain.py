@@ -312,6 +312,27 @@ def test_levels_of_zero_keep_their_type_and_others_are_labels():
     assert frame["zip"].tolist() == ["135", "136", "245", "246"]
 
 
+def test_values_that_count_as_equal_leave_as_one_at_level_zero():
+    nothing = float("nan")
+    frame = pd.DataFrame(
+        {
+            "zero": [0.0, -0.0, 0.0, -0.0],
+            "text": pd.Series(["x", None, "x", nothing], dtype=object),
+            "number": pd.Series([1, 2, 1.0, 2.0], dtype=object),
+        }
+    )
+    arrow = pa.table({"zero": [0.0, -0.0] * 2, "gap": pa.array([1.0, None, 1.0, nothing], from_pandas=False)})
+    for own, expected in [
+        (frame, [["0.0", "'x'", "1.0"], ["0.0", "None", "2.0"]]),
+        (arrow, [["0.0", "1.0"], ["0.0", "None"]]),
+    ]:
+        anonymizer = FullDomainAnonymizer(k=2)
+        for released in (anonymizer.fit_transform(own), anonymizer.transform(own), anonymizer.release(own).table):
+            assert set(anonymizer.levels_.values()) == {0}
+            rows = released.to_pylist() if isinstance(released, pa.Table) else released.to_dict("records")
+            assert [[repr(value) for value in row.values()] for row in rows] == expected * 2
+
+
 def test_missing_stays_missing_below_the_top_and_is_any_value_there():
     columns = {"town": ["Arvo", "Bree", None, None], "age": [20, 59, 30, None]}
     anonymizer = FullDomainAnonymizer(2, hierarchies={name: HIERARCHIES[name] for name in columns})

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.columns import Column
+from sfumato.columns import Column, GroupedValues
 from sfumato.errors import InputError, ParameterError
 from sfumato.hierarchies import Hierarchy, read_hierarchy
 from sfumato.labels import label_moment
@@ -96,6 +96,20 @@ def read_domain(column: Column, hierarchy: Hierarchy | None, *, is_top: bool = F
         losses[:-1, level] = (leaves[labels[:-1, level]] - 1) / max(1, n_leaves - 1)
     losses[:, -1] = 1.0 if n_leaves > 1 else 0.0
     return Domain(own_codes, Levels(labels, losses))
+
+
+def as_read(column: Column) -> GroupedValues:
+    """Return the values of a column as they were read, so that values that count as equal are written alike."""
+    if column.categories is not None:
+        codes, values = column.values, np.arange(len(column.categories))
+    else:
+        codes, values = _encode(column.values)
+    if column.missing is None:
+        return GroupedValues(values, None, codes, moment=column.moment)
+    missing = np.zeros(len(values) + 1, np.bool_)
+    missing[-1] = True
+    group = np.where(column.missing, len(values), codes)
+    return GroupedValues(np.append(values, values.dtype.type(0)), missing, group, moment=column.moment)
 
 
 def _distinct(column: Column) -> tuple[NDArray[np.int32], list[Any]]:

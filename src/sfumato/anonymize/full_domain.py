@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sfumato.anonymize.domains import Domain, Records, as_hierarchy, join_alike, read_domain
+from sfumato.anonymize.domains import Domain, Records, as_hierarchy, as_read, join_alike, read_domain
 from sfumato.anonymize.groups import Fit, GroupAnonymizer, as_table_like, shown
 from sfumato.anonymize.release import Counter, Release, verify
 from sfumato.columns import GroupedLabels
@@ -323,12 +323,17 @@ class FullDomainAnonymizer(GroupAnonymizer):
             if level == top:
                 label = ANY if own is None else own.labels[top][0]
                 new[name] = GroupedLabels([label], np.zeros(table.n_records, np.int32))
-            elif own is not None:
-                # Also at level 0, where nothing changes: reading refuses values that the hierarchy does not have.
+            elif level == 0:
+                column = table.column(name)
+                if own is not None and domains is None:
+                    read_domain(column, own)  # refuses values that the hierarchy does not have
+                # Written again: None beside NaN, or -0.0 beside 0.0, count as one value and must leave as one.
+                new[name] = as_read(column)
+            else:
+                assert own is not None  # without a hierarchy, level 1 is the top
                 domain = read_domain(table.column(name), own) if domains is None else domains[name]
-                if level > 0:
-                    labels = domain.levels.labels[:, level].take(domain.codes)
-                    new[name] = GroupedLabels([*own.labels[level], None], labels)
+                labels = domain.levels.labels[:, level].take(domain.codes)
+                new[name] = GroupedLabels([*own.labels[level], None], labels)
         drop = [name for name in self.schema_.dropped if name in table.names]
         return table.replaced(new, drop=drop, keep_rows=rows)
 
