@@ -25,6 +25,9 @@ MAX_ENUMERATED = 8
 _ANY_FALL = -1.0
 """What information loss must fall by: any division lowers it, but beside an outlier the fall may round to nothing."""
 
+_PENDING = -2
+"""Below -1, `last_bin` holds the number of a category split whose mask is still to be written."""
+
 _POWER_STEPS = 16
 
 
@@ -181,7 +184,13 @@ def _scan_subsets(  # type: ignore[no-untyped-def]
             position = (np.int64(column) << 40) + subset
             rank = offer(out, node, gain, position, after_gain, after_position)
             if rank >= 0:
-                write_subset(out, node, rank, column, hist, first, n_codes, is_left, n_left, n)
+                write_ordered(out, node, rank, column, _PENDING - subset, False, n_left)
+    for rank in range(out.n_found[node]):
+        if out.column[node, rank] == column and out.last_bin[node, rank] <= _PENDING:
+            subset = _PENDING - out.last_bin[node, rank]
+            for p in range(n_present):
+                is_left[present[p]] = (subset >> p) & 1 == 1
+            write_subset(out, node, rank, column, hist, first, n_codes, is_left, out.n_left[node, rank], n)
 
 
 @njit(nogil=True, cache=True)
@@ -199,18 +208,14 @@ def _scan_prefixes(  # type: ignore[no-untyped-def]
     domain = max(1, n_codes - 1)
     for e in range(entries):
         left[e] = 0
-    for code in range(n_codes):
-        is_left[code] = False
     for prefix in range(n_present - 1):
-        code = present[ranked[prefix]]
-        is_left[code] = True
         for e in range(entries):
-            left[e] += hist[first + code, e]
+            left[e] += hist[first + present[ranked[prefix]], e]
         n_left = left[0]
         if n_left < scoring.min_records:
             continue
         if n - n_left < scoring.min_records:
-            return
+            break
         if rule == INFORMATION_LOSS:
             penalty = n_left * prefix + (n - n_left) * (n_present - prefix - 2)
             gain = (n * (n_present - 1) - penalty) / domain
@@ -220,7 +225,14 @@ def _scan_prefixes(  # type: ignore[no-untyped-def]
             position = (np.int64(column) << 40) + (np.int64(order) << 32) + prefix
             rank = offer(out, node, gain, position, after_gain, after_position)
             if rank >= 0:
-                write_subset(out, node, rank, column, hist, first, n_codes, is_left, n_left, n)
+                write_ordered(out, node, rank, column, _PENDING - prefix, False, n_left)
+    # Masks are as wide as the column: they are written once, for the candidates that are left.
+    for rank in range(out.n_found[node]):
+        if out.column[node, rank] == column and out.last_bin[node, rank] <= _PENDING:
+            last = _PENDING - out.last_bin[node, rank]
+            for p in range(n_present):
+                is_left[present[ranked[p]]] = p <= last
+            write_subset(out, node, rank, column, hist, first, n_codes, is_left, out.n_left[node, rank], n)
 
 
 @njit(nogil=True, cache=True)
