@@ -446,6 +446,27 @@ def test_columns_are_named_in_one_place(numbers):
         AnonymizedClassifier(LogisticRegression(), anonymizer=LogisticRegression()).fit(X, y)
 
 
+def test_k_beside_an_anonymizer_with_another_k_is_refused(numbers):
+    X, y = numbers
+    two_places = AnonymizedClassifier(LogisticRegression(), k=50, anonymizer=ModelGuidedAnonymizer(k=2))
+    with pytest.raises(ParameterError, match=r"k=50 together with an anonymizer= that has k=2.*one place"):
+        two_places.fit(X, y)
+    # The same k twice contradicts nothing, and the default says nothing.
+    for options in ({"k": 20}, {}):
+        model = AnonymizedClassifier(LogisticRegression(), anonymizer=ModelGuidedAnonymizer(k=20), **options)
+        assert model.fit(X, y).anonymizer_.group_sizes_.min() >= 20
+
+
+def test_a_search_over_the_k_of_the_anonymizer_changes_it(numbers):
+    X, y = numbers
+    model = AnonymizedClassifier(LogisticRegression(), anonymizer=ModelGuidedAnonymizer(k=2))
+    for k in (3, 60):
+        assert clone(model).set_params(anonymizer__k=k).fit(X, y).anonymizer_.partition_.group_sizes.min() >= k
+    search = GridSearchCV(model, {"k": [20, 30]}, cv=2)
+    with pytest.raises(ValueError, match="expected one place that says k"):
+        search.fit(X, y)
+
+
 def test_recoding_at_prediction_uses_the_fitted_partition(numbers):
     X, y = numbers
     tree = DecisionTreeClassifier(random_state=0)

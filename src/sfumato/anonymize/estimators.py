@@ -19,6 +19,8 @@ from sfumato.criteria import Criterion
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import read_table
 
+_DEFAULT_K = 10
+
 
 def _final_has(name: str) -> Any:
     """Offer a method only when the wrapped estimator has it."""
@@ -39,7 +41,7 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         self,
         estimator: Any,
         *,
-        k: int = 10,
+        k: int = _DEFAULT_K,
         quasi_identifiers: Any = None,
         identifiers: Any = None,
         anonymizer: Any = None,
@@ -125,6 +127,12 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
                 "anonymizer= together with quasi_identifiers= or identifiers=: expected one place that says which "
                 "columns are which. Set them on the anonymizer."
             )
+        own_k = getattr(self.anonymizer, "k", None)
+        if self.k != _DEFAULT_K and self.k != own_k:
+            raise ParameterError(
+                f"k={self.k!r} together with an anonymizer= that has k={own_k!r}: expected one place that says k. Set it "
+                "on the anonymizer, and search over anonymizer__k."
+            )
         anonymizer = clone(self.anonymizer)
         if getattr(anonymizer, "guide_kind", None) == "auto":
             anonymizer.set_params(guide_kind=self._guide_kind)
@@ -193,13 +201,13 @@ _PARAMETERS = """
     estimator : estimator
         The model to train; any that follows scikit-learn's conventions.
     k : int, default=10
-        Fewest records of a group.
+        Fewest records of a group. With an `anonymizer`, its own k holds and this one is left alone.
     quasi_identifiers : list of str or int, optional
         Columns that, taken together, could point at a person; None: all.
     identifiers : list of str or int, optional
         Columns that name a person; dropped before any model sees them.
     anonymizer : anonymizer, optional
-        Settings beyond `k`: an unfitted anonymizer, which then also says which columns are which.
+        Settings beyond `k`: an unfitted anonymizer, which then also says what k is and which columns are which.
     guide_estimator : estimator or "labels", optional
         Whose predictions guide the anonymization. None: a copy of `estimator`. Another model, unfitted or fitted,
         for the case that someone else trains the final one. ``"labels"``: the labels themselves.
