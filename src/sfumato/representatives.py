@@ -230,12 +230,45 @@ def _added(column: CodedColumn, origin: NDArray[Any], offsets: NDArray[np.float6
     return np.asarray(np.minimum(total, column.bins.high[-1]))
 
 
+def _ends(column: CodedColumn) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the lowest and highest value that each bin may stand for.
+
+    With a limit the values are middles of intervals: the true ones may lie anywhere in them, so the ends are those of
+    the intervals. The last integer or day of an interval is its high end; reals and times stop short of theirs.
+    """
+    low, high, width = column.bins.low, column.bins.high, column.width
+    if width is None:
+        return low, high
+    if low.dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            first, last = np.floor(low / width) * width, (np.floor(high / width) + 1) * width
+        furthest = np.finfo(np.float64).max
+        return _few_digits(np.maximum(first, -furthest)), _few_digits(np.minimum(last, furthest))
+    whole = np.int64(width)
+    reach = whole if column.moment in ("datetime", "duration") else whole - 1
+    low, start = low // whole * whole, high // whole * whole
+    high = start + np.minimum(reach, np.iinfo(np.int64).max - np.maximum(start, 0))
+    if column.moment == "date":  # -(-a // b): rounded up
+        low = -(-low // MICROSECONDS_PER_DAY) * MICROSECONDS_PER_DAY
+        high = high // MICROSECONDS_PER_DAY * MICROSECONDS_PER_DAY
+    elif column.moment == "time":
+        high = np.minimum(high, MICROSECONDS_PER_DAY - 1)
+    return low, high
+
+
+def _few_digits(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return 0.3 for a multiple of 0.1 that came out as 0.30000000000000004."""
+    short = np.array([float(f"{value:.15g}") for value in values])
+    return np.where(np.abs(short - values) <= np.spacing(np.abs(values)), short, values)
+
+
 def _bounds(column: CodedColumn, summary: Summary, j: int) -> list[GroupValues]:
     """Lowest and highest value as two columns; categories in their sorted order. Missing where all are."""
     bins = column.bins
     is_missing = summary.lowest[:, j] < 0
+    lows, highs = _ends(column)
     parts = []
-    for suffix, ends, codes in (("low", bins.low, summary.lowest), ("high", bins.high, summary.highest)):
+    for suffix, ends, codes in (("low", lows, summary.lowest), ("high", highs, summary.highest)):
         values = ends[np.maximum(0, codes[:, j])] if bins.n_values else np.zeros(len(is_missing), bins.values.dtype)
         parts.append(GroupValues(f"{column.name}_{suffix}", values, is_missing))
     return parts
@@ -245,8 +278,9 @@ def _ranges(column: CodedColumn, codes: NDArray[Any], groups: Groups, summary: S
     """Labels such as ``31-34`` or ``{nurse, teacher}``, for publication; missing where all are."""
     bins = column.bins
     if bins.is_ordered:
+        lows, highs = _ends(column)
         spans = [
-            None if low < 0 else label_range(bins.low[low], bins.high[high], column.moment)
+            None if low < 0 else label_range(lows[low], highs[high], column.moment)
             for low, high in zip(summary.lowest[:, j], summary.highest[:, j], strict=True)
         ]
     else:

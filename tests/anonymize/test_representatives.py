@@ -284,6 +284,61 @@ def test_bounds_keep_the_type_of_numbers_and_dates():
     assert released["age_high"].tolist() == [2, 2, 9, 9]
 
 
+@pytest.mark.parametrize(
+    ("values", "limit", "ends", "labels"),
+    [
+        ([*range(30, 40), 80, 80], 5, [(30, 34), (35, 84)], ["30-34", "35-84"]),
+        ([-7, -6, -1, 3, 4, 4], 5, [(-10, -1), (0, 4)], ["-10 to -1", "0-4"]),
+        ([0.21, 0.25, 0.3, 1.05, 1.05, 1.07], 0.1, [(0.2, 0.3), (1.0, 1.1)], ["0.2-0.3", "1-1.1"]),
+        (
+            [datetime.date(1970, 1, day) for day in (1, 6, 7, 8, 13, 15)],
+            7,
+            [
+                (datetime.date(1970, 1, 1), datetime.date(1970, 1, 7)),
+                (datetime.date(1970, 1, 8), datetime.date(1970, 1, 21)),
+            ],
+            ["1970-01-01 to 1970-01-07", "1970-01-08 to 1970-01-21"],
+        ),
+        (
+            [
+                datetime.time(0),
+                datetime.time(1),
+                datetime.time(2),
+                datetime.time(13),
+                datetime.time(22),
+                datetime.time(23),
+            ],
+            0.5,
+            [
+                (datetime.time(0), datetime.time(11, 59, 59, 999999)),
+                (datetime.time(12), datetime.time(23, 59, 59, 999999)),
+            ],
+            ["00:00:00 to 11:59:59.999999", "12:00:00 to 23:59:59.999999"],
+        ),
+        (
+            [datetime.datetime(1970, 1, day, 12) for day in (1, 1, 2, 3, 4, 4)],
+            2,
+            [
+                (datetime.datetime(1970, 1, 1), datetime.datetime(1970, 1, 3)),
+                (datetime.datetime(1970, 1, 3), datetime.datetime(1970, 1, 5)),
+            ],
+            ["1970-01-01 00:00:00 to 1970-01-03 00:00:00", "1970-01-03 00:00:00 to 1970-01-05 00:00:00"],
+        ),
+    ],
+    ids=["integers", "negative integers", "reals", "dates", "times", "datetimes"],
+)
+def test_ranges_and_bounds_of_a_limited_column_reach_to_the_ends_of_its_intervals(values, limit, ends, labels):
+    table = pa.table({"x": values})
+    guide = [value >= values[len(values) // 2 - (len(values) == 12)] for value in values]
+    options = {"limits": {"x": limit}, "quasi_identifiers": ["x"]}
+    shown = ModelGuidedAnonymizer(3, representative="range", **options).fit_transform(table, guide)["x"].to_pylist()
+    assert list(dict.fromkeys(shown)) == labels
+    bounds = ModelGuidedAnonymizer(3, representative="bounds", **options).fit(table, guide).release(table).table
+    pairs = list(zip(bounds["x_low"].to_pylist(), bounds["x_high"].to_pylist(), strict=True))
+    assert list(dict.fromkeys(pairs)) == ends
+    assert all(low <= value <= high for value, (low, high) in zip(values, pairs, strict=True))
+
+
 @pytest.mark.parametrize("representative", [r for r in REPRESENTATIVES if r not in ("range", "bounds")])
 def test_types_survive(representative):
     table, guide = people()

@@ -219,7 +219,7 @@ class RPlusTreeAnonymizer(TreeAnonymizer):
         """Cut the leaves that overflow with these records, and describe all groups anew."""
         n_records, k = len(held.batch), fewest_records(counters)
         coded = [
-            code_column(c, max_bins=self.max_bins, is_coarsened=c.name in self.partition_.limits) for c in held.columns
+            code_column(c, max_bins=self.max_bins, limit=self.partition_.limits.get(c.name)) for c in held.columns
         ]
         codes = pack_records([c.codes for c in coded]).codes
         leaf = self.partition_.apply_columns(held.columns, n_records)

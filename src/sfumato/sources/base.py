@@ -30,8 +30,9 @@ class CodedColumn:
     categories : ndarray of object or None
         The sorted categories that occur.
     moment : {"date", "datetime", "duration", "time"} or None
-    is_coarsened : bool
-        Whether a limit made the values coarser than those of the table.
+    width : int, float or None
+        Width of the intervals whose middles the values are, where a limit made them coarser: in the unit of the
+        values. None for categories and without a limit.
     """
 
     name: str
@@ -40,7 +41,7 @@ class CodedColumn:
     codes: NDArray[Any]
     categories: NDArray[np.object_] | None
     moment: Moment | None
-    is_coarsened: bool
+    width: float | None = None
 
 
 class Source(Protocol):

@@ -17,6 +17,7 @@ from sfumato.partition.binning import DEFAULT_MAX_BINS, MAX_CODES, bin_categorie
 from sfumato.partition.guides import Guide
 from sfumato.partition.records import Records, make_layout, pack_records
 from sfumato.schema import coarsen
+from sfumato.schema.limits import Limit, checked_limit
 from sfumato.sources.base import CodedColumn
 
 _THREADED_FROM = 200_000  # records; below it the threads cost more than they bring
@@ -48,7 +49,7 @@ class MemorySource:
         limits = limits or {}
 
         def read(name: str) -> CodedColumn:
-            return code_column(read_limited(table, name, limits), max_bins=max_bins, is_coarsened=name in limits)
+            return code_column(read_limited(table, name, limits), max_bins=max_bins, limit=limits.get(name))
 
         if n_threads > 1 and table.n_records >= _THREADED_FROM:
             with ThreadPoolExecutor(n_threads) as pool:
@@ -68,8 +69,8 @@ def read_limited(table: Table, name: str, limits: Mapping[str, Any]) -> Column:
     return coarsen(column, limits[name]) if name in limits else column
 
 
-def code_column(column: Column, *, max_bins: int = DEFAULT_MAX_BINS, is_coarsened: bool = False) -> CodedColumn:
-    """Bin one column."""
+def code_column(column: Column, *, max_bins: int = DEFAULT_MAX_BINS, limit: Limit | None = None) -> CodedColumn:
+    """Bin one column, which was made as coarse as its limit where it has one."""
     if column.kind == "category":
         assert column.categories is not None
         n_categories = len(column.categories)
@@ -81,4 +82,5 @@ def code_column(column: Column, *, max_bins: int = DEFAULT_MAX_BINS, is_coarsene
         bins, codes = bin_categories(column.values, column.missing, n_categories)
     else:
         bins, codes = bin_numbers(column.values, column.missing, max_bins=max_bins)
-    return CodedColumn(column.name, column.kind, bins, codes, column.categories, column.moment, is_coarsened)
+    width = None if limit is None or column.kind == "category" else checked_limit(column, limit)
+    return CodedColumn(column.name, column.kind, bins, codes, column.categories, column.moment, width)
