@@ -27,6 +27,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sfumato import (
     AnonymizedClassifier,
     AnonymizedRegressor,
+    FullDomainAnonymizer,
     InputError,
     KAnonymity,
     ModelGuidedAnonymizer,
@@ -455,6 +456,20 @@ def test_k_beside_an_anonymizer_with_another_k_is_refused(numbers):
     for options in ({"k": 20}, {}):
         model = AnonymizedClassifier(LogisticRegression(), anonymizer=ModelGuidedAnonymizer(k=20), **options)
         assert model.fit(X, y).anonymizer_.group_sizes_.min() >= 20
+
+
+def test_an_anonymizer_that_takes_no_weights_is_used_without_and_refused_with_them(numbers):
+    X, y = numbers
+    X = np.round(X)
+    model = AnonymizedClassifier(
+        make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression()),
+        anonymizer=FullDomainAnonymizer(k=5, quasi_identifiers=[0]),
+        transform_at_predict=True,
+    )
+    assert model.fit(X, y).score(X, y) > 0.5
+    assert model.anonymizer_.group_sizes_.min() >= 5
+    with pytest.raises(ParameterError, match="sample_weight with a FullDomainAnonymizer, which weights nothing"):
+        model.fit(X, y, sample_weight=np.ones(len(X)))
 
 
 def test_a_search_over_the_k_of_the_anonymizer_changes_it(numbers):

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 from sfumato.anonymize.base import checked_weight
 from sfumato.anonymize.guidance import GuideKind, as_target_array, fit_weighted, predictions_of, train_guide
@@ -87,11 +87,18 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         y = self._checked_target(y, table.n_records)
         weight = checked_weight(sample_weight, table.n_records)
         anonymizer = self._make_anonymizer()
+        if weight is not None and not has_fit_parameter(anonymizer, "sample_weight"):
+            raise ParameterError(
+                f"sample_weight with a {type(anonymizer).__name__}, which weights nothing: expected an anonymizer whose "
+                "fit takes weights, such as ModelGuidedAnonymizer. Use one, or leave the weights out."
+            )
         seen = self._without_dropped(X, table, anonymizer)
         guide = self._guide(seen, y, weight)
         # What leaves beside the records are the labels, not the predictions that guide.
-        more = {"target": y} if self._protects_target(anonymizer, table, y) else {}
-        anonymized = anonymizer.fit_transform(X, guide, sample_weight=weight, **more)
+        more: dict[str, Any] = {"target": y} if self._protects_target(anonymizer, table, y) else {}
+        if weight is not None:
+            more["sample_weight"] = weight
+        anonymized = anonymizer.fit_transform(X, guide, **more)
         self.anonymizer_ = anonymizer
         self.estimator_ = fit_weighted(clone(self.estimator), anonymized, y, weight)
         if hasattr(self.estimator_, "classes_"):
@@ -130,8 +137,8 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         own_k = getattr(self.anonymizer, "k", None)
         if self.k != _DEFAULT_K and self.k != own_k:
             raise ParameterError(
-                f"k={self.k!r} together with an anonymizer= that has k={own_k!r}: expected one place that says k. Set it "
-                "on the anonymizer, and search over anonymizer__k."
+                f"k={self.k!r} together with an anonymizer= that has k={own_k!r}: expected one place that says k. Set "
+                "it on the anonymizer, and search over anonymizer__k."
             )
         anonymizer = clone(self.anonymizer)
         if getattr(anonymizer, "guide_kind", None) == "auto":
