@@ -8,7 +8,7 @@ Backends of ``frames`` call the functions here; all layers above see :class:`Col
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -45,6 +45,8 @@ class Column:
         For a category: the distinct values that occur, sorted (numbers by value, text by code point).
     moment : {"date", "datetime", "duration", "time"} or None, default=None
         For a moment: which kind of moment.
+    is_zoned : bool, default=False
+        Whether the values are datetimes with a time zone.
 
     Notes
     -----
@@ -57,6 +59,7 @@ class Column:
     missing: npt.NDArray[np.bool_] | None
     categories: npt.NDArray[np.object_] | None = None
     moment: Moment | None = None
+    is_zoned: bool = False
 
     @property
     def n_records(self) -> int:
@@ -346,4 +349,5 @@ def _moment_column(name: str, array: Any, missing: npt.NDArray[np.bool_] | None,
         array = array.view(pa.int64())
     if missing is not None:
         array = array.fill_null(0)
-    return moment_column(name, array.to_numpy(zero_copy_only=False), missing, unit, moment)
+    column = moment_column(name, array.to_numpy(zero_copy_only=False), missing, unit, moment)
+    return replace(column, is_zoned=types.is_timestamp(kind) and kind.tz is not None)

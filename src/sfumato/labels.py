@@ -39,8 +39,8 @@ def label_moment(microseconds: int, moment: str) -> str:
     return at.time().isoformat() if moment == "time" else at.isoformat(sep=" ")
 
 
-def label_range(low: Any, high: Any, moment: str | None = None) -> str:
-    """Label the values from low to high.
+def label_range(low: Any, high: Any, moment: str | None = None, *, is_zoned: bool = False) -> str:
+    """Label the values from low to high; datetimes with a time zone are written in UTC, and the label says so.
 
     >>> label_range(31, 34), label_range(5, 5), label_range(-3, 2)
     ('31-34', '5', '-3 to 2')
@@ -49,10 +49,11 @@ def label_range(low: Any, high: Any, moment: str | None = None) -> str:
         first, last = label_moment(low, moment), label_moment(high, moment)
     else:
         first, last = label_number(low), label_number(high)
+    zone = " UTC" if is_zoned else ""
     if first == last:
-        return first
+        return first + zone
     is_plain = moment is None and low >= 0 and "e" not in first + last
-    return f"{first}-{last}" if is_plain else f"{first} to {last}"
+    return f"{first}-{last}" if is_plain else f"{first} to {last}{zone}"
 
 
 def label_set(values: Sequence[Any]) -> str:

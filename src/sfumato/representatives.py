@@ -280,7 +280,7 @@ def _ranges(column: CodedColumn, codes: NDArray[Any], groups: Groups, summary: S
     if bins.is_ordered:
         lows, highs = _ends(column)
         spans = [
-            None if low < 0 else label_range(lows[low], highs[high], column.moment)
+            None if low < 0 else label_range(lows[low], highs[high], column.moment, is_zoned=column.is_zoned)
             for low, high in zip(summary.lowest[:, j], summary.highest[:, j], strict=True)
         ]
     else:

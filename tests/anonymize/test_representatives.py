@@ -229,6 +229,7 @@ def label_of(column, rows):
         texts = [written(value, column.kind) for value in (present[0], present[-1])]
         plain = column.kind in ("integer", "float") and present[0] >= 0 and "e" not in "".join(texts)
         label = texts[0] if texts[0] == texts[1] else ("-" if plain else " to ").join(texts)
+        label += " UTC" if column.kind == "zoned datetime" else ""
     else:
         label = "{" + ", ".join(map(str, present)) + "}" if len(present) > 1 else str(present[0])
     return label + " or missing" if any(column.values[row] is None for row in rows) else label
@@ -258,6 +259,23 @@ def test_range_labels_read_like_the_documentation():
     )
     released = ModelGuidedAnonymizer(4, representative="range").fit_transform(frame, [0, 0, 1, 1])
     assert released.iloc[0].tolist() == ["31-34", "{nurse, teacher}", "-3 to 2"]
+
+
+@pytest.mark.parametrize("limits", [None, {"seen": 1}])
+def test_range_labels_of_datetimes_with_a_time_zone_say_that_they_are_in_utc(limits):
+    seen = pd.date_range("2020-01-01 00:30", periods=3, freq="D", tz="Europe/Berlin")
+    options = {"representative": "range", "quasi_identifiers": ["seen"], "limits": limits}
+    with_zone = ModelGuidedAnonymizer(3, **options).fit_transform(pd.DataFrame({"seen": seen}), [0, 0, 1])
+    expected = (
+        "2019-12-31 23:30:00 to 2020-01-02 23:30:00 UTC"
+        if limits is None
+        else ("2019-12-31 00:00:00 to 2020-01-03 00:00:00 UTC")
+    )
+    assert with_zone["seen"].tolist() == [expected] * 3
+    without = ModelGuidedAnonymizer(3, **options).fit_transform(
+        pd.DataFrame({"seen": seen.tz_localize(None)}), [0, 0, 1]
+    )
+    assert "UTC" not in without["seen"].iloc[0]
 
 
 @in_examples(40)

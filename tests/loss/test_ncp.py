@@ -182,6 +182,12 @@ def test_dates_and_times_are_measured_along_their_labels():
     assert ncp(pa.table({"day": days}), released)["day"].tolist() == [0.5, 0.5, 0]
 
 
+def test_labels_in_utc_are_read_as_such():
+    seen = pd.DataFrame({"seen": pd.to_datetime(["2020-01-01", "2020-01-03", "2020-01-05"], utc=True)})
+    label = "2020-01-02 00:00:00 to 2020-01-04 00:00:00 UTC"  # less than its records need, so it must have been read
+    assert gcp(seen, pd.DataFrame({"seen": [label] * 3})).total == pytest.approx(0.5)
+
+
 def test_numbers_that_are_codes_are_sets():
     before = pd.DataFrame({"code": [1.0, 2.0, 9.0]})
     after = pd.DataFrame({"code": ["{1.0, 2.0}", "{1.0, 2.0}", "9.0"]})

@@ -30,7 +30,7 @@ def join_columns(first: Column, second: Column) -> Column:
         missing = np.concatenate([_missing_of(first), _missing_of(second)])
     if first.categories is None or second.categories is None:
         values = np.concatenate([first.values, second.values])
-        return Column(first.name, first.kind, values, missing, None, first.moment)
+        return Column(first.name, first.kind, values, missing, None, first.moment, first.is_zoned)
     known = sorted({*first.categories, *second.categories})
     index = {value: place for place, value in enumerate(known)}
     parts = [
@@ -58,7 +58,7 @@ def _as_missing(column: Column, template: Column) -> Column:
     values = np.zeros(column.n_records, template.values.dtype)
     no_categories = None if template.categories is None else np.zeros(0, object)
     missing = np.ones(column.n_records, np.bool_)
-    return Column(column.name, template.kind, values, missing, no_categories, template.moment)
+    return Column(column.name, template.kind, values, missing, no_categories, template.moment, template.is_zoned)
 
 
 def graft(

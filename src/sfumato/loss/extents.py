@@ -179,7 +179,7 @@ def _read_moment(text: str) -> int | None:
             time = dt.time.fromisoformat(text)
             length = dt.datetime.combine(dt.date(1970, 1, 1), time.replace(tzinfo=None)) - dt.datetime(1970, 1, 1)
         else:
-            at = dt.datetime.fromisoformat(text)
+            at = dt.datetime.fromisoformat(text.removesuffix(" UTC"))  # as labels end for columns with a time zone
             length = at.replace(tzinfo=dt.UTC if at.tzinfo is None else at.tzinfo) - dt.datetime(
                 1970, 1, 1, tzinfo=dt.UTC
             )

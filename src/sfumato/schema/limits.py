@@ -78,7 +78,7 @@ def coarsen(column: Column, limit: Limit) -> Column:
         values = column.values // whole * whole + whole // 2
     if column.missing is not None:
         values[column.missing] = 0
-    return Column(column.name, column.kind, values, column.missing, None, column.moment)
+    return Column(column.name, column.kind, values, column.missing, None, column.moment, column.is_zoned)
 
 
 def _cut_text(column: Column, n_characters: int) -> Column:

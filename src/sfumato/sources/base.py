@@ -33,6 +33,8 @@ class CodedColumn:
     width : int, float or None
         Width of the intervals whose middles the values are, where a limit made them coarser: in the unit of the
         values. None for categories and without a limit.
+    is_zoned : bool
+        Whether the values are datetimes with a time zone.
     """
 
     name: str
@@ -42,6 +44,7 @@ class CodedColumn:
     categories: NDArray[np.object_] | None
     moment: Moment | None
     width: float | None = None
+    is_zoned: bool = False
 
 
 class Source(Protocol):
