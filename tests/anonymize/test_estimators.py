@@ -577,6 +577,26 @@ def test_a_pickled_classifier_holds_neither_the_raw_model_nor_raw_records(
     assert not any(X[row, column].tobytes() in data for row in unusual for column in range(X.shape[1]))
 
 
+@pytest.mark.parametrize("is_fitted_first", [True, False])
+def test_a_pickle_holds_no_raw_rows_though_the_wrapped_model_was_fitted_on_them(is_fitted_first, numbers):
+    X, y = planted(numbers)
+    model = KNeighborsClassifier()
+    if is_fitted_first:
+        model.fit(X, y)
+    anonymizer = ModelGuidedAnonymizer(10, representative="median")  # which makes new rows, no one's own
+    classifier = AnonymizedClassifier(model, anonymizer=anonymizer).fit(X, y)
+    model.fit(X, y)
+    again = pickle.loads(pickle.dumps(classifier))
+    raw_rows = {row.tobytes() for row in X}
+    for thing in reachable(again):
+        if isinstance(thing, np.ndarray) and thing.ndim == 2 and thing.shape[1] == X.shape[1]:
+            assert not raw_rows & {row.tobytes() for row in thing.astype(float)}
+    assert not hasattr(again.estimator, "classes_")
+    assert np.array_equal(again.predict(X), classifier.predict(X))
+    assert repr(again) == repr(classifier)
+    assert classifier.estimator is model and hasattr(model, "classes_")  # what was passed in stays as it is
+
+
 def test_text_of_identifiers_and_unusual_text_elsewhere_is_not_in_the_pickle(adults):
     X, y = adults
     X = X[["age", "income"]].fillna(0).assign(name=[f"Thorondor {i}" for i in range(300)], note="plain")

@@ -89,8 +89,8 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         anonymizer = self._make_anonymizer()
         if weight is not None and not has_fit_parameter(anonymizer, "sample_weight"):
             raise ParameterError(
-                f"sample_weight with a {type(anonymizer).__name__}, which weights nothing: expected an anonymizer whose "
-                "fit takes weights, such as ModelGuidedAnonymizer. Use one, or leave the weights out."
+                f"sample_weight with a {type(anonymizer).__name__}, which weights nothing: expected an anonymizer "
+                "whose fit takes weights, such as ModelGuidedAnonymizer. Use one, or leave the weights out."
             )
         seen = self._without_dropped(X, table, anonymizer)
         guide = self._guide(seen, y, weight)
@@ -189,6 +189,10 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         recoded = self._recoded(X)
         return self.estimator_.predict(recoded)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # The parameter may have been fitted on raw records by whoever passed it in; only its settings are needed.
+        return {**super().__getstate__(), "estimator": clone(self.estimator, safe=False)}
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
@@ -235,7 +239,8 @@ _PARAMETERS = """
     *Guarantee.* `estimator_` was trained on records whose quasi-identifiers are k-anonymous (see
     ``ModelGuidedAnonymizer``). The model trained on raw records only made the predictions that guide the groups and
     is discarded with them; a fitted object holds neither it nor raw rows. With a fitted `guide_estimator`, that model
-    stays with whoever passed it in, and in this object's parameters.
+    stays with whoever passed it in, and in this object's parameters. `estimator` itself is never fitted here; if it was
+    fitted elsewhere, copies and pickles of this object have its settings only.
 """
 
 
