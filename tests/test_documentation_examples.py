@@ -83,6 +83,12 @@ def test_the_worked_example_of_the_engine_comes_out_as_the_page_says():
     assert "23-27, 31-36 and 44-58" in " ".join(page.split())
 
 
+def test_the_page_on_the_engine_names_the_default_representative():
+    text = (REPOSITORY / "docs" / "how-the-engine-works.md").read_text(encoding="utf-8")
+    default = sfumato.ModelGuidedAnonymizer().representative
+    assert f'By default (`"{default}"`) they are those of one real member' in text
+
+
 @pytest.mark.parametrize("name", [name for name in MODULES if not name.endswith("__main__")])
 def test_every_docstring_example_runs(name):
     options = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
