@@ -89,6 +89,19 @@ def test_the_page_on_the_engine_names_the_default_representative():
     assert f'By default (`"{default}"`) they are those of one real member' in text
 
 
+def test_the_page_on_adult_and_the_readme_say_what_the_kept_cells_give(monkeypatch):
+    monkeypatch.syspath_prepend(REPOSITORY)
+    from studies.adult_utility import PAGE, finished, page
+
+    written = PAGE.read_text(encoding="utf-8")
+    assert written == page(finished())
+    readme = " ".join((REPOSITORY / "README.md").read_text(encoding="utf-8").split())
+    average, instead = re.findall(r"k=100,? (?:raw test data:|would be) ([+-][0-9.]+)", written)
+    assert f"average at k = 100 would be {instead} instead of {average}," in readme
+    difference, low, high = re.findall(r"wholly below: .*k=1000, (.*) \[(.*), (.*)\]", written)[0]
+    assert f"({difference} points, 95% interval {low} to {high})" in readme
+
+
 @pytest.mark.parametrize("name", [name for name in MODULES if not name.endswith("__main__")])
 def test_every_docstring_example_runs(name):
     options = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
