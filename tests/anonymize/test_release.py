@@ -15,7 +15,17 @@ from hypothesis import strategies as st
 
 from anonymize.document_reader import leaf_of, merged
 from anonymize.test_representatives import middle_of
-from sfumato import GuaranteeError, KAnonymity, ModelGuidedAnonymizer, ParameterError, Release
+from sfumato import (
+    FullDomainAnonymizer,
+    GuaranteeError,
+    HilbertAnonymizer,
+    InputError,
+    KAnonymity,
+    ModelGuidedAnonymizer,
+    MondrianAnonymizer,
+    ParameterError,
+    Release,
+)
 from sfumato.representatives import REPRESENTATIVES
 from sfumato.testing import group_sizes, people, rows_of, smallest_group
 from strategies import guides, in_examples, make_guide, tables
@@ -280,3 +290,22 @@ def test_the_reference_of_a_release_is_what_leaves():
     assert release.n_suppressed == 1
     assert seen[0] == [1, 4]  # judging what may be left out: all that was handed in
     assert seen[-1] == [0, 4]  # judging what leaves: the one cold is gone
+
+
+# ---- columns that pass through --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "Anonymizer", [ModelGuidedAnonymizer, MondrianAnonymizer, HilbertAnonymizer, FullDomainAnonymizer]
+)
+def test_a_column_that_is_near_unique_only_in_the_released_table_is_refused(Anonymizer):
+    generator = np.random.default_rng(0)
+    fitted = pd.DataFrame({"age": generator.integers(20, 60, 200), "ref": "none"})
+    later = fitted.assign(ref=[f"DE{row:020d}" for row in range(200)])
+    labels = (fitted["age"] > 40).astype(int)
+    plain = Anonymizer(k=5, quasi_identifiers=["age"]).fit(fitted, labels)
+    assert len(plain.release(fitted).table) == 200
+    with pytest.raises(InputError, match="'ref' would pass through untouched"):
+        plain.release(later)
+    kept = Anonymizer(k=5, quasi_identifiers=["age"], keep=["ref"]).fit(fitted, labels)
+    assert kept.release(later).table["ref"].tolist() == later["ref"].tolist()

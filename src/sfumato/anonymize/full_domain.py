@@ -269,6 +269,7 @@ class FullDomainAnonymizer(GroupAnonymizer):
             measures have the ``levels``, and the ``information_loss`` with suppressed records counted as 1.
         """
         table = self._read_again(X)
+        self.schema_.check_passing(table)
         counters = self._counters(table, self._all_criteria(), y if target is None else target)
         self._check_releasable(np.zeros(table.n_records, np.int32), counters)
         lowest = list(self.levels_.values())

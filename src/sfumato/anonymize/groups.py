@@ -276,7 +276,8 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
 
         Groups of the fitted partition that fail a criterion with these records are joined with their sibling
         subtree, or with the next run of a curve, until they pass. With `suppression_limit`, the smallest failing
-        groups are left out first, while the limit lasts. Values come from the released records alone.
+        groups are left out first, while the limit lasts. Values come from the released records alone. Columns that pass
+        through are refused when they are near unique in these records, whatever they were when fitting.
 
         Parameters
         ----------
@@ -295,6 +296,7 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
         X = as_table_like(X)
         table = read_table(X, categorical=self.schema_.categorical_features)
         validate_data(self, X, reset=False, skip_check_array=True)
+        self.schema_.check_passing(table)
         target = y if target is None else target
         counters = self._counters(table, self._all_criteria(), target, self.partition_)
         leaf = self._suppress(self.partition_.apply_to(table), counters)

@@ -157,6 +157,18 @@ class Schema:
                     "expected the same kind. Convert the column."
                 )
 
+    def check_passing(self, table: Table) -> None:
+        """Check that nothing points at persons by itself in the columns of a later table that pass through.
+
+        Raises
+        ------
+        InputError
+            When a column that has no other role, and is not in ``keep``, is near unique in this table.
+        """
+        for name in self.with_role("other"):
+            if name not in self.keep:
+                check_pass_through(table, name)
+
 
 def build_schema(
     table: Table,
@@ -257,7 +269,7 @@ def build_schema(
         if role == "unit":
             kinds[name] = table.kind(name)
         elif role == "other" and name not in kept:
-            kinds[name] = _check_pass_through(table, name)
+            kinds[name] = check_pass_through(table, name)
     _warn_of_constants(table, named["quasi_identifier"], heads)
     kinds = {name: kinds[name] for name in roles if name in kinds}
     return Schema(roles, kinds, checked_limits, kept, categorical)
@@ -273,6 +285,20 @@ def is_near_unique(column: Column) -> bool:
         differs = np.concatenate(([True], ordered[1:] != ordered[:-1], [True])) if len(ordered) else np.empty(0, bool)
         n_single = int((differs[1:] & differs[:-1]).sum())
     return 2 * n_single > len(values)
+
+
+def check_pass_through(table: Table, name: str) -> Kind:
+    """Refuse a column that would pass through although it is near unique; return its kind."""
+    if table.n_records < SMALLEST_TABLE_CHECKED:
+        return table.kind(name)
+    column = table.column(name)
+    if is_near_unique(column):
+        raise InputError(
+            f"the column {name!r} would pass through untouched and more than half of its values occur exactly once: "
+            "expected a column that does not point at persons by itself. Name it in quasi_identifiers or identifiers, "
+            "or in keep if it may leave as it is."
+        )
+    return column.kind
 
 
 def _resolved(table: Table, names: Names | None, parameter: str) -> tuple[str, ...]:
@@ -322,19 +348,6 @@ def _check_limits(
             )
         checked_limit(heads[name], limit)
     return checked
-
-
-def _check_pass_through(table: Table, name: str) -> Kind:
-    if table.n_records < SMALLEST_TABLE_CHECKED:
-        return table.kind(name)
-    column = table.column(name)
-    if is_near_unique(column):
-        raise InputError(
-            f"the column {name!r} would pass through untouched and more than half of its values occur exactly once: "
-            "expected a column that does not point at persons by itself. Name it in quasi_identifiers or identifiers, "
-            "or in keep if it may leave as it is."
-        )
-    return column.kind
 
 
 def _warn_of_constants(table: Table, names: Iterable[str], heads: Mapping[str, Column]) -> None:
