@@ -198,6 +198,23 @@ def test_half_of_the_values_once_is_not_more_than_half():
     assert is_near_unique(column_of([*once, 7]))
 
 
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        pa.array([2**53 + row for row in range(1000)], pa.decimal128(38, 0)),
+        pa.array([10**30 + row for row in range(1000)], pa.decimal128(38, 0)),
+        pa.array(range(1000), pa.timestamp("ns")),
+    ],
+    ids=["64 bits", "more than 64 bits", "nanoseconds"],
+)
+def test_numbers_that_differ_in_their_last_digit_are_near_unique(numbers):
+    table = read_table(pa.table({"age": [30, 40] * 500, "account": numbers}))
+    with pytest.raises(InputError, match="'account' would pass through"):
+        build_schema(table, quasi_identifiers=["age"])
+    alike = read_table(pa.table({"age": [30, 40] * 500, "account": numbers.take(pa.array([0, 1] * 500))}))
+    assert build_schema(alike, quasi_identifiers=["age"]).released == ("age", "account")
+
+
 def test_missing_values_do_not_hide_a_near_unique_column():
     frame = pd.DataFrame({"age": [1, 2] * 50, "phone": [None] * 97 + ["a", "b", "c"]})
     with pytest.raises(InputError, match="'phone' would pass through"):

@@ -7,6 +7,7 @@ Backends of ``frames`` call the functions here; all layers above see :class:`Col
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -22,6 +23,8 @@ Moment = Literal["date", "datetime", "duration", "time"]
 #: Moments are counted in microseconds, whatever the unit of the frame: a partition fitted on one library's
 #: nanoseconds must mean the same to another library's milliseconds.
 MICROSECONDS_PER_DAY = 86_400_000_000
+#: As many decimal digits as a float64 always holds.
+_SAFE_DIGITS = 15
 TICKS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
@@ -50,7 +53,8 @@ class Column:
 
     Notes
     -----
-    Digits below a microsecond are dropped, and decimals are read as float64.
+    Decimals are read as int64 or float64, whichever stands for them without loss; where neither does, and where
+    moments have digits below a microsecond, reading is refused, unless the values are to be counted only.
     """
 
     name: str
@@ -115,7 +119,7 @@ class GroupedLabels:
     group: npt.NDArray[np.integer[Any]]
 
 
-def column_from_arrow(name: str, array: Any, *, as_category: bool = False) -> Column:
+def column_from_arrow(name: str, array: Any, *, as_category: bool = False, for_counting: bool = False) -> Column:
     """Turn an Arrow array, chunked or not, into a column.
 
     Parameters
@@ -126,6 +130,9 @@ def column_from_arrow(name: str, array: Any, *, as_category: bool = False) -> Co
         The values.
     as_category : bool, default=False
         Whether numbers are codes and become a category.
+    for_counting : bool, default=False
+        Whether it matters only which values are equal. Values that would be refused for their many digits are then
+        read in another way that tells them apart: decimals as text, moments as numbers of nanoseconds.
     """
     import pyarrow as pa
 
@@ -136,7 +143,10 @@ def column_from_arrow(name: str, array: Any, *, as_category: bool = False) -> Co
         n_records = len(array)
         return Column(name, "category", np.zeros(n_records, np.int32), np.ones(n_records, bool), np.empty(0, object))
     if types.is_dictionary(kind):
-        return category_column(name, _codes(array.indices), array.dictionary)
+        return category_column(name, _codes(array.indices), array.dictionary, for_counting=for_counting)
+    if types.is_decimal(kind):
+        array = _without_decimals(name, array, for_counting=for_counting)
+        kind = array.type
     if _is_text(kind):
         encoded = array.dictionary_encode()
         return category_column(name, _codes(encoded.indices), encoded.dictionary, is_encoded=True)
@@ -144,16 +154,14 @@ def column_from_arrow(name: str, array: Any, *, as_category: bool = False) -> Co
     if types.is_boolean(kind):
         codes = array.cast(pa.int8()).fill_null(-1).to_numpy(zero_copy_only=False)
         return category_column(name, codes, pa.array([False, True]))
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
-        if types.is_decimal(kind):
-            array = array.cast(pa.float64())
-        elif types.is_float16(kind):
+    if types.is_integer(kind) or types.is_floating(kind):
+        if types.is_float16(kind):
             array = array.cast(pa.float32())
         if missing is not None:
             array = array.fill_null(0)
         return number_column(name, array.to_numpy(zero_copy_only=False), missing, as_category=as_category)
     if types.is_temporal(kind) and not types.is_interval(kind):
-        return _moment_column(name, array, missing, as_category=as_category)
+        return _moment_column(name, array, missing, as_category=as_category, for_counting=for_counting)
     raise InputError(
         f"column {name!r} has the type {kind}: expected numbers, text, booleans, categories, dates, times or "
         "durations. Convert it, split it into such columns, or drop it."
@@ -199,7 +207,12 @@ def number_column(
 
 
 def category_column(
-    name: str, codes: npt.NDArray[np.integer[Any]], dictionary: Any, *, is_encoded: bool = False
+    name: str,
+    codes: npt.NDArray[np.integer[Any]],
+    dictionary: Any,
+    *,
+    is_encoded: bool = False,
+    for_counting: bool = False,
 ) -> Column:
     """Turn an Arrow array of values and codes into it (negative: missing) into a column with sorted categories.
 
@@ -211,7 +224,7 @@ def category_column(
 
     types = pa.types
     if types.is_decimal(dictionary.type):
-        dictionary = dictionary.cast(pa.float64())
+        dictionary = _without_decimals(name, dictionary, for_counting=for_counting)
     elif types.is_string_view(dictionary.type):
         dictionary = dictionary.cast(pa.large_string())
     kind = dictionary.type
@@ -259,13 +272,28 @@ def category_column(
 
 
 def moment_column(
-    name: str, ticks: npt.NDArray[np.int64], missing: npt.NDArray[np.bool_] | None, unit: str, moment: Moment
+    name: str,
+    ticks: npt.NDArray[np.int64],
+    missing: npt.NDArray[np.bool_] | None,
+    unit: str,
+    moment: Moment,
+    *,
+    for_counting: bool = False,
 ) -> Column:
     """Turn ticks of a unit ("s", "ms", "us", "ns" or "D") into a column of microseconds."""
     ticks = np.array(ticks, dtype=np.int64)
     if missing is not None:
         ticks[missing] = 0
     if unit == "ns":
+        n_finer = int(np.count_nonzero(ticks % 1_000))
+        if n_finer and for_counting:
+            return number_column(name, ticks, missing)
+        if n_finer:
+            raise InputError(
+                f"column {name!r} has digits below a microsecond in {n_finer} of {len(ticks)} records: expected "
+                "moments that are whole microseconds. Round it, for example with .dt.round('us') in pandas, or convert "
+                "it to text."
+            )
         ticks //= 1_000
     elif unit != "us":
         factor = MICROSECONDS_PER_DAY if unit == "D" else 1_000_000 // TICKS_PER_SECOND[unit]
@@ -294,6 +322,50 @@ def one_chunk(array: Any) -> Any:
     return pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
 
 
+def _without_decimals(name: str, array: Any, *, for_counting: bool) -> Any:
+    """Return decimals as int64 or float64, whichever tells all of them apart and can be written back; else as text.
+
+    Text serves for counting only; decimals that need it are refused otherwise.
+    """
+    import pyarrow as pa
+
+    readers = (_as_integers, _as_floats) if array.type.scale <= 0 else (_as_floats, _as_integers)
+    for read in readers:
+        numbers = read(array)
+        if numbers is not None:
+            return numbers
+    if for_counting:
+        return array.cast(pa.large_string())
+    raise InputError(
+        f"column {name!r} has decimals with more digits than a 64-bit number holds: expected integers of 64 bits or "
+        f"at most {_SAFE_DIGITS} digits, since others would be taken for equal. Round it, or convert it to text."
+    )
+
+
+def _as_integers(array: Any) -> Any:
+    """Return decimals as int64, or None where one is a fraction or beyond 64 bits."""
+    import pyarrow as pa
+
+    try:
+        return array.cast(pa.int64())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+
+
+def _as_floats(array: Any) -> Any:
+    """Return decimals as float64, or None where the shortest way to write a float is not the decimal it stands for."""
+    import pyarrow as pa
+
+    if array.type.precision <= _SAFE_DIGITS and not pa.types.is_decimal256(array.type):
+        return array.cast(pa.float64())
+    encoded = array.dictionary_encode()
+    distinct = encoded.dictionary.to_pylist()
+    floats = [float(value) for value in distinct]  # Arrow's own way for decimals this wide is not exact
+    if any(decimal.Decimal(repr(number)) != value for number, value in zip(floats, distinct, strict=True)):
+        return None
+    return pa.array(floats, pa.float64()).take(encoded.indices)
+
+
 def _is_text(kind: Any) -> bool:
     import pyarrow as pa
 
@@ -318,7 +390,9 @@ def _objects(values: Sequence[Any]) -> npt.NDArray[np.object_]:
     return array
 
 
-def _moment_column(name: str, array: Any, missing: npt.NDArray[np.bool_] | None, *, as_category: bool) -> Column:
+def _moment_column(
+    name: str, array: Any, missing: npt.NDArray[np.bool_] | None, *, as_category: bool, for_counting: bool
+) -> Column:
     import pyarrow as pa
 
     types = pa.types
@@ -349,5 +423,5 @@ def _moment_column(name: str, array: Any, missing: npt.NDArray[np.bool_] | None,
         array = array.view(pa.int64())
     if missing is not None:
         array = array.fill_null(0)
-    column = moment_column(name, array.to_numpy(zero_copy_only=False), missing, unit, moment)
+    column = moment_column(name, array.to_numpy(zero_copy_only=False), missing, unit, moment, for_counting=for_counting)
     return replace(column, is_zoned=types.is_timestamp(kind) and kind.tz is not None)

@@ -53,7 +53,7 @@ def _keys(frame: Any, columns: Sequence[str]) -> Any:
     table = read_table(frame)
     keys: dict[str, Any] = {}
     for position, name in enumerate(columns):
-        column = table.column(name)
+        column = table.column(name, for_counting=True)
         keys[str(position)] = pa.array(_narrow(column.values), mask=column.missing)
     return pa.table(keys or {"0": pa.nulls(table.n_records)})
 

@@ -203,7 +203,7 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
                     f"sensitive={name!r} names no column of the table, nor the target as it was passed: expected one "
                     "of them. Pass the target as a series of that name, as when fitting, or call it 'y'."
                 )
-            counter = make_counter(criterion, None if name is None else table.column(name))
+            counter = make_counter(criterion, None if name is None else table.column(name, for_counting=True))
             if criterion.counting == "presence":
                 population = self._population_of(criterion, table.categorical)
                 everybody = np.zeros(population.n_records, np.int32)

@@ -364,7 +364,7 @@ def _note_target(console: Console, table: Any, request: Request, target: Target)
         console.note(
             f"{n_unknown:,} records have no {request.target!r}; they are anonymized, but nothing is trained on them."
         )
-    column = read_table(table.select([request.target])).column(request.target)
+    column = read_table(table.select([request.target])).column(request.target, for_counting=True)
     if table.num_rows >= 10 and is_near_unique(column):
         console.note(
             f"more than half of the values of the target {request.target!r} occur once, and it leaves as it is: "

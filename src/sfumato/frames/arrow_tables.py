@@ -35,10 +35,12 @@ class ArrowBackend:
         """Return the number of records."""
         return int(self._table.num_rows)
 
-    def read(self, position: int, name: str, *, as_category: bool, head: int | None) -> Column:
+    def read(self, position: int, name: str, *, as_category: bool, for_counting: bool, head: int | None) -> Column:
         """Convert a column, or its first records."""
         column = self._table.column(position)
-        return column_from_arrow(name, column if head is None else column.slice(0, head), as_category=as_category)
+        return column_from_arrow(
+            name, column if head is None else column.slice(0, head), as_category=as_category, for_counting=for_counting
+        )
 
     def build(self, entries: Sequence[Entry], keep_rows: Rows | None) -> Any:
         """Build a table; metadata written by pandas stays only while it still describes the table."""

@@ -60,7 +60,7 @@ class Backend(Protocol):
     def n_records(self) -> int:
         """Return the number of records."""
 
-    def read(self, position: int, name: str, *, as_category: bool, head: int | None) -> Column:
+    def read(self, position: int, name: str, *, as_category: bool, for_counting: bool, head: int | None) -> Column:
         """Convert a column, or its first records."""
 
     def build(self, entries: Sequence[Entry], keep_rows: Rows | None) -> Any:

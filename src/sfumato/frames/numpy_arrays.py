@@ -39,15 +39,15 @@ class NumpyBackend:
         """Return the number of records."""
         return int(self._array.shape[0])
 
-    def read(self, position: int, name: str, *, as_category: bool, head: int | None) -> Column:
+    def read(self, position: int, name: str, *, as_category: bool, for_counting: bool, head: int | None) -> Column:
         """Convert a column, or its first records."""
         values = self._array[:head, position]
         if values.dtype.kind != "O":
-            return column_from_numpy(name, values, as_category=as_category)
+            return column_from_numpy(name, values, as_category=as_category, for_counting=for_counting)
         array = arrow_from_objects(name, values)
         if head is None:
             self._object_types[position] = array.type
-        return column_from_arrow(name, array, as_category=as_category)
+        return column_from_arrow(name, array, as_category=as_category, for_counting=for_counting)
 
     def build(self, entries: Sequence[Entry], keep_rows: Rows | None) -> Any:
         """Build an array of the same type, or of objects where text joins numbers."""
@@ -71,7 +71,9 @@ class NumpyBackend:
         return result
 
 
-def column_from_numpy(name: str, values: npt.NDArray[Any], *, as_category: bool = False) -> Column:
+def column_from_numpy(
+    name: str, values: npt.NDArray[Any], *, as_category: bool = False, for_counting: bool = False
+) -> Column:
     """Convert a one-dimensional array of anything but objects."""
     import pyarrow as pa
 
@@ -83,7 +85,9 @@ def column_from_numpy(name: str, values: npt.NDArray[Any], *, as_category: bool 
     if letter == "U":
         return column_from_arrow(name, pa.array(values, pa.string()), as_category=as_category)
     if letter in "mM" and np.datetime_data(values.dtype)[0] in ("s", "ms", "us", "ns", "D"):
-        return column_from_arrow(name, pa.array(values, _arrow_of_moment(values.dtype)), as_category=as_category)
+        return column_from_arrow(
+            name, pa.array(values, _arrow_of_moment(values.dtype)), as_category=as_category, for_counting=for_counting
+        )
     raise InputError(
         f"column {name!r} has the numpy type {values.dtype}: expected numbers, booleans, text, dates or durations"
         f"{'. Complex data not supported' if letter == 'c' else ''}. Convert the column."

@@ -74,6 +74,11 @@ def arrow_from_objects(name: str, objects: npt.NDArray[np.object_]) -> Any:
     except (pa.ArrowException, TypeError, OverflowError, ValueError):
         # The message of the cause quotes a cell, so the cause does not travel on.
         raise _mixed(name, kinds) from None
+    if family in ("datetime", "duration") and any(_below_microsecond(value) for value in objects.tolist()):
+        raise InputError(
+            f"column {name!r} has objects with digits below a microsecond: expected moments that are whole "
+            "microseconds. Round it, or convert it to text."
+        )
     if family == "datetime":
         is_missing = array.is_null().to_numpy(zero_copy_only=False)
         if len({moment.tzinfo is None for moment in objects[~is_missing]}) > 1:
@@ -98,6 +103,12 @@ def objects_like(old: npt.NDArray[np.object_], short: Any) -> npt.NDArray[np.obj
         else:
             result[place] = value if wrap is None or isinstance(value, wrap) else wrap(value)
     return result
+
+
+def _below_microsecond(value: Any) -> bool:
+    """Say whether a moment of pandas has digits that Python's own moments do not have."""
+    finest = getattr(value, "nanosecond", None) or getattr(value, "nanoseconds", None)
+    return finest is not None and finest == finest and finest != 0
 
 
 def _missing_marker(objects: npt.NDArray[np.object_], kinds: set[str]) -> Any:

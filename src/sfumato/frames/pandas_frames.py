@@ -42,7 +42,7 @@ class PandasBackend:
         """Return the number of records."""
         return len(self._frame)
 
-    def read(self, position: int, name: str, *, as_category: bool, head: int | None) -> Column:
+    def read(self, position: int, name: str, *, as_category: bool, for_counting: bool, head: int | None) -> Column:
         """Convert a column, or its first records."""
         import pandas as pd
         import pyarrow as pa
@@ -53,15 +53,17 @@ class PandasBackend:
             array = arrow_from_objects(name, series.to_numpy())
             if head is None:
                 self._object_types[position] = array.type
-            return column_from_arrow(name, array, as_category=as_category)
+            return column_from_arrow(name, array, as_category=as_category, for_counting=for_counting)
         if isinstance(dtype, np.dtype):
-            return column_from_numpy(name, series.to_numpy(), as_category=as_category)
+            return column_from_numpy(name, series.to_numpy(), as_category=as_category, for_counting=for_counting)
         if isinstance(dtype, pd.CategoricalDtype):
             if not isinstance(dtype.categories.dtype, pd.IntervalDtype | pd.PeriodDtype):
                 dictionary = _arrow_from_index(name, dtype.categories)
-                return category_column(name, series.cat.codes.to_numpy().astype(np.int32), dictionary)
+                return category_column(
+                    name, series.cat.codes.to_numpy().astype(np.int32), dictionary, for_counting=for_counting
+                )
         elif not isinstance(dtype, pd.SparseDtype | pd.IntervalDtype | pd.PeriodDtype):
-            return column_from_arrow(name, pa.array(series), as_category=as_category)
+            return column_from_arrow(name, pa.array(series), as_category=as_category, for_counting=for_counting)
         raise InputError(
             f"column {name!r} has the pandas type {dtype.name}: expected numbers, text, booleans, categories that are "
             "text or numbers, dates or durations. Convert it, for example with .astype(str), or with "

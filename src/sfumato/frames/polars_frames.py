@@ -36,7 +36,7 @@ class PolarsBackend:
         """Return the number of records."""
         return int(self._frame.height)
 
-    def read(self, position: int, name: str, *, as_category: bool, head: int | None) -> Column:
+    def read(self, position: int, name: str, *, as_category: bool, for_counting: bool, head: int | None) -> Column:
         """Convert a column, or its first records."""
         import polars as pl
 
@@ -49,7 +49,7 @@ class PolarsBackend:
                 f"column {name!r} has the polars type {dtype}: expected numbers, text, booleans, categories, dates, "
                 "times or durations. Convert it, split it into such columns, or drop it."
             )
-        return column_from_arrow(name, self._arrow(name, series), as_category=as_category)
+        return column_from_arrow(name, self._arrow(name, series), as_category=as_category, for_counting=for_counting)
 
     def _arrow(self, name: str, series: Any) -> Any:
         import polars as pl

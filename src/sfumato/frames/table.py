@@ -106,24 +106,34 @@ class Table:
         """Return the same table with other columns read as categories."""
         return Table(self._backend, categorical=tuple(categorical))
 
-    def column(self, name: str) -> Column:
-        """Convert one column to plain arrays; nothing of it stays behind in the table but its categories."""
-        column = self._backend.read(self.position_of(name), name, as_category=name in self._categorical, head=None)
-        self._read[name] = (column.kind, column.categories)
+    def column(self, name: str, *, for_counting: bool = False) -> Column:
+        """Convert one column to plain arrays; nothing of it stays behind in the table but its categories.
+
+        With ``for_counting``, where it matters only which values are equal, values with too many digits for a number
+        or a moment are read in another way and not refused; such a column cannot be written back.
+        """
+        column = self._converted(name, None, for_counting)
+        if not for_counting:
+            self._read[name] = (column.kind, column.categories)
         return column
 
-    def head(self, name: str) -> Column:
+    def head(self, name: str, *, for_counting: bool = False) -> Column:
         """Convert the first records of a column: enough to know its kind.
 
         Goes on to the whole column where the first records are all missing.
         """
-        head = self._backend.read(self.position_of(name), name, as_category=name in self._categorical, head=_HEAD)
+        head = self._converted(name, _HEAD, for_counting)
         is_unknown = head.missing is not None and bool(head.missing.all())
-        return self.column(name) if is_unknown and self.n_records > _HEAD else head
+        return self.column(name, for_counting=for_counting) if is_unknown and self.n_records > _HEAD else head
+
+    def _converted(self, name: str, head: int | None, for_counting: bool) -> Column:
+        as_category = name in self._categorical
+        position = self.position_of(name)
+        return self._backend.read(position, name, as_category=as_category, for_counting=for_counting, head=head)
 
     def kind(self, name: str) -> Kind:
         """Say of which kind a column is."""
-        return self._read[name][0] if name in self._read else self.head(name).kind
+        return self._read[name][0] if name in self._read else self.head(name, for_counting=True).kind
 
     def position_of(self, name: str) -> int:
         """Return the position of a column, counted from 0."""

@@ -6,6 +6,7 @@ Arrow is the common tongue of the libraries: a short array written here goes int
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -66,11 +67,7 @@ def grouped_arrow(
             target = np.dtype(np.int64)
         short = pa.array(whole.astype(target), mask=missing)
     elif types.is_decimal(column_type):
-        short = pa.array(values.astype(np.float64), mask=missing)
-        try:
-            short = short.cast(column_type)
-        except pa.ArrowInvalid:  # too many digits for the type: keep its scale, take the widest precision
-            short = short.cast(pa.decimal256(76, column_type.scale))
+        short = _decimals_to_arrow(values, missing, column_type)
     else:
         numbers = values.astype(column_type.to_pandas_dtype())
         if missing is not None and missing_as_nan:
@@ -78,6 +75,27 @@ def grouped_arrow(
             missing = None
         short = pa.array(numbers, mask=missing)
     return short, np.asarray(new.group)
+
+
+def _decimals_to_arrow(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None, kind: Any) -> Any:
+    """Write numbers as decimals: floats by their shortest digits, so that 0.1 is 0.1 with any number of places."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    widest = pa.decimal256(76, kind.scale)
+    if values.dtype.kind == "i":
+        short = pa.array(values, mask=missing).cast(widest)
+    else:
+        context = decimal.Context(prec=400)  # more digits than any float64 has
+        step = decimal.Decimal(1).scaleb(-kind.scale, context)
+        exact = [decimal.Decimal(repr(value)).quantize(step, context=context) for value in values.tolist()]
+        short = pa.array(exact, widest)
+        if missing is not None:
+            short = pc.if_else(pa.array(missing), None, short)
+    try:
+        return short.cast(kind)
+    except pa.ArrowInvalid:  # too many digits for the type: keep its scale, take the widest precision
+        return short
 
 
 def _untyped_moment(moment: Moment) -> Any:

@@ -94,7 +94,9 @@ def measure(
                 "Name it in sensitive, too, or leave its hierarchy out."
             )
     people = _read_population(population, roles.quasi_identifiers, table)
-    codes = {name: encode(table.column(name)) for name in table.names if name not in roles.weight_column}
+    codes = {
+        name: encode(table.column(name, for_counting=True)) for name in table.names if name not in roles.weight_column
+    }
     own = [codes[name] for name in roles.quasi_identifiers]
     groups = group(own, table.n_records)
     sizes = groups.sizes
@@ -122,7 +124,7 @@ def measure(
             groups,
             matched,
             own,
-            [table.column(name) for name in roles.sensitive],
+            [table.column(name, for_counting=True) for name in roles.sensitive],
             size_in_population,
             hierarchies=dict(hierarchies or {}),
             missing=missing,
@@ -242,7 +244,10 @@ def _count_in_population(
     table: Table, people: Table, roles: _Roles, groups: Grouping, missing: str
 ) -> NDArray[np.int64]:
     """Return how many people of the population each group's records match."""
-    pairs = [encode_together(table.column(name), people.column(name)) for name in roles.quasi_identifiers]
+    pairs = [
+        encode_together(table.column(name, for_counting=True), people.column(name, for_counting=True))
+        for name in roles.quasi_identifiers
+    ]
     theirs = group([second for _, second in pairs], people.n_records)
     keys = _keys([first for first, _ in pairs], groups)
     their_keys = _keys([second for _, second in pairs], theirs)

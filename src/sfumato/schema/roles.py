@@ -262,7 +262,11 @@ def build_schema(
         else _resolved(table, categorical_features, "categorical_features")
     )
     table = table.with_categorical(categorical)
-    heads = {name: table.head(name) for name, role in roles.items() if role in ("quasi_identifier", "sensitive")}
+    heads = {
+        name: table.head(name, for_counting=role == "sensitive")
+        for name, role in roles.items()
+        if role in ("quasi_identifier", "sensitive")
+    }
     kinds: dict[str, Kind] = {name: column.kind for name, column in heads.items()}
     checked_limits = _check_limits(table, limits or {}, roles, heads)
     for name, role in roles.items():
@@ -291,7 +295,7 @@ def check_pass_through(table: Table, name: str) -> Kind:
     """Refuse a column that would pass through although it is near unique; return its kind."""
     if table.n_records < SMALLEST_TABLE_CHECKED:
         return table.kind(name)
-    column = table.column(name)
+    column = table.column(name, for_counting=True)
     if is_near_unique(column):
         raise InputError(
             f"the column {name!r} would pass through untouched and more than half of its values occur exactly once: "
