@@ -18,6 +18,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import sfumato
+import sfumato.verification
 
 REPOSITORY = Path(__file__).parents[1]
 MODULES = ["sfumato", *(module.name for module in pkgutil.walk_packages(sfumato.__path__, "sfumato."))]
@@ -100,6 +101,16 @@ def test_the_page_on_adult_and_the_readme_say_what_the_kept_cells_give(monkeypat
     assert f"average at k = 100 would be {instead} instead of {average}," in readme
     difference, low, high = re.findall(r"wholly below: .*k=1000, (.*) \[(.*), (.*)\]", written)[0]
     assert f"({difference} points, 95% interval {low} to {high})" in readme
+
+
+def test_no_page_claims_more_independence_of_the_recount_than_it_has():
+    pages = [REPOSITORY / "README.md", REPOSITORY / "CHANGELOG.md", *(REPOSITORY / "docs").rglob("*.md")]
+    for page in pages:
+        assert "shares nothing with the engine" not in " ".join(page.read_text(encoding="utf-8").split()), page.name
+    imports = re.findall(
+        r"^\s*(?:from|import) (sfumato[\w.]*)", Path(sfumato.verification.__file__).read_text(encoding="utf-8"), re.M
+    )
+    assert set(imports) == {"sfumato.frames"}
 
 
 @pytest.mark.parametrize("name", [name for name in MODULES if not name.endswith("__main__")])

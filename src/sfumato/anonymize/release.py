@@ -208,7 +208,7 @@ def make_counter(criterion: Criterion, column: Column | None) -> Counter:
 
 
 def verify(frame: Any, columns: Sequence[str], counters: Sequence[Counter], rows: NDArray[np.int64] | None) -> int:
-    """Recount a finished table with code that shares nothing with the engine; raise when a criterion fails.
+    """Recount a finished table apart from the engine (only tables are read alike); raise when a criterion fails.
 
     Parameters
     ----------
