@@ -391,7 +391,7 @@ def test_other_records_are_released_at_levels_that_make_them_safe():
 def test_too_few_records_are_not_released():
     X = pa.table(made_up(60, 2))
     fitted = FullDomainAnonymizer(10, quasi_identifiers=["age", "town", "zip"], hierarchies=HIERARCHIES).fit(X)
-    with pytest.raises(GuaranteeError, match="9 records to release"):
+    with pytest.raises(GuaranteeError, match=r"^fewer than 10 records to release"):
         fitted.release(X.slice(0, 9))
 
 

@@ -320,8 +320,9 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
         n_left = int((leaf >= 0).sum())
         together = np.where(leaf >= 0, 0, -1)
         if n_left == 0 or not all(counter.passes(counter.count(together, 1))[0] for counter in counters):
+            has = f"fewer than {self.k}" if 0 < n_left < self.k else f"{n_left}"
             raise GuaranteeError(
-                f"{n_left} records to release: expected that "
+                f"{has} records to release: expected that "
                 f"{' and '.join(c.criterion.describe() for c in counters)}, which not even all of them together "
                 "meet. Release more records at once, or lower the requirement."
             )
