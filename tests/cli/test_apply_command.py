@@ -200,3 +200,46 @@ def test_a_partition_saved_by_the_library_is_applied_too(people_file, new_file, 
     done = call("apply", tmp_path / "partition.json", new_file, "--release", "--k", 5, "-o", tmp_path / "b.csv")
     assert done.exit_code == 0, done.output
     assert smallest_group(read_rows(tmp_path / "b.csv"), REWRITTEN) >= 5
+
+
+@pytest.fixture
+def visits(tmp_path):
+    """Records of ten persons with 40 visits each, as a file and as a table."""
+    lines = ["age;height;cust;ill"]
+    lines += [f"{20 + row // 10};{150 + row % 40};c{row // 40};{'yes' if row % 3 else 'no'}" for row in range(400)]
+    path = tmp_path / "visits.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path, read_file(path).table
+
+
+def test_a_release_promises_no_less_than_the_partition_did(visits, tmp_path):
+    from sfumato import LDiversity, MondrianAnonymizer
+
+    path, table = visits
+    output, saved = tmp_path / "out.csv", tmp_path / "partition.json"
+    MondrianAnonymizer(k=5, criteria=[LDiversity(2, "ill")], keep=["cust"]).fit(table).partition_.save(saved)
+    done = call("apply", saved, path, "--release", "--k", 5, "-o", output)
+    assert done.exit_code == 2
+    said = " ".join(done.output.split())
+    assert "every group has at least 2 different values of 'ill'" in said and "Release in Python" in said
+    assert not output.exists()
+    assert call("apply", saved, path, "--keep", "cust", "-o", output).exit_code == 0  # without a promise it may
+
+
+def test_a_release_counts_persons_where_the_partition_did_or_is_refused(visits, tmp_path):
+    from sfumato import KAnonymity, MondrianAnonymizer
+
+    path, table = visits
+    output, saved = tmp_path / "out.csv", tmp_path / "partition.json"
+    anonymizer = MondrianAnonymizer(k=5, criteria=[KAnonymity(5, unit="cust")], quasi_identifiers=["age", "height"])
+    anonymizer.fit(table).partition_.save(saved)
+    done = call("apply", saved, path, "--release", "--k", 5, "-o", output)
+    said = " ".join(done.output.split())
+    assert (done.exit_code, "at least 5 different persons" in said, "Give --unit" in said) == (2, True, True)
+    assert not output.exists()
+    done = call("apply", saved, path, "--release", "--k", 5, "--unit", "cust", "--keep", "cust", "-o", output)
+    assert done.exit_code == 0, done.output
+    persons = {}
+    for row in read_rows(output):
+        persons.setdefault((row["age"], row["height"]), set()).add(row["cust"])
+    assert min(map(len, persons.values())) >= 5

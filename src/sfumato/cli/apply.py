@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -135,6 +136,8 @@ def apply(
         saved = _for_this_file(
             saved, columns, k, unit, options.split_names(identifiers, columns), options.split_names(keep, columns)
         )
+        if release:
+            _check_promises(saved)
         with console.warnings_as_notes():
             _run(console, file, source, saved, output, release, suppression_limit)
 
@@ -230,6 +233,28 @@ def _checked_k(saved: SavedPartition, n_records: int) -> int:
     if saved.k < 2:
         raise ParameterError(f"--k {saved.k}: expected at least 2.")
     return saved.k
+
+
+def _check_promises(saved: SavedPartition) -> None:
+    """Refuse a partition that promises what this command cannot count: a release must not promise less."""
+    promises = saved.partition.guarantees
+    persons = [text for text in promises if re.fullmatch(r"every group has at least \d+ different persons", text)]
+    others = [
+        text
+        for text in promises
+        if text not in persons and not re.fullmatch(r"every group has at least \d+ records", text)
+    ]
+    if others:
+        raise ParameterError(
+            f"--release with a partition that promises more than numbers of records and persons: {'; '.join(others)}. "
+            "Expected a partition whose promise this command can keep. Release in Python, with the anonymizer that "
+            "made it."
+        )
+    if persons and saved.unit is None:
+        raise ParameterError(
+            f"--release with a partition that promises that {persons[0]} and does not name the column that says which "
+            "person a record belongs to. Give --unit COLUMN."
+        )
 
 
 def _check_pass_through(table: Any, saved: SavedPartition) -> None:
