@@ -315,11 +315,16 @@ def with_separator_of(path: Path, style: CsvStyle | None) -> CsvStyle | None:
 
 
 def write_file(table: Any, path: Path, as_format: Format, style: CsvStyle | None = None) -> CsvStyle | None:
-    """Write a table to this very path; return the complete style for CSV, which reading back needs."""
+    """Write a table to this very path; return the complete style for CSV, which reading back needs.
+
+    Parquet files get no metadata but what pandas needs to read them: the rest may describe the people in the table.
+    """
     if as_format == "parquet":
         import pyarrow.parquet as pq
 
-        pq.write_table(table, path, compression="zstd")
+        from sfumato.frames.arrow_tables import without_metadata
+
+        pq.write_table(without_metadata(table), path, compression="zstd")
         return None
     style = style_for(table, style)
     with path.open("wb") as plain:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -43,7 +44,7 @@ class ArrowBackend:
         )
 
     def build(self, entries: Sequence[Entry], keep_rows: Rows | None) -> Any:
-        """Build a table; metadata written by pandas stays only while it still describes the table."""
+        """Build a table; of its metadata stays what pandas needs to read it, while that still describes the table."""
         import pyarrow as pa
 
         arrays, fields = [], []
@@ -55,12 +56,35 @@ class ArrowBackend:
                 column = column.take(pa.array(keep_rows))
             arrays.append(column)
             nullable = field.nullable or column.null_count > 0
-            fields.append(pa.field(entry.label, column.type, nullable, field.metadata))
-        metadata = dict(self._table.schema.metadata or {})
+            fields.append(pa.field(entry.label, column.type, nullable))
+        metadata = _needed_metadata(self._table.schema)
         same = [field.name for field in fields] == self._table.column_names and keep_rows is None
         if not same or [field.type for field in fields] != self._table.schema.types:
-            metadata.pop(b"pandas", None)
-        return pa.table(arrays, schema=pa.schema(fields, metadata=metadata or None))
+            metadata = None
+        return pa.table(arrays, schema=pa.schema(fields, metadata=metadata))
+
+
+def without_metadata(table: Any) -> Any:
+    """Return a table without metadata but what pandas needs to read it: the rest may describe the people in it."""
+    import pyarrow as pa
+
+    fields = [field.remove_metadata() for field in table.schema]
+    return pa.table(table.columns, schema=pa.schema(fields, metadata=_needed_metadata(table.schema)))
+
+
+#: What pandas wrote about a table and needs to read it back; "attributes" are free notes of the user.
+_NEEDED_BY_PANDAS = ("index_columns", "column_indexes", "columns", "creator", "pandas_version")
+
+
+def _needed_metadata(schema: Any) -> dict[bytes, bytes] | None:
+    try:
+        notes = json.loads((schema.metadata or {}).get(b"pandas", b"null"))
+    except ValueError:  # written by something else than pandas
+        return None
+    if not isinstance(notes, dict):
+        return None
+    needed = {key: notes[key] for key in _NEEDED_BY_PANDAS if key in notes}
+    return {b"pandas": json.dumps(needed).encode()}
 
 
 def write_arrow(old: Any, entry: Entry) -> Any:
