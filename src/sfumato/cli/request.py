@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -171,6 +172,8 @@ def _limit_numbers(pairs: dict[str, str]) -> dict[Any, float]:
         try:
             value = float(text)
         except ValueError:
-            raise ParameterError(f"--limits {name}={text}: expected a number, for example --limits age=5.") from None
+            value = math.nan
+        if not math.isfinite(value):
+            raise ParameterError(f"--limits {name}={text}: expected a number, for example --limits age=5.")
         numbers[name] = int(value) if value == int(value) else value
     return numbers
