@@ -50,6 +50,8 @@ class Column:
         For a moment: which kind of moment.
     is_zoned : bool, default=False
         Whether the values are datetimes with a time zone.
+    places : ndarray of int or None, default=None
+        For a category whose type declares an order: the place of each of ``categories`` in it.
 
     Notes
     -----
@@ -64,6 +66,7 @@ class Column:
     categories: npt.NDArray[np.object_] | None = None
     moment: Moment | None = None
     is_zoned: bool = False
+    places: npt.NDArray[np.int64] | None = None
 
     @property
     def n_records(self) -> int:
@@ -143,7 +146,8 @@ def column_from_arrow(name: str, array: Any, *, as_category: bool = False, for_c
         n_records = len(array)
         return Column(name, "category", np.zeros(n_records, np.int32), np.ones(n_records, bool), np.empty(0, object))
     if types.is_dictionary(kind):
-        return category_column(name, _codes(array.indices), array.dictionary, for_counting=for_counting)
+        codes = _codes(array.indices)
+        return category_column(name, codes, array.dictionary, for_counting=for_counting, is_ordered=kind.ordered)
     if types.is_decimal(kind):
         array = _without_decimals(name, array, for_counting=for_counting)
         kind = array.type
@@ -213,11 +217,13 @@ def category_column(
     *,
     is_encoded: bool = False,
     for_counting: bool = False,
+    is_ordered: bool = False,
 ) -> Column:
     """Turn an Arrow array of values and codes into it (negative: missing) into a column with sorted categories.
 
     The order of the categories depends on their values alone, never on the order of the records or of the
     dictionary. ``is_encoded`` says that the dictionary was made from the records: all in it occur, and once.
+    ``is_ordered`` says that its order means something; it is kept beside the categories.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -268,7 +274,13 @@ def category_column(
         values[missing] = 0
     else:
         missing = None
-    return Column(name, "category", values, missing, _objects(distinct.take(pa.array(order)).to_pylist()))
+    places = None
+    if is_ordered:
+        first = np.full(len(distinct), n_listed, np.int64)
+        np.minimum.at(first, indices[indices >= 0], occurring[indices >= 0])
+        places = first[order]
+    categories = _objects(distinct.take(pa.array(order)).to_pylist())
+    return Column(name, "category", values, missing, categories, places=places)
 
 
 def moment_column(

@@ -100,7 +100,7 @@ def represent(
     if kind == "range":
         return {c.name: [_ranges(c, codes[:, j], groups, summary, j)] for j, c in enumerate(columns)}
     if kind == "bounds":
-        return {c.name: _bounds(c, summary, j) for j, c in enumerate(columns)}
+        return {c.name: _bounds(c, codes[:, j], groups, summary, j) for j, c in enumerate(columns)}
     if kind == "mean":
         return {c.name: [_mean(c, codes[:, j], groups, summary.middle[:, j])] for j, c in enumerate(columns)}
     if kind == "midrange":
@@ -262,16 +262,36 @@ def _few_digits(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(np.abs(short - values) <= np.spacing(np.abs(values)), short, values)
 
 
-def _bounds(column: CodedColumn, summary: Summary, j: int) -> list[GroupValues]:
-    """Lowest and highest value as two columns; categories in their sorted order. Missing where all are."""
+def _bounds(column: CodedColumn, codes: NDArray[Any], groups: Groups, summary: Summary, j: int) -> list[GroupValues]:
+    """Lowest and highest value as two columns, missing where all are.
+
+    Categories go by the order that their type declares, and without one by the sorted order, which is a convention.
+    """
     bins = column.bins
     is_missing = summary.lowest[:, j] < 0
     lows, highs = _ends(column)
+    lowest: NDArray[Any] = summary.lowest[:, j]
+    highest: NDArray[Any] = summary.highest[:, j]
+    if column.places is not None and bins.n_values:
+        lowest, highest = _declared_ends(column.places, codes, groups, bins)
     parts = []
-    for suffix, ends, codes in (("low", lows, summary.lowest), ("high", highs, summary.highest)):
-        values = ends[np.maximum(0, codes[:, j])] if bins.n_values else np.zeros(len(is_missing), bins.values.dtype)
+    for suffix, ends, at in (("low", lows, lowest), ("high", highs, highest)):
+        values = ends[np.maximum(0, at)] if bins.n_values else np.zeros(len(is_missing), bins.values.dtype)
         parts.append(GroupValues(f"{column.name}_{suffix}", values, is_missing))
     return parts
+
+
+def _declared_ends(
+    places: NDArray[np.int64], codes: NDArray[Any], groups: Groups, bins: Bins
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the first and last category of each group in the declared order; any where all are missing."""
+    by_place = np.argsort(places)
+    rank = np.argsort(by_place)
+    kept = (groups.group >= 0) & (codes != bins.missing_bin)
+    first, last = np.full(groups.n_groups, len(places) - 1), np.zeros(groups.n_groups, np.intp)
+    np.minimum.at(first, groups.group[kept], rank[codes[kept]])
+    np.maximum.at(last, groups.group[kept], rank[codes[kept]])
+    return by_place[first], by_place[last]
 
 
 def _ranges(column: CodedColumn, codes: NDArray[Any], groups: Groups, summary: Summary, j: int) -> GroupValues:

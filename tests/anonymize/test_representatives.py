@@ -8,12 +8,13 @@ from fractions import Fraction
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato import ModelGuidedAnonymizer, ParameterError
+from sfumato import ModelGuidedAnonymizer, ParameterError, RPlusTreeAnonymizer
 from sfumato.representatives import REPRESENTATIVES
 from sfumato.testing import people, rows_of
 from strategies import in_examples, make_guide, tables
@@ -290,6 +291,35 @@ def test_bounds_are_the_lowest_and_highest_value_as_two_columns(table, k, seed):
             ends = (present[0], present[-1]) if present else (None, None)
             for end, expected in zip(("low", "high"), ends, strict=True):
                 assert {released[f"{name}_{end}"][row].as_py() for row in rows} == {expected}
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_bounds_of_categories_follow_the_order_that_their_type_declares(library):
+    sizes = pd.Categorical(["hi", "lo", "mid", "mid", "hi", None], ["unused", "lo", "mid", "hi"], ordered=True)
+    frame = pd.DataFrame({"size": sizes})
+    if library == "polars":
+        frame = pl.DataFrame({"size": pl.Series([*sizes.tolist()[:5], None], dtype=pl.Enum(list(sizes.categories)))})
+    elif library == "pyarrow":
+        frame = pa.table({"size": pa.array(sizes)})
+    anonymizer = ModelGuidedAnonymizer(6, representative="bounds", quasi_identifiers=["size"])
+    released = anonymizer.fit_transform(frame, [0, 0, 0, 0, 0, 0])
+    assert set(rows_of(released)) == {("lo", "hi")}
+    assert set(rows_of(anonymizer.release(frame).table)) == {("lo", "hi")}
+
+
+def test_bounds_of_categories_without_a_declared_order_are_sorted():
+    frame = pd.DataFrame({"size": pd.Categorical(["hi", "lo", "mid"], ["lo", "mid", "hi"])})
+    released = ModelGuidedAnonymizer(3, representative="bounds").fit_transform(frame, [0, 0, 0])
+    assert set(rows_of(released)) == {("hi", "mid")}
+
+
+def test_the_declared_order_holds_for_later_batches():
+    frame = pd.DataFrame({"size": pd.Categorical(["mid", "hi", "mid"], ["lo", "mid", "hi"], ordered=True)})
+    later = pd.DataFrame({"size": pd.Categorical(["lo", "hi", "lo"], ["lo", "mid", "hi"], ordered=True)})
+    anonymizer = RPlusTreeAnonymizer(3, representative="bounds", keep_records=True)
+    anonymizer.fit(frame).insert(later)
+    for low, high in rows_of(anonymizer.transform(pd.concat([frame, later], ignore_index=True))):
+        assert ["lo", "mid", "hi"].index(low) <= ["lo", "mid", "hi"].index(high)
 
 
 def test_bounds_keep_the_type_of_numbers_and_dates():

@@ -40,7 +40,22 @@ def join_columns(first: Column, second: Column) -> Column:
     ]
     categories = np.empty(len(known), object)
     categories[:] = known
-    return Column(first.name, first.kind, np.concatenate(parts), missing, categories, first.moment)
+    places = _joined_places(first, second, known)
+    return Column(first.name, first.kind, np.concatenate(parts), missing, categories, first.moment, places=places)
+
+
+def _joined_places(first: Column, second: Column, known: Sequence[Any]) -> NDArray[np.int64] | None:
+    """Return the places of all categories in the declared order, where both columns declare the same."""
+    place: dict[Any, int] = {}
+    for column in (first, second):
+        assert column.categories is not None
+        if column.places is None and len(column.categories):
+            return None
+        own = dict(zip(column.categories, [] if column.places is None else column.places.tolist(), strict=True))
+        if any(place.get(value, at) != at for value, at in own.items()):
+            return None
+        place |= own
+    return np.array([place[value] for value in known], np.int64) if len(set(place.values())) == len(place) else None
 
 
 def _is_empty(column: Column) -> bool:

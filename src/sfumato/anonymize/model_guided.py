@@ -62,7 +62,7 @@ class ModelGuidedAnonymizer(TreeAnonymizer):
         How a group is rewritten: ``"model"`` (of the tenth of the members whose predictions are nearest the group's
         mean prediction, the one nearest the group's median), ``"member"`` (the member nearest the group's median
         among those with the majority prediction), ``"median"``, ``"mean"``, ``"midrange"``, ``"sample"``,
-        ``"range"`` (labels) or ``"bounds"`` (two columns).
+        ``"range"`` (labels) or ``"bounds"`` (two columns; categories by the order their type declares, else sorted).
     suppression_limit : float, default=0.0
         Share of the records that `release` may leave out.
     max_bins : int, default=255

@@ -59,8 +59,9 @@ class PandasBackend:
         if isinstance(dtype, pd.CategoricalDtype):
             if not isinstance(dtype.categories.dtype, pd.IntervalDtype | pd.PeriodDtype):
                 dictionary = _arrow_from_index(name, dtype.categories)
+                codes = series.cat.codes.to_numpy().astype(np.int32)
                 return category_column(
-                    name, series.cat.codes.to_numpy().astype(np.int32), dictionary, for_counting=for_counting
+                    name, codes, dictionary, for_counting=for_counting, is_ordered=bool(dtype.ordered)
                 )
         elif not isinstance(dtype, pd.SparseDtype | pd.IntervalDtype | pd.PeriodDtype):
             return column_from_arrow(name, pa.array(series), as_category=as_category, for_counting=for_counting)

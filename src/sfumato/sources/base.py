@@ -35,6 +35,8 @@ class CodedColumn:
         values. None for categories and without a limit.
     is_zoned : bool
         Whether the values are datetimes with a time zone.
+    places : ndarray of int or None
+        Place of each category in the order that its type declares, where it does.
     """
 
     name: str
@@ -45,6 +47,7 @@ class CodedColumn:
     moment: Moment | None
     width: float | None = None
     is_zoned: bool = False
+    places: NDArray[np.int64] | None = None
 
 
 class Source(Protocol):

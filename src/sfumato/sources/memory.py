@@ -83,4 +83,6 @@ def code_column(column: Column, *, max_bins: int = DEFAULT_MAX_BINS, limit: Limi
     else:
         bins, codes = bin_numbers(column.values, column.missing, max_bins=max_bins)
     width = None if limit is None or column.kind == "category" else checked_limit(column, limit)
-    return CodedColumn(column.name, column.kind, bins, codes, column.categories, column.moment, width, column.is_zoned)
+    return CodedColumn(
+        column.name, column.kind, bins, codes, column.categories, column.moment, width, column.is_zoned, column.places
+    )
