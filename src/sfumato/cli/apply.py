@@ -260,15 +260,24 @@ def _check_promises(saved: SavedPartition) -> None:
 def _check_pass_through(table: Any, saved: SavedPartition) -> None:
     """Refuse columns that the partition does not rewrite and that point at persons by themselves."""
     from sfumato.frames import read_table
-    from sfumato.schema import build_schema
 
     partition = saved.partition
-    build_schema(
+    _schema_of(
         read_table(table, categorical=partition.categorical),
         quasi_identifiers=list(partition.values),
         identifiers=list(partition.dropped) or None,
         keep=list(saved.keep) or None,
     )
+
+
+def _schema_of(table: Any, **roles: Any) -> Any:
+    """Build the schema, and advise only what this command has: the partition says what is rewritten."""
+    from sfumato.schema import build_schema
+
+    try:
+        return build_schema(table, **roles)
+    except InputError as error:
+        raise InputError(str(error).replace("in quasi_identifiers or identifiers", "in identifiers")) from None
 
 
 def _release(table: Any, saved: SavedPartition, k: int, suppression_limit: float) -> tuple[Any, int, int, Any]:
@@ -285,7 +294,6 @@ def _release(table: Any, saved: SavedPartition, k: int, suppression_limit: float
     from sfumato.cli.judging import plain_values
     from sfumato.criteria import KAnonymity
     from sfumato.frames import read_table
-    from sfumato.schema import build_schema
 
     partition, unit = saved.partition, saved.unit
     if unit is not None and unit not in table.column_names:
@@ -303,7 +311,7 @@ def _release(table: Any, saved: SavedPartition, k: int, suppression_limit: float
         suppression_limit=suppression_limit,
         random_state=0,
     )
-    anonymizer.schema_ = build_schema(
+    anonymizer.schema_ = _schema_of(
         read_table(table, categorical=partition.categorical),
         quasi_identifiers=list(partition.values),
         identifiers=dropped or None,
