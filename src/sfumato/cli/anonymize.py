@@ -401,6 +401,8 @@ def _report(
     from sfumato.cli.training import utility_rows
 
     judged_on = "the written file" if output is not None else "the result in memory"
+    schema = anonymizer.schema_
+    unchanged = [name for name in schema.released if name not in schema.quasi_identifiers]
     if console.as_json:
         console.result(
             {
@@ -414,7 +416,8 @@ def _report(
                 "guide": request.guide if request.guide_column is None else f"column:{request.guide_column}",
                 "representative": request.representative,
                 "quasi_identifiers": request.quasi_identifiers,
-                "dropped": list(anonymizer.schema_.dropped),
+                "dropped": list(schema.dropped),
+                "unchanged": unchanged,
                 "utility": None if utility is None else utility.to_dict(),
                 "release": counted.to_dict() | {"information_loss": float(anonymizer.information_loss_)},
                 "holds": counted.holds,
@@ -438,6 +441,7 @@ def _report(
             ("seconds", f"{console.seconds:.1f}"),
         ]
     )
+    console.text(f"Columns that leave unchanged: {', '.join(map(repr, unchanged)) or 'none'}.")
     console.verdict(verdict(counted, judged_on, is_by_person=request.unit is not None), holds=counted.holds)
     written = [str(path) for path in (output, save) if path is not None]
     if output is None:
