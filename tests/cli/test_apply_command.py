@@ -91,6 +91,18 @@ def test_a_release_can_ask_for_another_k_and_leave_records_out(partition, new_fi
     assert smallest_group(rows, REWRITTEN) >= 9
 
 
+@pytest.mark.parametrize(("k", "limit", "share"), [(9, 0.1, "fewer"), (2, 0.0, "none")])
+def test_the_document_of_a_release_tells_no_count_below_k_either(partition, new_file, tmp_path, k, limit, share):
+    output = tmp_path / "out.csv"
+    options = ["--release", "--k", k, "--suppression-limit", limit, "--json", "-o", output]
+    done = call("apply", partition, new_file, *options)
+    assert done.exit_code == 0, done.output
+    n_left_out = 80 - len(read_rows(output))
+    assert (0 < n_left_out < k) if share == "fewer" else n_left_out == 0
+    told = json.loads(done.stdout)["n_suppressed"]
+    assert told == (f"fewer than {k}" if share == "fewer" else 0)
+
+
 def test_a_release_counts_persons_where_asked(partition, tmp_path):
     lines = people(60, seed=4).splitlines()
     source, output = tmp_path / "visits.csv", tmp_path / "out.csv"
@@ -108,7 +120,7 @@ def test_too_few_records_to_release_exit_1_and_write_nothing(partition, tmp_path
     source.write_text(people(4, seed=2), newline="")
     done = run("apply", partition, source, "--release", "-o", tmp_path / "out.csv")
     assert done.returncode == 1
-    assert "error: 4 records to release" in done.stderr
+    assert "error: fewer than 5 records to release" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["few.csv"]
 
 

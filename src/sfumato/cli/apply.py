@@ -353,7 +353,9 @@ def _report(
         }
         if is_release:
             document |= {"k": counted.k, "smallest_group": counted.smallest_group, "n_merged": n_merged}
-            document |= {"n_suppressed": n_suppressed, "judged_on": "the written file"}
+            is_told = n_suppressed == 0 or n_suppressed >= counted.k
+            document["n_suppressed"] = n_suppressed if is_told else blurred(n_suppressed, counted.k)
+            document["judged_on"] = "the written file"
         console.result(document | {"seconds": round(console.seconds, 3)})
         return
     console.heading(f"{'release' if is_release else 'recoding'} of {file.name}")
