@@ -40,6 +40,16 @@ def leaves_of(anonymizer, frame):
     return document, [leaf_of(document, record) for record in frame.to_pylist()]
 
 
+def rows_left_out(failing, budget, is_safe, n_records):
+    """Return the rows of as many failing groups as the budget and the records that must be left allow."""
+    for n in range(len(failing), 0, -1):
+        dropped = [row for rows in failing[:n] for row in rows]
+        left = [row for row in range(n_records) if row not in dropped]
+        if len(dropped) <= budget and left and is_safe(left):
+            return dropped
+    return []
+
+
 def expected_release(anonymizer, frame, is_safe, suppression_limit=0.0):
     """Work out a release by the documented rule: which rows leave together, how many were merged and left out."""
     document, leaves = leaves_of(anonymizer, frame)
@@ -48,10 +58,8 @@ def expected_release(anonymizer, frame, is_safe, suppression_limit=0.0):
     failing.sort(key=lambda leaf: (len(rows_of_leaf[leaf]), document["nodes"][leaf]["group"]))
     budget = suppression_limit * len(leaves)
     dropped = []
-    for leaf in failing:
-        if len(dropped) + len(rows_of_leaf[leaf]) > budget:
-            break
-        dropped += rows_of_leaf[leaf]
+    if is_safe(range(len(leaves))):  # else nothing can be released, whatever is left out
+        dropped = rows_left_out([rows_of_leaf[leaf] for leaf in failing], budget, is_safe, len(leaves))
     leaves = [-1 if row in dropped else leaf for row, leaf in enumerate(leaves)]
     groups = [merged(document, leaves, is_safe, pick) for pick in (min, max, random.Random(0).choice)]
     assert groups[0] == groups[1] == groups[2], "the rule must not depend on which failing group is taken first"
@@ -290,6 +298,22 @@ def test_the_reference_of_a_release_is_what_leaves():
     assert release.n_suppressed == 1
     assert seen[0] == [1, 4]  # judging what may be left out: all that was handed in
     assert seen[-1] == [0, 4]  # judging what leaves: the one cold is gone
+
+
+@pytest.mark.parametrize("Anonymizer", [ModelGuidedAnonymizer, MondrianAnonymizer, HilbertAnonymizer])
+def test_a_larger_suppression_limit_never_makes_a_release_fail(Anonymizer):
+    generator = np.random.default_rng(0)
+    fitted = pd.DataFrame({"age": generator.normal(size=1_000), "height": generator.normal(size=1_000)})
+    later = pd.DataFrame({"age": generator.normal(size=60), "height": generator.normal(size=60)})
+    anonymizer = Anonymizer(k=10).fit(fitted, (fitted["age"] > 0).astype(int))
+    left_out = []
+    for limit in (0.0, 0.3, 0.9, 1.0):
+        release = anonymizer.set_params(suppression_limit=limit).release(later)
+        assert len(release.table) == 60 - release.n_suppressed >= 10
+        assert smallest_group(release.table) >= 10
+        left_out.append(release.n_suppressed)
+    assert left_out == sorted(left_out)
+    assert left_out[0] == 0 < left_out[1] <= left_out[-1] <= 50
 
 
 # ---- columns that pass through --------------------------------------------------------------------------------------

@@ -276,7 +276,8 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
 
         Groups of the fitted partition that fail a criterion with these records are joined with their sibling
         subtree, or with the next run of a curve, until they pass. With `suppression_limit`, the smallest failing
-        groups are left out first, while the limit lasts. Values come from the released records alone. Columns that pass
+        groups are left out first, while the limit lasts and what is left can still be released.
+        Values come from the released records alone. Columns that pass
         through are refused when they are near unique in these records, whatever they were when fitting.
 
         Parameters
@@ -318,8 +319,7 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
     def _check_releasable(self, leaf: NDArray[np.int32], counters: list[Counter]) -> None:
         """Refuse records that do not meet the criteria even as one group."""
         n_left = int((leaf >= 0).sum())
-        together = np.where(leaf >= 0, 0, -1)
-        if n_left == 0 or not all(counter.passes(counter.count(together, 1))[0] for counter in counters):
+        if not _hold_together(leaf, counters):
             has = f"fewer than {self.k}" if 0 < n_left < self.k else f"{n_left}"
             raise GuaranteeError(
                 f"{has} records to release: expected that "
@@ -328,7 +328,7 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
             )
 
     def _suppress(self, leaf: NDArray[np.int32], counters: list[Counter]) -> NDArray[np.int32]:
-        """Leave out the smallest failing groups while the suppression limit lasts."""
+        """Leave out the smallest failing groups while the limit lasts and what is left can still be released."""
         budget = int(self.suppression_limit * len(leaf))
         if budget == 0:
             return leaf
@@ -339,8 +339,14 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
             failing |= ~counter.are_safe(leaf, n_leaves)
         candidates = np.flatnonzero(failing & (sizes > 0))
         candidates = candidates[np.argsort(sizes[candidates], kind="stable")]
-        dropped = candidates[np.cumsum(sizes[candidates]) <= budget]
-        leaf[np.isin(leaf, dropped)] = -1
+        n_dropped = int((np.cumsum(sizes[candidates]) <= budget).sum())
+        # Where too little is left, the largest groups come back first: few of them are enough.
+        for n in range(n_dropped, 0, -1):
+            left = np.where(np.isin(leaf, candidates[:n]), np.int32(-1), leaf)
+            if _hold_together(left, [counter.among(left >= 0) for counter in counters]):
+                return left
+            if n == n_dropped and not _hold_together(leaf, counters):
+                break  # not even all records can be released
         return leaf
 
     def _rewrite_release(
@@ -398,6 +404,12 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _hold_together(leaf: NDArray[np.int32], counters: list[Counter]) -> bool:
+    """Say whether the records that are not suppressed meet the criteria as one group."""
+    together = np.where(leaf >= 0, 0, -1)
+    return bool((leaf >= 0).any()) and all(bool(c.passes(c.count(together, 1))[0]) for c in counters)
 
 
 def as_table_like(X: Any) -> Any:
