@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -333,3 +334,66 @@ def test_a_column_that_is_near_unique_only_in_the_released_table_is_refused(Anon
         plain.release(later)
     kept = Anonymizer(k=5, quasi_identifiers=["age"], keep=["ref"]).fit(fitted, labels)
     assert kept.release(later).table["ref"].tolist() == later["ref"].tolist()
+
+
+# ---- lists of categories --------------------------------------------------------------------------------------------
+
+
+def with_lists(library):
+    """Return 41 records, one of them far from all others, with the categories of its own, and one of nobody."""
+    city = ["Rome"] * 20 + ["Bari"] * 20 + ["Secretville"]
+    illness = ["flu", "cold"] * 20 + ["Secretitis"]
+    lists = {"city": ["Secretville", "Rome", "Secretland", "Bari"], "illness": ["flu", "Secretitis", "cold"]}
+    columns = {"city": city, "illness": illness}
+    if library == "polars":
+        return pl.DataFrame({name: pl.Series(columns[name], dtype=pl.Enum(lists[name])) for name in columns})
+    frame = pd.DataFrame(
+        {name: pd.Categorical(columns[name], lists[name], ordered=name == "city") for name in columns},
+        index=pd.CategoricalIndex(illness) if library == "pandas" else None,
+    )
+    if library == "pandas":
+        return frame
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    if library == "pyarrow":
+        return table
+    return table.to_pandas(types_mapper=pd.ArrowDtype)
+
+
+def listed(frame):
+    """Return the lists of categories of a frame, by column."""
+    if isinstance(frame, pl.DataFrame):
+        return {name: dtype.categories.to_list() for name, dtype in frame.schema.items()}
+    if isinstance(frame, pa.Table):
+        columns = {name: frame.column(name).combine_chunks() for name in frame.column_names}
+        return {name: column.dictionary.to_pylist() for name, column in columns.items()}
+    if isinstance(frame["city"].dtype, pd.ArrowDtype):
+        return {name: pa.chunked_array(pa.array(frame[name])).combine_chunks().dictionary.to_pylist() for name in frame}
+    return {name: frame[name].cat.categories.tolist() for name in frame}
+
+
+@pytest.mark.parametrize("library", ["pandas", "arrow in pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize(
+    "Anonymizer", [ModelGuidedAnonymizer, MondrianAnonymizer, HilbertAnonymizer, FullDomainAnonymizer]
+)
+def test_a_release_lists_only_categories_that_a_released_record_has(Anonymizer, library):
+    frame = with_lists(library)
+    labels = [0] * 20 + [1] * 20 + [2]
+    anonymizer = Anonymizer(k=5, quasi_identifiers=["city"], suppression_limit=0.05)
+    if Anonymizer is FullDomainAnonymizer:
+        release = anonymizer.fit(frame, labels).release(frame)
+    else:  # fitted where each city is a group, so that the one record is left out and not joined with others
+        many = take(frame, [*range(41), *[40] * 19])
+        release = anonymizer.fit(many, [*labels, *[2] * 19]).release(frame)
+    assert release.n_suppressed == 1
+    assert listed(release.table) == {"city": ["Rome", "Bari"], "illness": ["flu", "cold"]}
+    assert "Secret" not in repr(rows_of(release.table))
+    if library == "pandas":
+        assert release.table["city"].cat.ordered
+        assert release.table.index.categories.tolist() == ["cold", "flu"]
+    assert listed(anonymizer.transform(frame)) == listed(frame)
+
+
+def take(frame, rows):
+    if isinstance(frame, pd.DataFrame):
+        return frame.iloc[rows]
+    return frame[rows] if isinstance(frame, pl.DataFrame) else frame.take(rows)

@@ -18,6 +18,7 @@ from sfumato.columns import GroupedLabels
 from sfumato.criteria import Criterion, KAnonymity, LDiversity
 from sfumato.errors import ParameterError
 from sfumato.frames import Table, read_table
+from sfumato.frames.row_labels import warn_of_telling_index
 from sfumato.hierarchies import ANY, Hierarchy
 from sfumato.partition.lattice import MAX_NODES, Conditions, Found, find_levels
 
@@ -184,7 +185,9 @@ class FullDomainAnonymizer(GroupAnonymizer):
     def fit_transform(self, X: Any, y: Any = None, target: Any = None) -> Any:  # type: ignore[override]
         """Find the levels for the records of X and return X rewritten; all rows are kept.
 
-        The result is recounted before it is returned. Parameters as in `fit`.
+        The result is recounted before it is returned. Categorical types keep their list of categories, which models
+        need and which names also those that no record has any more: publish what `release` returns. Parameters as
+        in `fit`.
 
         Raises
         ------
@@ -200,6 +203,7 @@ class FullDomainAnonymizer(GroupAnonymizer):
         fitted = self._fit(X, y, None, target)
         released = self._rewrite(fitted.table, self.levels_, None)
         verify(released, self._released_quasi_identifiers(released), fitted.counters, None)
+        warn_of_telling_index(X)
         return released
 
     def _checked_hierarchies(self, table: Table, quasi_identifiers: Sequence[str]) -> dict[str, Hierarchy]:
@@ -245,8 +249,8 @@ class FullDomainAnonymizer(GroupAnonymizer):
     def transform(self, X: Any) -> Any:
         """Publish the columns of other records at the levels that were found.
 
-        Nothing is promised about how many of these records share a group. To publish other records than the fitted
-        ones use `release`.
+        Nothing is promised about how many of these records share a group, and categorical types keep their list of
+        categories. To publish other records than the fitted ones use `release`.
         """
         return self._rewrite(self._read_again(X), self.levels_, None)
 
@@ -255,6 +259,7 @@ class FullDomainAnonymizer(GroupAnonymizer):
 
         Groups that fail a criterion are left out where the suppression limit allows. Where it does not, levels are
         raised: of all combinations at or above the fitted levels, the one that gives up least for these records.
+        Categorical types list only categories that a released record has.
 
         Parameters
         ----------
@@ -270,6 +275,7 @@ class FullDomainAnonymizer(GroupAnonymizer):
         """
         table = self._read_again(X)
         self.schema_.check_passing(table)
+        warn_of_telling_index(X)
         counters = self._counters(table, self._all_criteria(), y if target is None else target)
         self._check_releasable(np.zeros(table.n_records, np.int32), counters)
         lowest = list(self.levels_.values())
@@ -283,7 +289,8 @@ class FullDomainAnonymizer(GroupAnonymizer):
         kept = np.flatnonzero(group >= 0)
         rows = kept if found.n_suppressed else None
         levels = dict(zip(self.levels_, found.levels, strict=True))
-        released = self._rewrite(table, levels, rows, dict(zip(self.levels_, domains, strict=True)))
+        own = dict(zip(self.levels_, domains, strict=True))
+        released = self._rewrite(table, levels, rows, own, compact_categories=True)
         counters = [counter.among(group >= 0) for counter in counters]
         smallest = verify(released, self._released_quasi_identifiers(released), counters, rows)
         measures: dict[str, Any] = {
@@ -315,6 +322,8 @@ class FullDomainAnonymizer(GroupAnonymizer):
         levels: Mapping[str, int],
         rows: NDArray[np.int64] | None,
         domains: Mapping[str, Domain] | None = None,
+        *,
+        compact_categories: bool = False,
     ) -> Any:
         """Return the table with every quasi-identifier at its level; what is not read yet is read column by column."""
         new: dict[str, Any] = {}
@@ -336,7 +345,7 @@ class FullDomainAnonymizer(GroupAnonymizer):
                 labels = domain.levels.labels[:, level].take(domain.codes)
                 new[name] = GroupedLabels([*own.labels[level], None], labels)
         drop = [name for name in self.schema_.dropped if name in table.names]
-        return table.replaced(new, drop=drop, keep_rows=rows)
+        return table.replaced(new, drop=drop, keep_rows=rows, compact_categories=compact_categories)
 
     def _released_quasi_identifiers(self, released: Any) -> list[str]:
         names = list(self.levels_)

@@ -25,6 +25,7 @@ from sfumato.anonymize.target import names_target, target_column
 from sfumato.criteria import Criterion, KAnonymity
 from sfumato.errors import GuaranteeError, InputError, ParameterError
 from sfumato.frames import Table, read_table
+from sfumato.frames.row_labels import warn_of_telling_index
 from sfumato.loss import group_ncp
 from sfumato.partition.binning import MAX_CODES
 from sfumato.partition.grouping import Groups, collect, summarize, widths
@@ -98,7 +99,9 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, target: Any = None) -> Any:
         """Learn the groups of the records of X and return X rewritten; all rows are kept.
 
-        The result is recounted before it is returned. Parameters as in `fit`.
+        The result is recounted before it is returned. Categorical types keep their list of categories, which models
+        need and which names also those that no record has any more: publish what `release` returns. Parameters as
+        in `fit`.
 
         Raises
         ------
@@ -124,6 +127,7 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
         except GuaranteeError:
             del self.partition_  # nothing that failed stays usable
             raise
+        warn_of_telling_index(X)
         return released
 
     def _describe_groups(
@@ -262,8 +266,8 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> Any:
         """Rewrite records the way the fitted ones were.
 
-        For records at prediction time: nothing is promised about how many of them share a group. To publish other
-        records than the fitted ones use `release`.
+        For records at prediction time: nothing is promised about how many of them share a group, and categorical
+        types keep their list of categories. To publish other records than the fitted ones use `release`.
         """
         check_is_fitted(self, "partition_")
         X = as_table_like(X)
@@ -276,9 +280,9 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
 
         Groups of the fitted partition that fail a criterion with these records are joined with their sibling
         subtree, or with the next run of a curve, until they pass. With `suppression_limit`, the smallest failing
-        groups are left out first, while the limit lasts and what is left can still be released.
-        Values come from the released records alone. Columns that pass
-        through are refused when they are near unique in these records, whatever they were when fitting.
+        groups are left out first, while the limit lasts and what is left can still be released. Values come from the
+        released records alone, and categorical types list only categories that a released record has. Columns that
+        pass through are refused when they are near unique in these records, whatever they were when fitting.
 
         Parameters
         ----------
@@ -298,6 +302,7 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
         table = read_table(X, categorical=self.schema_.categorical_features)
         validate_data(self, X, reset=False, skip_check_array=True)
         self.schema_.check_passing(table)
+        warn_of_telling_index(X)
         target = y if target is None else target
         counters = self._counters(table, self._all_criteria(), target, self.partition_)
         leaf = self._suppress(self.partition_.apply_to(table), counters)
@@ -370,7 +375,7 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
         n_suppressed = table.n_records - len(kept)
         rows = kept if n_suppressed else None
         own = self.partition_.with_values(source.columns, values)
-        released = own.rewrite(table, np.maximum(groups.group, 0), keep_rows=rows)
+        released = own.rewrite(table, np.maximum(groups.group, 0), keep_rows=rows, compact_categories=True)
         smallest = verify(released, self._released_quasi_identifiers(released), counters, rows)
         measures: dict[str, Any] = {
             "n_records": len(kept),

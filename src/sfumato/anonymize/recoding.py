@@ -119,12 +119,20 @@ class Recoding:
     def transform(self, frame: Any) -> Any:
         """Rewrite new records the way the fitted ones were.
 
-        Nothing is promised about how many of the new records share a group.
+        Nothing is promised about how many of the new records share a group. Categorical types keep their list of
+        categories.
         """
         table = read_table(frame, categorical=self.categorical)
         return self.rewrite(table, self.apply_to(table))
 
-    def rewrite(self, table: Table, group: NDArray[np.int32], keep_rows: NDArray[np.int64] | None = None) -> Any:
+    def rewrite(
+        self,
+        table: Table,
+        group: NDArray[np.int32],
+        keep_rows: NDArray[np.int64] | None = None,
+        *,
+        compact_categories: bool = False,
+    ) -> Any:
         """Return the table with every record's quasi-identifiers replaced by its group's values."""
         columns = {c.name: c for c in self.columns}
         new: dict[str, Any] = {}
@@ -132,7 +140,7 @@ class Recoding:
             entries = [(p.name, self._grouped(columns[name], p, group)) for p in parts]
             new[name] = entries[0][1] if len(entries) == 1 else entries
         drop = [name for name in self.dropped if name in table.names]
-        return table.replaced(new, drop=drop, keep_rows=keep_rows)
+        return table.replaced(new, drop=drop, keep_rows=keep_rows, compact_categories=compact_categories)
 
     def _grouped(
         self, column: PartitionColumn, part: GroupValues, group: NDArray[np.int32]

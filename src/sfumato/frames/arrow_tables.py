@@ -63,6 +63,28 @@ class ArrowBackend:
             metadata = None
         return pa.table(arrays, schema=pa.schema(fields, metadata=metadata))
 
+    def compacted(self, frame: Any) -> Any:
+        """Return the table with dictionaries of the values that occur."""
+        import pyarrow as pa
+
+        columns = [compact_dictionary(column) for column in frame.columns]
+        return pa.table(columns, schema=frame.schema)
+
+
+def compact_dictionary(column: Any) -> Any:
+    """Return a column without the entries of its dictionary that no record has; others as they are."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if not pa.types.is_dictionary(kind):
+        return column
+    array = one_chunk(column)
+    used = pc.unique(array.indices.drop_null())
+    used = used.take(pc.sort_indices(used))  # in the order of the dictionary, which may mean something
+    codes = pc.index_in(array.indices, value_set=used, skip_nulls=True).cast(kind.index_type)
+    return pa.DictionaryArray.from_arrays(codes, array.dictionary.take(used), ordered=kind.ordered)
+
 
 def without_metadata(table: Any) -> Any:
     """Return a table without metadata but what pandas needs to read it: the rest may describe the people in it."""

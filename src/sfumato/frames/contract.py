@@ -65,3 +65,6 @@ class Backend(Protocol):
 
     def build(self, entries: Sequence[Entry], keep_rows: Rows | None) -> Any:
         """Build a frame."""
+
+    def compacted(self, frame: Any) -> Any:
+        """Return a frame that was built, its categorical types listing only categories that occur."""

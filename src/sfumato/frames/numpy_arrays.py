@@ -70,6 +70,10 @@ class NumpyBackend:
             result[:, position] = column
         return result
 
+    def compacted(self, frame: Any) -> Any:
+        """Return the array: its types list no categories."""
+        return frame
+
 
 def column_from_numpy(
     name: str, values: npt.NDArray[Any], *, as_category: bool = False, for_counting: bool = False

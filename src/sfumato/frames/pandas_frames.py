@@ -17,7 +17,7 @@ from sfumato.columns import (
     one_chunk,
 )
 from sfumato.errors import InputError
-from sfumato.frames.arrow_tables import write_arrow
+from sfumato.frames.arrow_tables import compact_dictionary, write_arrow
 from sfumato.frames.contract import Entry, Rows
 from sfumato.frames.numpy_arrays import column_from_numpy, write_numpy
 from sfumato.frames.objects import arrow_from_objects
@@ -92,6 +92,25 @@ class PandasBackend:
         result.columns = kept if list(kept) == labels else pd.Index(labels, name=frame.columns.name)
         return result
 
+    def compacted(self, frame: Any) -> Any:
+        """Return the frame with categoricals, also in its index, that list only what occurs."""
+        import pandas as pd
+        import pyarrow as pa
+
+        columns: dict[int, Any] = {}
+        for place in range(frame.shape[1]):
+            series = frame.iloc[:, place]
+            if isinstance(series.dtype, pd.CategoricalDtype):
+                series = series.cat.remove_unused_categories()
+            elif isinstance(series.dtype, pd.ArrowDtype):
+                short = compact_dictionary(pa.array(series))
+                series = pd.Series(series.dtype.__from_arrow__(short), index=series.index, copy=False)
+            columns[place] = series
+        result = pd.DataFrame(columns, index=frame.index, copy=False)
+        result.columns = frame.columns
+        result.index = _compact_index(frame.index)
+        return result
+
     def _write(self, series: Any, entry: Entry) -> Any:
         import pandas as pd
         import pyarrow as pa
@@ -126,6 +145,18 @@ class PandasBackend:
             # No longer the declared list, so no longer its declared order either.
             dtype = pd.CategoricalDtype(pd.Index(merged, dtype=_index_type(dtype, merged)), ordered=False)
         return pd.Categorical.from_codes(codes.astype(np.int32).take(entry.new.group), dtype=dtype)
+
+
+def _compact_index(index: Any) -> Any:
+    """Return an index whose levels and categories are those that occur."""
+    import pandas as pd
+
+    if isinstance(index, pd.CategoricalIndex):
+        return index.remove_unused_categories()
+    if isinstance(index, pd.MultiIndex):
+        index = index.remove_unused_levels()
+        return index.set_levels([_compact_index(level) for level in index.levels])
+    return index
 
 
 def _index_type(dtype: Any, values: list[Any]) -> Any:

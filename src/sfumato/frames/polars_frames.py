@@ -78,6 +78,19 @@ class PolarsBackend:
             columns.append(written.alias(entry.label))
         return pl.DataFrame(columns)
 
+    def compacted(self, frame: Any) -> Any:
+        """Return the frame with enums that list only what occurs; other categoricals share a list of the process."""
+        import polars as pl
+
+        compact = []
+        for series in frame.get_columns():
+            if series.dtype == pl.Enum:
+                text = series.cast(pl.String)
+                occurring = set(text.unique().to_list())
+                series = text.cast(pl.Enum([value for value in series.dtype.categories if value in occurring]))
+            compact.append(series)
+        return pl.DataFrame(compact)
+
     def _write(self, series: Any, entry: Entry) -> Any:
         import polars as pl
 

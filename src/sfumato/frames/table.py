@@ -209,6 +209,7 @@ class Table:
         *,
         drop: Collection[str] = (),
         keep_rows: npt.NDArray[np.integer[Any]] | None = None,
+        compact_categories: bool = False,
     ) -> Any:
         """Return a frame of the same kind with new values in some columns.
 
@@ -220,6 +221,9 @@ class Table:
             Columns to leave out.
         keep_rows : ndarray of int or None, default=None
             Positions of the records to keep, in this order; None keeps all.
+        compact_categories : bool, default=False
+            Whether categorical types, also of columns that are copied, list only the categories that occur in the
+            result. What is published must not list those of records that were left out or rewritten.
 
         Returns
         -------
@@ -252,7 +256,8 @@ class Table:
                 entries.append(Entry(label, position, part, kind, categories))
         _checked_names([entry.label for entry in entries], library=self.library)
         rows = None if keep_rows is None else np.asarray(keep_rows, dtype=np.intp)
-        return self._backend.build(entries, rows)
+        built = self._backend.build(entries, rows)
+        return self._backend.compacted(built) if compact_categories else built
 
     def _kind_and_categories(self, name: str, part: Replacement) -> tuple[Kind | None, npt.NDArray[np.object_] | None]:
         if isinstance(part, GroupedLabels):
