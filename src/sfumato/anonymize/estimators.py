@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +17,7 @@ from sfumato.anonymize.guidance import GuideKind, as_target_array, fit_weighted,
 from sfumato.anonymize.model_guided import ModelGuidedAnonymizer
 from sfumato.anonymize.target import names_target
 from sfumato.criteria import Criterion
-from sfumato.errors import InputError, ParameterError
+from sfumato.errors import InputError, ParameterError, PrivacyWarning
 from sfumato.frames import read_table
 
 _DEFAULT_K = 10
@@ -98,7 +99,9 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         more: dict[str, Any] = {"target": y} if self._protects_target(anonymizer, table, y) else {}
         if weight is not None:
             more["sample_weight"] = weight
-        anonymized = anonymizer.fit_transform(X, guide, **more)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "the index of the frame leaves", PrivacyWarning)  # nothing leaves here
+            anonymized = anonymizer.fit_transform(X, guide, **more)
         self.anonymizer_ = anonymizer
         self.estimator_ = fit_weighted(clone(self.estimator), anonymized, y, weight)
         if hasattr(self.estimator_, "classes_"):
