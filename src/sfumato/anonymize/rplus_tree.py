@@ -218,9 +218,7 @@ class RPlusTreeAnonymizer(TreeAnonymizer):
     def _take_in(self, held: _Held, counters: list[Counter]) -> None:
         """Cut the leaves that overflow with these records, and describe all groups anew."""
         n_records, k = len(held.batch), fewest_records(counters)
-        coded = [
-            code_column(c, max_bins=self.max_bins, limit=self.partition_.limits.get(c.name)) for c in held.columns
-        ]
+        coded = [code_column(c, max_bins=self.max_bins, limit=self.partition_.limits.get(c.name)) for c in held.columns]
         codes = pack_records([c.codes for c in coded]).codes
         leaf = self.partition_.apply_columns(held.columns, n_records)
         full = np.flatnonzero(np.bincount(leaf, minlength=self.partition_.n_groups) >= 2 * k)
