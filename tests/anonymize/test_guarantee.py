@@ -283,12 +283,12 @@ class BrokenRewriting:
     def __init__(self, rewrite):
         self.rewrite = rewrite
 
-    def __call__(self, table, group, keep_rows=None):
+    def __call__(self, table, group, *rest, **options):
         broken = np.array(group)
         broken[0] = (broken[0] + 1) % (broken.max() + 1)
         sizes = np.bincount(broken)
         broken[np.flatnonzero(broken == sizes.argmin())[:-1]] = sizes.argmax()
-        return self.rewrite(table, broken, keep_rows)
+        return self.rewrite(table, broken, *rest, **options)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
