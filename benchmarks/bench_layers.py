@@ -15,7 +15,8 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 
-import sfumato.anonymize.base as fitting
+import sfumato.anonymize.base as growing
+import sfumato.anonymize.groups as fitting
 from benchmarks.harness import Context
 from benchmarks.workloads import adult_workload, census_workload
 from sfumato import ModelGuidedAnonymizer
@@ -31,10 +32,10 @@ LAYERS: dict[str, tuple[tuple[Any, str], ...]] = {
     "encode": ((MemorySource, "__init__"), (MemorySource, "records")),
     "grow": ((Grower, "grow"),),
     "represent": (
-        (fitting, "collect"),
+        (growing, "collect"),
         (fitting, "summarize"),
         (fitting, "represent"),
-        (fitting, "partition_from_tree"),
+        (growing, "partition_from_tree"),
     ),
     "rebuild": ((Partition, "rewrite"),),
     "recount": ((fitting, "verify"),),
