@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an attacker could still learn: every attack gives a rate, its interval and a baseline to compare it with.
+
+Attacks load on first use, so that asking for one does not load what the others need. An attack is one module and one
+line in the table below.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sfumato.attack.intervals import bootstrap_interval as bootstrap_interval
+    from sfumato.attack.intervals import judge as judge
+    from sfumato.attack.intervals import wilson_interval as wilson_interval
+    from sfumato.attack.result import AttackResult as AttackResult
+
+_HOME_OF = {
+    "AttackResult": "result",
+    "bootstrap_interval": "intervals",
+    "judge": "intervals",
+    "wilson_interval": "intervals",
+}
+
+__all__ = [*_HOME_OF]
+
+
+def __getattr__(name: str) -> object:
+    """Load an attack when it is first asked for."""
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'sfumato.attack' has no attribute {name!r}; see dir(sfumato.attack)")
+    from importlib import import_module
+
+    value: object = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the attacks, loaded or not."""
+    return sorted(__all__)

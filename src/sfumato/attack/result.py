@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every attack answers: one rate, how sure it is, and what it must be compared with.
+
+All attacks return an `AttackResult`; audits collect them and reports print them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal
+
+import numpy as np
+
+Verdict = Literal["stronger than baseline", "not shown", "failed attack"]
+"""What an attack has shown. A *failed attack* did worse than the attacker who ignores the protected data: it says
+that the attack was badly made, never that the data is safe."""
+
+
+@dataclass(frozen=True)
+class AttackResult:
+    """How often an attack succeeded, against whom, and at what cost.
+
+    Attributes
+    ----------
+    attack : str
+        Its name.
+    rate : float
+        Share of successes of the attacker, from 0 to 1; higher is riskier.
+    interval : (float, float)
+        Confidence interval of the rate.
+    baseline : float
+        Rate of the attacker who does not see what is attacked.
+    control : float or None
+        Rate of the same attack on records that it could not have learned from, where there is such a control.
+    verdict : {"stronger than baseline", "not shown", "failed attack"}
+    seconds : float
+        What the attack cost.
+    seed : int or None
+        The seed of everything random in it; None when nothing was.
+    details : mapping
+        More numbers, by name. No cell values: names of columns and counts only.
+    """
+
+    attack: str
+    rate: float
+    interval: tuple[float, float]
+    baseline: float
+    control: float | None
+    verdict: Verdict
+    seconds: float
+    seed: int | None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain dicts, lists, numbers and text; None (null in JSON) where there is no finite number."""
+        return {part.name: _plain(getattr(self, part.name)) for part in fields(self)}
+
+    def with_verdict(self, verdict: Verdict, **reasons: Any) -> AttackResult:
+        """Return the same result under another verdict, with the reasons among its details."""
+        return replace(self, verdict=verdict, details={**self.details, **reasons})
+
+
+def _plain(value: Any) -> Any:
+    """Turn a value into what JSON can say."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(part) for name, part in value.items()}
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
