@@ -247,14 +247,7 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
                 )
 
     def _n_threads(self) -> int:
-        available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        if self.n_jobs is None:
-            return available  # the number of threads never changes the result
-        if not is_integer(self.n_jobs) or self.n_jobs == 0:
-            raise ParameterError(
-                f"n_jobs={self.n_jobs!r}: expected a positive integer, or -1 or None for all cores. Leave it out."
-            )
-        return int(self.n_jobs) if self.n_jobs > 0 else max(1, available + 1 + int(self.n_jobs))
+        return thread_count(self.n_jobs)
 
     def _generator(self) -> np.random.Generator | None:
         if self.representative != "sample":
@@ -447,6 +440,18 @@ def checked_weight(weight: Any, n_records: int) -> NDArray[np.float64] | None:
             "sample_weight is zero for all records: expected a weight above 0 for at least one. Leave the weights out."
         )
     return array
+
+
+def thread_count(n_jobs: int | None) -> int:
+    """Return how many threads ``n_jobs`` asks for; their number never changes a result."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if n_jobs is None:
+        return available
+    if not is_integer(n_jobs) or n_jobs == 0:
+        raise ParameterError(
+            f"n_jobs={n_jobs!r}: expected a positive integer, or -1 or None for all cores. Leave it out."
+        )
+    return int(n_jobs) if n_jobs > 0 else max(1, available + 1 + int(n_jobs))
 
 
 def is_integer(value: object) -> bool:

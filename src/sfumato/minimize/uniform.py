@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Equal buckets for everything: the simplest thing that could be collected, and what every method must beat."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sfumato.anonymize.groups import is_integer
+from sfumato.errors import ParameterError
+from sfumato.minimize.base import Buckets, Minimizer, Output, Sample
+from sfumato.partition.binning import DEFAULT_MAX_BINS
+
+
+class UniformMinimizer(Minimizer):
+    """Generalize every attribute to at most `n_buckets` buckets, whatever it is good for.
+
+    Numbers and moments are cut into intervals of equal width; each category is sent to a bucket at random.
+
+    Parameters
+    ----------
+    n_buckets : int, default=4
+        Most buckets of an attribute; 1 collects nothing. Missing numbers have one more bucket of their own,
+        missing categories are a category like the others.
+    attributes : list of str or int, optional
+        Columns to generalize, by name or position; None: all. Others pass through.
+    personal : list of str or int, optional
+        Attributes an attacker would like to know; None: all categorical ones. This method does not look at them.
+    categorical_features : list of str or int, optional
+        Columns of numbers that are codes, not amounts.
+    max_bins : int, default=255
+        Bins of a number column with more distinct values.
+    output : {"codes", "labels", "representatives"}, default="codes"
+        What `transform` returns.
+    random_state : int or RandomState, optional
+        Seed for the buckets of categories.
+    n_jobs : int, optional
+        Threads; None or -1: all cores. Their number never changes the result.
+
+    Attributes
+    ----------
+    generalization_ : Generalization
+    personal_ : tuple of str
+    classes_ : ndarray
+
+    References
+    ----------
+    Staab, R. et al. (2024). From Principle to Practice: Vertical Data Minimization for Machine Learning, section 6.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sfumato import UniformMinimizer
+    >>> UniformMinimizer(n_buckets=2).fit_transform(np.array([[1.0], [2.0], [3.0], [9.0]])).tolist()
+    [[0], [0], [0], [1]]
+    """
+
+    _needs_target = False
+
+    def __init__(
+        self,
+        n_buckets: int = 4,
+        *,
+        attributes: Any = None,
+        personal: Any = None,
+        categorical_features: Any = None,
+        max_bins: int = DEFAULT_MAX_BINS,
+        output: Output = "codes",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_buckets = n_buckets
+        self.attributes = attributes
+        self.personal = personal
+        self.categorical_features = categorical_features
+        self.max_bins = max_bins
+        self.output = output
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not is_integer(self.n_buckets) or self.n_buckets < 1:
+            raise ParameterError(f"n_buckets={self.n_buckets!r}: expected an integer from 1. 1 collects nothing.")
+
+    def _buckets(self, sample: Sample) -> Buckets:
+        generator = self._generator()
+        buckets = []
+        for column in sample.columns:
+            bins = column.bins
+            if not bins.is_ordered:
+                buckets.append(generator.integers(0, self.n_buckets, bins.n_bins))
+                continue
+            low, _ = bins.positions
+            own = np.minimum((low * self.n_buckets).astype(np.int64), self.n_buckets - 1)
+            missing = [self.n_buckets if self.n_buckets > 1 else 0] if bins.has_missing else []
+            buckets.append(np.concatenate([own, np.array(missing, np.int64)]))
+        return buckets
