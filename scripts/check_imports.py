@@ -16,7 +16,7 @@ from pathlib import Path
 # below its own, and not from its neighbours in the same layer.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
-    ("columns",),
+    ("columns", "networks"),
     ("frames", "labels"),
     ("hierarchies",),
     ("schema",),
@@ -37,6 +37,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 ONLY_FROM: dict[str, frozenset[str]] = {
     "partition": frozenset({"errors"}),  # arrays only: it must run under any frame library, and none
     "datasets": frozenset({"errors"}),
+    "networks": frozenset({"errors"}),
     "verification": frozenset({"errors", "columns", "frames"}),  # the judge shares nothing with the engine
     "testing": frozenset(),  # and the judge of the tests shares nothing with anything
 }
