@@ -13,8 +13,12 @@ from hypothesis import strategies as st
 
 from sfumato import measure
 from sfumato.measurement.uniqueness import (
+    estimated_groups,
+    estimates_from_sizes,
     expected_inverse,
+    expected_small_groups,
     fit_pitman,
+    fit_shifted_negative_binomial,
     pitman_log_likelihood,
     pitman_share,
     zayatz,
@@ -90,6 +94,57 @@ def test_pitmans_likelihood_has_no_maximum_at_the_ends():
     assert fit_pitman(np.array([9]), np.array([1])) is None
 
 
+@in_examples()
+@given(sizes=SIZES, fraction=st.floats(0.05, 0.95))
+def test_the_modified_shlosser_number_of_groups_equals_its_sums(sizes, fraction):
+    q, n_alone = fraction, sizes.count(1)
+    if n_alone == 0:
+        assert estimated_groups(*frequencies(sizes), q) == len(sizes)
+        return
+    first = sum(i * q**2 * (1 - q**2) ** (i - 1) for i in sizes) / sum((1 - q) ** i * ((1 + q) ** i - 1) for i in sizes)
+    second = sum((1 - q) ** i for i in sizes) / sum(i * q * (1 - q) ** (i - 1) for i in sizes)
+    exact = len(sizes) + n_alone * first * second**2
+    assert estimated_groups(*frequencies(sizes), q) == pytest.approx(exact, rel=1e-9)
+
+
+@in_examples()
+@given(alpha=st.floats(0.05, 5), beta=st.floats(0.05, 0.95), fraction=st.floats(0.02, 0.98))
+def test_the_expected_small_groups_equal_the_sums_over_the_sizes_in_the_population(alpha, beta, fraction):
+    alone = pairs = 0.0
+    chance = beta**alpha  # of a group with one record in the population
+    for j in range(1, 3000):
+        alone += chance * j * fraction * (1 - fraction) ** (j - 1)
+        pairs += chance * j * (j - 1) / 2 * fraction**2 * (1 - fraction) ** max(j - 2, 0)
+        chance *= (j + alpha - 1) / j * (1 - beta)
+    found = expected_small_groups(alpha, beta, 1.0, fraction)
+    assert found == pytest.approx((alone, pairs), rel=1e-7, abs=1e-12)
+
+
+@pytest.mark.parametrize("alpha, beta", [(0.1, 0.02), (0.5, 0.2), (1.0, 0.5), (2.0, 0.3)])
+@pytest.mark.parametrize("fraction", [0.05, 0.3, 0.7])
+def test_the_parameters_behind_the_expected_small_groups_are_found_again(alpha, beta, fraction):
+    alone, pairs = expected_small_groups(alpha, beta, 5000, fraction)
+    n_records = 5000 * (1 + alpha * (1 - beta) / beta) * fraction
+    found = fit_shifted_negative_binomial(alone, pairs, 5000, n_records, fraction)
+    assert found == pytest.approx((alpha, beta), rel=1e-6)
+
+
+def test_the_shifted_negative_binomial_estimate_comes_near_the_truth_of_its_own_population():
+    random = np.random.default_rng(0)
+    population = 1 + random.negative_binomial(0.5, 0.2, 5000)
+    sample = random.binomial(population, 0.3)
+    found = estimates_from_sizes(sample[sample > 0], int(population.sum()), missing="value", reason=None)[-1]
+    assert found.estimator == "shifted_negative_binomial"
+    assert found.share == pytest.approx((population == 1).sum() / population.sum(), rel=0.1)
+
+
+def test_the_shifted_negative_binomial_is_silent_without_pairs():
+    found = measure(pd.DataFrame({"age": [30, 31, 32, 33, 33, 33]}), population=60).uniqueness.estimates[-1]
+    assert found.estimator == "shifted_negative_binomial"
+    assert found.share is None
+    assert "no parameters" in found.reason
+
+
 def test_estimates_come_near_the_truth_of_a_known_population():
     group = chinese_restaurant(0.6, 50.0, 6000, seed=1)
     random = np.random.default_rng(2)
@@ -137,6 +192,6 @@ def test_weights_of_one_mean_that_the_sample_is_the_population():
 def test_estimators_say_why_they_are_silent_about_overlapping_groups():
     frame = pd.DataFrame({"age": [30, None, 31], "w": [2.0, 2.0, 2.0]})
     found = measure(frame, ["age"], weights="w", missing="wildcard")
-    assert [part.share for part in found.uniqueness.estimates] == [None, None, None]
+    assert [part.share for part in found.uniqueness.estimates] == [None, None, None, None]
     assert all("overlap" in part.reason for part in found.uniqueness.estimates)
     assert "overlap" in found.journalist.reason

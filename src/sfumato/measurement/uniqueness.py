@@ -58,6 +58,13 @@ PITMAN = (
     "sampling fractions",
     "Hoshino, N. (2001). Applying Pitman's sampling formula to microdata disclosure risk assessment.",
 )
+SHIFTED_NEGATIVE_BINOMIAL = (
+    "shifted_negative_binomial",
+    "one plus a negative binomial number of records in every group of the population, each of them drawn on its own; "
+    "fitted to the groups of one and of two records, with Shlosser's modified estimate of the number of groups; good "
+    "for large sampling fractions, while for small ones that number can be far off",
+    "Chen, G. and Keller-McNulty, S. (1998). Estimation of identification disclosure risk in microdata.",
+)
 NEGATIVE_BINOMIAL = (
     "negative_binomial",
     "given f records of a group in the sample, its records in the population follow a negative binomial distribution "
@@ -159,6 +166,78 @@ def pitman_share(alpha: float, theta: float, n: int) -> float:
     return float(min(1.0, np.exp(share)))
 
 
+def estimated_groups(sizes: NDArray[np.int64], n_groups: NDArray[np.int64], fraction: float) -> float:
+    """Return how many groups the population has, after Shlosser as modified by Haas and Stokes.
+
+    Notes
+    -----
+    With s_i groups of i records, u groups in all and a sampling fraction q: ``u + s_1 A / B (C / D)^2``, where
+    ``A = sum i q^2 (1 - q^2)^(i-1) s_i`` and ``D = sum i q (1 - q)^(i-1) s_i`` are the groups that a second draw from
+    the sample, of the fraction q^2 or q, would show once, ``C = sum (1 - q)^i s_i`` those that it would miss, and
+    ``B = sum ((1 - q^2)^i - (1 - q)^i) s_i`` those that q shows and q^2 does not.
+
+    References
+    ----------
+    Haas, P. and Stokes, L. (1998). Estimating the number of classes in a finite population.
+    """
+    u, n_alone = float(n_groups.sum()), float(n_groups[0]) if sizes[0] == 1 else 0.0
+    if n_alone == 0 or fraction >= 1:
+        return u
+    q = fraction
+    once_in_square = (sizes * q**2 * (1 - q**2) ** (sizes - 1) * n_groups).sum()
+    once = (sizes * q * (1 - q) ** (sizes - 1) * n_groups).sum()
+    missed = ((1 - q) ** sizes * n_groups).sum()
+    gained = (((1 - q**2) ** sizes - (1 - q) ** sizes) * n_groups).sum()
+    return float(u + n_alone * once_in_square / gained * (missed / once) ** 2)
+
+
+def expected_small_groups(alpha: float, beta: float, n_groups: float, fraction: float) -> tuple[float, float]:
+    """Return how many groups a sample is expected to show with one and with two records.
+
+    Notes
+    -----
+    A group of the population has j records with chance ``C(j+alpha-2, j-1) beta^alpha (1-beta)^(j-1)``, j from 1. With
+    ``x = (1-q)(1-beta)`` the sums over j of ``j q (1-q)^(j-1)`` and ``C(j, 2) q^2 (1-q)^(j-2)`` times that chance are
+    derivatives of the geometric-like series ``x (1-x)^-alpha``.
+    """
+    q, x = fraction, (1 - fraction) * (1 - beta)
+    alone = n_groups * q * (beta / (1 - x)) ** alpha * (1 + alpha * x / (1 - x))
+    pairs = n_groups * q**2 / 2 * alpha * beta**alpha * (1 - beta) * (2 - (1 - alpha) * x) / (1 - x) ** (alpha + 2)
+    return float(alone), float(pairs)
+
+
+def fit_shifted_negative_binomial(
+    n_alone: int, n_pairs: int, n_groups: float, n_records: int, fraction: float
+) -> tuple[float, float] | None:
+    """Return alpha and beta that explain the groups of one and of two records; None where none are found.
+
+    Notes
+    -----
+    The two equations can have several solutions. The one is taken whose population is nearest to the known size,
+    ``n_groups (1 + alpha (1-beta) / beta)`` records against ``n_records / fraction``.
+    """
+    from scipy.optimize import root
+    from scipy.special import expit, logit
+
+    others_per_group = n_records / fraction / n_groups - 1
+    if n_alone == 0 or n_pairs == 0 or others_per_group <= 0:
+        return None
+
+    def misses(at: NDArray[np.float64]) -> list[float]:
+        alpha, beta = np.exp(np.clip(at[0], -30, 30)), expit(np.clip(at[1], -30, 30))
+        alone, pairs = expected_small_groups(alpha, beta, n_groups, fraction)
+        return [alone / n_alone - 1, pairs / n_pairs - 1]
+
+    found: list[tuple[float, float, float]] = []
+    for start in 10.0 ** np.arange(-3, 3):  # starts on the curve where the population has the known size
+        with np.errstate(all="ignore"):  # a start may lead out of the numbers; it is then no solution
+            result = root(misses, [np.log(start), logit(start / (start + others_per_group))], options={"xtol": 1e-12})
+        if np.abs(misses(result.x)).max() < 1e-6 and np.abs(result.x).max() < 30:
+            alpha, beta = float(np.exp(result.x[0])), float(expit(result.x[1]))
+            found.append((abs(np.log(alpha * (1 - beta) / beta / others_per_group)), alpha, beta))
+    return min(found)[1:] if found else None
+
+
 def expected_inverse(counts: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the expected value of one over the population size of each group, given its sum of survey weights.
 
@@ -193,7 +272,7 @@ def estimates_from_sizes(
         Why nothing can be estimated, if so.
     """
     if reason is not None or population_size is None:
-        return [_without_number(about, missing, reason or "") for about in (ZAYATZ, PITMAN)]
+        return [_without_number(about, missing, reason or "") for about in (ZAYATZ, PITMAN, SHIFTED_NEGATIVE_BINOMIAL)]
     n_groups_of = np.bincount(sizes)
     different = np.flatnonzero(n_groups_of)
     n_groups = n_groups_of[different]
@@ -208,7 +287,27 @@ def estimates_from_sizes(
     else:
         share = pitman_share(*fitted, population_size)
         found.append(_estimate(PITMAN, min(share, n_alone / n_records), n_records, n_alone, missing))
+    found.append(_shifted_negative_binomial(different, n_groups, n_records, population_size, missing))
     return found
+
+
+def _shifted_negative_binomial(
+    sizes: NDArray[np.int64], n_groups: NDArray[np.int64], n_records: int, population_size: int, missing: str
+) -> UniquenessEstimate:
+    of_size = dict(zip(sizes.tolist(), n_groups.tolist(), strict=True))
+    n_alone = of_size.get(1, 0)
+    if n_records >= population_size:  # nothing is left to estimate
+        return _estimate(SHIFTED_NEGATIVE_BINOMIAL, n_alone / n_records, n_records, n_alone, missing)
+    fraction = n_records / population_size
+    in_population = estimated_groups(sizes, n_groups, fraction)
+    fitted = fit_shifted_negative_binomial(n_alone, of_size.get(2, 0), in_population, n_records, fraction)
+    if fitted is None:
+        why = "no parameters of the model explain the numbers of groups with one and with two records"
+        return _without_number(SHIFTED_NEGATIVE_BINOMIAL, missing, why)
+    alpha, beta = fitted
+    share = in_population * beta**alpha / population_size
+    share = min(share, n_alone / n_records)
+    return _estimate(SHIFTED_NEGATIVE_BINOMIAL, share, n_records, n_alone, missing)
 
 
 def estimate_from_weights(
