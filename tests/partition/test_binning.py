@@ -45,6 +45,36 @@ def test_twins_cut_the_same_bins(seed: int, n: int, max_bins: int) -> None:
     np.testing.assert_array_equal(codes, slow_codes)
 
 
+extremes = [0.0, 1.0, -1.0, 5e-324, -5e-324, 1.7976931348623157e308, -1.7976931348623157e308, 1e-300, 2.0**53 + 2]
+any_floats = st.lists(st.sampled_from(extremes) | st.floats(allow_nan=False, allow_infinity=False), max_size=60)
+any_integers = st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3), max_size=60)
+
+
+@in_examples(100)
+@given(
+    values=any_floats.map(lambda v: np.array(v, np.float64) + 0.0) | any_integers.map(lambda v: np.array(v, np.int64))
+)
+def test_twins_count_the_same_distinct_values(values: np.ndarray) -> None:
+    distinct, counts = binning.sorted_distinct(values)
+    plain, plain_counts = np.unique(values, return_counts=True)
+    assert distinct.dtype == plain.dtype
+    np.testing.assert_array_equal(distinct, plain)
+    np.testing.assert_array_equal(counts, plain_counts)
+
+
+@in_examples(100)
+@given(
+    values=any_floats.map(lambda v: np.array(v, np.float64) + 0.0) | any_integers.map(lambda v: np.array(v, np.int64)),
+    keep=st.integers(1, 7),
+)
+def test_twins_find_the_same_bin_for_every_value(values: np.ndarray, keep: int) -> None:
+    if not len(values):
+        return
+    high = np.unique(np.append(values[::keep], values.max()))
+    codes = binning.search_bins(values, high, np.uint8)
+    np.testing.assert_array_equal(codes, np.searchsorted(high, values))
+
+
 @in_examples()
 @given(seed=seeds, n=sizes(), max_bins=st.sampled_from([255, 7]))
 def test_the_order_of_the_rows_changes_nothing(seed: int, n: int, max_bins: int) -> None:

@@ -22,6 +22,10 @@ DEFAULT_MAX_BINS = 255
 MAX_CODES = 65_536
 """Codes of one column at most: they are kept in 16 bits."""
 
+_SIGN = np.uint64(1 << 63)
+_SIGN_SHIFT = np.uint64(63)
+_MOST_CELLS = 1 << 16
+
 _DIRECT_RANGE = 1 << 20  # integers that span less than this are counted in a table instead of sorted
 
 
@@ -125,7 +129,7 @@ def bin_numbers(
     lowest, highest = present.min(), present.max()
     table_offset = _table_offset(present, lowest, highest)
     if table_offset is None:
-        distinct, counts = np.unique(present, return_counts=True)
+        distinct, counts = sorted_distinct(present)
     else:
         histogram = np.bincount(_shifted(present, table_offset), minlength=0)
         filled = np.flatnonzero(histogram)
@@ -135,8 +139,7 @@ def bin_numbers(
     bins = _describe_bins(distinct, counts, bin_of_distinct, has_missing)
     dtype = code_type(bins.n_bins)
     if table_offset is None:
-        codes = np.empty(len(values), dtype)
-        _search_bins(values, bins.high, codes)
+        codes = search_bins(values, bins.high, dtype)
     else:
         lookup = np.zeros(int(filled[-1]) + 1, dtype)
         lookup[filled] = bin_of_distinct
@@ -191,22 +194,116 @@ def _all_whole(values):  # type: ignore[no-untyped-def]
     return True
 
 
+def sorted_distinct(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the distinct values in rising order and how often each occurs: ``np.unique``, several times as fast.
+
+    The bits of a number, with the sign turned around, are whole numbers in the same order, and whole numbers can be
+    sorted digit by digit. Digits that all values share, such as those a single-precision number leaves empty in a
+    double, cost nothing.
+    """
+    bits = np.ascontiguousarray(values).view(np.uint64)
+    is_negative = bits >> _SIGN_SHIFT != 0
+    keys = bits ^ _SIGN if values.dtype.kind == "i" else np.where(is_negative, ~bits, bits | _SIGN)
+    keys, counts = _count_sorted(_sort_by_digits(keys, np.empty_like(keys)))
+    if values.dtype.kind == "i":
+        return (keys ^ _SIGN).view(values.dtype), counts
+    return np.where(keys >> _SIGN_SHIFT != 0, keys ^ _SIGN, ~keys).view(values.dtype), counts
+
+
+def search_bins(values: NDArray[Any], high: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    """Return each value's bin: the first whose upper end reaches it.
+
+    The range of the ends is cut into equal cells; the cell of a value leaves few bins to search, mostly one or two.
+    Values beyond the ends, which stand at missing places only, get the first or the last bin.
+    """
+    codes = np.empty(len(values), dtype)
+    lowest, highest = float(high[0]), float(high[-1])
+    n_cells = min(_MOST_CELLS, 16 * len(high))
+    scale = n_cells / (highest - lowest) if highest > lowest else 0.0
+    if not np.isfinite(scale) or not np.isfinite(highest - lowest):
+        scale = 0.0  # one cell holds all bins: a plain binary search
+    cell_of_end = _cells(high, lowest, scale, n_cells)
+    first = np.searchsorted(cell_of_end, np.arange(n_cells + 2))
+    _search_cells(values, high, first, lowest, scale, n_cells, codes)
+    return codes
+
+
 @njit(nogil=True, cache=True)
-def _search_bins(values, high, out):  # type: ignore[no-untyped-def]
-    """Write each value's bin: the first whose upper end reaches it."""
-    n_bins = high.shape[0]
+def _sort_by_digits(keys, spare):  # type: ignore[no-untyped-def]
+    """Sort whole numbers by their digits of 11 bits, the lowest first; overwrites both arrays, returns one."""
+    n = keys.shape[0]
+    counts = np.zeros((6, 2048), np.int64)
+    for i in range(n):
+        for digit in range(6):
+            counts[digit, (keys[i] >> np.uint64(11 * digit)) & np.uint64(2047)] += 1
+    for digit in range(6):
+        place = counts[digit]
+        shift = np.uint64(11 * digit)
+        if n == 0 or place[(keys[0] >> shift) & np.uint64(2047)] == n:
+            continue
+        total = 0
+        for value in range(2048):
+            count = place[value]
+            place[value] = total
+            total += count
+        for i in range(n):
+            value = (keys[i] >> shift) & np.uint64(2047)
+            spare[place[value]] = keys[i]
+            place[value] += 1
+        keys, spare = spare, keys
+    return keys
+
+
+@njit(nogil=True, cache=True)
+def _count_sorted(keys):  # type: ignore[no-untyped-def]
+    """Return the distinct values of a sorted array and how often each occurs."""
+    n = keys.shape[0]
+    n_distinct = 0
+    for i in range(n):
+        if i == 0 or keys[i] != keys[i - 1]:
+            n_distinct += 1
+    distinct = np.empty(n_distinct, keys.dtype)
+    counts = np.zeros(n_distinct, np.int64)
+    at = -1
+    for i in range(n):
+        if i == 0 or keys[i] != keys[i - 1]:
+            at += 1
+            distinct[at] = keys[i]
+        counts[at] += 1
+    return distinct, counts
+
+
+@njit(nogil=True, cache=True)
+def _cell(value, lowest, scale, n_cells):  # type: ignore[no-untyped-def]
+    # Rounding may move a value to a neighbouring cell, but never past a larger value: order is all that counts.
+    if scale == 0.0:
+        return np.int64(0)
+    return np.int64(min(max((np.float64(value) - lowest) * scale, 0.0), np.float64(n_cells)))
+
+
+@njit(nogil=True, cache=True)
+def _cells(values, lowest, scale, n_cells):  # type: ignore[no-untyped-def]
+    cells = np.empty(values.shape[0], np.int64)
+    for i in range(values.shape[0]):
+        cells[i] = _cell(values[i], lowest, scale, n_cells)
+    return cells
+
+
+@njit(nogil=True, cache=True)
+def _search_cells(values, high, first, lowest, scale, n_cells, out):  # type: ignore[no-untyped-def]
+    last = high.shape[0] - 1
     for i in range(values.shape[0]):
         value = values[i]
-        first = 0
-        length = n_bins - 1  # values above the last end belong to missing places and are overwritten
-        while length > 0:
-            half = length >> 1
-            if high[first + half] < value:
-                first += half + 1
-                length -= half + 1
+        cell = _cell(value, lowest, scale, n_cells)
+        low = first[cell]  # ends in lower cells are below the value
+        above = min(first[cell + 1], last)  # and the first end in a higher cell reaches it
+        while low < above:
+            middle = (low + above) >> 1
+            if high[middle] < value:
+                low = middle + 1
             else:
-                length = half
-        out[i] = first
+                above = middle
+        out[i] = min(low, last)
 
 
 def _cut_at_quantiles(counts: NDArray[np.int64], max_bins: int) -> NDArray[np.int64]:
