@@ -123,7 +123,8 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
         fitted = self._fit(X, y, sample_weight, target)
         released = self.partition_.rewrite(fitted.table, fitted.group)
         try:
-            verify(released, self._released_quasi_identifiers(released), fitted.counters, None)
+            names = self._released_quasi_identifiers(released)
+            verify(released, names, fitted.counters, None, n_threads=self._n_threads())
         except GuaranteeError:
             del self.partition_  # nothing that failed stays usable
             raise
@@ -369,7 +370,8 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
         rows = kept if n_suppressed else None
         own = self.partition_.with_values(source.columns, values)
         released = own.rewrite(table, np.maximum(groups.group, 0), keep_rows=rows, compact_categories=True)
-        smallest = verify(released, self._released_quasi_identifiers(released), counters, rows)
+        names = self._released_quasi_identifiers(released)
+        smallest = verify(released, names, counters, rows, n_threads=self._n_threads())
         measures: dict[str, Any] = {
             "n_records": len(kept),
             "n_groups": groups.n_groups,

@@ -207,7 +207,14 @@ def make_counter(criterion: Criterion, column: Column | None) -> Counter:
     return Counter(criterion, codes, max(1, n_values + has_missing), leaves_out_last=leaves_out)
 
 
-def verify(frame: Any, columns: Sequence[str], counters: Sequence[Counter], rows: NDArray[np.int64] | None) -> int:
+def verify(
+    frame: Any,
+    columns: Sequence[str],
+    counters: Sequence[Counter],
+    rows: NDArray[np.int64] | None,
+    *,
+    n_threads: int = 1,
+) -> int:
     """Recount a finished table apart from the engine (only tables are read alike); raise when a criterion fails.
 
     Parameters
@@ -219,12 +226,13 @@ def verify(frame: Any, columns: Sequence[str], counters: Sequence[Counter], rows
     counters : sequence of Counter
     rows : ndarray or None
         Which of the counters' records the table has, in its order; None: all.
+    n_threads : int
 
     Returns
     -------
     smallest_group : int
     """
-    sizes = count_groups(frame, columns)
+    sizes = count_groups(frame, columns, n_threads=n_threads)
     needs_groups = any(c.population is not None or c.criterion.counting == "values" for c in counters)
     group = label_groups(frame, columns) if needs_groups else None
     for counter in counters:

@@ -78,7 +78,9 @@ def from_probabilities(probabilities: NDArray[np.floating[Any]]) -> Guide:
     For two classes the second channel mirrors the first, so one channel of weight 2 says the same.
     """
     n_classes = probabilities.shape[1]
-    classes = np.argmax(probabilities, axis=1).astype(code_type(n_classes))
+    # Along two columns a comparison says the same as argmax, several times as fast.
+    most = probabilities[:, 1] > probabilities[:, 0] if n_classes == 2 else np.argmax(probabilities, axis=1)
+    classes = most.astype(code_type(n_classes))
     used = probabilities[:, 1:] if n_classes == 2 else probabilities
     channels = np.rint(used * PROBABILITY_SCALE).astype(np.int64)
     weight = (2.0 if n_classes == 2 else 1.0) / PROBABILITY_SCALE**2
