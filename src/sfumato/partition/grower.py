@@ -18,7 +18,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from sfumato.partition.candidates import Candidates, empty_candidates
@@ -29,8 +28,9 @@ from sfumato.partition.dividing import (
     move_nodes,
     move_records,
 )
-from sfumato.partition.guides import ENTROPY, Guide
-from sfumato.partition.histogram import PACKED_VALUE_BITS, add_one_channel, add_records, subtract
+from sfumato.partition.growing_kernels import count_and_find, count_run, grow_branch, write_groups
+from sfumato.partition.guides import Guide
+from sfumato.partition.histogram import PACKED_VALUE_BITS, subtract
 from sfumato.partition.records import Layout, Records, as_words
 from sfumato.partition.scoring import Scoring, make_scratch
 from sfumato.partition.splitting import find_splits
@@ -180,7 +180,7 @@ class Grower:
         odd, even = self._buffer(1), self._buffer(2)
 
         def task(thread: int) -> None:
-            branch.n_nodes = _grow_branch(
+            branch.n_nodes = grow_branch(
                 branch.n_nodes, branch.start, branch.stop, branch.depth, branch.parent, branch.left, branch.right,
                 branch.column, branch.last_bin, branch.missing_left, branch.mask,
                 odd.codes, as_words(odd.codes), odd.dense, odd.weights, odd.rows,
@@ -261,7 +261,7 @@ class Grower:
         self, source: Records, which: NDArray[np.int64], starts: Any, stops: Any, after: Any, out: Candidates
     ) -> Callable[[int], None]:
         def task(thread: int) -> None:
-            _count_and_find(
+            count_and_find(
                 source.codes, source.dense, source.weights, which, starts, stops, self.layout, self.scoring,
                 self.block_columns, self.block_channels, self.packed[thread], self.scratch_histograms[thread],
                 self.scratches[thread], *after, out,
@@ -328,7 +328,7 @@ class Grower:
         parts = [np.zeros(self._histogram_shape, np.int64) for _ in range(self.n_threads)]
 
         def task(chunk: int) -> Callable[[int], None]:
-            return lambda thread: _count_run(
+            return lambda thread: count_run(
                 source.codes, source.dense, source.weights, edges[chunk], edges[chunk + 1],
                 self.layout.offsets, self.block_columns, self.block_channels, self.packed[thread], parts[chunk],
             )  # fmt: skip
@@ -488,7 +488,7 @@ class Grower:
         for own in (leaves[depths == 0], leaves[(depths > 0) & (depths % 2 == 0)], leaves[depths % 2 == 1]):
             if len(own):  # all of one buffer
                 rows = self._buffer(int(self.nodes.depth[own[0]])).rows
-                _write_groups(rows, self.nodes.start[own], self.nodes.stop[own], tree.group[own], groups)
+                write_groups(rows, self.nodes.start[own], self.nodes.stop[own], tree.group[own], groups)
         return groups
 
 
@@ -505,119 +505,3 @@ def _even_shares(sizes: NDArray[np.int64], n_shares: int) -> list[slice]:
     cuts = np.searchsorted(ends, ends[-1] * np.arange(1, n_shares) / n_shares)
     edges = np.unique(np.concatenate([[0], cuts, [len(sizes)]]))
     return [slice(int(a), int(b)) for a, b in pairwise(edges)]
-
-
-@njit(nogil=True, cache=True)
-def _count_and_find(  # type: ignore[no-untyped-def]
-    codes, dense, weights, which, starts, stops, layout, scoring, block_columns, block_channels, packed, histogram,
-    scratch, after_phase, after_gain, after_position, out,
-):  # fmt: skip
-    """Count each node into the same scratch histogram and find its candidates.
-
-    A guide sees no gain in a node whose records it cannot tell apart, so that is left to information loss at once.
-    """
-    for i in which:
-        phase = after_phase[i]
-        if phase == 0 and scoring.rule <= ENTROPY and _is_pure(codes, dense, starts[i], stops[i], block_columns):
-            out.n_found[i] = 0
-            if not scoring.fall_back:
-                continue
-            phase = 1
-        histogram[:] = 0
-        _count_run(
-            codes, dense, weights, starts[i], stops[i], layout.offsets, block_columns, block_channels, packed, histogram
-        )
-        find_splits(histogram, layout, scoring, scratch, phase, after_gain[i], after_position[i], out, i)
-
-
-@njit(nogil=True, cache=True)
-def _grow_branch(  # type: ignore[no-untyped-def]
-    n_nodes, start, stop, depth, parent, left, right, column, last_bin, missing_left, mask,
-    odd_codes, odd_words, odd_dense, odd_weights, odd_rows,
-    even_codes, even_words, even_dense, even_weights, even_rows,
-    layout, scoring, block_columns, block_channels, packed, histogram, scratch, out,
-):  # fmt: skip
-    """Split the nodes of a branch and all that comes of them, in the order of their numbers; return their number.
-
-    The same steps as level by level, without leaving the kernel. Children take the next numbers, so that the nodes
-    of a level follow each other here too. There is room for all nodes that `min_records` allows.
-    """
-    node = 0
-    while node < n_nodes:
-        first, last = start[node], stop[node]
-        is_odd = depth[node] & 1 == 1
-        codes, dense, weights = (
-            (odd_codes, odd_dense, odd_weights) if is_odd else (even_codes, even_dense, even_weights)
-        )
-        if last - first >= 2 * scoring.min_records:
-            _search_node(
-                codes, dense, weights, first, last, layout, scoring, block_columns, block_channels, packed, histogram,
-                scratch, out,
-            )  # fmt: skip
-            if out.n_found[0] > 0:
-                c = out.column[0, 0]
-                column[node], last_bin[node], missing_left[node] = c, out.last_bin[0, 0], out.missing_left[0, 0]
-                mask[node] = out.mask[0, 0]
-                middle = first + out.n_left[0, 0]
-                if is_odd:
-                    move_records(
-                        odd_codes, odd_words, odd_dense, odd_weights, odd_rows, even_words, even_dense, even_weights,
-                        even_rows, first, last, c, last_bin[node], layout.missing[c], missing_left[node], mask[node],
-                        first, middle,
-                    )  # fmt: skip
-                else:
-                    move_records(
-                        even_codes, even_words, even_dense, even_weights, even_rows, odd_words, odd_dense, odd_weights,
-                        odd_rows, first, last, c, last_bin[node], layout.missing[c], missing_left[node], mask[node],
-                        first, middle,
-                    )  # fmt: skip
-                left[node], right[node] = n_nodes, n_nodes + 1
-                start[n_nodes], stop[n_nodes] = first, middle
-                start[n_nodes + 1], stop[n_nodes + 1] = middle, last
-                for child in (n_nodes, n_nodes + 1):
-                    parent[child], depth[child] = node, depth[node] + 1
-                n_nodes += 2
-        node += 1
-    return n_nodes
-
-
-@njit(nogil=True, cache=True)
-def _search_node(  # type: ignore[no-untyped-def]
-    codes, dense, weights, start, stop, layout, scoring, block_columns, block_channels, packed, histogram, scratch, out
-):
-    """Write the best split of one node into row 0 of `out`."""
-    which = np.zeros(1, np.int64)
-    _count_and_find(
-        codes, dense, weights, which, np.array([start]), np.array([stop]), layout, scoring, block_columns,
-        block_channels, packed, histogram, scratch, np.zeros(1, np.int64), np.full(1, np.inf),
-        np.full(1, -1, np.int64), out,
-    )  # fmt: skip
-
-
-@njit(nogil=True, cache=True)
-def _is_pure(codes, dense, start, stop, block_columns):  # type: ignore[no-untyped-def]
-    """True when all records have the same channels; stops at the first that differs."""
-    for i in range(start + 1, stop):
-        for c in range(dense.shape[1]):
-            if dense[i, c] != dense[start, c]:
-                return False
-        for column in block_columns:
-            if codes[i, column] != codes[start, column]:
-                return False
-    return True
-
-
-@njit(nogil=True, cache=True)
-def _count_run(codes, dense, weights, start, stop, offsets, block_columns, block_channels, packed, out):  # type: ignore[no-untyped-def]
-    """Add a run of records to a histogram, by the quick way where `packed` has room for it."""
-    if packed.shape[0] > 0:
-        add_one_channel(codes, dense, start, stop, offsets, packed, out)
-    else:
-        add_records(codes, dense, weights, start, stop, offsets, block_columns, block_channels, out)
-
-
-@njit(nogil=True, cache=True)
-def _write_groups(rows, starts, stops, group_of_node, out):  # type: ignore[no-untyped-def]
-    for node in range(starts.shape[0]):
-        for i in range(starts[node], stops[node]):
-            out[rows[i]] = group_of_node[node]

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The grower's kernels: count a node and find its splits, grow a whole branch, write the groups of records.
+
+``grower`` calls them, from several threads; they hold no state beside the arrays they are given.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from sfumato.partition.dividing import move_records
+from sfumato.partition.guides import ENTROPY
+from sfumato.partition.histogram import add_one_channel, add_records
+from sfumato.partition.splitting import find_splits
+
+
+@njit(nogil=True, cache=True)
+def count_and_find(  # type: ignore[no-untyped-def]
+    codes, dense, weights, which, starts, stops, layout, scoring, block_columns, block_channels, packed, histogram,
+    scratch, after_phase, after_gain, after_position, out,
+):  # fmt: skip
+    """Count each node into the same scratch histogram and find its candidates.
+
+    A guide sees no gain in a node whose records it cannot tell apart, so that is left to information loss at once.
+    """
+    for i in which:
+        phase = after_phase[i]
+        if phase == 0 and scoring.rule <= ENTROPY and _is_pure(codes, dense, starts[i], stops[i], block_columns):
+            out.n_found[i] = 0
+            if not scoring.fall_back:
+                continue
+            phase = 1
+        histogram[:] = 0
+        count_run(
+            codes, dense, weights, starts[i], stops[i], layout.offsets, block_columns, block_channels, packed, histogram
+        )
+        find_splits(histogram, layout, scoring, scratch, phase, after_gain[i], after_position[i], out, i)
+
+
+@njit(nogil=True, cache=True)
+def grow_branch(  # type: ignore[no-untyped-def]
+    n_nodes, start, stop, depth, parent, left, right, column, last_bin, missing_left, mask,
+    odd_codes, odd_words, odd_dense, odd_weights, odd_rows,
+    even_codes, even_words, even_dense, even_weights, even_rows,
+    layout, scoring, block_columns, block_channels, packed, histogram, scratch, out,
+):  # fmt: skip
+    """Split the nodes of a branch and all that comes of them, in the order of their numbers; return their number.
+
+    The same steps as level by level, without leaving the kernel. Children take the next numbers, so that the nodes
+    of a level follow each other here too. There is room for all nodes that `min_records` allows.
+    """
+    node = 0
+    while node < n_nodes:
+        first, last = start[node], stop[node]
+        is_odd = depth[node] & 1 == 1
+        codes, dense, weights = (
+            (odd_codes, odd_dense, odd_weights) if is_odd else (even_codes, even_dense, even_weights)
+        )
+        if last - first >= 2 * scoring.min_records:
+            _search_node(
+                codes, dense, weights, first, last, layout, scoring, block_columns, block_channels, packed, histogram,
+                scratch, out,
+            )  # fmt: skip
+            if out.n_found[0] > 0:
+                c = out.column[0, 0]
+                column[node], last_bin[node], missing_left[node] = c, out.last_bin[0, 0], out.missing_left[0, 0]
+                mask[node] = out.mask[0, 0]
+                middle = first + out.n_left[0, 0]
+                if is_odd:
+                    move_records(
+                        odd_codes, odd_words, odd_dense, odd_weights, odd_rows, even_words, even_dense, even_weights,
+                        even_rows, first, last, c, last_bin[node], layout.missing[c], missing_left[node], mask[node],
+                        first, middle,
+                    )  # fmt: skip
+                else:
+                    move_records(
+                        even_codes, even_words, even_dense, even_weights, even_rows, odd_words, odd_dense, odd_weights,
+                        odd_rows, first, last, c, last_bin[node], layout.missing[c], missing_left[node], mask[node],
+                        first, middle,
+                    )  # fmt: skip
+                left[node], right[node] = n_nodes, n_nodes + 1
+                start[n_nodes], stop[n_nodes] = first, middle
+                start[n_nodes + 1], stop[n_nodes + 1] = middle, last
+                for child in (n_nodes, n_nodes + 1):
+                    parent[child], depth[child] = node, depth[node] + 1
+                n_nodes += 2
+        node += 1
+    return n_nodes
+
+
+@njit(nogil=True, cache=True)
+def _search_node(  # type: ignore[no-untyped-def]
+    codes, dense, weights, start, stop, layout, scoring, block_columns, block_channels, packed, histogram, scratch, out
+):
+    """Write the best split of one node into row 0 of `out`."""
+    which = np.zeros(1, np.int64)
+    count_and_find(
+        codes, dense, weights, which, np.array([start]), np.array([stop]), layout, scoring, block_columns,
+        block_channels, packed, histogram, scratch, np.zeros(1, np.int64), np.full(1, np.inf),
+        np.full(1, -1, np.int64), out,
+    )  # fmt: skip
+
+
+@njit(nogil=True, cache=True)
+def _is_pure(codes, dense, start, stop, block_columns):  # type: ignore[no-untyped-def]
+    """True when all records have the same channels; stops at the first that differs."""
+    for i in range(start + 1, stop):
+        for c in range(dense.shape[1]):
+            if dense[i, c] != dense[start, c]:
+                return False
+        for column in block_columns:
+            if codes[i, column] != codes[start, column]:
+                return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def count_run(codes, dense, weights, start, stop, offsets, block_columns, block_channels, packed, out):  # type: ignore[no-untyped-def]
+    """Add a run of records to a histogram, by the quick way where `packed` has room for it."""
+    if packed.shape[0] > 0:
+        add_one_channel(codes, dense, start, stop, offsets, packed, out)
+    else:
+        add_records(codes, dense, weights, start, stop, offsets, block_columns, block_channels, out)
+
+
+@njit(nogil=True, cache=True)
+def write_groups(rows, starts, stops, group_of_node, out):  # type: ignore[no-untyped-def]
+    """Write the group of each record of some leaves."""
+    for node in range(starts.shape[0]):
+        for i in range(starts[node], stops[node]):
+            out[rows[i]] = group_of_node[node]
