@@ -3,8 +3,35 @@
 
 From a small full-resolution sample a minimizer learns a generalization: for every attribute, which values need not be
 told apart. Clients apply it themselves, so that full-resolution data never enters.
+
+Minimizers load on first use: the training of the neural ones runs where there is nothing but numpy and torch. A
+minimizer is one module and one line in the table below.
 """
 
-from sfumato.minimize.uniform import UniformMinimizer
+from typing import TYPE_CHECKING
 
-__all__ = ["UniformMinimizer"]
+if TYPE_CHECKING:
+    from sfumato.minimize.uniform import UniformMinimizer as UniformMinimizer
+
+_HOME_OF = {
+    "UniformMinimizer": "uniform",
+}
+
+__all__ = [*_HOME_OF]
+
+
+def __getattr__(name: str) -> object:
+    """Load a minimizer when it is first asked for."""
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'sfumato.minimize' has no attribute {name!r}; see dir(sfumato.minimize)")
+    from importlib import import_module
+
+    value: object = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the minimizers, loaded or not."""
+    return sorted(__all__)
