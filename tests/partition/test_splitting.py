@@ -293,6 +293,18 @@ def test_categories_are_also_ordered_by_their_principal_component(find: FindSpli
     )
 
 
+@both_twins
+def test_categories_are_ordered_by_a_channel_that_speaks_for_a_split(find: FindSplits) -> None:
+    # The second channel differs far more between categories, but its weight is negative.
+    random = np.random.default_rng(4)
+    n = 12
+    wanted, unwanted = random.permutation(n), random.permutation(n) * 50
+    guide = Guide(CHANNELS, np.stack([wanted, unwanted], axis=1), channel_weights=np.array([1.0, -1e-4]))
+    found = lefts(ranked(find, categories(list(range(n)), n, guide)))
+    prefixes = {frozenset(left) for left in found} | {frozenset(set(range(n)) - left) for left in found}
+    assert {frozenset(np.argsort(wanted)[:length].tolist()) for length in range(1, n)} <= prefixes
+
+
 def _sums(dense: np.ndarray, rows: object) -> list[int]:
     own = list(rows)  # type: ignore[call-overload]
     return [len(own), *dense[own].sum(axis=0).tolist()]

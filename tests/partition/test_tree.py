@@ -152,6 +152,25 @@ def test_a_pruned_tree_says_nothing_about_the_splits_it_lost() -> None:
     assert (pruned.threshold[leaves] == -1).all() and not pruned.missing_left[leaves].any()
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_tree_without_a_split_sends_its_records_to_one_leaf(seed: int) -> None:
+    case = separated_case(seed, n=40, min_records=2)
+    tree, _ = case.grower().grow(8)
+    node = int(tree.left[0]) if tree.left[tree.left[0]] >= 0 else int(tree.right[0])
+    cut = tree.without_splits(np.array([node]))
+    before, after = tree.apply(case.records.codes), cut.apply(case.records.codes)
+    below = np.isin(before, _leaves_below(tree, node))
+    assert tree.column[node] >= 0
+    assert len(set(after[below])) == 1 and not set(after[below]) & set(after[~below])
+    assert len(set(after[~below])) == len(set(before[~below]))
+
+
+def _leaves_below(tree: Tree, node: int) -> list[int]:
+    if tree.column[node] < 0:
+        return [int(tree.group[node])]
+    return _leaves_below(tree, int(tree.left[node])) + _leaves_below(tree, int(tree.right[node]))
+
+
 def test_branches_grown_apart_and_grafted_number_the_nodes_as_one_growth_does() -> None:
     def split(table: NodeTable, node: int, n_left: int) -> None:
         one = np.array([1])

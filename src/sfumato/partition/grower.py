@@ -48,6 +48,9 @@ _EVEN_ENOUGH = 1.1
 _SCAN_COST = 400
 """What finding a node's splits costs, in records counted."""
 
+_FEWEST_KEPT = 1_024
+"""Growing best-first, few nodes wait: histograms of nodes with more records than this are kept for subtraction too."""
+
 _HISTOGRAM_BUDGET = 256 << 20
 """Bytes of histograms kept at once; beyond it a child is counted from its records."""
 
@@ -107,6 +110,7 @@ class Grower:
     def grow(self, max_leaves: int | None = None) -> tuple[Tree, NDArray[np.int32]]:
         """Grow the tree and return it with the group of every record of the table."""
         self._prepare()
+        self._kept_from = _LARGE_NODE if max_leaves is None else min(_LARGE_NODE, self._worth_keeping())
         with ThreadPoolExecutor(max(1, self.n_threads - 1)) as self._pool:
             if max_leaves is None:
                 self._grow_by_level(np.zeros(1, np.int64))
@@ -298,13 +302,19 @@ class Grower:
         """Turn a kept histogram into those of the node's children: count the smaller, subtract for the larger."""
         left, right = int(self.nodes.left[node]), int(self.nodes.right[node])
         smaller, larger = (left, right) if self._size(left) <= self._size(right) else (right, left)
-        if self._size(larger) <= _LARGE_NODE or self._histogram_bytes > _HISTOGRAM_BUDGET:
+        if self._size(larger) <= self._kept_from or self._histogram_bytes > _HISTOGRAM_BUDGET:
             self._forget(node)
             return
         whole = self._histograms.pop(node)
         self._keep(smaller, self._count(smaller))
         subtract(whole, self._histograms[smaller], whole)
         self._histograms[larger] = whole
+
+    def _worth_keeping(self) -> int:
+        """Records from which subtracting two histograms is quicker than counting the larger child."""
+        n_entries = self._histogram_shape[0] * self._histogram_shape[1]
+        per_record = self.layout.n_columns * (1 + self.records.dense.shape[1] + len(self.guide.cardinalities))
+        return max(_FEWEST_KEPT, int(4 * n_entries // per_record))
 
     def _is_kept(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which nodes have a histogram at hand."""
@@ -342,8 +352,9 @@ class Grower:
 
     def _choose(self, nodes: NDArray[np.int64]) -> tuple[NDArray[np.int64], Candidates]:
         """Return the nodes that have an admissible split, and the best of each as its only candidate."""
-        for node in nodes[self.nodes.stop[nodes] - self.nodes.start[nodes] > _LARGE_NODE]:
-            if int(node) not in self._histograms:
+        for node in nodes[self.nodes.stop[nodes] - self.nodes.start[nodes] > self._kept_from]:
+            has_room = self._size(int(node)) > _LARGE_NODE or self._histogram_bytes <= _HISTOGRAM_BUDGET
+            if int(node) not in self._histograms and has_room:
                 self._keep(int(node), self._count(int(node)))
         m = len(nodes)
         after = (np.zeros(m, np.int64), np.full(m, np.inf), np.full(m, -1, np.int64))

@@ -303,12 +303,13 @@ def category_orders(rows: list[Sums], present: set[int], scoring: Scoring, rule:
         return [sorted(codes, key=lambda code: -rows[code][0])]
     at = -1 if scoring.is_weighted else 0
     channels = range(len(scoring.channel_weights))
-    sizes = [abs(w) for w in scoring.channel_weights.tolist()]
+    signed = scoring.channel_weights.tolist()
+    sizes = [abs(w) for w in signed]
     total = _add(rows, present)
     means = [total[1 + c] / max(1, total[at]) for c in channels]
     weight = {code: rows[code][at] for code in codes}
     away = {code: [rows[code][1 + c] / max(1, weight[code]) - means[c] for c in channels] for code in codes}
-    spreads = [sizes[c] * _sum(weight[code] * away[code][c] * away[code][c] for code in codes) for c in channels]
+    spreads = [signed[c] * _sum(weight[code] * away[code][c] * away[code][c] for code in codes) for c in channels]
     axis = [1.0 if c == spreads.index(max(spreads)) else 0.0 for c in channels]
     orders = [sorted(codes, key=lambda code: _project(away[code], axis))]
     if len(channels) > 1:

@@ -240,7 +240,8 @@ def _order_keys(hist, first, rule, scoring, scratch, n_present, order):  # type:
     """Write the sort key of each category present.
 
     Information loss: frequent categories first. Guides: by the mean of the channel that differs most between
-    categories (order 0) and by the first principal component of their means (order 1).
+    categories (order 0; one that speaks for a split, if there is one) and by the first principal component of their
+    means (order 1).
     """
     keys, present, axis = scratch.keys, scratch.present, scratch.axis
     if rule == INFORMATION_LOSS:
@@ -249,7 +250,7 @@ def _order_keys(hist, first, rule, scoring, scratch, n_present, order):  # type:
         return
     weight_at = hist.shape[1] - 1 if scoring.is_weighted else 0
     n_channels = scoring.channel_weights.shape[0]
-    widest, most = 0, -1.0
+    widest, most = 0, -np.inf
     for c in range(n_channels):
         spread = 0.0
         for p in range(n_present):
@@ -258,7 +259,7 @@ def _order_keys(hist, first, rule, scoring, scratch, n_present, order):  # type:
             if weight > 0:
                 deviation = hist[row, 1 + c] / weight - scratch.mean[c]
                 spread += weight * deviation * deviation
-        spread *= abs(scoring.channel_weights[c])
+        spread *= scoring.channel_weights[c]  # signed: categories are ordered by what is to be told apart
         if spread > most:
             widest, most = c, spread
     for c in range(n_channels):

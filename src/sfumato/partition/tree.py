@@ -216,6 +216,12 @@ class Tree:
         keep = (self.split_rank >= 0) & (self.split_rank < max_leaves - 1)
         return self._cut_below(keep)
 
+    def without_splits(self, nodes: NDArray[np.integer[Any]]) -> Tree:
+        """Return the tree in which the given nodes are leaves, and what lay below them is gone."""
+        keep = self.column >= 0
+        keep[nodes] = False
+        return self._cut_below(keep)
+
     def _cut_below(self, is_split: NDArray[np.bool_]) -> Tree:
         """Return the tree in which only the marked nodes are split; unmarked ones become leaves."""
         reached = np.zeros(self.n_nodes, np.bool_)
