@@ -116,9 +116,9 @@ class GroupedValues:
 
 @dataclass(frozen=True, eq=False)
 class GroupedLabels:
-    """New text of a column, one label (or None for missing) per group."""
+    """New text of a column, one label (or None for missing) per group; an array of integers is written as integers."""
 
-    labels: Sequence[str | None]
+    labels: Sequence[str | None] | npt.NDArray[np.integer[Any]]
     group: npt.NDArray[np.integer[Any]]
 
 

@@ -114,7 +114,9 @@ def write_arrow(old: Any, entry: Entry) -> Any:
     import pyarrow as pa
 
     if isinstance(entry.new, GroupedLabels):
-        return pa.array(list(entry.new.labels), pa.string()).take(pa.array(entry.new.group))
+        labels = entry.new.labels
+        short = pa.array(labels) if isinstance(labels, np.ndarray) else pa.array(list(labels), pa.string())
+        return short.take(pa.array(entry.new.group))
     kind = old.type
     short, place = entry.arrow(kind, missing_as_nan=pa.types.is_floating(kind) and has_nan_only(old))
     if not pa.types.is_dictionary(kind):

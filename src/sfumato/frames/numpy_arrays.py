@@ -103,6 +103,8 @@ def write_numpy(old: npt.NDArray[Any], entry: Entry, *, object_type: Any = None)
     import pyarrow as pa
 
     if isinstance(entry.new, GroupedLabels):
+        if isinstance(entry.new.labels, np.ndarray):
+            return entry.new.labels.take(entry.new.group)
         labels = np.empty(len(entry.new.labels), dtype=object)
         labels[:] = list(entry.new.labels)
         return labels.take(entry.new.group)

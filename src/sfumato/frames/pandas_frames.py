@@ -117,6 +117,8 @@ class PandasBackend:
 
         dtype = series.dtype
         if isinstance(entry.new, GroupedLabels):
+            if isinstance(entry.new.labels, np.ndarray):
+                return pd.array(entry.new.labels.take(entry.new.group), dtype=entry.new.labels.dtype)
             text = pd.Series([""]).dtype  # "str" from pandas 3 on, object before
             return pd.array(list(entry.new.labels), dtype=text).take(np.asarray(entry.new.group))
         if isinstance(dtype, pd.CategoricalDtype):

@@ -95,7 +95,9 @@ class PolarsBackend:
         import polars as pl
 
         if isinstance(entry.new, GroupedLabels):
-            return pl.Series(list(entry.new.labels), dtype=pl.String).gather(np.asarray(entry.new.group))
+            labels = entry.new.labels
+            short = pl.Series(labels) if isinstance(labels, np.ndarray) else pl.Series(list(labels), dtype=pl.String)
+            return short.gather(np.asarray(entry.new.group))
         dtype = series.dtype
         source = self._arrow("", series.clear()).type
         has_nan_only = dtype.is_float() and series.null_count() == 0 and series.is_nan().any()

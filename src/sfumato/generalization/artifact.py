@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The generalization: one bucket for every value of every attribute, applied to frames and written as a document."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.columns import GroupedLabels, GroupedValues
+from sfumato.errors import InputError, ParameterError
+from sfumato.frames import Table, read_table
+from sfumato.generalization.attributes import Attribute, CategoryAttribute
+from sfumato.generalization.document import (
+    FORMAT,
+    VERSION,
+    attributes_from_list,
+    attributes_to_list,
+    fingerprint_of,
+)
+from sfumato.sources import CodedColumn
+
+Output = Literal["codes", "labels", "representatives"]
+OUTPUTS: tuple[Output, ...] = ("codes", "labels", "representatives")
+
+
+@dataclass(frozen=True)
+class Generalization:
+    """How coarsely each attribute may be collected: global, single-dimensional and strict.
+
+    Made by the minimizers, or by :func:`generalization_from_bins`.
+
+    Attributes
+    ----------
+    attributes : tuple of OrderedAttribute or CategoryAttribute
+        One per column; every value of a column has exactly one bucket, wherever the record stands.
+    minimizer : str
+        What made it.
+    parameters : dict
+        With which parameters.
+
+    Notes
+    -----
+    A generalization learned from people is data about people. It holds thresholds rounded to few digits, open outer
+    buckets, every category that occurred, one value per bucket and shares in hundredths where a bucket has enough
+    records; no counts, and no outermost value of a few persons.
+    """
+
+    attributes: tuple[Attribute, ...]
+    minimizer: str = ""
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the attributes."""
+        return tuple(attribute.name for attribute in self.attributes)
+
+    @property
+    def n_buckets(self) -> tuple[int, ...]:
+        """Number of buckets of every attribute; 1 means that it need not be collected."""
+        return tuple(attribute.n_buckets for attribute in self.attributes)
+
+    def attribute(self, name: str) -> Attribute:
+        """Return an attribute by its name."""
+        for attribute in self.attributes:
+            if attribute.name == name:
+                return attribute
+        raise ParameterError(
+            f"the generalization has no attribute {name!r}: expected one of its {len(self.attributes)} attributes, "
+            f"such as {', '.join(map(repr, self.names[:5]))}."
+        )
+
+    # -- applying it -----------------------------------------------------------------------------------------
+
+    def codes(self, X: Any) -> NDArray[np.int32]:
+        """Return the bucket of every value: an array with a row per record and a column per attribute.
+
+        Attributes that need not be collected may be absent from the frame.
+        """
+        return self._codes(self._read(X))
+
+    def buckets_of(self, column: CodedColumn) -> NDArray[np.int32]:
+        """Return the bucket of every fine code of a coded column, by the value that stands for the code."""
+        return self.attribute(column.name).buckets_of(column)
+
+    def transform(self, X: Any, output: Output = "codes") -> Any:
+        """Replace every value by its bucket.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame, polars.DataFrame, pyarrow.Table or array-like of shape (n_records, n_columns)
+            The records. Columns that are no attributes pass through untouched.
+        output : {"codes", "labels", "representatives"}, default="codes"
+            Numbers of buckets, readable labels, or one value per bucket in the column's own type.
+
+        Returns
+        -------
+        frame
+            A frame of the same kind.
+        """
+        if output not in OUTPUTS:
+            raise ParameterError(f"output={output!r}: expected one of {', '.join(map(repr, OUTPUTS))}.")
+        table = self._read(X)
+        codes = self._codes(table)
+        new: dict[str, GroupedLabels | GroupedValues] = {}
+        for attribute, buckets in zip(self.attributes, codes.T, strict=True):
+            if attribute.name not in table.names:
+                continue
+            if output == "codes":
+                new[attribute.name] = GroupedLabels(np.arange(attribute.n_buckets, dtype=np.int32), buckets)
+            elif output == "labels":
+                new[attribute.name] = GroupedLabels(attribute.labels, buckets)
+            else:
+                new[attribute.name] = _representatives(attribute, buckets)
+        return table.replaced(new)
+
+    def transform_batches(self, batches: Iterable[Any], output: Output = "codes") -> Iterator[Any]:
+        """Transform a stream of frames, one at a time; pyarrow record batches too. Empty batches are left out."""
+        import pyarrow as pa
+
+        for batch in batches:
+            if len(batch) == 0:
+                continue
+            if isinstance(batch, pa.RecordBatch):
+                table = self.transform(pa.Table.from_batches([batch]), output)
+                yield table.combine_chunks().to_batches()[0]
+            else:
+                yield self.transform(batch, output)
+
+    def coarsened(self, buckets: Mapping[str, Sequence[int]]) -> Generalization:
+        """Return a coarser generalization: first this one, then buckets of its buckets.
+
+        Parameters
+        ----------
+        buckets : mapping of str to sequence of int
+            For some attributes, the new bucket of every bucket. Ordered attributes join neighbours only.
+        """
+        for name in buckets:
+            self.attribute(name)
+        merged = tuple(a.merged(buckets[a.name]) if a.name in buckets else a for a in self.attributes)
+        return Generalization(merged, self.minimizer, self.parameters)
+
+    def _read(self, X: Any) -> Table:
+        table = read_table(X)
+        absent = [a.name for a in self.attributes if a.is_collected and a.name not in table.names]
+        if absent:
+            raise InputError(
+                f"the table lacks {len(absent)} of the {len(self.attributes)} attributes of the generalization: "
+                f"{', '.join(map(repr, absent[:5]))}. Expected the columns it was made from. Add them."
+            )
+        numbers = [
+            a.name
+            for a in self.attributes
+            if isinstance(a, CategoryAttribute) and a.value_type == "number" and a.name in table.names
+        ]
+        return table.with_categorical(numbers) if numbers else table
+
+    def _codes(self, table: Table) -> NDArray[np.int32]:
+        codes = np.zeros((table.n_records, len(self.attributes)), np.int32, order="F")
+        for place, attribute in enumerate(self.attributes):
+            if attribute.is_collected:
+                codes[:, place] = attribute.encode(table.column(attribute.name))
+        return codes
+
+    # -- the document ----------------------------------------------------------------------------------------
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the attributes: generalizations with the same fingerprint give the same buckets."""
+        return fingerprint_of(attributes_to_list(self.attributes))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the generalization as plain lists, dicts, numbers and text."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "fingerprint": self.fingerprint,
+            "minimizer": self.minimizer,
+            "parameters": self.parameters,
+            "attributes": attributes_to_list(self.attributes),
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Generalization:
+        """Rebuild a generalization from `to_dict`'s document; one that was changed since is refused."""
+        if document.get("format") != FORMAT or document.get("version") != VERSION:
+            raise InputError(
+                f"a document with format {document.get('format')!r} and version {document.get('version')!r}: expected "
+                f"{FORMAT!r} and {VERSION}. Write the generalization again with this version of sfumato."
+            )
+        listed = document.get("attributes")
+        if not isinstance(listed, list):
+            raise InputError(
+                "a generalization without a list of attributes: expected what Generalization.to_json wrote."
+            )
+        attributes = attributes_from_list(listed)
+        made = cls(attributes, str(document.get("minimizer") or ""), dict(document.get("parameters") or {}))
+        if document.get("fingerprint") != made.fingerprint:
+            raise InputError(
+                "a generalization whose attributes do not match its fingerprint: expected the document as it was "
+                "written. It was changed or damaged since; get it again from where it comes from."
+            )
+        return made
+
+    def to_json(self, *, indent: int | None = 1) -> str:
+        """Return the generalization as JSON."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=indent)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Generalization:
+        """Read a generalization that `to_json` wrote."""
+        try:
+            document = json.loads(text)
+        except (UnicodeDecodeError, json.JSONDecodeError) as error:
+            raise InputError(
+                f"text that is not JSON ({type(error).__name__}): expected what Generalization.to_json wrote."
+            ) from error
+        if not isinstance(document, dict):
+            raise InputError("JSON that is not a generalization: expected what Generalization.to_json wrote.")
+        return cls.from_dict(document)
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON can hold it: numpy's numbers as Python's, objects by the name of their type."""
+    if hasattr(value, "item") and not isinstance(value, np.ndarray):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if np.isfinite(value) else str(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, Sequence | np.ndarray | set | frozenset) and not isinstance(value, bytes):
+        return [plain(part) for part in value]
+    return type(value).__name__
+
+
+def _representatives(attribute: Attribute, buckets: NDArray[np.int32]) -> GroupedValues:
+    values = [bucket.representative for bucket in attribute.buckets]
+    missing = np.array([value is None for value in values], np.bool_)
+    if isinstance(attribute, CategoryAttribute):
+        listed = list(dict.fromkeys(value for value in values if value is not None))
+        categories = np.empty(len(listed), object)
+        categories[:] = listed
+        indexes = np.array([0 if value is None else listed.index(value) for value in values], np.int32)
+        return GroupedValues(indexes, missing, buckets, categories, replaces_categories=True)
+    dtype = np.float64 if attribute.is_real else np.int64
+    numbers = np.array([0 if value is None else value for value in values], dtype)
+    return GroupedValues(numbers, missing, buckets, moment=attribute.moment)

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From buckets of fine bins to a generalization over values; every minimizer ends here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.columns import MICROSECONDS_PER_DAY
+from sfumato.errors import ParameterError
+from sfumato.generalization.artifact import Generalization, plain
+from sfumato.generalization.attributes import (
+    Attribute,
+    Bucket,
+    CategoryAttribute,
+    OrderedAttribute,
+    first_seen,
+    ordered_runs,
+)
+from sfumato.generalization.thresholds import moment_threshold, real_threshold, whole_threshold
+from sfumato.sources import CodedColumn
+
+SAFE_SIZE = 10
+"""Records below which a document about people tells no share, and no value of theirs where it can be helped."""
+
+
+def generalization_from_bins(
+    columns: Sequence[CodedColumn],
+    bucket_of_code: Sequence[NDArray[Any]],
+    *,
+    minimizer: str = "",
+    parameters: Mapping[str, Any] | None = None,
+) -> Generalization:
+    """Turn buckets of fine codes into a generalization over values.
+
+    Parameters
+    ----------
+    columns : sequence of CodedColumn
+        The attributes, binned.
+    bucket_of_code : sequence of ndarray of int
+        Per column, the bucket of every fine code, that of missing values included. Any numbers will do; for ordered
+        columns the codes of a bucket must be neighbours.
+    minimizer : str, default=""
+        What made the buckets, for the document.
+    parameters : mapping, optional
+        With which parameters, for the document.
+
+    Returns
+    -------
+    Generalization
+        Buckets are renumbered: by value, categories by their first one, and missing values alone come last. Categories
+        that did not occur go where most records are, and so do missing values when none was missing.
+
+    Examples
+    --------
+    >>> import numpy as np, pyarrow as pa
+    >>> from sfumato.frames import read_table
+    >>> from sfumato.sources import MemorySource
+    >>> source = MemorySource(read_table(pa.table({"age": [18, 30, 63, 64, 80]})), ["age"])
+    >>> generalization_from_bins(source.columns, [np.array([0, 1, 1, 2, 2])]).attributes[0].labels
+    ('20 and under', '21-63', '64 and over')
+    """
+    if len(columns) != len(bucket_of_code):
+        raise ParameterError(
+            f"{len(columns)} columns and buckets for {len(bucket_of_code)}: expected buckets for every column."
+        )
+    attributes = [_attribute(column, buckets) for column, buckets in zip(columns, bucket_of_code, strict=True)]
+    return Generalization(tuple(attributes), minimizer, plain(dict(parameters or {})))
+
+
+def _attribute(column: CodedColumn, buckets: NDArray[Any]) -> Attribute:
+    given = [int(bucket) for bucket in np.asarray(buckets)]
+    if len(given) != column.bins.n_bins:
+        raise ParameterError(
+            f"the attribute {column.name!r} has {column.bins.n_bins} codes and {len(given)} were given a bucket: "
+            "expected one bucket per code, that of missing values included."
+        )
+    counts = np.bincount(column.codes, minlength=column.bins.n_bins)
+    return _ordered(column, given, counts) if column.bins.is_ordered else _category(column, given, counts)
+
+
+def _ordered(column: CodedColumn, given: list[int], counts: NDArray[np.int64]) -> OrderedAttribute:
+    assert column.kind != "category"
+    bins, n_values = column.bins, column.bins.n_values
+    ranks = ordered_runs(column.name, given[:n_values])
+    n_value_buckets = ranks[-1] + 1 if ranks else 1
+    target, missing = _with_missing(column, ranks, dict(zip(given, ranks, strict=False)), given, counts)
+    is_real = bins.values.dtype.kind == "f"
+    is_whole = column.kind == "number" and (not is_real or _all_whole(bins.low, bins.high, bins.values))
+    cuts = [_cut(column, last, is_whole) for last in np.flatnonzero(np.diff(np.array(ranks, np.int64))).tolist()]
+    if is_real:
+        cuts = [float(cut) for cut in cuts]
+    representatives = [
+        _representative(column, cuts, bucket, np.flatnonzero(np.array(ranks) == bucket), counts, is_whole)
+        for bucket in range(n_value_buckets if n_values else 0)
+    ]
+    return OrderedAttribute(
+        column.name,
+        column.kind,
+        tuple(cuts),
+        missing,
+        bins.has_missing,
+        _described(representatives, target, counts),
+        bins.n_bins,
+        column.moment,
+        column.is_zoned,
+        is_real,
+        is_whole,
+    )
+
+
+def _category(column: CodedColumn, given: list[int], counts: NDArray[np.int64]) -> CategoryAttribute:
+    assert column.categories is not None
+    n_values = column.bins.n_values
+    order = np.arange(n_values) if column.places is None else np.argsort(column.places)
+    numbers = first_seen([given[code] for code in order.tolist()])
+    ranks = [numbers[bucket] for bucket in given[:n_values]]
+    target, missing = _with_missing(column, ranks, numbers, given, counts)
+    sizes = np.bincount(ranks, weights=counts[:n_values], minlength=1) if ranks else np.zeros(1)
+    representatives: list[Any] = []
+    for bucket in range(len(numbers)):
+        members = np.flatnonzero(np.array(ranks) == bucket)
+        representatives.append(column.categories[members[np.argmax(counts[members])]])
+    return CategoryAttribute(
+        column.name,
+        tuple(plain(column.categories[code]) for code in order.tolist()),
+        tuple(ranks[code] for code in order.tolist()),
+        missing,
+        int(np.argmax(sizes)),
+        column.bins.has_missing,
+        _described([plain(value) for value in representatives], target, counts),
+        column.bins.n_bins,
+    )
+
+
+def _with_missing(
+    column: CodedColumn, ranks: list[int], numbers: Mapping[int, int], given: list[int], counts: NDArray[np.int64]
+) -> tuple[list[int], int]:
+    """Return the bucket of every code, and that of missing values: their own, a shared one, or the largest."""
+    if column.bins.has_missing:
+        n_value_buckets = max(ranks) + 1 if ranks else 0
+        missing = numbers.get(given[-1], n_value_buckets)
+        return [*ranks, missing], missing
+    sizes = np.bincount(ranks, weights=counts[: len(ranks)], minlength=1) if ranks else np.zeros(1)
+    return ranks, int(np.argmax(sizes))
+
+
+def _described(representatives: list[Any], target: list[int], counts: NDArray[np.int64]) -> tuple[Bucket, ...]:
+    """Give every bucket its representative and its share of the records; None is that of missing values alone."""
+    n_buckets = max(target, default=0) + 1
+    sizes = np.bincount(target, weights=counts, minlength=n_buckets) if target else np.zeros(n_buckets)
+    shares = safe_shares(sizes.astype(np.int64))
+    return tuple(Bucket(representatives[b] if b < len(representatives) else None, shares[b]) for b in range(n_buckets))
+
+
+def safe_shares(sizes: NDArray[np.int64]) -> list[float | None]:
+    """Return shares in hundredths, None for small buckets and for as many more as hide those.
+
+    >>> safe_shares(np.array([50, 49, 1])), safe_shares(np.array([50, 50]))
+    ([0.5, None, None], [0.5, 0.5])
+    """
+    by_size = np.argsort(sizes, kind="stable")
+    hidden = [int(b) for b in by_size if 0 < sizes[b] < SAFE_SIZE]
+    rest = [int(b) for b in by_size if sizes[b] >= SAFE_SIZE]
+    # What is left when all others are told must itself be of many records, in several buckets.
+    while hidden and rest and (len(hidden) < 2 or sum(int(sizes[b]) for b in hidden) < SAFE_SIZE):
+        hidden.append(rest.pop(0))
+    total = max(1, int(sizes.sum()))
+    return [None if b in hidden else round(int(size) / total, 2) for b, size in enumerate(sizes)]
+
+
+def _all_whole(*arrays: NDArray[Any]) -> bool:
+    return all(bool(((array == np.floor(array)) & (np.abs(array) < 2.0**53)).all()) for array in arrays)
+
+
+def _cut(column: CodedColumn, last_bin: int, is_whole: bool) -> Any:
+    """Return the threshold between a bin and the next."""
+    low, high = column.bins.high[last_bin].item(), column.bins.low[last_bin + 1].item()
+    if column.moment is not None:
+        return moment_threshold(low, high, column.moment)
+    return whole_threshold(int(low), int(high)) if is_whole else real_threshold(low, high)
+
+
+def _representative(
+    column: CodedColumn, cuts: list[Any], bucket: int, members: NDArray[np.intp], counts: NDArray[np.int64], whole: bool
+) -> Any:
+    """Return the median of a bucket, or a round number of it where the median would tell the value of a few persons."""
+    bins = column.bins
+    inside = counts[members]
+    middle = members[np.searchsorted(np.cumsum(inside), inside.sum() / 2)]
+    is_outermost = middle in (0, bins.n_values - 1)
+    if inside.sum() >= SAFE_SIZE and (counts[middle] >= SAFE_SIZE or not is_outermost):
+        return bins.values[middle].item()
+    value = bins.values[middle].item()
+    low = cuts[bucket - 1] if bucket else None
+    high = cuts[bucket] if bucket < len(cuts) else None
+    if column.moment is not None:
+        return _round_moment(column, low, high, value)
+    return _round_whole(low, high, value) if whole else _round_real(low, high, value)
+
+
+def _round_whole(low: Any, high: Any, value: Any) -> Any:
+    kind = type(value)
+    if low is not None and high is not None:
+        return kind(whole_threshold(int(low) + 1, int(high) + 1))
+    if low is not None:
+        return kind(int(low) + 1)
+    if high is not None:
+        return high
+    # 2**63 is not an int64: the roundest number that is none of the values still has to be one of their kind
+    return kind(max(-(2**63), min(2**63 - 1, int(float(f"{value:.0e}")))))
+
+
+def _round_real(low: Any, high: Any, value: float) -> float:
+    if low is not None and high is not None:
+        above = float(np.nextafter(low, np.inf))
+        return real_threshold(above, high) if above < high else high
+    if low is not None:
+        above = float(np.nextafter(low, np.inf))
+        return real_threshold(above, value) if above < value else value
+    if high is not None:
+        return float(high)
+    rounded = float(f"{value:.0e}")
+    return rounded if np.isfinite(rounded) else value
+
+
+def _round_moment(column: CodedColumn, low: Any, high: Any, value: int) -> int:
+    step = MICROSECONDS_PER_DAY if column.moment == "date" else 1
+    if low is not None:
+        return int(low) + 1
+    if high is not None:
+        return int(high) + 1 - step
+    return int(value) // MICROSECONDS_PER_DAY * MICROSECONDS_PER_DAY if column.moment == "datetime" else int(value)
