@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sfumato.cli import anonymize, apply, demo, measure
+from sfumato.cli import anonymize, apply, demo, init, measure
 
 application = typer.Typer(
     name="sfumato",
@@ -42,3 +42,4 @@ application.command(help=demo.HELP)(demo.demo)
 application.command(help=anonymize.HELP)(anonymize.anonymize)
 application.command(help=apply.HELP)(apply.apply)
 application.command(help=measure.HELP)(measure.measure)
+application.command(help=init.HELP)(init.init)

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read a policy file, and say of everything that is wrong in it on which line it stands and how to put it right."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sfumato.errors import InputError, ParameterError
+from sfumato.policy.settings import SECTIONS, VERSION, Setting
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A policy whose every setting has been checked.
+
+    Attributes
+    ----------
+    path : Path
+        The file; other paths in it are relative to its folder.
+    values : dict
+        Section, then setting, to value; defaults included.
+    lines : dict
+        Line of every setting that stands in the file, by ``section.setting``.
+    """
+
+    path: Path
+    values: dict[str, dict[str, Any]]
+    lines: dict[str, int]
+
+    def get(self, section: str, name: str) -> Any:
+        """Return the value of a setting."""
+        return self.values[section][name]
+
+    def where(self, section: str, name: str) -> str:
+        """Name a setting as messages do: the file, the line where it has one, the section and the key."""
+        return where(self.path, self.lines.get(f"{section}.{name}"), f"[{section}] {name}")
+
+    def file(self, name: str) -> Path | None:
+        """Return a path of the ``data`` section, relative to the folder of the policy; None where none is given."""
+        given = self.values["data"][name]
+        return None if given is None else self.path.parent / given
+
+
+def where(path: Path, line: int | None, key: str) -> str:
+    """Say where in a policy something stands."""
+    return f"{path.name}, {key}" if line is None else f"{path.name}, line {line}, {key}"
+
+
+def read_policy(path: Path) -> Policy:
+    """Read and check a policy file.
+
+    Raises
+    ------
+    ParameterError
+        For a setting that is unknown, missing or out of bounds; the message names the line and the key.
+    InputError
+        For a file that cannot be read or is no TOML.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"the policy {path.name!r} cannot be read ({type(error).__name__}): expected a TOML file in UTF-8. "
+            "Write a first one with: sfumato init FILE --target COLUMN -o policy.toml"
+        ) from None
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(
+            f"{path.name} is no TOML: {error}. Text stands in quotes, lists in brackets, and each key once."
+        ) from None
+    lines = find_lines(text)
+    _check_version(path, document, lines)
+    _check_known(path, document, lines)
+    values = {
+        section: {
+            name: _checked(path, lines, section, name, setting, document.get(section, {}))
+            for name, setting in settings.items()
+        }
+        for section, settings in SECTIONS.items()
+    }
+    policy = Policy(path, values, lines)
+    _check_together(policy)
+    return policy
+
+
+def find_lines(text: str) -> dict[str, int]:
+    """Return the line of every section and setting, by ``section`` and ``section.setting``.
+
+    Examples
+    --------
+    >>> find_lines('[method]\\nk = 10  # records\\n\\n[columns.limits]\\nage = 5')
+    {'method': 1, 'method.k': 2, 'columns.limits': 4, 'columns.limits.age': 5}
+    """
+    found: dict[str, int] = {}
+    section = ""
+    open_brackets = 0
+    for number, line in enumerate(text.splitlines(), start=1):
+        bare = re.sub(r"\"(\\.|[^\"\\])*\"|'[^']*'", lambda match: "_" * len(match[0]), line).split("#")[0]
+        if open_brackets == 0:
+            header = re.fullmatch(r"\s*\[\s*([^\[\]]+?)\s*\]\s*", line[: len(bare)])
+            key = re.match(r"\s*(\"[^\"]*\"|'[^']*'|[A-Za-z0-9_-]+)\s*=", line[: len(bare)])
+            if header:
+                section = header[1].replace('"', "")
+                found.setdefault(section, number)
+                continue
+            if key:
+                name = key[1].strip("\"'")
+                found.setdefault(f"{section}.{name}" if section else name, number)
+        open_brackets += bare.count("[") + bare.count("{") - bare.count("]") - bare.count("}")
+    return found
+
+
+def _check_version(path: Path, document: dict[str, Any], lines: dict[str, int]) -> None:
+    version = document.get("version")
+    if version != VERSION:
+        said = "no version" if version is None else f"version = {version!r}"
+        raise ParameterError(
+            f"{where(path, lines.get('version'), 'version')}: {said}, expected version = {VERSION}. "
+            "Put that into the first line."
+        )
+
+
+def _check_known(path: Path, document: dict[str, Any], lines: dict[str, int]) -> None:
+    for section, content in document.items():
+        if section == "version":
+            continue
+        if section not in SECTIONS or not isinstance(content, dict):
+            raise ParameterError(
+                f"{where(path, lines.get(section), section)}: unknown, expected one of the sections "
+                f"{', '.join(f'[{name}]' for name in SECTIONS)}.{_guess(section, SECTIONS)}"
+            )
+        for name in content:
+            if name not in SECTIONS[section]:
+                raise ParameterError(
+                    f"{where(path, lines.get(f'{section}.{name}'), f'[{section}] {name}')}: unknown, expected one of "
+                    f"{', '.join(SECTIONS[section])}.{_guess(name, SECTIONS[section])}"
+                )
+
+
+def _guess(given: str, known: Any) -> str:
+    close = difflib.get_close_matches(given, list(known), n=1)
+    return f" Did you mean {close[0]}?" if close else ""
+
+
+def _checked(
+    path: Path, lines: dict[str, int], section: str, name: str, setting: Setting, content: dict[str, Any]
+) -> Any:
+    if name not in content:
+        return setting.default
+    value = content[name]
+    expected = _expected(setting)
+    if not _is_of_kind(value, setting):
+        raise ParameterError(
+            f"{where(path, lines.get(f'{section}.{name}'), f'[{section}] {name}')} = {_shown(value)}: "
+            f"expected {expected}. It is {setting.sentence}."
+        )
+    if setting.kind == "names":
+        repeated = sorted({one for one in value if value.count(one) > 1})
+        if repeated:
+            raise ParameterError(
+                f"{where(path, lines.get(f'{section}.{name}'), f'[{section}] {name}')} names {repeated[0]!r} twice: "
+                "expected each column once. Remove the repetition."
+            )
+        return tuple(value)
+    return value
+
+
+def _is_of_kind(value: Any, setting: Setting) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    kind = setting.kind
+    if kind in ("text", "name"):
+        return isinstance(value, str) and value != ""
+    if kind == "choice":
+        return value in setting.choices
+    if kind == "names":
+        return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    if kind == "integer":
+        return is_number and isinstance(value, int) and (setting.at_least is None or value >= setting.at_least)
+    if kind == "share":
+        return is_number and 0 <= value <= 1
+    if kind == "numbers by name":
+        return isinstance(value, dict) and all(
+            isinstance(one, int | float) and not isinstance(one, bool) for one in value.values()
+        )
+    assert kind == "texts by name"
+    return isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
+
+
+def _expected(setting: Setting) -> str:
+    if setting.kind == "choice":
+        return f"one of {', '.join(setting.choices)}"
+    if setting.kind == "integer":
+        return "a whole number" if setting.at_least is None else f"a whole number from {setting.at_least:g} on"
+    return {
+        "text": "text in quotes",
+        "name": "the name of a column in quotes",
+        "names": 'a list of column names, such as ["age", "zip"]',
+        "share": "a number from 0 to 1",
+        "numbers by name": "numbers by column, such as { age = 5, zip = 3 }",
+        "texts by name": "types by column, such as { zip = 'text' }",
+    }[setting.kind]
+
+
+def _shown(value: Any) -> str:
+    """Show a value of the file briefly; lists and tables by their kind."""
+    return f"a {type(value).__name__}" if isinstance(value, list | dict) else repr(value)
+
+
+def _check_together(policy: Policy) -> None:
+    """Refuse settings that contradict each other."""
+    for name in ("file", "release"):
+        if policy.get("data", name) is None:
+            raise ParameterError(
+                f"{policy.where('data', name)}: not given, expected the path of a CSV or Parquet file. "
+                f'Add {name} = "..." under [data].'
+            )
+    if policy.get("columns", "target") is None and policy.get("model", "guide_column") is None:
+        raise ParameterError(
+            f"{policy.where('columns', 'target')}: not given, expected the column that the model predicts. "
+            "Add it, or name a column of ready predictions as guide_column under [model]."
+        )
+    _check_roles(policy)
+    for name in ("l", "t"):
+        if policy.get("method", name) is not None and not policy.get("columns", "sensitive"):
+            raise ParameterError(
+                f"{policy.where('method', name)} without sensitive columns: expected what it should protect. "
+                "Name the columns as sensitive under [columns]."
+            )
+    if policy.get("gate", "min_l") is not None and not policy.get("columns", "sensitive"):
+        raise ParameterError(
+            f"{policy.where('gate', 'min_l')} without sensitive columns: expected what it counts. "
+            "Name the columns as sensitive under [columns]."
+        )
+    advantage = policy.get("gate", "max_attack_advantage")
+    if advantage is not None and policy.get("audit", "level") == "none":
+        raise ParameterError(
+            f"{policy.where('gate', 'max_attack_advantage')} with audit level none: expected attacks to judge. "
+            "Set level under [audit] to quick, standard or full."
+        )
+
+
+def _check_roles(policy: Policy) -> None:
+    """Refuse a column with two roles; the target may be sensitive, and a subgroup any column."""
+    roles: dict[str, str] = {}
+    for name in ("target", "identifiers", "quasi_identifiers", "sensitive", "unit", "keep"):
+        value = policy.get("columns", name)
+        for column in (value,) if isinstance(value, str) else value or ():
+            if column in roles and (roles[column], name) != ("target", "sensitive"):
+                raise ParameterError(
+                    f"{policy.where('columns', name)} names {column!r}, which is {roles[column]} already: expected "
+                    "one role per column. Remove it from one of them."
+                )
+            roles[column] = name

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything a policy file can say: one table of sections and settings.
+
+The reader checks a file against it, the writer of first policies takes its comments from it, and the documentation
+lists it, so that the three cannot drift apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+VERSION = 1
+
+METHODS = (
+    "model-guided",
+    "mondrian",
+    "information-loss",
+    "workload-aware",
+    "hilbert",
+    "r-plus-tree",
+)
+LEVELS = ("none", "quick", "standard", "full")
+MODELS = (
+    "gradient-boosting",
+    "logistic-regression",
+    "linear-regression",
+    "random-forest",
+    "neural-network",
+    "decision-tree",
+)
+REPRESENTATIVES = ("model", "member", "median", "mean", "midrange", "sample", "range", "bounds")
+GUIDES = ("probabilities", "predictions", "labels")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting of a policy.
+
+    Attributes
+    ----------
+    kind : {"text", "name", "names", "integer", "share", "number", "choice", "numbers by name", "texts by name"}
+        What its value must be. A *name* is that of a column; a *share* is a number from 0 to 1.
+    default : object
+        What holds where the file does not say; None: nothing.
+    sentence : str
+        What it means, in one line.
+    choices : tuple of str
+        For a choice.
+    at_least : int or float, optional
+        Smallest value of a number.
+    """
+
+    kind: str
+    default: Any
+    sentence: str
+    choices: tuple[str, ...] = ()
+    at_least: float | None = None
+
+
+SECTIONS: dict[str, dict[str, Setting]] = {
+    "data": {
+        "file": Setting("text", None, "the table to protect: CSV or Parquet; relative to this file"),
+        "release": Setting("text", None, "where the protected table goes; nothing is written when the gate fails"),
+        "artifact": Setting("text", None, "where the partition goes, for 'sfumato apply'; it is data about people"),
+        "report": Setting("text", "report.html", "the report for people, one HTML page"),
+        "audit": Setting("text", "audit.json", "the same as data"),
+        "types": Setting("texts by name", {}, "types of CSV columns where the file does not say, such as zip = 'text'"),
+    },
+    "columns": {
+        "target": Setting("name", None, "what the model predicts; it is not rewritten"),
+        "identifiers": Setting("names", (), "columns that name a person: dropped"),
+        "quasi_identifiers": Setting("names", None, "columns that together could point at a person: rewritten"),
+        "sensitive": Setting("names", (), "columns that nobody should learn about a person"),
+        "subgroups": Setting("names", (), "columns by which the cost is shown group by group: who pays?"),
+        "keep": Setting("names", (), "columns that may leave as they are although nearly every value is different"),
+        "unit": Setting("name", None, "which person a record belongs to, where a person has several; dropped"),
+        "categorical": Setting("names", (), "columns of numbers that are codes, not amounts"),
+        "limits": Setting("numbers by name", {}, "the finest detail that may leave, such as age = 5, zip = 3"),
+    },
+    "method": {
+        "name": Setting("choice", "model-guided", "how groups are formed", METHODS),
+        "k": Setting("integer", 10, "records that every group must have", at_least=2),
+        "l": Setting("integer", None, "different values of each sensitive column per group", at_least=2),
+        "t": Setting("share", None, "how far a group's sensitive values may be from those of the whole table"),
+        "representative": Setting("choice", "model", "the values that a group's records get", REPRESENTATIVES),
+        "suppression_limit": Setting("share", 0.0, "share of the records that may be left out"),
+        "seed": Setting("integer", 0, "seed of everything random", at_least=0),
+    },
+    "model": {
+        "name": Setting("choice", "gradient-boosting", "the model that guides and is trained again", MODELS),
+        "guide": Setting("choice", "probabilities", "what of the model guides the groups", GUIDES),
+        "guide_column": Setting("name", None, "a column of ready predictions: no guide is trained; it is dropped"),
+        "test_fraction": Setting("share", 0.2, "share of the records held out to measure; 0 measures nothing"),
+    },
+    "audit": {
+        "level": Setting("choice", "quick", "how hard the release is attacked", LEVELS),
+        "seed": Setting("integer", 0, "seed of the attacks", at_least=0),
+    },
+    "gate": {
+        "min_k": Setting("integer", None, "fewest records of any group of the written file", at_least=1),
+        "min_l": Setting("integer", None, "fewest values of any sensitive column in any group", at_least=1),
+        "max_attack_advantage": Setting("share", None, "most that any attack may gain over its baseline"),
+        "min_accuracy_kept": Setting("share", None, "least share of the model's accuracy that must survive"),
+        "max_suppressed": Setting("share", None, "most of the records that may have been left out"),
+    },
+}

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Look at a table and write a first policy for it, with the reasons as comments, for a person to correct.
+
+Roles come from how much columns single out records, not from their names: with meaningless names the same columns
+are found. Called by ``sfumato init``.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from sfumato.columns import Column
+from sfumato.errors import ParameterError
+from sfumato.frames import Table, read_table
+from sfumato.measurement import measure
+from sfumato.policy.settings import SECTIONS, VERSION, Setting
+from sfumato.policy.special_categories import special_category
+from sfumato.schema import is_near_unique
+
+Role = Literal["target", "identifier", "quasi-identifier", "other"]
+
+_DEFAULT_K = 10
+_RECORDS_PER_K = 20
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """What one column was taken for, and why.
+
+    Attributes
+    ----------
+    name : str
+    role : {"target", "identifier", "quasi-identifier", "other"}
+    reason : str
+        One sentence for a person, without any value of the column.
+    special : str or None
+        The special category of Article 9 that its name or values hint at.
+    is_code : bool
+        Whether whole numbers look like codes rather than amounts.
+    alone, paired : float
+        Share of the records that it makes unique by itself, and with the one other column that helps most.
+    """
+
+    name: str
+    role: Role
+    reason: str
+    special: str | None = None
+    is_code: bool = False
+    alone: float = 0.0
+    paired: float = 0.0
+
+
+def suggest_roles(frame: Any, target: str | None = None) -> list[Suggestion]:
+    """Give every column a role by how much it singles out records.
+
+    A column most of whose values occur once names records: an identifier, unless it is a fraction or a moment,
+    which models learn from. Every other column that varies can point at a person together with others: a
+    quasi-identifier. One that is the same for all records cannot.
+
+    Parameters
+    ----------
+    frame : frame or array
+    target : str, optional
+        The column that the model predicts.
+    """
+    table = read_table(frame)
+    if target is not None and target not in table.names:
+        table.resolve([target], "target")
+    others = [name for name in table.names if name != target]
+    if not others:
+        raise ParameterError(
+            "the table has no column beside the target: expected some that describe people. Check the file."
+        )
+    columns = {name: table.column(name, for_counting=True) for name in table.names}
+    shares = _shares_of_unique(table, others)
+    found = []
+    for name in table.names:
+        column = columns[name]
+        special = special_category(name, () if column.categories is None else column.categories[:1000])
+        if name == target:
+            found.append(Suggestion(name, "target", "what the model predicts", special))
+            continue
+        found.append(_suggest(column, shares[name], special))
+    return found
+
+
+def _shares_of_unique(table: Table, names: list[str]) -> dict[str, tuple[float, float]]:
+    """Return, per column, the share of records unique by it alone and with the one column that helps it most."""
+    ranking = measure(table.replaced({}, drop=[n for n in table.names if n not in names])).ranking
+    alone = {entry.columns[0]: entry.share for entry in ranking.columns}
+    paired = dict.fromkeys(names, 0.0)
+    for entry in ranking.pairs:
+        for name in entry.columns:
+            paired[name] = max(paired[name], entry.share)
+    return {name: (alone[name], paired[name]) for name in names}
+
+
+def _suggest(column: Column, shares: tuple[float, float], special: str | None) -> Suggestion:
+    alone, paired = shares
+    n_values = _n_distinct(column)
+    is_fraction = column.kind == "number" and column.values.dtype.kind == "f" and not _is_whole(column)
+    is_amount = is_fraction or column.kind == "moment"
+    if n_values < 2:
+        return Suggestion(column.name, "other", "the same for all records, so it tells nobody apart", special)
+    if is_near_unique(column) and not is_amount:
+        reason = f"{alone:.0%} of the records have a value that no other record has: it names them"
+        return Suggestion(column.name, "identifier", reason, special, alone=alone, paired=alone)
+    if is_near_unique(column):
+        reason = f"{alone:.0%} of the records are alone with their value; if it is an account or a place, drop it"
+    elif alone >= 0.001:
+        reason = f"alone it singles out {alone:.1%} of the records, with one other column {paired:.0%}"
+    elif paired >= 0.001:
+        reason = f"together with one other column it singles out {paired:.1%} of the records"
+    else:
+        reason = f"{n_values:,} values, which add to what other columns tell"
+    is_code = column.kind == "number" and not is_fraction and _looks_like_codes(column, n_values)
+    return Suggestion(column.name, "quasi-identifier", reason, special, is_code, alone, paired)
+
+
+def _present(column: Column) -> np.ndarray[Any, Any]:
+    return column.values if column.missing is None else column.values[~column.missing]
+
+
+def _n_distinct(column: Column) -> int:
+    n_present = len(column.categories) if column.categories is not None else len(np.unique(_present(column)))
+    return n_present + int(column.missing is not None and bool(column.missing.any()))
+
+
+def _is_whole(column: Column) -> bool:
+    present = _present(column)
+    return bool((present == np.floor(present)).all())
+
+
+def _looks_like_codes(column: Column, n_values: int) -> bool:
+    """Few whole numbers from 0 or 1 on without order in how often they occur may be codes; a person must say."""
+    present = _present(column)
+    if not len(present) or n_values > 12 or present.min() not in (0, 1) or n_values <= 2:
+        return False
+    return int(present.max()) - int(present.min()) + 1 <= n_values + 2
+
+
+def write_policy(
+    frame: Any, *, file: Path, target: str, sensitive: tuple[str, ...] = (), k: int = _DEFAULT_K
+) -> tuple[str, list[Suggestion]]:
+    """Return the text of a first policy for a table, and what it took each column for.
+
+    Parameters
+    ----------
+    frame : frame or array
+    file : Path
+        The table's file, as the policy shall name it.
+    target : str
+    sensitive : tuple of str
+        Columns known to be sensitive; they are not rewritten.
+    k : int
+    """
+    roles = suggest_roles(frame, target)
+    quasi_identifiers = [s.name for s in roles if s.role == "quasi-identifier" and s.name not in sensitive]
+    values: dict[str, dict[str, Any]] = {
+        "data": {
+            "file": str(file),
+            "release": f"{file.stem}-released{file.suffix}",
+            "artifact": None,
+            "report": SECTIONS["data"]["report"].default,
+            "audit": SECTIONS["data"]["audit"].default,
+        },
+        "columns": {
+            "target": target,
+            "identifiers": [s.name for s in roles if s.role == "identifier"],
+            "quasi_identifiers": quasi_identifiers,
+            "sensitive": list(sensitive),
+            "subgroups": [s.name for s in roles if s.special is not None and s.name in quasi_identifiers],
+        },
+        "method": {"name": "model-guided", "k": k, "representative": "model", "suppression_limit": 0.0, "seed": 0},
+        "model": {"name": SECTIONS["model"]["name"].default, "test_fraction": 0.2},
+        "audit": {"level": "quick"},
+        "gate": {"min_k": k, "max_attack_advantage": 0.1, "min_accuracy_kept": 0.95, "max_suppressed": 0.0},
+    }
+    if read_table(frame).n_records < _RECORDS_PER_K * k:
+        values["gate"]["min_accuracy_kept"] = None  # too few to hold some out and form groups of the others
+    lines = [
+        "# A first policy, written by looking at the table. Every line is a proposal: a person who knows the data",
+        "# has to confirm it. Run it with: sfumato run policy.toml",
+        f"version = {VERSION}",
+    ]
+    for section, settings in SECTIONS.items():
+        lines += ["", f"[{section}]"]
+        if section == "columns":
+            lines += _why(roles)
+        for name, setting in settings.items():
+            lines += _setting_lines(name, setting, values[section].get(name))
+    return "\n".join(lines) + "\n", roles
+
+
+def _why(roles: list[Suggestion]) -> list[str]:
+    """Give the reason for each column's role as comments."""
+    lines = ["# Why each column has its role:"]
+    for suggestion in roles:
+        lines.append(f"#   {_toml(suggestion.name)}: {suggestion.role}: {suggestion.reason}")
+        if suggestion.is_code:
+            lines.append("#     its few whole numbers may be codes: if so, name it under categorical")
+        if suggestion.special is not None:
+            lines.append(
+                f"#     CONFIRM: may be about {suggestion.special}, a special category of Article 9 of the GDPR; "
+                "name it under sensitive if nobody may learn it"
+            )
+    return lines
+
+
+def _setting_lines(name: str, setting: Setting, value: Any) -> list[str]:
+    choices = f"; one of {', '.join(setting.choices)}" if setting.choices else ""
+    comment = f"# {setting.sentence}{choices}"
+    if value is None or value in ([], {}, ()):
+        return [comment, f"# {name} = {_example(setting)}"]
+    return [comment, f"{name} = {_toml(value)}"]
+
+
+def _example(setting: Setting) -> str:
+    if setting.default not in (None, (), {}):
+        return _toml(setting.default)
+    return {
+        "text": '"..."',
+        "name": '"..."',
+        "names": '["..."]',
+        "integer": f"{2 if setting.at_least is None else max(2, int(setting.at_least))}",
+        "share": "0.1",
+        "numbers by name": "{ age = 5 }",
+        "texts by name": '{ zip = "text" }',
+    }[setting.kind]
+
+
+def _toml(value: Any) -> str:
+    """Write a value as TOML; JSON's strings and lists of strings are TOML's."""
+    if isinstance(value, list | tuple):
+        written = [_toml(one) for one in value]
+        short = f"[{', '.join(written)}]"
+        return short if len(short) <= 90 else "[\n" + "".join(f"  {one},\n" for one in written) + "]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return repr(value)

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A policy is checked in full before any work, and what is wrong is named by line and key."""
+
+from pathlib import Path
+
+import pytest
+
+from sfumato.errors import InputError, ParameterError
+from sfumato.policy import read_policy
+
+GOOD = """version = 1
+
+[data]
+file = "people.csv"
+release = "out.csv"
+
+[columns]
+target = "wage"
+identifiers = ["name"]
+quasi_identifiers = [
+  "age",
+  "zip",  # digits that are text
+]
+limits = { age = 5 }
+
+[method]
+k = 20
+
+[gate]
+min_k = 20
+"""
+
+
+def read(tmp_path: Path, text: str):
+    path = tmp_path / "policy.toml"
+    path.write_text(text, encoding="utf-8")
+    return read_policy(path)
+
+
+def test_a_good_policy_has_its_values_and_the_defaults_of_the_rest(tmp_path: Path):
+    policy = read(tmp_path, GOOD)
+    assert policy.get("method", "k") == 20
+    assert policy.get("columns", "quasi_identifiers") == ("age", "zip")
+    assert policy.get("columns", "limits") == {"age": 5}
+    assert policy.get("method", "name") == "model-guided"
+    assert policy.get("audit", "level") == "quick"
+    assert policy.file("file") == tmp_path / "people.csv"
+    assert policy.file("artifact") is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("k = 20\n\n", "k = 1\n\n", ["line 17", "[method] k = 1", "a whole number from 2 on"]),
+        ("k = 20\n\n", "k = true\n\n", ["line 17", "[method] k = True"]),
+        ("k = 20\n\n", "kk = 20\n\n", ["line 17", "[method] kk: unknown", "Did you mean k?"]),
+        ("[method]", "[methods]", ["line 16", "methods: unknown", "Did you mean method?"]),
+        ('target = "wage"', 'target = ""', ["line 8", "[columns] target", "name of a column"]),
+        ('target = "wage"\n', "", ["[columns] target: not given"]),
+        ('identifiers = ["name"]', 'identifiers = ["name", "age"]', ["line 10", "'age'", "identifiers already"]),
+        ('identifiers = ["name"]', 'identifiers = ["name", "name"]', ["line 9", "'name' twice"]),
+        ('identifiers = ["name"]', "identifiers = 3", ["line 9", "a list of column names"]),
+        ("limits = { age = 5 }", 'limits = { age = "5" }', ["line 14", "numbers by column"]),
+        ("min_k = 20", "min_l = 2", ["line 20", "[gate] min_l", "sensitive"]),
+        ("k = 20\n\n", "k = 20\nl = 3\n\n", ["line 18", "[method] l", "sensitive"]),
+        ("k = 20\n\n", 'k = 20\nname = "magic"\n\n', ["line 18", "one of model-guided"]),
+        ("min_k = 20", "max_attack_advantage = 1.5", ["line 20", "a number from 0 to 1"]),
+        ("version = 1", "version = 2", ["line 1", "expected version = 1"]),
+        ("version = 1\n", "", ["version: no version"]),
+        ('file = "people.csv"\n', "", ["[data] file: not given"]),
+        (
+            "[gate]\nmin_k = 20",
+            '[audit]\nlevel = "none"\n[gate]\nmax_attack_advantage = 0.1',
+            ["line 22", "audit level none"],
+        ),
+    ],
+)
+def test_what_is_wrong_is_named_by_line_and_key(tmp_path: Path, old: str, new: str, expected: list[str]):
+    assert old in GOOD
+    with pytest.raises(ParameterError) as caught:
+        read(tmp_path, GOOD.replace(old, new, 1))
+    message = str(caught.value)
+    assert message.startswith("policy.toml")
+    for part in expected:
+        assert part in message
+
+
+def test_a_file_that_is_no_toml_is_refused_with_the_place(tmp_path: Path):
+    with pytest.raises(InputError, match="line 2"):
+        read(tmp_path, "version = 1\nk = = 2\n")
+
+
+def test_a_file_that_is_not_there_says_how_to_write_one(tmp_path: Path):
+    with pytest.raises(InputError, match="sfumato init"):
+        read_policy(tmp_path / "nowhere.toml")
+
+
+def test_the_target_may_be_sensitive_and_nothing_else_has_two_roles(tmp_path: Path):
+    policy = read(tmp_path, GOOD.replace('target = "wage"', 'target = "wage"\nsensitive = ["wage"]'))
+    assert policy.get("columns", "sensitive") == ("wage",)
