@@ -15,6 +15,7 @@ from sfumato.columns import GroupedLabels, GroupedValues
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.generalization.attributes import Attribute, CategoryAttribute
+from sfumato.generalization.description import Description, describe_attributes
 from sfumato.generalization.document import (
     FORMAT,
     VERSION,
@@ -165,6 +166,10 @@ class Generalization:
             if attribute.is_collected:
                 codes[:, place] = attribute.encode(table.column(attribute.name))
         return codes
+
+    def describe(self) -> Description:
+        """Return a table with the buckets of every attribute before and after, and a plain sentence each."""
+        return describe_attributes(self.attributes)
 
     # -- the document ----------------------------------------------------------------------------------------
 

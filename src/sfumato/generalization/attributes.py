@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sfumato.columns import Column, Kind, Moment
 from sfumato.errors import InputError, ParameterError
-from sfumato.generalization.naming import MISSING, NOT_COLLECTED, category_label, finished, moment_labels, number_labels
+from sfumato.generalization.naming import NOT_COLLECTED, category_label, finished, moment_labels, number_labels
 from sfumato.sources import CodedColumn
 
 CategoryType = Literal["text", "boolean", "number"]
@@ -345,11 +345,6 @@ def checked_merge(name: str, new: Sequence[int], n_buckets: int) -> list[int]:
             "per bucket."
         )
     return given
-
-
-def describe_place(attribute: Attribute, bucket: int) -> str:
-    """Return the label of a bucket in quotes."""
-    return f'"{attribute.labels[bucket]}"' if attribute.labels[bucket] != MISSING else "a bucket of their own"
 
 
 def _other_kind(name: str, now: Kind, before: str) -> InputError:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.columns import MICROSECONDS_PER_DAY
 from sfumato.errors import ParameterError
 from sfumato.generalization.artifact import Generalization, plain
 from sfumato.generalization.attributes import (
@@ -21,10 +20,8 @@ from sfumato.generalization.attributes import (
     ordered_runs,
 )
 from sfumato.generalization.thresholds import moment_threshold, real_threshold, whole_threshold
+from sfumato.generalization.typical import SAFE_SIZE, typical_value
 from sfumato.sources import CodedColumn
-
-SAFE_SIZE = 10
-"""Records below which a document about people tells no share, and no value of theirs where it can be helped."""
 
 
 def generalization_from_bins(
@@ -94,7 +91,7 @@ def _ordered(column: CodedColumn, given: list[int], counts: NDArray[np.int64]) -
     if is_real:
         cuts = [float(cut) for cut in cuts]
     representatives = [
-        _representative(column, cuts, bucket, np.flatnonzero(np.array(ranks) == bucket), counts, is_whole)
+        typical_value(column, cuts, bucket, np.flatnonzero(np.array(ranks) == bucket), counts, is_whole=is_whole)
         for bucket in range(n_value_buckets if n_values else 0)
     ]
     return OrderedAttribute(
@@ -182,55 +179,3 @@ def _cut(column: CodedColumn, last_bin: int, is_whole: bool) -> Any:
     if column.moment is not None:
         return moment_threshold(low, high, column.moment)
     return whole_threshold(int(low), int(high)) if is_whole else real_threshold(low, high)
-
-
-def _representative(
-    column: CodedColumn, cuts: list[Any], bucket: int, members: NDArray[np.intp], counts: NDArray[np.int64], whole: bool
-) -> Any:
-    """Return the median of a bucket, or a round number of it where the median would tell the value of a few persons."""
-    bins = column.bins
-    inside = counts[members]
-    middle = members[np.searchsorted(np.cumsum(inside), inside.sum() / 2)]
-    is_outermost = middle in (0, bins.n_values - 1)
-    if inside.sum() >= SAFE_SIZE and (counts[middle] >= SAFE_SIZE or not is_outermost):
-        return bins.values[middle].item()
-    value = bins.values[middle].item()
-    low = cuts[bucket - 1] if bucket else None
-    high = cuts[bucket] if bucket < len(cuts) else None
-    if column.moment is not None:
-        return _round_moment(column, low, high, value)
-    return _round_whole(low, high, value) if whole else _round_real(low, high, value)
-
-
-def _round_whole(low: Any, high: Any, value: Any) -> Any:
-    kind = type(value)
-    if low is not None and high is not None:
-        return kind(whole_threshold(int(low) + 1, int(high) + 1))
-    if low is not None:
-        return kind(int(low) + 1)
-    if high is not None:
-        return high
-    # 2**63 is not an int64: the roundest number that is none of the values still has to be one of their kind
-    return kind(max(-(2**63), min(2**63 - 1, int(float(f"{value:.0e}")))))
-
-
-def _round_real(low: Any, high: Any, value: float) -> float:
-    if low is not None and high is not None:
-        above = float(np.nextafter(low, np.inf))
-        return real_threshold(above, high) if above < high else high
-    if low is not None:
-        above = float(np.nextafter(low, np.inf))
-        return real_threshold(above, value) if above < value else value
-    if high is not None:
-        return float(high)
-    rounded = float(f"{value:.0e}")
-    return rounded if np.isfinite(rounded) else value
-
-
-def _round_moment(column: CodedColumn, low: Any, high: Any, value: int) -> int:
-    step = MICROSECONDS_PER_DAY if column.moment == "date" else 1
-    if low is not None:
-        return int(low) + 1
-    if high is not None:
-        return int(high) + 1 - step
-    return int(value) // MICROSECONDS_PER_DAY * MICROSECONDS_PER_DAY if column.moment == "datetime" else int(value)
