@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scores from shadow models: LiRA, online and offline, and RMIA. Arrays only; ``membership`` calls them.
+
+All three compare what the target says about a record with what shadow models say that saw the record (*in*) and that
+did not (*out*). A higher score means that the record was more likely a member.
+
+References
+----------
+N. Carlini et al., "Membership inference attacks from first principles", IEEE S&P 2022 (LiRA).
+S. Zarifzadeh, P. Liu and R. Shokri, "Low-cost high-power membership inference attacks", ICML 2024 (RMIA).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.attack.membership_signals import Floats
+
+#: How many shadows the variance of all records is worth beside a record's own. With few shadows a record's own variance
+#: is mostly noise (the published attack then uses one for all records); with many it prevails.
+_WORTH_OF_COMMON_VARIANCE = 4.0
+_LOWEST_VARIANCE = 1e-12
+
+
+def lira_online(signal: Floats, shadow_signals: Floats, was_in: NDArray[np.bool_]) -> Floats:
+    """Return the log ratio of two Gaussians at the target's signal, fitted to the in and to the out shadows.
+
+    Parameters
+    ----------
+    signal : ndarray of shape (n_records,)
+        Logit of the target's confidence in the true label, or minus the log squared error.
+    shadow_signals : ndarray of shape (n_shadows, n_records)
+    was_in : ndarray of bool of shape (n_shadows, n_records)
+    """
+    mean_in, variance_in = gaussians(shadow_signals, was_in)
+    mean_out, variance_out = gaussians(shadow_signals, ~was_in)
+    return np.asarray(_log_density(signal, mean_in, variance_in) - _log_density(signal, mean_out, variance_out))
+
+
+def lira_offline(signal: Floats, shadow_signals: Floats, was_in: NDArray[np.bool_]) -> Floats:
+    """Return how many standard deviations the target's signal lies above that of the out shadows.
+
+    The published score is the normal distribution function of this number, which orders records alike; the number
+    itself does not saturate.
+    """
+    mean_out, variance_out = gaussians(shadow_signals, ~was_in)
+    return np.asarray((signal - mean_out) / np.sqrt(variance_out))
+
+
+def rmia(
+    likelihood: Floats,
+    shadow_likelihoods: Floats,
+    was_in: NDArray[np.bool_],
+    *,
+    population: Floats | None = None,
+    shadow_population: Floats | None = None,
+    gamma: float = 1.0,
+) -> Floats:
+    """Return the share of population records that a record's likelihood ratio beats by the factor `gamma`.
+
+    The ratio of a record is the target's confidence in its true label over the mean confidence of shadows: half of
+    those that saw the record, half of those that did not; of a population record, all of them.
+
+    Parameters
+    ----------
+    likelihood : ndarray of shape (n_records,)
+    shadow_likelihoods : ndarray of shape (n_shadows, n_records)
+    was_in : ndarray of bool of shape (n_shadows, n_records)
+    population, shadow_population : ndarray of shape (n_population,) and (n_shadows, n_population), optional
+        None compares with the attacked records themselves: a mixture that the attacker need not tell apart.
+    gamma : float, default=1.0
+        The order of the records is the same for every gamma; only ties differ.
+    """
+    tiny = np.finfo(np.float64).tiny
+    expected = (_mean_where(shadow_likelihoods, was_in) + _mean_where(shadow_likelihoods, ~was_in)) / 2
+    ratio = likelihood / np.maximum(expected, tiny)
+    if population is None or shadow_population is None:
+        others = np.sort(ratio)
+        itself = ratio / gamma >= ratio  # a record is not compared with itself
+    else:
+        others = np.sort(population / np.maximum(shadow_population.mean(axis=0), tiny))
+        itself = np.zeros(len(ratio), bool)
+    beaten = np.searchsorted(others, ratio / gamma, side="right") - itself
+    n_compared = len(others) - (population is None)
+    return np.asarray(beaten / max(n_compared, 1), np.float64)
+
+
+def gaussians(values: Floats, is_counted: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Return each record's mean over the shadows counted, and its variance drawn towards that of all records."""
+    n_counted = is_counted.sum(axis=0)
+    mean = _mean_where(values, is_counted)
+    squares = np.where(is_counted, (values - mean) ** 2, 0.0).sum(axis=0)
+    freedom = np.maximum(n_counted - 1, 0)
+    common = squares.sum() / max(float(freedom.sum()), 1.0)
+    variance = (squares + _WORTH_OF_COMMON_VARIANCE * common) / (freedom + _WORTH_OF_COMMON_VARIANCE)
+    return mean, np.maximum(variance, _LOWEST_VARIANCE)
+
+
+def _mean_where(values: Floats, is_counted: NDArray[np.bool_]) -> Floats:
+    return np.asarray(np.where(is_counted, values, 0.0).sum(axis=0) / np.maximum(is_counted.sum(axis=0), 1))
+
+
+def _log_density(value: Floats, mean: Floats, variance: Floats) -> Floats:
+    return np.asarray(-0.5 * (np.log(variance) + (value - mean) ** 2 / variance))
