@@ -8,15 +8,33 @@ line in the table below.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sfumato.attack.assessment import check_order as check_order
+    from sfumato.attack.family import FamilySettings as FamilySettings
     from sfumato.attack.intervals import bootstrap_interval as bootstrap_interval
     from sfumato.attack.intervals import judge as judge
     from sfumato.attack.intervals import wilson_interval as wilson_interval
+    from sfumato.attack.reconstruction import reconstruct as reconstruct
+    from sfumato.attack.reconstruction import reconstruct_from_breaches as reconstruct_from_breaches
+    from sfumato.attack.reconstruction import reconstruct_leaving_one_out as reconstruct_leaving_one_out
+    from sfumato.attack.reconstruction import reconstruct_with_non_personal as reconstruct_with_non_personal
+    from sfumato.attack.reconstruction import reconstruct_with_some_personal as reconstruct_with_some_personal
+    from sfumato.attack.reconstruction import reconstruction_risk as reconstruction_risk
     from sfumato.attack.result import AttackResult as AttackResult
+    from sfumato.attack.samples import Samples as Samples
 
 _HOME_OF = {
     "AttackResult": "result",
     "bootstrap_interval": "intervals",
+    "check_order": "assessment",
+    "FamilySettings": "family",
     "judge": "intervals",
+    "reconstruct": "reconstruction",
+    "reconstruct_from_breaches": "reconstruction",
+    "reconstruct_leaving_one_out": "reconstruction",
+    "reconstruct_with_non_personal": "reconstruction",
+    "reconstruct_with_some_personal": "reconstruction",
+    "reconstruction_risk": "reconstruction",
+    "Samples": "samples",
     "wilson_interval": "intervals",
 }
 

@@ -6,9 +6,13 @@ All attacks return an `AttackResult`; audits collect them and reports print them
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -57,9 +61,39 @@ class AttackResult:
         """Return plain dicts, lists, numbers and text; None (null in JSON) where there is no finite number."""
         return {part.name: _plain(getattr(self, part.name)) for part in fields(self)}
 
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> AttackResult:
+        """Rebuild a result from `to_dict`'s document."""
+        return cls(**{**document, "interval": tuple(document["interval"])})
+
     def with_verdict(self, verdict: Verdict, **reasons: Any) -> AttackResult:
         """Return the same result under another verdict, with the reasons among its details."""
         return replace(self, verdict=verdict, details={**self.details, **reasons})
+
+
+def recalled(cache: str | Path | None, key: object, run: Callable[[], AttackResult]) -> AttackResult:
+    """Return the result of an attack that was run before with the same key, or run it and keep the result.
+
+    Parameters
+    ----------
+    cache : path or None
+        Folder of finished results; an interrupted audit goes on from there. None: nothing is kept.
+    key : object
+        Everything the result depends on, with a `repr` that says all of it.
+    run : callable
+    """
+    if cache is None:
+        return run()
+    folder = Path(cache)
+    path = folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()}.json"
+    if path.exists():
+        return AttackResult.from_dict(json.loads(path.read_text(encoding="utf-8")))
+    result = run()
+    folder.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(f".{os.getpid()}.part")
+    unfinished.write_text(json.dumps(result.to_dict(), allow_nan=False), encoding="utf-8")
+    unfinished.replace(path)
+    return result
 
 
 def _plain(value: Any) -> Any:
