@@ -27,7 +27,7 @@ from partition_cases import (
     sizes,
 )
 
-from sfumato.partition import grower, naive
+from sfumato.partition import grower, histogram, naive
 from sfumato.partition.binning import bin_categories, bin_numbers
 from sfumato.partition.grower import Check
 from sfumato.partition.guides import CHANNELS, Guide, by_information_loss, by_median, from_labels, from_numbers
@@ -216,6 +216,31 @@ def test_growing_again_with_the_same_grower_gives_the_same_tree() -> None:
         again, _ = own.grow()
     assert small.n_groups == 5
     assert_same_trees(again, first)
+
+
+@pytest.mark.parametrize("budget", [0, 4096, 1 << 20])
+def test_growths_that_share_a_store_are_the_same_as_apart(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(histogram, "_STORE_BUDGET", budget)
+
+    @in_examples(30)
+    @given(case=cases(kind="signed"), max_leaves=st.integers(1, 12))
+    def check(case: Case, max_leaves: int) -> None:
+        store = histogram.HistogramStore()
+        for factor in (1.0, 0.5, 0.0, 1.0):
+            weights = case.guide.channel_weights
+            own = replace(case, guide=replace(case.guide, channel_weights=np.where(weights < 0, factor, 1) * weights))
+            with limits(_LARGE_NODE=2):
+                shared = replace_store(own.grower(), store).grow(max_leaves)
+            apart = own.grower().grow(max_leaves)
+            assert_same_trees(shared[0], apart[0])
+            np.testing.assert_array_equal(shared[1], apart[1])
+
+    check()
+
+
+def replace_store(own: grower.Grower, store: histogram.HistogramStore) -> grower.Grower:
+    own.store = store
+    return own
 
 
 def test_many_categories_in_two_bytes_are_grown_like_few() -> None:

@@ -30,7 +30,7 @@ from sfumato.partition.dividing import (
 )
 from sfumato.partition.growing_kernels import count_and_find, count_run, grow_branch, write_groups
 from sfumato.partition.guides import Guide
-from sfumato.partition.histogram import PACKED_VALUE_BITS, subtract
+from sfumato.partition.histogram import PACKED_VALUE_BITS, HistogramStore, Path, subtract
 from sfumato.partition.records import Layout, Records, as_words
 from sfumato.partition.scoring import Scoring, make_scratch
 from sfumato.partition.splitting import find_splits
@@ -94,6 +94,9 @@ class Grower:
     fall_back : bool
         At no gain, let information loss decide (anonymizing) instead of stopping (minimizing).
     n_threads : int
+    store : HistogramStore, optional
+        Where growers over the same records, columns and channels find what others have counted; only their channel
+        weights differ.
     """
 
     records: Records
@@ -103,6 +106,7 @@ class Grower:
     checks: Sequence[Check] = ()
     fall_back: bool = True
     n_threads: int = 1
+    store: HistogramStore | None = None
     _buffers: dict[int, Records] = field(default_factory=dict)
     _histograms: dict[int, NDArray[np.int64]] = field(default_factory=dict)
     _histogram_bytes: int = 0
@@ -307,8 +311,32 @@ class Grower:
             return
         whole = self._histograms.pop(node)
         self._keep(smaller, self._count(smaller))
-        subtract(whole, self._histograms[smaller], whole)
-        self._histograms[larger] = whole
+        if self.store is None:
+            subtract(whole, self._histograms[smaller], whole)
+            self._histograms[larger] = whole
+            return
+        known = self.store.get(self._path(larger))
+        if known is None:
+            known = np.empty_like(whole)
+            subtract(whole, self._histograms[smaller], known)
+            self.store.put(self._path(larger), known)
+        self._histograms[larger] = known
+
+    def _path(self, node: int) -> Path:
+        """Return the splits that lead to a node, each as bytes."""
+        steps = []
+        nodes = self.nodes
+        while nodes.parent[node] >= 0:
+            parent = int(nodes.parent[node])
+            rule = (
+                nodes.column[parent],
+                nodes.last_bin[parent],
+                nodes.missing_left[parent],
+                nodes.left[parent] == node,
+            )
+            steps.append(np.array(rule, np.int32).tobytes() + nodes.mask[parent].tobytes())
+            node = parent
+        return tuple(steps)
 
     def _worth_keeping(self) -> int:
         """Records from which subtracting two histograms is quicker than counting the larger child."""
@@ -318,6 +346,8 @@ class Grower:
 
     def _is_kept(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which nodes have a histogram at hand."""
+        if len(nodes) <= 2:  # as when growing best-first, where the overhead of arrays adds up
+            return np.array([int(node) in self._histograms for node in nodes], np.bool_)
         return np.isin(nodes, list(self._histograms)) if self._histograms else np.zeros(len(nodes), np.bool_)
 
     def _size(self, node: int) -> int:
@@ -333,6 +363,16 @@ class Grower:
             self._histogram_bytes -= histogram.nbytes
 
     def _count(self, node: int) -> NDArray[np.int64]:
+        if self.store is None:
+            return self._counted(node)
+        path = self._path(node)
+        known = self.store.get(path)
+        if known is None:
+            known = self._counted(node)
+            self.store.put(path, known)
+        return known
+
+    def _counted(self, node: int) -> NDArray[np.int64]:
         source = self._buffer(int(self.nodes.depth[node]))
         edges = np.linspace(self.nodes.start[node], self.nodes.stop[node], self.n_threads + 1).astype(np.int64)
         parts = [np.zeros(self._histogram_shape, np.int64) for _ in range(self.n_threads)]

@@ -10,12 +10,41 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 PACKED_VALUE_BITS = 24
 """Channel values of at most this many bits can be counted by `add_one_channel`."""
 
 PACKED_RECORDS = 1 << 16
 PACKED_COUNT_BIT = 41
+
+
+_STORE_BUDGET = 512 << 20
+"""Bytes of histograms in one store."""
+
+Path = tuple[bytes, ...]
+"""The splits and sides that lead from the root to a node, which tell its records whatever the guide."""
+
+
+class HistogramStore:
+    """Histograms by the splits that lead to a node: what several growths over the same records need not count twice.
+
+    The histograms in it are never written to.
+    """
+
+    def __init__(self) -> None:
+        self._histograms: dict[Path, NDArray[np.int64]] = {}
+        self._n_bytes = 0
+
+    def get(self, path: Path) -> NDArray[np.int64] | None:
+        """Return the histogram of a node, or None where nobody has counted it."""
+        return self._histograms.get(path)
+
+    def put(self, path: Path, histogram: NDArray[np.int64]) -> None:
+        """Keep a histogram while there is room."""
+        if self._n_bytes <= _STORE_BUDGET:
+            self._histograms[path] = histogram
+            self._n_bytes += histogram.nbytes
 
 
 @njit(nogil=True, cache=True)
@@ -29,12 +58,15 @@ def add_records(codes, dense, weights, start, stop, offsets, block_columns, bloc
     n_dense = dense.shape[1]
     n_blocks = block_columns.shape[0]
     if weights.shape[0] == 0 and n_dense == 0:
+        channels = np.empty(n_blocks, np.int64)  # of one record: looked up once, not once per column
         for i in range(start, stop):
+            for q in range(n_blocks):
+                channels[q] = block_channels[q] + codes[i, block_columns[q]]
             for j in range(n_columns):
                 row = offsets[j] + codes[i, j]
                 out[row, 0] += 1
                 for q in range(n_blocks):
-                    out[row, block_channels[q] + codes[i, block_columns[q]]] += 1
+                    out[row, channels[q]] += 1
         return
     is_weighted = weights.shape[0] > 0
     weight_at = out.shape[1] - 1
