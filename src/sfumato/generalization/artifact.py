@@ -26,6 +26,8 @@ from sfumato.generalization.document import (
 from sfumato.sources import CodedColumn
 
 Output = Literal["codes", "labels", "representatives"]
+ExportOutput = Literal["labels", "codes"]
+DialectName = Literal["postgresql", "duckdb", "spark"]
 OUTPUTS: tuple[Output, ...] = ("codes", "labels", "representatives")
 
 
@@ -227,6 +229,42 @@ class Generalization:
         if not isinstance(document, dict):
             raise InputError("JSON that is not a generalization: expected what Generalization.to_json wrote.")
         return cls.from_dict(document)
+
+    # -- exports ---------------------------------------------------------------------------------------------
+
+    def to_sql(
+        self, dialect: DialectName = "postgresql", *, table: str | None = None, output: ExportOutput = "labels"
+    ) -> str:
+        """Return SQL that gives the buckets: a query over `table`, or its list of columns where none is named.
+
+        Parameters
+        ----------
+        dialect : {"postgresql", "duckdb", "spark"}, default="postgresql"
+        table : str, optional
+            The table to read; a dot separates schema and table.
+        output : {"labels", "codes"}, default="labels"
+        """
+        from sfumato.generalization.export.sql import select_statement
+
+        return select_statement(self.attributes, dialect, table=table, output=output)
+
+    def to_polars(self, output: ExportOutput = "labels") -> list[Any]:
+        """Return polars expressions, for ``frame.with_columns(...)`` on eager and lazy frames."""
+        from sfumato.generalization.export.polars import polars_expressions
+
+        return polars_expressions(self.attributes, output)
+
+    def to_json_schema(self, output: ExportOutput = "labels") -> dict[str, Any]:
+        """Return the JSON Schema of a minimized record, which has buckets and nothing else."""
+        from sfumato.generalization.export.json_schema import record_schema
+
+        return record_schema(self.attributes, self.fingerprint, output)
+
+    def to_javascript(self) -> str:
+        """Return a JavaScript function without dependencies that turns a record into buckets."""
+        from sfumato.generalization.export.javascript import javascript_source
+
+        return javascript_source(self.attributes, self.fingerprint)
 
 
 def plain(value: Any) -> Any:

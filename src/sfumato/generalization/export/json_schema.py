@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The JSON Schema of a minimized record: what an interface that takes only buckets accepts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, get_args
+
+from sfumato.errors import ParameterError
+from sfumato.generalization.attributes import Attribute
+from sfumato.generalization.description import describe_attribute
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+SchemaOutput = Literal["labels", "codes"]
+
+
+def record_schema(attributes: Sequence[Attribute], fingerprint: str, output: SchemaOutput = "labels") -> dict[str, Any]:
+    """Return the schema of one record: every attribute is one of its buckets, and nothing else may come along.
+
+    Attributes that are not collected may be absent; where they are given, they say so.
+    """
+    if output not in get_args(SchemaOutput):
+        raise ParameterError(f"output={output!r}: expected 'labels' or 'codes'.")
+    properties = {
+        attribute.name: {
+            "description": describe_attribute(attribute),
+            "enum": list(attribute.labels) if output == "labels" else list(range(attribute.n_buckets)),
+        }
+        for attribute in attributes
+    }
+    return {
+        "$schema": DRAFT,
+        "$comment": f"sfumato generalization {fingerprint}",
+        "title": "A minimized record",
+        "type": "object",
+        "properties": properties,
+        "required": [attribute.name for attribute in attributes if attribute.is_collected],
+        "additionalProperties": False,
+    }
