@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of the studies: which columns a model sees, which of them are quasi-identifiers, what is predicted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+#: What is known of a loan when it is made, beside the quasi-identifiers. Columns that fill up while a loan is paid back
+#: (payments so far, recoveries) would give the target away and are left out, but for the last payment's amount, which
+#: the paper counts among the quasi-identifiers.
+LENDING_CLUB_OTHERS = ("loan_amnt", "term", "int_rate", "grade", "sub_grade", "verification_status")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Records, a target of 0 and 1, and the columns that are quasi-identifiers."""
+
+    X: Any
+    y: Any
+    quasi_identifiers: list[str]
+
+
+TITLES = {
+    "adult-12": "Adult, 12 quasi-identifiers",
+    "adult-10": "Adult, 10 quasi-identifiers",
+    "adult-8": "Adult, 8 quasi-identifiers",
+    "lending-club-18": "Lending Club 2007-2011, 18 quasi-identifiers",
+}
+
+
+def load(name: str) -> Table:
+    """Read one of the tables of `TITLES`; Lending Club needs ``SFUMATO_DATA``."""
+    kind, _, count = name.rpartition("-")
+    return {"adult": _adult, "lending-club": _lending_club}[kind](int(count))
+
+
+def _adult(n_quasi_identifiers: int) -> Table:
+    from sfumato.datasets import ADULT_QUASI_IDENTIFIERS, load_adult
+
+    X, y = load_adult(return_X_y=True, as_frame="pandas")
+    is_rich = (y.astype(str) == ">50K").to_numpy().astype(int)
+    columns = list(ADULT_QUASI_IDENTIFIERS[12])  # the model sees all twelve, whatever is protected
+    return Table(X[columns], is_rich, list(ADULT_QUASI_IDENTIFIERS[n_quasi_identifiers]))
+
+
+def _lending_club(n_quasi_identifiers: int) -> Table:
+    from sfumato.datasets import LENDING_CLUB_QUASI_IDENTIFIERS, load_lending_club
+
+    names = list(LENDING_CLUB_QUASI_IDENTIFIERS[:n_quasi_identifiers])
+    X, y = load_lending_club(return_X_y=True, as_frame="pandas")
+    return Table(X[[*names, *LENDING_CLUB_OTHERS]], y.to_numpy().astype(int), names)
