@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sfumato.attack.assessment import check_order as check_order
+    from sfumato.attack.attribute import attack_attribute as attack_attribute
     from sfumato.attack.family import FamilySettings as FamilySettings
     from sfumato.attack.intervals import bootstrap_interval as bootstrap_interval
     from sfumato.attack.intervals import judge as judge
     from sfumato.attack.intervals import wilson_interval as wilson_interval
+    from sfumato.attack.membership import MembershipResult as MembershipResult
+    from sfumato.attack.membership import attack_membership as attack_membership
     from sfumato.attack.reconstruction import reconstruct as reconstruct
     from sfumato.attack.reconstruction import reconstruct_from_breaches as reconstruct_from_breaches
     from sfumato.attack.reconstruction import reconstruct_leaving_one_out as reconstruct_leaving_one_out
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
 
 _HOME_OF = {
     "AttackResult": "result",
+    "MembershipResult": "membership",
+    "attack_attribute": "attribute",
+    "attack_membership": "membership",
     "bootstrap_interval": "intervals",
     "check_order": "assessment",
     "FamilySettings": "family",
