@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PAT: grow a tree that tells classes apart and personal attributes not, and read a generalization off its splits.
+
+The gain of a split is the fall of PGini, which the engine computes as it computes every gain: label channels with a
+positive weight, one-hot channels of the personal attributes with a negative one. Trees grow best-first, so one growth
+per alpha answers all leaf limits of a sweep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from sfumato.anonymize.groups import is_integer, is_number, thread_count
+from sfumato.errors import ParameterError
+from sfumato.minimize.base import Buckets, Minimizer, Output, Sample
+from sfumato.minimize.tree_buckets import buckets_of_tree, without_small_buckets
+from sfumato.partition.binning import DEFAULT_MAX_BINS
+from sfumato.partition.grower import Grower
+from sfumato.partition.guides import CHANNELS, Guide, integer_weights
+from sfumato.partition.histogram import HistogramStore
+from sfumato.partition.records import Records, make_layout, pack_records
+from sfumato.partition.tree import Tree
+
+
+class PrivacyAwareTree(Minimizer):
+    """Learn from a tree which values must be told apart to predict the class, at the least cost in privacy.
+
+    Numbers are cut at the thresholds of all splits on them; two categories share a bucket exactly when every split on
+    their attribute sends both to the same side. What no split looks at is not collected at all.
+
+    Parameters
+    ----------
+    alpha : float, default=0.5
+        Weight of privacy, from 0 (a plain classification tree) to 1 (no split at all).
+    max_leaves : int, default=20
+        Most leaves of the tree.
+    min_samples_leaf : int, default=100
+        Fewest records of a leaf.
+    min_bucket_records : int, default=1
+        Fewest records of the sample in any bucket. Splits that would leave a bucket with fewer are undone, the
+        latest first.
+    personal_weights : dict, optional
+        How much each personal attribute counts, by name; 1 where not given. Only ratios matter.
+    attributes : list of str or int, optional
+        Columns to generalize, by name or position; None: all. Others pass through.
+    personal : list of str or int, optional
+        Attributes an attacker would like to know, which splits should tell little about; None: all categorical
+        ones, or all attributes where none is a category. Numbers count through their bins.
+    categorical_features : list of str or int, optional
+        Columns of numbers that are codes, not amounts.
+    max_bins : int, default=255
+        Bins of a number column with more distinct values.
+    output : {"codes", "labels", "representatives"}, default="codes"
+        What `transform` returns.
+    random_state : int or RandomState, optional
+        Not used: growing a tree draws nothing.
+    n_jobs : int, optional
+        Threads; None or -1: all cores. Their number never changes the result.
+
+    Attributes
+    ----------
+    generalization_ : Generalization
+    n_leaves_ : int
+        Leaves of the tree.
+    personal_ : tuple of str
+    classes_ : ndarray
+
+    Notes
+    -----
+    The generalization g tells apart everything the tree T does: T(x) = T(g(x)) for every record. A split is made
+    only where PGini falls; growing ends where it does not, whatever `max_leaves` says.
+
+    A generalization is no guarantee: it says what is no longer collected, and an attack measures what can still be
+    learned from the rest. Records of the sample take part in choosing thresholds.
+
+    References
+    ----------
+    Staab, R. et al. (2024). From Principle to Practice: Vertical Data Minimization for Machine Learning, section 7.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sfumato import PrivacyAwareTree
+    >>> age, town = np.tile(np.arange(20, 80), 10), np.repeat(np.arange(10), 60)
+    >>> X, y = np.column_stack([age, town]), age >= 64
+    >>> minimizer = PrivacyAwareTree(personal=[1], min_samples_leaf=20).fit(X, y)
+    >>> minimizer.generalization_.n_buckets
+    (2, 1)
+    """
+
+    def __init__(
+        self,
+        alpha: float = 0.5,
+        max_leaves: int = 20,
+        *,
+        min_samples_leaf: int = 100,
+        min_bucket_records: int = 1,
+        personal_weights: Mapping[str, float] | None = None,
+        attributes: Any = None,
+        personal: Any = None,
+        categorical_features: Any = None,
+        max_bins: int = DEFAULT_MAX_BINS,
+        output: Output = "codes",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.max_leaves = max_leaves
+        self.min_samples_leaf = min_samples_leaf
+        self.min_bucket_records = min_bucket_records
+        self.personal_weights = personal_weights
+        self.attributes = attributes
+        self.personal = personal
+        self.categorical_features = categorical_features
+        self.max_bins = max_bins
+        self.output = output
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not is_number(self.alpha) or not 0 <= self.alpha <= 1:
+            raise ParameterError(
+                f"alpha={self.alpha!r}: expected a number from 0 (utility alone) to 1 (privacy alone), such as 0.5."
+            )
+        for name in ("max_leaves", "min_samples_leaf", "min_bucket_records"):
+            value = getattr(self, name)
+            if not is_integer(value) or value < 1:
+                raise ParameterError(f"{name}={value!r}: expected an integer from 1. Give a whole number.")
+
+    def _buckets(self, sample: Sample) -> Buckets:
+        tree = self._grow(_SharedGrowth(sample), int(self.max_leaves), thread_count(self.n_jobs))
+        tree, buckets = self._bounded(tree, sample)
+        self.n_leaves_ = tree.n_groups
+        return buckets
+
+    def _buckets_of_settings(self, sample: Sample, settings: Sequence[Mapping[str, Any]]) -> list[Buckets]:
+        """Grow once for all settings that differ in the leaf limit alone, several growths at a time."""
+        growths: dict[str, tuple[PrivacyAwareTree, list[int]]] = {}
+        for place, setting in enumerate(settings):
+            own = clone(self).set_params(**setting)
+            own._check_parameters()
+            key = repr({**own.get_params(deep=False), "max_leaves": None})
+            first, places = growths.setdefault(key, (own, []))
+            first.max_leaves = max(first.max_leaves, own.max_leaves)
+            places.append(place)
+        result: list[Buckets] = [[] for _ in settings]
+        grown = _SharedGrowth(sample)
+
+        def grow(own: PrivacyAwareTree, places: list[int]) -> None:
+            tree = own._grow(grown, own.max_leaves, 1)
+            for place in places:
+                limit = settings[place].get("max_leaves", self.max_leaves)
+                result[place] = own._bounded(tree.pruned(limit), sample)[1]
+
+        with ThreadPoolExecutor(thread_count(self.n_jobs)) as pool:
+            for done in [pool.submit(grow, *growth) for growth in _from_both_ends(list(growths.values()))]:
+                done.result()
+        return result
+
+    def _grow(self, growth: _SharedGrowth, max_leaves: int, n_threads: int) -> Tree:
+        sample = growth.sample
+        guide = pgini_guide(sample, float(self.alpha), self._shares(sample))
+        records, store = growth.records_for(guide)
+        grower = Grower(
+            records,
+            growth.layout,
+            guide,
+            min_records=int(self.min_samples_leaf),
+            fall_back=False,
+            n_threads=n_threads,
+            store=store,
+        )
+        return grower.grow(max_leaves)[0]
+
+    def _bounded(self, tree: Tree, sample: Sample) -> tuple[Tree, Buckets]:
+        tree = without_small_buckets(tree, sample.columns, int(self.min_bucket_records))
+        return tree, buckets_of_tree(tree, sample.columns)
+
+    def _shares(self, sample: Sample) -> NDArray[np.float64]:
+        """Return how much each personal attribute counts; they sum to 1."""
+        names = [sample.names[position] for position in sample.personal]
+        given = dict(self.personal_weights or {})
+        others = [name for name in given if name not in names]
+        if others:
+            raise ParameterError(
+                f"personal_weights names {', '.join(map(repr, others))}: expected personal attributes, which are "
+                f"{', '.join(map(repr, names)) or 'none'}. Correct the names, or add them to personal."
+            )
+        weights = [given.get(name, 1.0) for name in names]
+        if not all(is_number(w) and 0 <= w < np.inf for w in weights) or (names and sum(weights) <= 0):
+            raise ParameterError(
+                "personal_weights has a weight that is no number from 0, or only zeros: expected weights of at least "
+                "0, one of them above 0. Leave an attribute out of personal if it does not matter."
+            )
+        return np.array(weights, np.float64) / max(sum(weights), 1e-300)
+
+
+class _SharedGrowth:
+    """What growths over one sample share: the records with their channels, and the histograms counted so far."""
+
+    def __init__(self, sample: Sample) -> None:
+        self.sample = sample
+        self.layout = make_layout([column.bins for column in sample.columns])
+        self._shared: dict[tuple[int, ...], tuple[Records, HistogramStore]] = {}
+        self._lock = Lock()
+
+    def records_for(self, guide: Guide) -> tuple[Records, HistogramStore]:
+        """Return the records with a guide's channels, and the store of all guides that have the same channels."""
+        key = tuple(id(block) for block in guide.code_blocks)
+        with self._lock:
+            if key not in self._shared:
+                columns = [column.codes for column in self.sample.columns]
+                weight = self.sample.weight
+                weights = None if weight is None else integer_weights(weight, guide.value_bits)
+                records = pack_records(columns, guide.code_blocks, guide.dense, weights)
+                self._shared[key] = records, HistogramStore()
+            return self._shared[key]
+
+
+def _from_both_ends(growths: list[Any]) -> Iterator[Any]:
+    """Hand out neighbours far apart in time: growths with similar parameters find each other's histograms."""
+    first, last = 0, len(growths) - 1
+    while first <= last:
+        yield growths[first]
+        if first < last:
+            yield growths[last]
+        first, last = first + 1, last - 1
+
+
+def pgini_guide(sample: Sample, alpha: float, shares: NDArray[np.float64]) -> Guide:
+    """Return the channels whose gain is the fall of PGini times the number of records.
+
+    Gini of an attribute is 1 minus the sum of its squared shares, so the fall of n times Gini is the engine's gain.
+    Utility: all c classes with weight ``c/(c-1) * (1-alpha)``, which is the paper's 2 for two classes. Privacy: the
+    values of each personal attribute p with weight ``-alpha * sigma_p * share_p``; `shares` are 1/|P| unless
+    attributes are weighted. Blocks that weigh nothing are left out; where all do, no split has a gain.
+    """
+    blocks: list[NDArray[Any]] = []
+    cardinalities: list[int] = []
+    weights: list[NDArray[np.float64]] = []
+
+    def add(codes: NDArray[Any], n_values: int, weight: float) -> None:
+        if n_values > 1 and weight != 0:
+            blocks.append(codes)
+            cardinalities.append(n_values)
+            weights.append(np.full(n_values, weight * n_values / (n_values - 1)))
+
+    add(sample.y, sample.n_classes, 1 - alpha)
+    for position, share in zip(sample.personal, shares, strict=True):
+        column = sample.columns[position]
+        add(column.codes, column.bins.n_bins, -alpha * share)
+    if not blocks:
+        return Guide(CHANNELS, None, [sample.y], [sample.n_classes], np.zeros(sample.n_classes))
+    return Guide(CHANNELS, None, blocks, cardinalities, np.concatenate(weights))
