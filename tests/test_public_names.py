@@ -13,9 +13,12 @@ import sfumato
 
 PUBLIC_NAMES = [
     "AlphaKAnonymity",
+    "AnatomizedTable",
+    "Anatomizer",
     "AnonymizedClassifier",
     "AnonymizedRegressor",
     "BetaLikeness",
+    "BucketClassifier",
     "DeltaDisclosure",
     "DeltaPresence",
     "FullDomainAnonymizer",
@@ -32,6 +35,7 @@ PUBLIC_NAMES = [
     "ParameterError",
     "Partition",
     "PrivacyWarning",
+    "PrunedClassifier",
     "RPlusTreeAnonymizer",
     "Release",
     "SfumatoError",

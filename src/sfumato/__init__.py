@@ -16,6 +16,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the same names for type checkers and editors; a test keeps the two lists equal
     from sfumato import datasets as datasets
+    from sfumato.anatomize import AnatomizedTable as AnatomizedTable
+    from sfumato.anatomize import Anatomizer as Anatomizer
+    from sfumato.anatomize import BucketClassifier as BucketClassifier
+    from sfumato.anatomize import PrunedClassifier as PrunedClassifier
     from sfumato.anonymize import AnonymizedClassifier as AnonymizedClassifier
     from sfumato.anonymize import AnonymizedRegressor as AnonymizedRegressor
     from sfumato.anonymize import FullDomainAnonymizer as FullDomainAnonymizer
@@ -48,9 +52,12 @@ __version__ = "0.1.0.dev0"
 
 _HOME_OF = {
     "AlphaKAnonymity": "sfumato.criteria",
+    "AnatomizedTable": "sfumato.anatomize",
+    "Anatomizer": "sfumato.anatomize",
     "AnonymizedClassifier": "sfumato.anonymize",
     "AnonymizedRegressor": "sfumato.anonymize",
     "BetaLikeness": "sfumato.criteria",
+    "BucketClassifier": "sfumato.anatomize",
     "DeltaDisclosure": "sfumato.criteria",
     "DeltaPresence": "sfumato.criteria",
     "FullDomainAnonymizer": "sfumato.anonymize",
@@ -67,6 +74,7 @@ _HOME_OF = {
     "ParameterError": "sfumato.errors",
     "Partition": "sfumato.anonymize",
     "PrivacyWarning": "sfumato.errors",
+    "PrunedClassifier": "sfumato.anatomize",
     "RPlusTreeAnonymizer": "sfumato.anonymize",
     "Release": "sfumato.anonymize",
     "SfumatoError": "sfumato.errors",

@@ -171,3 +171,34 @@ def label_groups(frame: Any, columns: Sequence[str]) -> NDArray[np.int64]:
     group = np.empty(keys.num_rows, np.int64)
     group[of_group.flatten().to_numpy()] = np.repeat(np.arange(len(of_group)), of_group.value_lengths().to_numpy())
     return group
+
+
+def diversity_of(frame: Any, group: str, sensitive: str) -> float:
+    """Return the l that every group reaches: its records for each record of its most frequent value, at the least.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> diversity_of(pa.table({"group": [7, 7, 7, 9, 9], "illness": ["a", "a", "b", "a", None]}), "group", "illness")
+    1.5
+    """
+    table = read_table(frame)
+    groups, values = (_numbered(table.column(name, for_counting=True)) for name in (group, sensitive))
+    sizes = np.bincount(groups)
+    pairs = np.sort(groups * (int(values.max()) + 1) + values)
+    first = np.flatnonzero(np.concatenate(([True], pairs[1:] != pairs[:-1])))
+    counts = np.diff(np.append(first, len(pairs)))
+    return float((sizes[pairs[first] // (int(values.max()) + 1)] / counts).min())
+
+
+def _numbered(column: Any) -> NDArray[np.int64]:
+    """Return a number from 0 for every value of a column, missing one of its own."""
+    import pyarrow as pa
+
+    values = column.values
+    if column.missing is None and values.dtype.kind == "i" and int(values.max()) - int(values.min()) < 4 * len(values):
+        shifted: NDArray[np.int64] = values.astype(np.int64) - int(values.min())
+        return shifted
+    encoded = pa.array(values, mask=column.missing).dictionary_encode(null_encoding="encode")
+    numbers: NDArray[np.int64] = encoded.indices.to_numpy().astype(np.int64)
+    return numbers

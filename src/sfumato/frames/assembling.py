@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.frames.objects import arrow_from_objects
+
 
 def with_integers(frame: Any, name: str, values: npt.NDArray[np.int64]) -> Any:
     """Return the frame with one more column of whole numbers, the last one, and a plain new index."""
@@ -53,5 +55,8 @@ def as_arrow(frame: Any) -> Any:
     import pyarrow as pa
 
     if isinstance(frame, np.ndarray):
-        return pa.table({f"x{place}": pa.array(frame[:, place].tolist()) for place in range(frame.shape[1])})
+        columns = {f"x{place}": frame[:, place] for place in range(frame.shape[1])}
+        if frame.dtype.kind == "O":
+            return pa.table({name: arrow_from_objects(name, values) for name, values in columns.items()})
+        return pa.table({name: pa.array(values, from_pandas=True) for name, values in columns.items()})
     return nw.from_native(frame, eager_only=True).to_arrow()

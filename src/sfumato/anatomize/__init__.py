@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Share exact values without telling who has which sensitive value, and learn from what is shared.
+
+A table becomes two, one with the identifying columns and one with the sensitive ones, which only the number of an
+l-diverse group connects. A classifier is trained on one candidate per record (pruning) or on all of them, weighted.
+"""
+
+from sfumato.anatomize.anatomizer import Anatomizer
+from sfumato.anatomize.bound import Bound, theorem_bound
+from sfumato.anatomize.classifiers import BucketClassifier, PrunedClassifier
+from sfumato.anatomize.partners import Partners, train_partners
+from sfumato.anatomize.prune import PrunedTable, prune
+from sfumato.anatomize.tables import AnatomizedTable
+
+__all__ = [
+    "AnatomizedTable",
+    "Anatomizer",
+    "Bound",
+    "BucketClassifier",
+    "Partners",
+    "PrunedClassifier",
+    "PrunedTable",
+    "prune",
+    "theorem_bound",
+    "train_partners",
+]

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From one table to two: validate, group, shuffle, check."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
+
+from sfumato.anatomize.bucketize import Assignment, assign_groups, largest_l, plan_suppression
+from sfumato.anatomize.tables import AnatomizedTable
+from sfumato.anonymize.groups import is_integer, is_number
+from sfumato.columns import Column
+from sfumato.errors import GuaranteeError, InputError, ParameterError
+from sfumato.frames import Table, read_table
+from sfumato.frames.assembling import with_integers
+
+
+class Anatomizer(BaseEstimator):
+    """Divide a table in two, so that exact values can be shared and nobody's sensitive value can be told.
+
+    Parameters
+    ----------
+    l : int, default=2
+        No sensitive value may be in more than 1/l of the records of a group.
+    sensitive : str, int or list of these
+        The sensitive columns, by name or position. Each is l-diverse on its own.
+    identifiers : list of str or int, optional
+        Columns that name a person; dropped.
+    suppression_limit : float, default=0.0
+        Share of the records that may be left out. With 0, an l that would need it is refused before any work; the
+        message says which l works and how many records would have to go. The paper's experiments allow 1.0.
+    assignment : {"largest", "random"}, default="largest"
+        Xiao and Tao's rule, one record from each of the l most frequent values; or any l values that still allow
+        groups for all the others, at random.
+    group : str, default="group"
+        What to call the column with the number of the group.
+    categorical_features : list of str or int, optional
+        Sensitive columns of numbers that are codes. Only equality of sensitive values matters, so this is rarely
+        needed.
+    random_state : int, RandomState or None, default=None
+        Whatever is drawn comes from here. None draws anew each time, which is what a release should do: who knows
+        the seed and the input can repeat the grouping.
+
+    Attributes
+    ----------
+    n_groups_ : int
+    n_suppressed_ : int
+    group_sizes_ : ndarray of int64
+    n_features_in_ : int
+
+    Notes
+    -----
+    *Guarantee.* See :class:`AnatomizedTable`; counted again on the finished tables before they are handed out.
+    A missing sensitive value is a value of its own. Where several records belong to one person, an attacker may tell
+    more than 1/l, since the groups count records.
+
+    References
+    ----------
+    Xiao, X., Tao, Y. (2006). Anatomy: simple and effective privacy preservation.
+    Mancuhan, K., Clifton, C. (2017). Support vector classification with l-diversity.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from sfumato import Anatomizer
+    >>> people = pa.table({"age": [31, 34, 42, 47], "illness": ["flu", "cold", "flu", "gout"]})
+    >>> anatomized = Anatomizer(l=2, sensitive="illness", random_state=0).fit_transform(people)
+    >>> anatomized.identifying.column_names, anatomized.sensitive.column_names
+    (['age', 'group'], ['illness', 'group'])
+    >>> anatomized.n_groups, anatomized.join().num_rows
+    (2, 8)
+    """
+
+    def __init__(
+        self,
+        l: int = 2,  # noqa: E741
+        *,
+        sensitive: Any = None,
+        identifiers: Any = None,
+        suppression_limit: float = 0.0,
+        assignment: Assignment = "largest",
+        group: str = "group",
+        categorical_features: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.l = l
+        self.sensitive = sensitive
+        self.identifiers = identifiers
+        self.suppression_limit = suppression_limit
+        self.assignment = assignment
+        self.group = group
+        self.categorical_features = categorical_features
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Divide the records into groups, and keep how many there are; the groups themselves are not kept."""
+        self._grouped(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> AnatomizedTable:
+        """Return the two tables.
+
+        Parameters
+        ----------
+        X : frame or array of shape (records, columns)
+            What a model is to predict may be one of the columns; it leaves with the identifying ones.
+        y : ignored
+        """
+        return self.fit_transform_with_rows(X)[0]
+
+    def fit_transform_with_rows(self, X: Any) -> tuple[AnatomizedTable, NDArray[np.int64]]:
+        """Return the two tables and, for every row of the identifying one, the position in X it comes from.
+
+        The positions undo the protection. They are for attacks on the result by its owner, and kept nowhere.
+        """
+        table, names, group, random = self._grouped(X)
+        kept = np.flatnonzero(group >= 0)
+        # Two orders that know nothing of each other, nor of the order of the input.
+        rows, others = random.permutation(kept), random.permutation(kept)
+        apart = [name for name in table.names if name not in names]
+        hidden = [*names, *self._identifiers(table)]
+        identifying = table.replaced({}, drop=hidden, keep_rows=rows, compact_categories=True)
+        sensitive = table.replaced({}, drop=apart, keep_rows=others, compact_categories=True)
+        anatomized = AnatomizedTable(
+            with_integers(identifying, self.group, group[rows]),
+            with_integers(sensitive, self.group, group[others]),
+            int(self.l),
+            self.group,
+            self.n_suppressed_,
+        )
+        anatomized.check()
+        return anatomized, rows
+
+    def _grouped(self, X: Any) -> tuple[Table, list[str], NDArray[np.int64], np.random.Generator]:
+        """Return the table, its sensitive columns and the group of every record, -1 where it is left out."""
+        self._check_parameters()
+        X = np.asarray(X) if isinstance(X, list | tuple) else X
+        read_table(X)  # says what is wrong with something that is no table before scikit-learn looks at it
+        validate_data(self, X, skip_check_array=True)
+        table = read_table(X, categorical=self.categorical_features or ())
+        names = self._sensitive(table)
+        self._check_rest(table, names)
+        codes = np.column_stack([numbered(table.column(name, for_counting=True)) for name in names])
+        seed = check_random_state(self.random_state).randint(0, 2**31 - 1, size=4)
+        random = np.random.default_rng(seed)
+        group = group_records(codes, int(self.l), self.suppression_limit, random, self.assignment, names)
+        self.n_groups_ = int(group.max()) + 1
+        self.n_suppressed_ = int((group < 0).sum())
+        self.group_sizes_ = np.bincount(group[group >= 0]).astype(np.int64)
+        return table, names, group, random
+
+    def _check_parameters(self) -> None:
+        if not is_integer(self.l) or self.l < 2:
+            raise ParameterError(f"l={self.l!r}: expected a whole number of at least 2; 2 to 5 is common.")
+        limit = self.suppression_limit
+        if not is_number(limit) or not 0 <= limit <= 1:
+            raise ParameterError(f"suppression_limit={limit!r}: expected a share from 0 to 1, such as 0.01.")
+        if self.assignment not in ("largest", "random"):
+            raise ParameterError(f"assignment={self.assignment!r}: expected 'largest' or 'random'.")
+        if not isinstance(self.group, str) or not self.group:
+            raise ParameterError(f"group={self.group!r}: expected the name of a column.")
+
+    def _sensitive(self, table: Table) -> list[str]:
+        if self.sensitive is None:
+            raise ParameterError(
+                "sensitive=None: expected the columns whose values must not be told about a person. Name at least one."
+            )
+        names = list(table.resolve(self.sensitive, "sensitive"))
+        if not names:
+            raise ParameterError("sensitive names no column: expected at least one.")
+        return names
+
+    def _identifiers(self, table: Table) -> list[str]:
+        return list(table.resolve(self.identifiers if self.identifiers is not None else (), "identifiers"))
+
+    def _check_rest(self, table: Table, names: list[str]) -> None:
+        dropped = self._identifiers(table)
+        both = [name for name in names if name in dropped]
+        if both:
+            raise ParameterError(
+                f"the column {both[0]!r} is named in sensitive and in identifiers: expected one role per column. "
+                "Remove it from one of them."
+            )
+        if len(names) + len(dropped) == len(table.names):
+            raise ParameterError(
+                f"no identifying column is left of the {len(table.names)} feature(s): expected at least one beside "
+                "sensitive and identifiers."
+            )
+        if self.group in table.names:
+            raise InputError(
+                f"the table has a column {self.group!r} already: expected a name for the group that is free. "
+                "Choose another with group=."
+            )
+
+
+def group_records(
+    codes: NDArray[np.int32],
+    l: int,  # noqa: E741
+    suppression_limit: float,
+    random: np.random.Generator,
+    assignment: Assignment,
+    names: list[str],
+) -> NDArray[np.int64]:
+    """Return the group of every record, -1 for those left out; refuse what the limit does not allow."""
+    n_records = len(codes)
+    if n_records < l:
+        raise InputError(
+            f"the table has {n_records} sample(s): expected at least l={l}, since every group has that many records."
+        )
+    best = largest_l(codes)
+    if best >= l:
+        return assign_groups(codes, l, random, assignment)
+    kept = plan_suppression(codes, l, random)
+    n_dropped = n_records - len(kept)
+    if n_dropped > suppression_limit * n_records or not len(kept):
+        raise GuaranteeError(_refusal(names, l, best, n_records, n_dropped, suppression_limit))
+    group = np.full(n_records, -1, np.int64)
+    group[kept] = assign_groups(np.ascontiguousarray(codes[kept]), l, random, assignment)
+    return group
+
+
+def _refusal(names: list[str], l: int, best: int, n_records: int, n_dropped: int, limit: float) -> str:  # noqa: E741
+    listed = ", ".join(map(repr, names))
+    largest = f"the largest l that works is {best}" if best >= 2 else "no l works, since a value has more than half"
+    if n_dropped == n_records:
+        return (
+            f"l={l} for {listed} with {n_records} records: expected at least {l} different values, none of them too "
+            f"frequent, and {largest}. Lower l, or merge rare values less; leaving records out does not help."
+        )
+    share = n_dropped / n_records
+    how_many = f"{n_dropped}" if n_dropped >= l else f"fewer than {l}"
+    return (
+        f"l={l} for {listed} with {n_records} records: expected no value in more than 1/{l} of them, and {largest}. "
+        f"Lower l, or set suppression_limit to {_rounded_up(share)} or more (it is {limit:g}), which leaves out "
+        f"{how_many} records."
+    )
+
+
+def _rounded_up(share: float) -> str:
+    return f"{min(1.0, np.ceil(share * 10_000) / 10_000):g}"
+
+
+def numbered(column: Column) -> NDArray[np.int32]:
+    """Return a number from 0 for every value of a column, missing last."""
+    if column.kind == "category":
+        codes = column.values.astype(np.int32)
+        n_values = len(column.categories) if column.categories is not None else 0
+    else:
+        distinct, inverse = np.unique(column.values, return_inverse=True)
+        codes, n_values = inverse.astype(np.int32), len(distinct)
+    if column.missing is not None:
+        codes[column.missing] = n_values
+        # A value that only stood where something was missing has no record.
+        codes = np.unique(codes, return_inverse=True)[1].astype(np.int32)
+    return codes

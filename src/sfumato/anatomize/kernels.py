@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loops behind anatomization and pruning; each has a slow twin in ``naive``.
+
+Arrays in, arrays out. ``bucketize``, ``repair`` and ``prune`` call these.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+
+@njit(nogil=True, cache=True)
+def draw_from_largest(counts: NDArray[np.int64], l: int, n_groups: int) -> NDArray[np.int64]:  # noqa: E741
+    """Take one record from each of the l largest buckets, `n_groups` times; return the buckets, l per group.
+
+    `counts` fall. Of buckets of the same size the last ones are taken: then the counts still fall afterwards, and no
+    bucket ever has to be moved::
+
+        9 7 [5 5 5 5] 2     l = 4: the first two, and the last two of those with 5
+        8 6 [5 5 4 4] 2
+    """
+    left = counts.copy()
+    drawn = np.empty(n_groups * l, np.int64)
+    for g in range(n_groups):
+        smallest = left[l - 1]
+        low, high = 0, l - 1  # first bucket of that size
+        while low < high:
+            middle = (low + high) // 2
+            if left[middle] > smallest:
+                low = middle + 1
+            else:
+                high = middle
+        first = low
+        low, high = l, left.shape[0]  # one past the last bucket of that size
+        while low < high:
+            middle = (low + high) // 2
+            if left[middle] < smallest:
+                high = middle
+            else:
+                low = middle + 1
+        stop = low
+        for i in range(first):
+            left[i] -= 1
+            drawn[g * l + i] = i
+        for i in range(first, l):
+            bucket = stop - l + i
+            left[bucket] -= 1
+            drawn[g * l + i] = bucket
+    return drawn
+
+
+@njit(nogil=True, cache=True)
+def draw_at_random(
+    counts: NDArray[np.int64],
+    l: int,  # noqa: E741
+    n_groups: int,
+    uniform: NDArray[np.float64],
+) -> NDArray[np.int64]:
+    """Take l different buckets at random, weighted by their records, `n_groups` times, so that it always works out.
+
+    With m groups still to make, a bucket with m or more records is *full*: each group it is not in costs one of the
+    records to spare. There are ``sum(min(count, m)) - l * m`` of those, so at most so many full buckets may be left
+    out; the others are taken first. A full bucket stays full, and there are never more than 2 * l.
+    """
+    n_buckets = counts.shape[0]
+    left = counts.copy()
+    weight = left.copy()  # that of buckets already in the group is 0
+    tree = _sums(weight)
+    n_left = counts.sum()
+    to_spare = n_left - l * n_groups  # no count is above the number of groups, so that the minimum is the count
+    head = np.full(n_groups + 1, -1, np.int64)  # buckets that are not full, listed by their count
+    after = np.full(n_buckets, -1, np.int64)
+    before = np.full(n_buckets, -1, np.int64)
+    full = np.empty(2 * l + 1, np.int64)  # rising
+    n_full = 0
+    is_full = np.zeros(n_buckets, np.bool_)
+    for b in range(n_buckets):
+        if left[b] >= n_groups:
+            full[n_full] = b
+            n_full += 1
+            is_full[b] = True
+        else:
+            _link(head, after, before, b, left[b])
+    drawn = np.empty(n_groups * l, np.int64)
+    waiting = np.empty(2 * l + 1, np.int64)
+    for g in range(n_groups):
+        n_needed = max(0, n_full - to_spare)
+        waiting[:n_full] = full[:n_full]
+        n_waiting = n_full
+        for i in range(l):
+            u = uniform[g * l + i]
+            if i < n_needed:
+                place = min(int(u * n_waiting), n_waiting - 1)
+                bucket = waiting[place]
+                n_waiting -= 1
+                waiting[place:n_waiting] = waiting[place + 1 : n_waiting + 1].copy()
+            else:
+                bucket = _find(tree, min(int(u * n_left), n_left - 1))
+            drawn[g * l + i] = bucket
+            n_left -= weight[bucket]
+            _add(tree, bucket, -weight[bucket])
+            weight[bucket] = 0
+        n_left_out = n_full
+        for i in range(l):
+            bucket = drawn[g * l + i]
+            if is_full[bucket]:
+                n_left_out -= 1
+            else:
+                _unlink(head, after, before, bucket, left[bucket])
+                _link(head, after, before, bucket, left[bucket] - 1)
+            left[bucket] -= 1
+            weight[bucket] = left[bucket]
+            n_left += left[bucket]
+            _add(tree, bucket, left[bucket])
+        to_spare -= n_left_out
+        m = n_groups - g - 1
+        while m > 0 and head[m] >= 0:
+            bucket = head[m]
+            _unlink(head, after, before, bucket, m)
+            is_full[bucket] = True
+            place = n_full
+            while place > 0 and full[place - 1] > bucket:
+                full[place] = full[place - 1]
+                place -= 1
+            full[place] = bucket
+            n_full += 1
+    return drawn
+
+
+@njit(nogil=True, cache=True)
+def _link(head, after, before, bucket, count):  # type: ignore[no-untyped-def]
+    after[bucket] = head[count]
+    before[bucket] = -1
+    if head[count] >= 0:
+        before[head[count]] = bucket
+    head[count] = bucket
+
+
+@njit(nogil=True, cache=True)
+def _unlink(head, after, before, bucket, count):  # type: ignore[no-untyped-def]
+    if before[bucket] >= 0:
+        after[before[bucket]] = after[bucket]
+    else:
+        head[count] = after[bucket]
+    if after[bucket] >= 0:
+        before[after[bucket]] = before[bucket]
+
+
+@njit(nogil=True, cache=True)
+def _sums(weight):  # type: ignore[no-untyped-def]
+    """Return a tree of partial sums (Fenwick's), in which adding and finding take a step per bit."""
+    tree = np.zeros(weight.shape[0] + 1, np.int64)
+    for i in range(1, tree.shape[0]):
+        tree[i] += weight[i - 1]
+        parent = i + (i & -i)
+        if parent < tree.shape[0]:
+            tree[parent] += tree[i]
+    return tree
+
+
+@njit(nogil=True, cache=True)
+def _add(tree, bucket, change):  # type: ignore[no-untyped-def]
+    i = bucket + 1
+    while i < tree.shape[0]:
+        tree[i] += change
+        i += i & -i
+
+
+@njit(nogil=True, cache=True)
+def _find(tree, target):  # type: ignore[no-untyped-def]
+    """Return the first bucket up to which the sum is above the target."""
+    step = 1
+    while step * 2 < tree.shape[0]:
+        step *= 2
+    place = 0
+    while step > 0:
+        if place + step < tree.shape[0] and tree[place + step] <= target:
+            place += step
+            target -= tree[place]
+        step //= 2
+    return place
+
+
+@njit(nogil=True, cache=True)
+def extreme_norms(
+    record_norms: NDArray[np.float64],
+    group: NDArray[np.int64],
+    candidate_norms: NDArray[np.float64],
+    starts: NDArray[np.int64],
+) -> tuple[float, float]:
+    """Return the least and the greatest squared norm of all pairs of a record and a candidate of its group.
+
+    Candidates of group g are ``starts[g]`` to ``starts[g + 1]``.
+    """
+    n_groups = starts.shape[0] - 1
+    low = np.empty(n_groups)
+    high = np.empty(n_groups)
+    for g in range(n_groups):
+        low[g], high[g] = np.inf, -np.inf
+        for c in range(starts[g], starts[g + 1]):
+            low[g] = min(low[g], candidate_norms[c])
+            high[g] = max(high[g], candidate_norms[c])
+    least, greatest = np.inf, -np.inf
+    for i in range(record_norms.shape[0]):
+        least = min(least, record_norms[i] + low[group[i]])
+        greatest = max(greatest, record_norms[i] + high[group[i]])
+    return least, greatest
+
+
+@njit(nogil=True, cache=True)
+def nearest_candidates(
+    record_norms: NDArray[np.float64],
+    group: NDArray[np.int64],
+    candidate_norms: NDArray[np.float64],
+    starts: NDArray[np.int64],
+    target: float,
+) -> NDArray[np.int64]:
+    """Return for every record the first candidate of its group that brings the squared norm nearest the target."""
+    chosen = np.empty(record_norms.shape[0], np.int64)
+    for i in range(record_norms.shape[0]):
+        best = np.inf
+        for c in range(starts[group[i]], starts[group[i] + 1]):
+            distance = abs(record_norms[i] + candidate_norms[c] - target)
+            if distance < best:
+                best = distance
+                chosen[i] = c
+    return chosen
