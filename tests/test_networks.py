@@ -56,6 +56,17 @@ def test_the_global_generator_of_torch_is_left_alone(torch):
     assert torch.equal(before, torch.get_rng_state())
 
 
+def test_the_number_of_threads_is_as_before_after_a_fit(torch):
+    before = torch.get_num_threads()
+    inside = []
+    torch.set_num_threads(2)
+    try:
+        fitted(torch, epochs=1, progress=lambda done, total: inside.append(torch.get_num_threads()))
+        assert (inside, torch.get_num_threads()) == ([1], 2)
+    finally:
+        torch.set_num_threads(before)
+
+
 @pytest.mark.parametrize("batch_size", [4, 1000])
 def test_a_row_with_a_weight_counts_as_that_many_records(torch, batch_size):
     features = np.zeros((40, 1))
