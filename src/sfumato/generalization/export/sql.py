@@ -57,7 +57,7 @@ class Dialect:
             return "(" + " || chr(0) || ".join(f"'{part}'" for part in doubled.split("\0")) + ")"
         return f"'{doubled}'"
 
-    def number(self, value: float) -> str:
+    def number(self, value: Any) -> str:
         """Write a number; the exponent makes a float of it in every dialect, and an exact one."""
         if isinstance(value, float):
             digits = repr(value)
