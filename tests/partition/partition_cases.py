@@ -32,6 +32,7 @@ from sfumato.partition.guides import (
 from sfumato.partition.records import Layout, Records, make_layout, pack_records
 from sfumato.partition.scoring import Scoring, make_scratch
 from sfumato.partition.splitting import find_splits
+from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy, make_taxonomy
 from sfumato.partition.tree import Tree
 
 _WANTED = os.environ.get("SFUMATO_EXAMPLES")
@@ -54,6 +55,7 @@ class Case:
     weights: np.ndarray | None = None
     min_records: int = 1
     fall_back: bool = True
+    paths: tuple[tuple[np.ndarray, np.ndarray] | None, ...] | None = None
 
     @property
     def n_records(self) -> int:
@@ -70,8 +72,17 @@ class Case:
     @property
     def scoring(self) -> Scoring:
         return Scoring(
-            self.guide.rule, self.guide.channel_weights, self.weights is not None, self.fall_back, self.min_records
+            self.guide.rule,
+            self.guide.channel_weights,
+            self.weights is not None,
+            self.fall_back,
+            self.min_records,
+            self.taxonomy,
         )
+
+    @property
+    def taxonomy(self) -> Taxonomy:
+        return NO_TAXONOMY if self.paths is None else make_taxonomy(self.layout, self.paths)
 
     @property
     def histogram(self) -> np.ndarray:
@@ -87,7 +98,16 @@ class Case:
         return replace(self, columns=[column[order] for column in self.columns], guide=guide, weights=weights)
 
     def grower(self, checks: Sequence[Check] = (), n_threads: int = 1) -> Grower:
-        return Grower(self.records, self.layout, self.guide, self.min_records, checks, self.fall_back, n_threads)
+        return Grower(
+            self.records,
+            self.layout,
+            self.guide,
+            self.min_records,
+            checks,
+            self.fall_back,
+            n_threads,
+            taxonomy=self.taxonomy,
+        )
 
 
 # -- strategies ----------------------------------------------------------------------------------------------
@@ -143,6 +163,31 @@ def random_category_column(random: Random, n: int) -> tuple[Bins, np.ndarray]:
     return bin_categories(indexes, random_missing(random, n), n_categories)
 
 
+def random_paths(random: Random, bins: Bins) -> tuple[np.ndarray, np.ndarray] | None:
+    """A hierarchy over the codes of a category column, or none; some of its values never occur."""
+    n_codes, n_values = bins.n_bins, bins.n_values
+    if bins.is_ordered or not n_codes or random.random() < 0.4:
+        return None
+    labels, leaves = [np.arange(n_codes)], [np.ones(n_codes, np.int64)]
+    for _ in range(random.integers(0, 4)):
+        starts = np.append(True, random.random(n_codes - 1) < random.choice([0.2, 0.6]))
+        starts &= np.append(True, np.diff(labels[-1]) > 0)  # labels are never cut in two
+        starts[n_values:] = True  # missing lies below the top alone
+        label = np.cumsum(starts) - 1
+        first_of = np.flatnonzero(np.append(True, np.diff(labels[-1]) > 0))
+        own = np.bincount(label[first_of], leaves[-1]).astype(np.int64)
+        own[: len(own) - bins.has_missing] += random.integers(0, 3, len(own) - bins.has_missing)
+        labels.append(label)
+        leaves.append(own)
+    labels.append(np.zeros(n_codes, np.int64))
+    leaves.append(np.array([leaves[-1].sum() + random.integers(0, 3)]))
+    table = np.column_stack(labels).astype(np.int32)
+    n_domain = max(1, int(leaves[-1][0]) - 1)
+    widths = np.column_stack([(own[label] - 1) / n_domain for own, label in zip(leaves, labels, strict=True)])
+    widths[:, 0] = 0.0
+    return table, widths
+
+
 def random_guide(random: Random, n: int, kind: str) -> Guide:
     if kind == "loss":
         return by_information_loss()
@@ -180,6 +225,7 @@ def random_case(seed: int, n: int, n_columns: int, kind: str | None = None) -> C
         random.integers(0, 6, n) if random.random() < 0.3 else None,
         min_records=int(random.integers(1, 1 + random.choice([min(n, 3), min(n, 3), min(n, 10), n]))),
         fall_back=bool(random.random() < 0.6),
+        paths=tuple(random_paths(random, bins) for bins, _ in columns) if random.random() < 0.5 else None,
     )
 
 

@@ -117,7 +117,10 @@ def test_twins_grow_the_same_groups_where_splits_never_tie(
     case = separated_case(seed, n=35, min_records=k, fall_back=fall_back)
     checks = random_checks(seed, case.n_records) if is_checked else []
     _, groups = case.grower(checks).grow(max_leaves)
-    root = naive.grow(case.records, case.layout, case.guide, k, checks, fall_back=fall_back, max_leaves=max_leaves)
+    root = naive.grow(
+        case.records, case.layout, case.guide, k, checks,
+        fall_back=fall_back, max_leaves=max_leaves, taxonomy=case.taxonomy,
+    )  # fmt: skip
     assert as_sets(groups.tolist()) == as_sets(groups_of(root, case.n_records))
 
 
@@ -353,6 +356,9 @@ def test_the_best_candidate_that_passes_is_found_however_many_fail_before_it(see
 
     checks = [Check(values, 2, False, passes)]
     tree, groups = case.grower(checks).grow(2)
-    root = naive.grow(case.records, case.layout, case.guide, 1, checks, fall_back=case.fall_back, max_leaves=2)
+    root = naive.grow(
+        case.records, case.layout, case.guide, 1, checks,
+        fall_back=case.fall_back, max_leaves=2, taxonomy=case.taxonomy,
+    )  # fmt: skip
     assert tree.n_groups == len(list(root.leaves()))
     check_tree(case, tree, groups, checks, is_whole=False)

@@ -92,10 +92,18 @@ def write_subset(out, node, rank, column, hist, first, n_codes, is_left, n_left,
     """Store the codes that go left; those absent from the node follow the larger side."""
     absent_left = 2 * n_left > n_records
     for code in range(n_codes):
-        goes_left = is_left[code] if hist[first + code, 0] > 0 else absent_left
-        if goes_left:
+        if hist[first + code, 0] == 0:
+            is_left[code] = absent_left
+    write_codes(out, node, rank, column, n_codes, is_left, n_left, n_records)
+
+
+@njit(nogil=True, cache=True)
+def write_codes(out, node, rank, column, n_codes, is_left, n_left, n_records):  # type: ignore[no-untyped-def]
+    """Store the codes that go left, of a category column; it was decided for all codes."""
+    for code in range(n_codes):
+        if is_left[code]:
             out.mask[node, rank, code >> 6] |= np.uint64(1) << np.uint64(code & 63)
     out.column[node, rank] = column
     out.last_bin[node, rank] = -1
-    out.missing_left[node, rank] = absent_left
+    out.missing_left[node, rank] = 2 * n_left > n_records
     out.n_left[node, rank] = n_left

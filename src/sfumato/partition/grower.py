@@ -34,6 +34,7 @@ from sfumato.partition.histogram import PACKED_VALUE_BITS, HistogramStore, Path,
 from sfumato.partition.records import Layout, Records, as_words
 from sfumato.partition.scoring import Scoring, make_scratch
 from sfumato.partition.splitting import find_splits
+from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
 from sfumato.partition.tree import NodeTable, Tree
 
 _LARGE_NODE = 1 << 16
@@ -97,6 +98,8 @@ class Grower:
     store : HistogramStore, optional
         Where growers over the same records, columns and channels find what others have counted; only their channel
         weights differ.
+    taxonomy : Taxonomy, optional
+        The hierarchies of the columns that have one.
     """
 
     records: Records
@@ -107,6 +110,7 @@ class Grower:
     fall_back: bool = True
     n_threads: int = 1
     store: HistogramStore | None = None
+    taxonomy: Taxonomy = NO_TAXONOMY
     _buffers: dict[int, Records] = field(default_factory=dict)
     _histograms: dict[int, NDArray[np.int64]] = field(default_factory=dict)
     _histogram_bytes: int = 0
@@ -132,7 +136,9 @@ class Grower:
         is_weighted = len(self.records.weights) > 0
         n_channels = len(guide.channel_weights)
         self.n_entries = 1 + n_channels + int(is_weighted)
-        self.scoring = Scoring(guide.rule, guide.channel_weights, is_weighted, self.fall_back, self.min_records)
+        self.scoring = Scoring(
+            guide.rule, guide.channel_weights, is_weighted, self.fall_back, self.min_records, self.taxonomy
+        )
         n_dense = self.records.dense.shape[1]
         first_channels = 1 + n_dense + np.cumsum([0, *guide.cardinalities])[:-1]
         self.block_channels = first_channels.astype(np.int64)

@@ -33,7 +33,7 @@ def close_unsafe(tree: Tree, is_safe: Safe) -> NDArray[np.int32] | None:
     parent[tree.left[inner]] = inner
     parent[tree.right[inner]] = inner
     closed_by = np.full(n_leaves, -1, np.int64)  # the closed node a leaf lies under, its own leaf at first
-    leaves = np.flatnonzero(tree.left < 0)
+    leaves = np.flatnonzero(tree.group >= 0)
     closed_by[tree.group[leaves]] = leaves
     judged = leaves
     while len(judged):
@@ -50,13 +50,14 @@ def close_unsafe(tree: Tree, is_safe: Safe) -> NDArray[np.int32] | None:
 
 
 def _leaf_runs(tree: Tree) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """First and one past the last leaf below every node."""
-    first = tree.group.astype(np.int64)
-    stop = first + 1
+    """First and one past the last leaf below every node; leaves that are no groups have none."""
+    is_group = tree.group >= 0
+    first = np.where(is_group, tree.group, tree.n_groups).astype(np.int64)
+    stop = np.where(is_group, tree.group + 1, 0).astype(np.int64)
     for node in range(tree.n_nodes - 1, -1, -1):  # children come after their parent
         if tree.left[node] >= 0:
-            first[node] = first[tree.left[node]]
-            stop[node] = stop[tree.right[node]]
+            first[node] = min(first[tree.left[node]], first[tree.right[node]])
+            stop[node] = max(stop[tree.left[node]], stop[tree.right[node]])
     return first, stop
 
 

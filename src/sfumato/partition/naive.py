@@ -24,6 +24,7 @@ from sfumato.partition.guides import CHANNELS, ENTROPY, INFORMATION_LOSS, MEDIAN
 from sfumato.partition.records import Layout, Records
 from sfumato.partition.scoring import RELATIVE_NOISE, Scoring
 from sfumato.partition.splitting import MAX_ENUMERATED
+from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
 from sfumato.partition.tree import Tree
 
 Sums = list[int]
@@ -166,6 +167,7 @@ def candidates(hist: NDArray[np.int64], layout: Layout, scoring: Scoring, rule: 
         first_column: list[Sums] = hist[: layout.offsets[1]].tolist()
         floor = noise_floor(_add(first_column, range(len(first_column))), scoring)
     for column in range(layout.n_columns):
+        labels = hierarchy_labels(scoring.taxonomy, layout, column)
         rows: list[Sums] = hist[layout.offsets[column] : layout.offsets[column + 1]].tolist()
         present = {code for code, sums in enumerate(rows) if sums[0] > 0}
         n = sum(rows[code][0] for code in present)
@@ -181,6 +183,10 @@ def candidates(hist: NDArray[np.int64], layout: Layout, scoring: Scoring, rule: 
             if last_bin < 0:
                 missing_left = is_larger
                 all_left = left | (set(range(len(rows))) - present if is_larger else set())
+                if labels is not None:
+                    all_left = _children_left(labels, present, left, position, rule)
+                    if missing >= 0 and missing not in present:
+                        all_left = all_left - {missing} | ({missing} if is_larger else set())
             else:
                 missing_left = missing in left if missing in present else is_larger
                 all_left = {code for code in range(len(rows)) if code <= last_bin and code != missing}
@@ -197,7 +203,10 @@ def propose(
     is_category, missing = bool(layout.is_category[column]), int(layout.missing[column])
     if len(present) < 2:
         return
-    if rule == MEDIAN:
+    labels = hierarchy_labels(scoring.taxonomy, layout, column)
+    if labels is not None:
+        yield from _propose_children(rows, present, labels, scoring.min_records, rule)
+    elif rule == MEDIAN:
         yield from _propose_median(rows, present, is_category, scoring.min_records)
     elif not is_category:
         values = sorted(present - {missing})
@@ -230,21 +239,75 @@ def _propose_median(rows: list[Sums], present: set[int], is_category: bool, min_
         yield 0, -1 if is_category else best, {code for code in present if code <= best}
 
 
+def hierarchy_labels(taxonomy: Taxonomy, layout: Layout, column: int) -> list[list[int]] | None:
+    """Return the labels above each code of a column, from fine to coarse; None without a hierarchy."""
+    if not len(taxonomy.n_levels) or not taxonomy.n_levels[column]:
+        return None
+    rows = slice(layout.offsets[column], layout.offsets[column + 1])
+    labels: list[list[int]] = taxonomy.label[rows, : taxonomy.n_levels[column]].tolist()
+    return labels
+
+
+def _child_of(labels: list[list[int]], present: set[int]) -> list[int]:
+    """Return, per code, its label on the level below the lowest that all codes present share."""
+    level = 0
+    while len({labels[code][level] for code in present}) > 1:
+        level += 1
+    return [path[level - 1] for path in labels]
+
+
+def _propose_children(
+    rows: list[Sums], present: set[int], labels: list[list[int]], min_records: int, rule: int
+) -> Iterator[Proposal]:
+    """List prefixes of the children present and children in between alone; Mondrian: the prefix nearest the median."""
+    child = _child_of(labels, present)
+    children = list(dict.fromkeys(child[code] for code in sorted(present)))
+    n = sum(rows[code][0] for code in present)
+    medians = []
+    for place in range(len(children) - 1):
+        for alone in [False, True] if place > 0 else [False]:
+            wanted = {children[place]} if alone else set(children[: place + 1])
+            left = {code for code in present if child[code] in wanted}
+            if rule != MEDIAN:
+                yield 2 * place + alone, -1, left
+            elif not alone:
+                n_left = sum(rows[code][0] for code in left)
+                if min(n_left, n - n_left) >= min_records:
+                    medians.append((abs(2 * n_left - n), place, left))
+    if medians:
+        yield 0, -1, min(medians, key=lambda item: item[:2])[2]
+
+
+def _children_left(labels: list[list[int]], present: set[int], left: set[int], position: int, rule: int) -> set[int]:
+    """Return all codes that go left with some children: those below them and, of a prefix, those before its end."""
+    child = _child_of(labels, present)
+    below = {code for code in range(len(child)) if child[code] in {child[own] for own in left}}
+    is_alone = rule != MEDIAN and position % 2 == 1
+    return below if is_alone else set(range(max(below) + 1))
+
+
 def _gain(
     rows: list[Sums], present: set[int], left: set[int], layout: Layout, column: int, scoring: Scoring, rule: int
 ) -> Fraction | float:
     if rule == MEDIAN:
-        return width(present, layout, column)
+        return width(present, layout, column, scoring.taxonomy)
     if rule == INFORMATION_LOSS:
         sides = [(1, present), (-1, left), (-1, present - left)]
-        return sum((sign * _add(rows, codes)[0] * width(codes, layout, column) for sign, codes in sides), Fraction(0))
+        widths = [sign * _add(rows, own)[0] * width(own, layout, column, scoring.taxonomy) for sign, own in sides]
+        return sum(widths, Fraction(0))
     total, left_sums = _add(rows, present), _add(rows, left)
     return channel_gain(left_sums, total, scoring) if rule == CHANNELS else entropy_gain(left_sums, total, scoring)
 
 
-def width(codes: set[int], layout: Layout, column: int) -> Fraction:
+def width(codes: set[int], layout: Layout, column: int, taxonomy: Taxonomy = NO_TAXONOMY) -> Fraction:
     """Certainty penalty of a set of codes: 0 for a single value, 1 for the whole column."""
     start, n_codes = int(layout.offsets[column]), int(layout.offsets[column + 1] - layout.offsets[column])
+    labels = hierarchy_labels(taxonomy, layout, column)
+    if labels is not None:
+        level = 0
+        while len({labels[code][level] for code in codes}) > 1:
+            level += 1
+        return Fraction(taxonomy.width[start + min(codes), level])
     if layout.is_category[column]:
         return Fraction(len(codes) - 1, max(1, n_codes - 1))
     values = codes - {int(layout.missing[column])}
@@ -388,8 +451,12 @@ def apply(tree: Tree, codes: NDArray[Any]) -> list[int]:
     groups = []
     for record in codes.tolist():
         node = 0
-        while tree.column[node] >= 0:
+        while tree.group[node] < 0:
             column = int(tree.column[node])
+            if column < 0:
+                assert tree.goto is not None
+                node = int(tree.goto[node])
+                continue
             split = (tree.threshold[node], tree.missing_codes[column], tree.missing_left[node], tree.mask[node])
             node = int(tree.left[node] if goes_left(record[column], *split) else tree.right[node])
         groups.append(int(tree.group[node]))
@@ -426,9 +493,10 @@ def grow(
     *,
     fall_back: bool = True,
     max_leaves: int | None = None,
+    taxonomy: Taxonomy = NO_TAXONOMY,
 ) -> Node:
     """Split node after node: all that can be, or, under a leaf limit, always the best of those waiting."""
-    scoring = Scoring(guide.rule, guide.channel_weights, len(records.weights) > 0, fall_back, min_records)
+    scoring = Scoring(guide.rule, guide.channel_weights, len(records.weights) > 0, fall_back, min_records, taxonomy)
 
     def best(node: Node) -> tuple[int, Split] | None:
         for phase, split in find_splits(histogram(records, layout, guide, node.rows), layout, scoring):

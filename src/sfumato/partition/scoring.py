@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sfumato.partition.guides import CHANNELS, ENTROPY
 from sfumato.partition.records import Layout
+from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
 
 RELATIVE_NOISE = 1e-12
 """Gains below this share of a node's own sum of squares are rounding, not information."""
@@ -27,6 +28,7 @@ class Scoring(NamedTuple):
     is_weighted: bool
     fall_back: bool  # at no gain, let information loss decide (anonymizing) or stop (minimizing)
     min_records: int
+    taxonomy: Taxonomy = NO_TAXONOMY
 
 
 class Scratch(NamedTuple):

@@ -3,8 +3,8 @@
 
 A split sends some codes of one column left, the others right. Ordered columns split at a prefix of their bins,
 missing values on either side or alone; category columns at any subset while few categories are present, beyond
-that at prefixes under a few orders. A split is considered only when both sides keep `min_records`; the others
-are never scored.
+that at prefixes under a few orders; columns with a hierarchy between the children of a label (see
+``hierarchy_splits``). A split is considered only when both sides keep `min_records`; the others are never scored.
 
 Candidates are totally ordered by (gain falling, column, position), so ties never depend on the records' order.
 """
@@ -16,8 +16,10 @@ from numba import njit
 
 from sfumato.partition.candidates import offer, write_ordered, write_subset
 from sfumato.partition.guides import CHANNELS, ENTROPY, INFORMATION_LOSS, MEDIAN
+from sfumato.partition.hierarchy_splits import scan_hierarchy, scan_hierarchy_median
 from sfumato.partition.one_channel import best_cut, best_subset
 from sfumato.partition.scoring import noise_floor, side_gain
+from sfumato.partition.taxonomy import has_hierarchy
 
 MAX_ENUMERATED = 8
 """Up to this many categories present in a node, every subset is a candidate."""
@@ -358,7 +360,14 @@ def _scan_median(hist, layout, column, scoring, scratch, after_gain, after_posit
 @njit(nogil=True, cache=True)
 def _scan_columns(hist, layout, rule, scoring, scratch, floor, after_gain, after_position, out, node):  # type: ignore[no-untyped-def]
     for column in range(layout.missing.shape[0]):
-        if rule == MEDIAN:
+        if has_hierarchy(scoring.taxonomy, column):
+            if rule == MEDIAN:
+                scan_hierarchy_median(hist, layout, column, scoring, scratch, after_gain, after_position, out, node)
+            else:
+                scan_hierarchy(
+                    hist, layout, column, rule, scoring, scratch, floor, after_gain, after_position, out, node
+                )
+        elif rule == MEDIAN:
             _scan_median(hist, layout, column, scoring, scratch, after_gain, after_position, out, node)
         elif layout.is_category[column]:
             _scan_categories(hist, layout, column, rule, scoring, scratch, floor, after_gain, after_position, out, node)

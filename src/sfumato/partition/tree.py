@@ -176,6 +176,9 @@ class Tree:
         Whether the left child had more records: the side of values unseen at fit.
     missing_codes : ndarray of int64
         Code of missing per column, -1 where none exists.
+    goto : ndarray of int32 or None
+        Leaves without a group: the node, elsewhere in the tree, in which their records go on; -1 at all other nodes.
+        None where every leaf has a group.
     """
 
     column: NDArray[np.int32]
@@ -188,6 +191,7 @@ class Tree:
     split_rank: NDArray[np.int32]
     larger_left: NDArray[np.bool_]
     missing_codes: NDArray[np.int64]
+    goto: NDArray[np.int32] | None = None
 
     @property
     def n_nodes(self) -> int:
@@ -196,15 +200,15 @@ class Tree:
 
     @property
     def n_groups(self) -> int:
-        """Number of leaves."""
-        return int((self.column < 0).sum())
+        """Number of leaves that are groups."""
+        return int((self.group >= 0).sum())
 
     def apply(self, codes: NDArray[Any]) -> NDArray[np.int32]:
         """Return the group of each record, given its codes, shape (n, columns)."""
         out = np.empty(len(codes), np.int32)
         _apply(
             codes, self.column, self.left, self.right, self.threshold, self.missing_left, self.mask, self.group,
-            self.missing_codes, out,
+            self.missing_codes, np.full(self.n_nodes, -1, np.int32) if self.goto is None else self.goto, out,
         )  # fmt: skip
         return out
 
@@ -262,12 +266,14 @@ class Tree:
 
 
 @njit(nogil=True, cache=True)
-def _apply(codes, column, left, right, threshold, missing_left, mask, group, missing_codes, out):  # type: ignore[no-untyped-def]
+def _apply(codes, column, left, right, threshold, missing_left, mask, group, missing_codes, goto, out):  # type: ignore[no-untyped-def]
     for i in range(codes.shape[0]):
         node = 0
-        while column[node] >= 0:
+        while group[node] < 0:
             c = column[node]
-            if goes_left(codes[i, c], threshold[node], missing_codes[c], missing_left[node], mask[node]):
+            if c < 0:
+                node = goto[node]
+            elif goes_left(codes[i, c], threshold[node], missing_codes[c], missing_left[node], mask[node]):
                 node = left[node]
             else:
                 node = right[node]
