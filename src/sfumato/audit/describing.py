@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Describe what became of a table: sizes of groups, and each column before and after.
+
+Works on tables that anyone made. Shares are of classes that hold at least `smallest_shown` records before, so that no
+bar stands for a few people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.audit.result import ColumnChange, GroupSizes
+from sfumato.columns import Column
+from sfumato.frames import read_table
+
+_MOST_CLASSES = 24
+_SIZE_EDGES = tuple(
+    int(step * 10**power) for power in range(7) for step in (1, 1.5, 2, 3, 5, 7) if step * 10**power >= 1
+)
+_MOST_SIZES = 12
+
+
+def describe_sizes(sizes: NDArray[np.int64]) -> GroupSizes:
+    """Describe the sizes of all groups."""
+    edges = np.array(sorted({edge for edge in _SIZE_EDGES if edge <= int(sizes.max())}))
+    edges = edges[max(0, int(np.searchsorted(edges, sizes.min(), side="right")) - 1) :]
+    if len(edges) > _MOST_SIZES:
+        edges = edges[np.linspace(0, len(edges) - 1, _MOST_SIZES).astype(int)]
+    place = np.searchsorted(edges, sizes, side="right") - 1
+    weights = np.bincount(place, weights=sizes, minlength=len(edges))
+    return GroupSizes(
+        n_groups=len(sizes),
+        smallest=int(sizes.min()),
+        largest=int(sizes.max()),
+        median=float(np.median(sizes)),
+        edges=tuple(int(edge) for edge in edges),
+        shares=tuple(float(share) for share in weights / sizes.sum()),
+    )
+
+
+def describe_columns(
+    original: Any,
+    released: Any,
+    roles: Mapping[str, str],
+    losses: Mapping[str, float],
+    *,
+    smallest_shown: int,
+) -> tuple[ColumnChange, ...]:
+    """Describe every column of the original table.
+
+    Parameters
+    ----------
+    original, released : frame
+    roles : mapping of str to str
+        ``"identifier"``, ``"quasi-identifier"``, ``"sensitive"``, ``"target"`` ... ; the others pass through.
+    losses : mapping of str to float
+        Normalised certainty penalty of each rewritten column.
+    smallest_shown : int
+    """
+    before, after = read_table(original), read_table(released)
+    changes = []
+    for name in before.names:
+        role = roles.get(name, "other")
+        column = before.column(name, for_counting=True)
+        new = after.column(name, for_counting=True) if name in after.names else None
+        shares = _class_shares(column, new, smallest_shown)
+        loss = losses.get(name)
+        n_before, n_after = n_distinct(column), None if new is None else n_distinct(new)
+        sentence = _sentence(role, loss, n_before, n_after, is_gone=new is None, is_label=_is_label(column, new))
+        changes.append(ColumnChange(name, role, column.kind, loss, n_before, n_after, *shares, sentence))
+    return tuple(changes)
+
+
+def n_distinct(column: Column) -> int:
+    """Count the different values of a column, missing as one."""
+    has_missing = column.missing is not None and bool(column.missing.any())
+    if column.categories is not None:
+        return len(column.categories) + has_missing
+    present = column.values if column.missing is None else column.values[~column.missing]
+    return len(np.unique(present)) + has_missing
+
+
+def _is_label(column: Column, new: Column | None) -> bool:
+    """Whether values became labels, such as ranges, so that the two columns cannot be laid side by side."""
+    if new is None:
+        return False
+    if column.kind != new.kind:
+        return True
+    if column.categories is None or new.categories is None:
+        return False
+    return not set(new.categories.tolist()) <= set(column.categories.tolist())
+
+
+def _class_shares(
+    column: Column, new: Column | None, smallest_shown: int
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the shares of the records in common classes, before and after; empty where there is nothing to compare."""
+    if new is not None and _is_label(column, new):
+        new = None
+    if column.kind == "category":
+        return _category_shares(column, new, smallest_shown)
+    return _number_shares(column, new, smallest_shown)
+
+
+def _number_shares(
+    column: Column, new: Column | None, smallest_shown: int
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    values = _present(column)
+    if not len(values):
+        return (), ()
+    # Equal widths between quantiles keep a few far values from flattening the rest; classes of few records are joined.
+    low, high = np.quantile(values, [0.01, 0.99])
+    edges = np.linspace(float(low), float(high), _MOST_CLASSES + 1)[1:-1] if high > low else np.zeros(0)
+    counts = np.bincount(np.searchsorted(edges, values), minlength=len(edges) + 1)
+    merged = _join_small(counts, smallest_shown)
+    before = np.bincount(merged, weights=counts)
+    if new is None:
+        return _as_shares(before), ()
+    own = np.bincount(np.searchsorted(edges, _present(new)), minlength=len(edges) + 1)
+    return _as_shares(before), _as_shares(np.bincount(merged, weights=own))
+
+
+def _category_shares(
+    column: Column, new: Column | None, smallest_shown: int
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    assert column.categories is not None
+    n_categories = len(column.categories)
+    counts = np.bincount(_present(column), minlength=n_categories)
+    order = np.argsort(-counts, kind="stable")
+    shown = [int(c) for c in order[: _MOST_CLASSES - 1] if counts[c] >= smallest_shown]
+    class_of = np.full(n_categories, len(shown))
+    class_of[shown] = np.arange(len(shown))
+    before = np.bincount(class_of, weights=counts, minlength=len(shown) + 1)
+    if new is None:
+        return _as_shares(before), ()
+    assert new.categories is not None
+    place = {value: int(class_of[code]) for code, value in enumerate(column.categories.tolist())}
+    own_class = np.array([place.get(value, len(shown)) for value in new.categories.tolist()], np.int64)
+    own = np.bincount(own_class[_present(new)], minlength=len(shown) + 1) if len(own_class) else np.zeros(len(before))
+    return _as_shares(before), _as_shares(own)
+
+
+def _present(column: Column) -> NDArray[Any]:
+    return column.values if column.missing is None else column.values[~column.missing]
+
+
+def _join_small(counts: NDArray[np.int64], fewest: int) -> NDArray[np.int64]:
+    """Return the class of each bin after bins with few records were joined with their neighbours."""
+    merged = np.zeros(len(counts), np.int64)
+    at, held = 0, 0
+    for place, count in enumerate(counts):
+        merged[place] = at
+        held += int(count)
+        if held >= fewest and counts[place + 1 :].sum() >= fewest:
+            at, held = at + 1, 0
+    return merged
+
+
+def _as_shares(counts: NDArray[Any]) -> tuple[float, ...]:
+    total = counts.sum()
+    return tuple(float(count) for count in counts / total) if total else ()
+
+
+def _sentence(
+    role: str, loss: float | None, n_before: int, n_after: int | None, *, is_gone: bool, is_label: bool
+) -> str:
+    """Say in plain words what happened to a column and why."""
+    if is_gone:
+        return "It names or would single out people, so it does not leave."
+    if role == "target":
+        return "It is what the model predicts, and leaves as it is."
+    if role == "sensitive":
+        return "It leaves as it is: the groups, not its values, are what protects it."
+    if loss is None:
+        return "It has no part in the groups and leaves as it is."
+    if is_label:
+        return f"Exact values became ranges or sets; {_detail(loss)}."
+    assert n_after is not None
+    if loss < 0.005:
+        return f"Nearly all detail survives: the groups hardly mix its values ({n_after:,} of {n_before:,} are left)."
+    return f"{_detail(loss)[0].upper()}{_detail(loss)[1:]}: {n_after:,} of {n_before:,} different values are left."
+
+
+def _detail(loss: float) -> str:
+    if loss < 0.05:
+        return f"the groups needed it fine, so only {loss:.1%} of its detail was given up"
+    if loss < 0.3:
+        return f"{loss:.0%} of its detail was given up so that records could share their values"
+    return f"other columns told the records apart better, so {loss:.0%} of its detail was given up"
+
+
+def roles_of(columns: Sequence[str], **named: Sequence[str]) -> dict[str, str]:
+    """Return the role of each column, given the columns of each role, whose names have underscores for hyphens."""
+    roles = dict.fromkeys(columns, "other")
+    for role, names in named.items():
+        roles.update(dict.fromkeys((name for name in names if name in roles), role.replace("_", "-")))
+    return roles

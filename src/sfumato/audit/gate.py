@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The gate: conditions that a release must meet before it leaves, each judged by what was measured on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sfumato.audit.result import GateCheck, Risk, UtilityResult
+from sfumato.errors import ParameterError
+
+
+def judge_gate(
+    required: Mapping[str, Any],
+    *,
+    smallest_group: int,
+    least_values: int | None,
+    utility: UtilityResult | None,
+    risks: tuple[Risk, ...],
+    share_suppressed: float,
+) -> tuple[GateCheck, ...]:
+    """Judge every condition that was asked for.
+
+    A condition on something that was not measured fails: nobody may pass a gate by not looking.
+
+    Parameters
+    ----------
+    required : mapping
+        ``min_k``, ``min_l``, ``max_attack_advantage``, ``min_accuracy_kept``, ``max_suppressed``; None or absent: not
+        asked for.
+    smallest_group : int
+        Records of the smallest group, as counted on what leaves.
+    least_values : int or None
+        Fewest different values of a sensitive column in a group; None where there is none.
+    utility : UtilityResult or None
+    risks : tuple of Risk
+    share_suppressed : float
+    """
+    unknown = set(required) - set(_JUDGES)
+    if unknown:
+        raise ParameterError(
+            f"the gate asks for {', '.join(sorted(unknown))}: expected {', '.join(_JUDGES)}. Correct the name."
+        )
+    measured = {
+        "min_k": smallest_group,
+        "min_l": least_values,
+        "max_attack_advantage": max((risk.advantage for risk in risks), default=None),
+        "min_accuracy_kept": None if utility is None else utility.kept,
+        "max_suppressed": share_suppressed,
+    }
+    return tuple(
+        _check(name, float(required[name]), measured[name]) for name in _JUDGES if required.get(name) is not None
+    )
+
+
+# What each condition compares, in words; the first of the pair is for a number, the second for none.
+_JUDGES: dict[str, tuple[str, str]] = {
+    "min_k": ("the smallest group has {measured:.0f} records, {required:.0f} are required", "no group was counted"),
+    "min_l": (
+        "the poorest group has {measured:.0f} values of a sensitive column, {required:.0f} are required",
+        "no sensitive column was counted",
+    ),
+    "max_attack_advantage": (
+        "the strongest attack gains {measured:.3f} over its baseline, {required:.3f} is allowed",
+        "nothing was attacked",
+    ),
+    "min_accuracy_kept": (
+        "{measured:.1%} of the model's score is kept, {required:.1%} is required",
+        "no model was measured",
+    ),
+    "max_suppressed": ("{measured:.2%} of the records were left out, {required:.2%} is allowed", ""),
+}
+
+
+def _check(name: str, required: float, measured: float | None) -> GateCheck:
+    worded, not_measured = _JUDGES[name]
+    if measured is None:
+        return GateCheck(name, required, None, False, f"{not_measured}, so this cannot pass")
+    passed = measured >= required if name.startswith("min_") else measured <= required
+    return GateCheck(name, required, float(measured), passed, worded.format(measured=measured, required=required))

@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an audit found, as data: reports are made from it, build servers read it, nothing in it is a cell value.
+
+Counts below `smallest_shown` are blurred: they are given as None and worded as "fewer than". Names of categories appear
+only where at least that many records share them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+VERSION = 1
+
+EuRisk = Literal["singling out", "linkability", "inference"]
+"""The three risks of the Article 29 Working Party's Opinion 05/2014 on anonymisation techniques."""
+
+
+@dataclass(frozen=True)
+class Subgroup:
+    """What protection cost the people of one subgroup.
+
+    Attributes
+    ----------
+    column, group : str
+        The column that forms the subgroups, and the name of this one.
+    n_records : int
+        Test records in it.
+    raw, protected : float
+        The model's score before and after, on these records.
+    interval : (float, float)
+        Of the change.
+    """
+
+    column: str
+    group: str
+    n_records: int
+    raw: float
+    protected: float
+    interval: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class UtilityResult:
+    """What protection cost a model, on records that neither training nor protection has seen.
+
+    Attributes
+    ----------
+    metric : str
+        ``"accuracy"`` or ``"R2"``.
+    model : str
+    raw : float
+        Trained on the records as they are.
+    protected : float or None
+        Trained on protected records, tested on records as they are; None where those differ in kind.
+    transformed : float
+        The same with the test records protected in the same way.
+    interval : (float, float)
+        Of the change from `raw` to `judged`, over test records.
+    n_train, n_test : int
+    subgroups : tuple of Subgroup
+    """
+
+    metric: str
+    model: str
+    raw: float
+    protected: float | None
+    transformed: float
+    interval: tuple[float, float]
+    n_train: int
+    n_test: int
+    subgroups: tuple[Subgroup, ...] = ()
+
+    @property
+    def judged(self) -> float:
+        """The score that a gate judges: on records as they are, where that can be measured."""
+        return self.transformed if self.protected is None else self.protected
+
+    @property
+    def kept(self) -> float:
+        """The share of the raw score that survives."""
+        return 1.0 if self.raw <= 0 else self.judged / self.raw
+
+
+@dataclass(frozen=True)
+class GroupSizes:
+    """How many records share their quasi-identifiers.
+
+    Attributes
+    ----------
+    n_groups, smallest, largest : int
+    median : float
+        Of the groups.
+    edges : tuple of int
+        Sizes at which the classes of `shares` begin; the last class is open.
+    shares : tuple of float
+        Share of the records in groups of each class of sizes.
+    """
+
+    n_groups: int
+    smallest: int
+    largest: int
+    median: float
+    edges: tuple[int, ...]
+    shares: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class ColumnChange:
+    """What became of one column.
+
+    Attributes
+    ----------
+    name, role, kind : str
+    loss : float or None
+        Normalised certainty penalty, from 0 (as it was) to 1 (nothing is left); None for columns not rewritten.
+    n_values_before, n_values_after : int or None
+        Different values; None where fewer than `smallest_shown` records would be told apart by the number.
+    before, after : tuple of float
+        Shares of the records in the same classes of values, of both tables. Classes are ranges of numbers or single
+        frequent categories; their names are not given.
+    sentence : str
+        Why it lost detail, in plain words.
+    """
+
+    name: str
+    role: str
+    kind: str
+    loss: float | None
+    n_values_before: int | None
+    n_values_after: int | None
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Risk:
+    """One attack and what it showed.
+
+    Attributes
+    ----------
+    title : str
+        What the attacker wants, in a few words.
+    eu_risk : {"singling out", "linkability", "inference"}
+    result : dict
+        The attack's result as `AttackResult.to_dict` gives it.
+    sentence : str
+        What it means.
+    """
+
+    title: str
+    eu_risk: EuRisk
+    result: Mapping[str, Any]
+    sentence: str
+
+    @property
+    def advantage(self) -> float:
+        """How much more often the attacker succeeds than one who does not see the release."""
+        return max(0.0, float(self.result["rate"]) - float(self.result["baseline"]))
+
+
+@dataclass(frozen=True)
+class GateCheck:
+    """One condition that a release must meet before it leaves.
+
+    Attributes
+    ----------
+    name : str
+        The setting of the policy, such as ``min_k``.
+    required, measured : float
+    passed : bool
+    sentence : str
+    """
+
+    name: str
+    required: float
+    measured: float | None
+    passed: bool
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point of a trade-off curve.
+
+    Attributes
+    ----------
+    label : str
+        Of the curve: method or model.
+    k : int
+    score : float
+    attack, baseline : float or None
+    """
+
+    label: str
+    k: int
+    score: float
+    attack: float | None = None
+    baseline: float | None = None
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Everything an audit found.
+
+    Attributes
+    ----------
+    name : str
+        What was audited: the name of the file.
+    n_records, n_released, n_suppressed : int or None
+        Records before and after; a number of suppressed records below `smallest_shown` is None.
+    method : dict
+        Technique, parameters and seed, as the policy names them.
+    guarantees : tuple of str
+        What was recounted on the release, in plain words.
+    gate : tuple of GateCheck
+        Empty where nothing was asked for.
+    utility : UtilityResult or None
+    sizes : GroupSizes
+    columns : tuple of ColumnChange
+    risks : tuple of Risk
+    curve : tuple of Point
+    notes : tuple of str
+        What the reader should know of this audit.
+    versions : dict
+        Of what made it.
+    fingerprint : str
+        SHA-256 of the original table's file or content.
+    smallest_shown : int
+        Counts below this are blurred.
+    seconds : float
+    """
+
+    name: str
+    n_records: int
+    n_released: int | None
+    n_suppressed: int | None
+    method: Mapping[str, Any]
+    guarantees: tuple[str, ...]
+    gate: tuple[GateCheck, ...]
+    utility: UtilityResult | None
+    sizes: GroupSizes
+    columns: tuple[ColumnChange, ...]
+    risks: tuple[Risk, ...]
+    curve: tuple[Point, ...] = ()
+    notes: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    fingerprint: str = ""
+    smallest_shown: int = 10
+    seconds: float = 0.0
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether every condition of the gate is met; None where there is no gate."""
+        return all(check.passed for check in self.gate) if self.gate else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain dicts, lists, numbers and text; null stands for what is blurred or not a number."""
+        document: dict[str, Any] = plain(self)
+        return {"version": VERSION, "passed": self.passed, **document}
+
+
+def plain(value: Any) -> Any:
+    """Turn dataclasses, arrays and numbers into what JSON can say."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {part.name: plain(getattr(value, part.name)) for part in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): plain(part) for name, part in value.items()}
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

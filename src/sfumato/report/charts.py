@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small charts as SVG text: no scripts, no fonts, colours from the page's own style sheet.
+
+Every chart has a title that says in words what it shows, for readers who hear the page. ``render`` puts them in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sfumato.report.escaping import safe
+
+_CHARACTER = 6.6  # width of a character of the charts' text, a little generous
+
+
+def picture(width: float, height: float, title: str, parts: Sequence[str], *, css_class: str = "chart") -> str:
+    """Wrap shapes into an SVG picture that scales down with the page and never up."""
+    return (
+        f'<svg class="{css_class}" role="img" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
+        f'height="{height:g}" xmlns="http://www.w3.org/2000/svg"><title>{safe(title)}</title>'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def before_and_after(before: Sequence[float], after: Sequence[float], title: str) -> str:
+    """Draw two distributions over the same classes: bars for before, a stepped line for after."""
+    width, height, base = 180.0, 44.0, 42.0
+    if not before:
+        return ""
+    highest = max([*before, *after, 1e-9])
+    step = width / len(before)
+    parts = []
+    for place, share in enumerate(before):
+        tall = share / highest * 38
+        parts.append(
+            f'<rect class="before" x="{place * step + 0.5:.1f}" y="{base - tall:.1f}" '
+            f'width="{max(step - 1, 0.8):.1f}" height="{tall:.1f}"/>'
+        )
+    if after:
+        corners = []
+        for place, share in enumerate(after):
+            y = base - share / highest * 38
+            corners += [f"{place * step:.1f},{y:.1f}", f"{(place + 1) * step:.1f},{y:.1f}"]
+        parts.append(f'<polyline class="after" points="{" ".join(corners)}"/>')
+    parts.append(f'<line class="axis" x1="0" x2="{width:g}" y1="{base + 0.5:g}" y2="{base + 0.5:g}"/>')
+    return picture(width, height, title, parts, css_class="spark")
+
+
+def bars(labels: Sequence[str], values: Sequence[float], title: str, *, axis: str) -> str:
+    """Draw upright bars with their labels below and their shares above."""
+    left, top, plot, bottom = 8.0, 22.0, 130.0, 40.0
+    narrowest = len(axis) * _CHARACTER + 2 * left
+    step = min(72.0, max(44.0, max(len(label) for label in labels) * _CHARACTER + 10))
+    width = max(narrowest, left * 2 + step * len(values))
+    highest = max([*values, 1e-9])
+    parts = []
+    for place, (label, value) in enumerate(zip(labels, values, strict=True)):
+        x = left + place * step
+        tall = value / highest * plot
+        y = top + plot - tall
+        parts.append(
+            f'<rect class="bar" x="{x + 5:.1f}" y="{y:.1f}" width="{step - 10:.1f}" height="{tall:.1f}" rx="2"/>'
+            f'<text class="value" x="{x + step / 2:.1f}" y="{y - 5:.1f}" text-anchor="middle">{_percent(value)}</text>'
+            f'<text x="{x + step / 2:.1f}" y="{top + plot + 16:.1f}" text-anchor="middle">{safe(label)}</text>'
+        )
+    y = top + plot
+    parts.append(f'<line class="axis" x1="{left:g}" x2="{width - left:g}" y1="{y + 0.5:g}" y2="{y + 0.5:g}"/>')
+    parts.append(f'<text class="quiet" x="{width / 2:.1f}" y="{y + 33:.1f}" text-anchor="middle">{safe(axis)}</text>')
+    return picture(width, top + plot + bottom, title, parts)
+
+
+def rates(rows: Sequence[tuple[str, float, tuple[float, float], float, bool]], title: str) -> str:
+    """Draw attacks on one scale from 0 to 1: a dot with its interval, and a tick where the baseline is.
+
+    Parameters
+    ----------
+    rows : sequence of (label, rate, interval, baseline, is_stronger)
+    title : str
+    """
+    label_width = min(300.0, max(len(row[0]) for row in rows) * _CHARACTER + 12)
+    plot, line, top = 380.0, 30.0, 26.0
+    width, height = label_width + plot + 24, top + line * len(rows) + 22
+    bottom = top + line * len(rows)
+
+    def at(value: float) -> float:
+        return label_width + 10 + min(1.0, max(0.0, value)) * plot
+
+    parts = []
+    for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
+        parts.append(
+            f'<line class="grid" x1="{at(tick):.1f}" x2="{at(tick):.1f}" y1="{top - 6:g}" y2="{bottom:g}"/>'
+            f'<text class="quiet" x="{at(tick):.1f}" y="{bottom + 16:g}" text-anchor="middle">{tick:g}</text>'
+        )
+    for place, (label, rate, (low, high), baseline, is_stronger) in enumerate(rows):
+        y = top + place * line + line / 2
+        kind = "strong" if is_stronger else "weak"
+        parts.append(
+            f'<text x="{label_width:.1f}" y="{y + 4:.1f}" text-anchor="end">{safe(_shortened(label, 44))}</text>'
+            f'<line class="baseline" x1="{at(baseline):.1f}" x2="{at(baseline):.1f}" y1="{y - 10:.1f}" '
+            f'y2="{y + 10:.1f}"/>'
+            f'<line class="interval {kind}" x1="{at(low):.1f}" x2="{at(high):.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
+            f'<circle class="dot {kind}" cx="{at(rate):.1f}" cy="{y:.1f}" r="5"/>'
+        )
+    return picture(width, height, title, parts)
+
+
+def changes(rows: Sequence[tuple[str, float, tuple[float, float]]], title: str) -> str:
+    """Draw gains and losses around zero, one row each: a dot with its interval.
+
+    Parameters
+    ----------
+    rows : sequence of (label, change, interval)
+        Changes are written times 100: as points.
+    title : str
+    """
+    label_width = min(260.0, max(len(row[0]) for row in rows) * _CHARACTER + 12)
+    plot, line, top = 340.0, 26.0, 12.0
+    width, bottom = label_width + plot + 90, top + line * len(rows)
+    reach = max([abs(end) for _, _, interval in rows for end in interval] + [0.001])
+
+    def at(value: float) -> float:
+        return label_width + 12 + (value / reach + 1) / 2 * plot
+
+    parts = [f'<line class="axis" x1="{at(0):.1f}" x2="{at(0):.1f}" y1="{top - 6:g}" y2="{bottom:g}"/>']
+    for place, (label, change, (low, high)) in enumerate(rows):
+        y = top + place * line + line / 2
+        kind = "strong" if high < 0 else "weak"
+        parts.append(
+            f'<text x="{label_width:.1f}" y="{y + 4:.1f}" text-anchor="end">{safe(_shortened(label, 38))}</text>'
+            f'<line class="interval {kind}" x1="{at(low):.1f}" x2="{at(high):.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
+            f'<circle class="dot {kind}" cx="{at(change):.1f}" cy="{y:.1f}" r="4.5"/>'
+            f'<text class="value" x="{width - 8:.1f}" y="{y + 4:.1f}" text-anchor="end">{100 * change:+.1f}</text>'
+        )
+    return picture(width, bottom + 6, title, parts)
+
+
+def curve(lines: dict[str, list[tuple[float, float]]], title: str, *, x_axis: str, y_axis: str) -> str:
+    """Draw lines over a logarithmic axis, each with its name at its end."""
+    import math
+
+    left, top, wide, tall, right = 56.0, 16.0, 420.0, 210.0, 150.0
+    xs = [math.log10(x) for points in lines.values() for x, _ in points]
+    ys = [y for points in lines.values() for _, y in points]
+    low_x, high_x = min(xs), max(xs)
+    low_y, high_y = min(ys), max(ys)
+    room = (high_y - low_y) * 0.08 or 0.01
+    low_y, high_y = low_y - room, high_y + room
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        across = 0.5 if high_x == low_x else (math.log10(x) - low_x) / (high_x - low_x)
+        return left + across * wide, top + (1 - (y - low_y) / (high_y - low_y)) * tall
+
+    parts = []
+    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+        value = low_y + share * (high_y - low_y)
+        y = top + (1 - share) * tall
+        parts.append(
+            f'<line class="grid" x1="{left:g}" x2="{left + wide:g}" y1="{y:.1f}" y2="{y:.1f}"/>'
+            f'<text class="quiet" x="{left - 6:g}" y="{y + 4:.1f}" text-anchor="end">{value:.3f}</text>'
+        )
+    for x in sorted({x for points in lines.values() for x, _ in points}):
+        at, _ = place(x, low_y)
+        parts.append(f'<text class="quiet" x="{at:.1f}" y="{top + tall + 16:g}" text-anchor="middle">{x:g}</text>')
+    ends: list[float] = []
+    for number, (name, points) in enumerate(lines.items()):
+        corners = [place(x, y) for x, y in sorted(points)]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
+        end = corners[-1][1]
+        while any(abs(end - other) < 14 for other in ends):  # names must not lie on each other
+            end += 14
+        ends.append(end)
+        parts.append(f'<polyline class="line line-{number % 6}" points="{path}"/>')
+        parts += [f'<circle class="point line-{number % 6}" cx="{x:.1f}" cy="{y:.1f}" r="3"/>' for x, y in corners]
+        parts.append(
+            f'<text class="name line-{number % 6}" x="{left + wide + 8:g}" y="{end + 4:.1f}">'
+            f"{safe(_shortened(name, 21))}</text>"
+        )
+    parts.append(
+        f'<text class="quiet" x="{left + wide / 2:g}" y="{top + tall + 34:g}" text-anchor="middle">'
+        f"{safe(x_axis)}</text>"
+        f'<text class="quiet" x="{left:g}" y="{top - 5:g}">{safe(y_axis)}</text>'
+    )
+    return picture(left + wide + right, top + tall + max(44.0, (max(ends) - top - tall) + 12), title, parts)
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if share == 0 or share >= 0.095 else f"{share:.1%}"
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An audit as Markdown, for pull requests and wikis: the same words and numbers as the page, without its pictures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from sfumato.audit.result import Audit
+from sfumato.report import wording
+
+
+def to_markdown(audit: Audit) -> str:
+    """Return the report as Markdown."""
+    parts = [f"# {_cell(wording.title(audit))}", _cell(wording.lead(audit)), f"**{_cell(wording.verdict(audit))}**"]
+    if audit.gate:
+        rows = [[check.name, "yes" if check.passed else "**no**", _cell(check.sentence)] for check in audit.gate]
+        parts.append(_table(["condition", "met", "measured"], rows))
+    parts += ["## What was done", *(_cell(sentence) for sentence in wording.what_was_done(audit))]
+    parts.append("## What it cost the model")
+    utility = audit.utility
+    if utility is None:
+        parts.append("No model was measured.")
+    else:
+        rows = [["raw records", f"{utility.raw:.4f}"]]
+        if utility.protected is not None:
+            rows.append(["release", f"{utility.protected:.4f}"])
+        rows.append(["release, test records rewritten alike", f"{utility.transformed:.4f}"])
+        parts += [_cell(wording.utility_sentence(utility)), _table([_cell(utility.model), utility.metric], rows)]
+        if utility.subgroups:
+            parts.append(
+                _table(
+                    ["subgroup", "test records", "raw", "release"],
+                    [
+                        [_cell(f"{g.column}: {g.group}"), f"{g.n_records:,}", f"{g.raw:.4f}", f"{g.protected:.4f}"]
+                        for g in utility.subgroups
+                    ],
+                )
+            )
+    parts.append("## What attackers can do")
+    if audit.risks:
+        rows = [
+            [
+                _cell(risk.title),
+                risk.eu_risk,
+                f"{risk.result['rate']:.3f}",
+                f"{risk.result['interval'][0]:.3f}-{risk.result['interval'][1]:.3f}",
+                f"{risk.result['baseline']:.3f}",
+                str(risk.result["verdict"]),
+            ]
+            for risk in audit.risks
+        ]
+        parts.append(_table(["attack", "EU risk", "rate", "95% interval", "baseline", "verdict"], rows))
+    else:
+        parts.append("Nothing was attacked.")
+    parts.append("## Column by column")
+    rows = [
+        [_cell(c.name), c.role, "" if c.loss is None else f"{c.loss:.1%}", _cell(c.sentence)] for c in audit.columns
+    ]
+    parts.append(_table(["column", "role", "given up", "what happened"], rows))
+    parts.append("## What this protection does not do")
+    parts.append("\n".join(f"- {_cell(sentence)}" for sentence in [*wording.limits(audit), *audit.notes]))
+    parts.append("## How to do it again")
+    parts.append(_table(["setting", "value"], [[_cell(a), _cell(b)] for a, b in wording.parameters(audit)]))
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(names) + " |", "|" + " --- |" * len(names)]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
+
+
+def _cell(text: str) -> str:
+    """Take away what Markdown or HTML inside it would act on."""
+    plain = re.sub(r"[\x00-\x1f\x7f\u200e\u200f\u202a-\u202e\u2066-\u2069]", " ", text)
+    return re.sub(r"([\\`*_{}\[\]<>#|!~])", r"\\\1", plain).strip()

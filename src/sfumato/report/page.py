@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An audit as one HTML page: no scripts, no network, readable on paper and by a screen reader, light and dark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.resources import files
+from string import Template
+
+from sfumato.audit.result import Audit, ColumnChange, UtilityResult
+from sfumato.report import charts, wording
+from sfumato.report.escaping import safe
+
+_MOST_COLUMNS = 200
+
+
+def to_html(audit: Audit) -> str:
+    """Return the whole page as text."""
+    folder = files("sfumato.report").joinpath("templates")
+    page = Template(folder.joinpath("page.html").readsafe(encoding="utf-8"))
+    style = folder.joinpath("style.css").readsafe(encoding="utf-8")
+    sections = [
+        _verdict(audit),
+        _section("What was done", _paragraphs(wording.what_was_done(audit))),
+        _utility(audit.utility),
+        _sizes(audit),
+        _risks(audit),
+        _columns(audit),
+        _curve(audit),
+        _section("What this protection does not do", _bullets([*wording.limits(audit), *audit.notes])),
+        _method(audit),
+    ]
+    version = audit.versions.get("sfumato", "")
+    return page.substitute(
+        title=safe(wording.title(audit)),
+        lead=safe(wording.lead(audit)),
+        style=style,
+        content="\n".join(part for part in sections if part),
+        footer=safe(
+            f"Made by sfumato {version}. The numbers stand in audit.json, too. No value of a single record is on this "
+            f"page; counts below {audit.smallest_shown} are blurred."
+        ),
+    )
+
+
+def _section(heading: str, content: str, *, css_class: str = "") -> str:
+    identity = "".join(c if c.isalnum() else "-" for c in heading.lower())
+    attribute = f' class="{css_class}"' if css_class else ""
+    return (
+        f'<section{attribute} aria-labelledby="{identity}"><h2 id="{identity}">{safe(heading)}</h2>{content}</section>'
+    )
+
+
+def _paragraphs(sentences: Sequence[str]) -> str:
+    return "".join(f"<p>{safe(sentence)}</p>" for sentence in sentences)
+
+
+def _bullets(sentences: Sequence[str]) -> str:
+    return f"<ul>{''.join(f'<li>{safe(sentence)}</li>' for sentence in sentences)}</ul>"
+
+
+def _table(caption: str, names: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Sequence[int] = ()) -> str:
+    """Make a table; cells are HTML already. `numbers` says which columns are right-aligned."""
+    kind = [' class="number"' if place in numbers else "" for place in range(len(names))]
+    head = "".join(f'<th scope="col"{kind[place]}>{safe(name)}</th>' for place, name in enumerate(names))
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f'<th scope="row">{cell}</th>' if place == 0 else f"<td{kind[place]}>{cell}</td>"
+            for place, cell in enumerate(row)
+        )
+        + "</tr>"
+        for row in rows
+    )
+    # A region that scrolls must be reachable by keyboard.
+    return (
+        f'<div class="scroll" role="region" aria-label="{safe(caption)}" tabindex="0"><table>'
+        f"<caption>{safe(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _verdict(audit: Audit) -> str:
+    kind = wording.verdict_kind(audit)
+    content = f'<p class="verdict">{safe(wording.verdict(audit))}</p>'
+    if audit.gate:
+        rows = [
+            [
+                safe(check.name),
+                _mark(check.passed),
+                safe(check.sentence),
+            ]
+            for check in audit.gate
+        ]
+        content += _table("Conditions of the gate", ["condition", "met", "measured"], rows)
+    return _section("Verdict of the gate", content, css_class=kind)
+
+
+def _mark(is_met: bool) -> str:
+    return '<span class="ok">✓ yes</span>' if is_met else '<span class="not-ok">✗ no</span>'
+
+
+def _utility(utility: UtilityResult | None) -> str:
+    if utility is None:
+        return _section("What it cost the model", "<p>No model was measured.</p>")
+    rows = [["trained on the raw records", _score(utility, utility.raw), ""]]
+    if utility.protected is not None:
+        rows.append(
+            ["trained on the release", _score(utility, utility.protected), _difference(utility, utility.protected)]
+        )
+    rows.append(
+        [
+            "... and tested on records rewritten alike",
+            _score(utility, utility.transformed),
+            _difference(utility, utility.transformed),
+        ]
+    )
+    caption = (
+        f"{utility.metric} of {utility.model}, trained on {utility.n_train:,} and tested on {utility.n_test:,} records "
+        "that neither training nor protection has seen"
+    )
+    content = f"<p>{safe(wording.utility_sentence(utility))}</p>"
+    content += _table(caption, ["model", utility.metric, "change"], rows, numbers=(1, 2))
+    if utility.subgroups:
+        content += "<h3>Who pays?</h3>"
+        drawn = [
+            (f"{group.column}: {group.group}", group.protected - group.raw, group.interval)
+            for group in utility.subgroups
+        ]
+        named = "Change of the score per subgroup: " + "; ".join(
+            f"{label} {100 * change:+.1f}" for label, change, _ in drawn
+        )
+        content += charts.changes(drawn, named)
+        content += '<p class="quiet">Points lost (left of the line) or gained (right), with 95% intervals.</p>'
+        content += _table(
+            "The same in numbers",
+            ["subgroup", "test records", "raw", "release", "change"],
+            [
+                [
+                    safe(f"{group.column}: {group.group}"),
+                    f"{group.n_records:,}",
+                    _score(utility, group.raw),
+                    _score(utility, group.protected),
+                    f"{100 * (group.protected - group.raw):+.2f}",
+                ]
+                for group in utility.subgroups
+            ],
+            numbers=(1, 2, 3, 4),
+        )
+    return _section("What it cost the model", content, css_class="long")
+
+
+def _score(utility: UtilityResult, value: float) -> str:
+    return f"{100 * value:.2f} %" if utility.metric == "accuracy" else f"{value:.4f}"
+
+
+def _difference(utility: UtilityResult, value: float) -> str:
+    change = value - utility.raw
+    return f"{100 * change:+.2f} points" if utility.metric == "accuracy" else f"{change:+.4f}"
+
+
+def _sizes(audit: Audit) -> str:
+    sizes = audit.sizes
+    labels = wording.size_labels(sizes.edges)
+    said = "; ".join(f"{label}: {share:.1%}" for label, share in zip(labels, sizes.shares, strict=True))
+    content = (
+        f"<p>{sizes.n_groups:,} groups; the smallest has {sizes.smallest:,} records, the largest {sizes.largest:,}, "
+        f"half of them at most {sizes.median:,.0f}.</p>"
+    )
+    content += charts.bars(
+        labels, sizes.shares, f"Share of the records by the size of their group. {said}", axis="records in the group"
+    )
+    return _section("How many records share their values", content)
+
+
+def _risks(audit: Audit) -> str:
+    if not audit.risks:
+        return _section("What attackers can do", "<p>Nothing was attacked.</p>")
+    drawn = [
+        (
+            risk.title,
+            float(risk.result["rate"]),
+            (float(risk.result["interval"][0]), float(risk.result["interval"][1])),
+            float(risk.result["baseline"]),
+            risk.result["verdict"] == "stronger than baseline",
+        )
+        for risk in audit.risks
+    ]
+    said = "; ".join(f"{label}: {rate:.2f}, without the release {base:.2f}" for label, rate, _, base, _ in drawn)
+    content = charts.rates(drawn, f"Attacks on one scale from 0 to 1. {said}")
+    content += (
+        '<p class="quiet">How often each attacker succeeds: a dot with its 95% interval. The upright line is an '
+        "attacker who does not see the release; red is clearly beyond it.</p>"
+    )
+    rows = [
+        [
+            safe(risk.title),
+            safe(risk.eu_risk),
+            f"{risk.result['rate']:.3f}",
+            f"{risk.result['interval'][0]:.3f}-{risk.result['interval'][1]:.3f}",
+            f"{risk.result['baseline']:.3f}",
+            "-" if risk.result["control"] is None else f"{risk.result['control']:.3f}",
+            safe(str(risk.result["verdict"])),
+        ]
+        for risk in audit.risks
+    ]
+    content += _table(
+        "Each attack beside the attacker who does not see the release",
+        ["attack", "EU risk", "rate", "95% interval", "baseline", "control", "verdict"],
+        rows,
+        numbers=(2, 3, 4, 5),
+    )
+    content += _bullets([f"{risk.title}: {risk.sentence}" for risk in audit.risks])
+    return _section("What attackers can do", content, css_class="long")
+
+
+def _columns(audit: Audit) -> str:
+    shown = audit.columns[:_MOST_COLUMNS]
+    rows = [
+        [
+            safe(column.name),
+            safe(column.role),
+            "" if column.loss is None else f"{column.loss:.1%}",
+            _spark(column),
+            safe(column.sentence),
+        ]
+        for column in shown
+    ]
+    content = _table(
+        "Every column before (bars) and after (line), and the share of its detail that was given up",
+        ["column", "role", "given up", "before and after", "what happened"],
+        rows,
+        numbers=(2,),
+    )
+    if len(audit.columns) > len(shown):
+        content += f"<p>{len(audit.columns) - len(shown):,} more columns stand in audit.json.</p>"
+    return _section("Column by column", content, css_class="long")
+
+
+def _spark(column: ColumnChange) -> str:
+    if not column.before or len(column.before) < 2:
+        return '<span class="quiet">-</span>'
+    moved = 0.5 * sum(abs(a - b) for a, b in zip(column.before, column.after, strict=False)) if column.after else None
+    words = "The distribution before" + (
+        f" and after; {moved:.0%} of the records changed class" if moved is not None else "; it left or became labels"
+    )
+    return charts.before_and_after(column.before, column.after, words)
+
+
+def _curve(audit: Audit) -> str:
+    if not audit.curve:
+        return ""
+    lines: dict[str, list[tuple[float, float]]] = {}
+    attacks: dict[str, list[tuple[float, float]]] = {}
+    for point in audit.curve:
+        lines.setdefault(point.label, []).append((point.k, point.score))
+        if point.attack is not None:
+            attacks.setdefault(point.label, []).append((point.k, point.attack))
+    content = charts.curve(lines, "The model's score against k", x_axis="k", y_axis="score of the model")
+    if attacks:
+        content += charts.curve(
+            attacks, "The attack's success against k", x_axis="k", y_axis="success of the strongest attack"
+        )
+    rows = [
+        [
+            safe(point.label),
+            f"{point.k}",
+            f"{point.score:.4f}",
+            "-" if point.attack is None else f"{point.attack:.3f}",
+            "-" if point.baseline is None else f"{point.baseline:.3f}",
+        ]
+        for point in audit.curve
+    ]
+    content += _table("The same in numbers", ["curve", "k", "score", "attack", "baseline"], rows, numbers=(1, 2, 3, 4))
+    return _section("What other choices would cost", content, css_class="long")
+
+
+def _method(audit: Audit) -> str:
+    facts = "".join(f"<dt>{safe(name)}</dt><dd>{safe(value)}</dd>" for name, value in wording.parameters(audit))
+    terms = wording.terms()
+    rows = [[safe(t["ours"]), safe(t["opinion"]), safe(t["iso"]), safe(t["dpia"])] for t in terms["techniques"]]
+    risks = [[safe(r["name"]), safe(r["meaning"]), safe(r["section"])] for r in terms["risks"]]
+    sources = " ".join(f"{source}." for source in terms["sources"].values())
+    return _section(
+        "How to do it again, and what others call it",
+        f"<dl>{facts}</dl>"
+        + _table("The three risks of the EU opinion", ["risk", "meaning", "where"], risks)
+        + _table("Techniques by their other names", ["here", "EU opinion", "ISO/IEC 20889", "DPIA"], rows)
+        + f'<p class="quiet">Table of terms, version {safe(terms["version"])}. {safe(sources)}</p>',
+        css_class="long",
+    )

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What became of a table is told without telling of any few people in it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sfumato.audit.describing import describe_columns, describe_sizes, roles_of
+
+
+@settings(max_examples=50)
+@given(st.lists(st.integers(1, 30_000), min_size=1, max_size=40))
+def test_classes_of_sizes_hold_every_record_once(sizes: list[int]):
+    found = describe_sizes(np.array(sizes))
+    assert sum(found.shares) == pytest.approx(1)
+    assert len(found.edges) == len(found.shares)
+    assert found.edges[0] <= found.smallest == min(sizes)
+    assert list(found.edges) == sorted(set(found.edges))
+    first_class = sum(s for s in sizes if len(found.edges) == 1 or s < found.edges[1]) / sum(sizes)
+    assert found.shares[0] == pytest.approx(first_class)
+
+
+def test_shares_before_are_never_of_fewer_records_than_are_shown():
+    random = np.random.default_rng(0)
+    n = 500
+    table = pd.DataFrame({
+        "age": random.normal(40, 10, n).round(),
+        "job": random.choice(list("abcdefgh"), n, p=[0.5, 0.4, 0.05, 0.03, 0.01, 0.004, 0.003, 0.003]),
+    })  # fmt: skip
+    for column in describe_columns(table, table, {}, {}, smallest_shown=20):
+        counts = np.array(column.before) * n
+        assert len(counts) > 1
+        in_rest = counts[-1] if column.name == "job" else np.inf  # the last class of categories: all rarer ones
+        assert counts[:-1].min() >= 20 and in_rest >= 0
+        assert column.before == column.after
+
+
+def test_dropped_columns_labels_and_losses_are_told_apart():
+    table = pd.DataFrame({"id": range(40), "age": [30, 31] * 20, "sex": ["f", "m"] * 20})
+    released = pd.DataFrame({"age": ["30-31"] * 40, "sex": ["f"] * 40})
+    roles = roles_of(list(table.columns), identifier=["id"], quasi_identifier=["age", "sex"])
+    changes = {c.name: c for c in describe_columns(table, released, roles, {"age": 1.0, "sex": 1.0}, smallest_shown=5)}
+    assert changes["id"].n_values_after is None and "does not leave" in changes["id"].sentence
+    assert changes["age"].after == () and "ranges" in changes["age"].sentence
+    assert changes["sex"].after == (1.0, 0.0, 0.0) and changes["sex"].role == "quasi-identifier"
+
+
+def test_no_cell_value_stands_in_what_is_told():
+    table = pd.DataFrame({"name": ["Quasimodo"] * 30, "town": ["Paris"] * 30})
+    found = describe_columns(table, table, {}, {}, smallest_shown=5)
+    assert "Quasimodo" not in repr(found) and "Paris" not in repr(found)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The gate lets nothing through that was not measured, and words every condition."""
+
+import pytest
+
+from sfumato.audit.gate import judge_gate
+from sfumato.audit.result import Risk, UtilityResult
+from sfumato.errors import ParameterError
+
+
+def risk(rate: float, baseline: float = 0.5) -> Risk:
+    result = {"rate": rate, "interval": [rate, rate], "baseline": baseline, "control": None, "verdict": "not shown"}
+    return Risk("an attack", "inference", result, "")
+
+
+UTILITY = UtilityResult("accuracy", "m", 0.8, 0.76, 0.78, (-0.1, 0.0), 100, 50)
+
+
+def judged(required: dict[str, float], **changed: object) -> dict[str, bool]:
+    measured = {
+        "smallest_group": 10,
+        "least_values": 3,
+        "utility": UTILITY,
+        "risks": (risk(0.5), risk(0.62)),
+        "share_suppressed": 0.01,
+    }
+    return {check.name: check.passed for check in judge_gate(required, **(measured | changed))}
+
+
+@pytest.mark.parametrize(
+    ("name", "met", "missed"),
+    [
+        ("min_k", 10, 11),
+        ("min_l", 3, 4),
+        ("max_attack_advantage", 0.12, 0.119),
+        ("min_accuracy_kept", 0.95, 0.951),
+        ("max_suppressed", 0.01, 0.009),
+    ],
+)
+def test_a_condition_is_met_up_to_its_bound_and_not_beyond(name: str, met: float, missed: float):
+    assert judged({name: met}) == {name: True}
+    assert judged({name: missed}) == {name: False}
+
+
+@pytest.mark.parametrize(
+    ("name", "unmeasured"),
+    [
+        ("min_l", {"least_values": None}),
+        ("max_attack_advantage", {"risks": ()}),
+        ("min_accuracy_kept", {"utility": None}),
+    ],
+)
+def test_what_was_not_measured_does_not_pass(name: str, unmeasured: dict[str, object]):
+    assert judged({name: 0.5}, **unmeasured) == {name: False}
+
+
+def test_what_is_not_asked_for_is_not_judged():
+    assert judged({"min_k": None}) == {}
+
+
+def test_an_unknown_condition_is_refused_by_name():
+    with pytest.raises(ParameterError, match="min_q"):
+        judged({"min_q": 3})
+
+
+def test_an_attack_below_its_baseline_has_no_advantage_and_no_negative_one():
+    assert risk(0.4).advantage == 0.0

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page says what the audit says, harmlessly, whatever columns are called."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from sfumato.report import to_html, to_markdown
+
+from .audits import HOSTILE, audit
+
+
+class Page(HTMLParser):
+    """Reads a page as a browser does: tags, attributes and text, nothing more."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.open: list[str] = []
+        self.text: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in ("meta", "br", "rect", "line", "circle", "polyline"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open and self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def test_the_verdict_comes_first_and_every_part_is_there():
+    page = Page(to_html(audit()))
+    text = " ".join(page.text)
+    order = [
+        "The gate is passed",
+        "What was done",
+        "What it cost the model",
+        "How many records share their values",
+        "What attackers can do",
+        "Column by column",
+        "What other choices would cost",
+        "What this protection does not do",
+        "How to do it again",
+    ]
+    places = [text.index(part) for part in order]
+    assert places == sorted(places)
+    assert "Fewer than 10 records were left out" in text
+    assert not page.open
+
+
+def test_a_failed_gate_says_so():
+    text = to_html(audit(passed=False))
+    assert "The gate is not passed: 1 of 2 conditions is not met" in text
+    assert 'class="failed"' in text
+
+
+@pytest.mark.parametrize("names", [None, HOSTILE], ids=["everyday", "hostile"])
+def test_nothing_on_the_page_runs_or_loads_anything(names: list[str] | None):
+    html = to_html(audit(names))
+    page = Page(html)
+    assert not {"script", "img", "iframe", "link", "object", "embed", "form", "base"} & set(page.tags)
+    assert not [name for name, _ in page.attributes if name.startswith("on")]
+    addresses = [value for name, value in page.attributes if name in ("href", "src", "action")]
+    assert addresses == ["#main"]
+    assert not re.findall(r"url\(|@import", html)
+    assert "\u202e" not in html and "\u2066" not in html
+    assert not page.open
+
+
+def test_hostile_names_appear_as_the_text_they_are():
+    text = "".join(Page(to_html(audit(HOSTILE))).text)
+    for name in HOSTILE:
+        seen = re.sub(r"[\u202e\u2066]", "\ufffd", re.sub(r"[\n\r\t]", " ", name))
+        assert seen in text or name == HOSTILE[6]
+
+
+def test_every_picture_says_in_words_what_it_shows():
+    html = to_html(audit())
+    pictures = re.findall(r"<svg[^>]*>(.*?)</svg>", html)
+    assert len(pictures) >= 6
+    assert all(picture.startswith("<title>") and len(picture.split("</title>")[0]) > 20 for picture in pictures)
+
+
+def test_no_word_judges_the_data_to_be_anonymous():
+    for text in (to_html(audit()), to_markdown(audit())):
+        visible = re.sub(r"<style>.*?</style>", "", text, flags=re.S).lower()
+        # Names of laws and of techniques have the word; a verdict about this data must not.
+        for known in ("k-anonymity", "anonymisation techniques"):
+            visible = visible.replace(known, "")
+        assert "anonym" not in visible
+
+
+def test_a_table_of_ten_thousand_columns_stays_small():
+    assert len(to_html(audit(n_columns=10_000)).encode()) < 2_000_000
+
+
+def test_markdown_holds_the_same_numbers_and_no_markup_of_names():
+    text = to_markdown(audit(HOSTILE))
+    assert "0.520" in text and "0.8700" in text
+    assert "<script>" not in text and "\n\n**The gate is passed" in text
+    for line in text.splitlines():
+        assert not line.startswith(("# <", "](", "=cmd"))
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    unescaped = [len(re.findall(r"(?<!\\)\|", row)) for row in rows]
+    assert all(2 <= count <= 8 for count in unescaped)
+
+
+def test_the_data_is_plain_json_without_not_a_number():
+    document = audit().to_dict()
+    again = json.loads(json.dumps(document, allow_nan=False))
+    assert again == document
+    assert again["passed"] is True and again["n_suppressed"] is None
