@@ -17,8 +17,8 @@ _MOST_COLUMNS = 200
 def to_html(audit: Audit) -> str:
     """Return the whole page as text."""
     folder = files("sfumato.report").joinpath("templates")
-    page = Template(folder.joinpath("page.html").readsafe(encoding="utf-8"))
-    style = folder.joinpath("style.css").readsafe(encoding="utf-8")
+    page = Template(folder.joinpath("page.html").read_text(encoding="utf-8"))
+    style = folder.joinpath("style.css").read_text(encoding="utf-8")
     sections = [
         _verdict(audit),
         _section("What was done", _paragraphs(wording.what_was_done(audit))),
