@@ -8,6 +8,8 @@ line in the table below.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sfumato.attack.anatomy import definetti as definetti
+    from sfumato.attack.anatomy import minimality as minimality
     from sfumato.attack.assessment import check_order as check_order
     from sfumato.attack.attribute import attack_attribute as attack_attribute
     from sfumato.attack.family import FamilySettings as FamilySettings
@@ -32,8 +34,10 @@ _HOME_OF = {
     "attack_membership": "membership",
     "bootstrap_interval": "intervals",
     "check_order": "assessment",
+    "definetti": "anatomy",
     "FamilySettings": "family",
     "judge": "intervals",
+    "minimality": "anatomy",
     "reconstruct": "reconstruction",
     "reconstruct_from_breaches": "reconstruction",
     "reconstruct_leaving_one_out": "reconstruction",
