@@ -372,11 +372,14 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
         released = own.rewrite(table, np.maximum(groups.group, 0), keep_rows=rows, compact_categories=True)
         names = self._released_quasi_identifiers(released)
         smallest = verify(released, names, counters, rows, n_threads=self._n_threads())
+        width = widths(summary, source.layout)
+        by_column = groups.sizes @ width / groups.sizes.sum()
         measures: dict[str, Any] = {
             "n_records": len(kept),
             "n_groups": groups.n_groups,
             "smallest_group": smallest,
-            "information_loss": group_ncp(widths(summary, source.layout), groups.sizes),
+            "information_loss": group_ncp(width, groups.sizes),
+            "loss_by_column": dict(zip(schema.quasi_identifiers, by_column.tolist(), strict=True)),
         }
         for counter in counters:
             measures[shown(counter.criterion)] = counter.value(groups.group.astype(np.int64), groups.n_groups)

@@ -33,7 +33,8 @@ class Release:
     n_suppressed : int
         Records left out.
     measures : dict
-        ``n_records``, ``n_groups``, ``smallest_group``, ``information_loss``, and what each criterion reaches.
+        ``n_records``, ``n_groups``, ``smallest_group``, ``information_loss``, ``loss_by_column`` where groups are
+        rewritten column by column, and what each criterion reaches.
     """
 
     table: Any
