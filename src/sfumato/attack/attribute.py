@@ -33,6 +33,7 @@ ATTACKS = ("confidence", "confusion", "learned")
 _MOST_VALUES = 50
 _FEWEST_RECORDS = 20
 _N_TREES = 100
+_TAG = 104  # keeps the halves apart from what others draw from the same seed
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +103,7 @@ def attack_attribute(
     if reader.kind == "numbers":
         chosen = [attack for attack in chosen if attack != "confusion"]
     victims = _seen(model, reader, table, y, name, values, column)
-    fold = np.random.default_rng(random_state).permutation(len(victims.truth)) % 2
+    fold = np.random.default_rng([random_state, _TAG]).permutation(len(victims.truth)) % 2
     unseen = None
     if control is not None:
         other = read_table(control[0])
@@ -119,7 +120,7 @@ def attack_attribute(
         guesses = _guesses(attack, reader, victims, prior, fold, forest)
         rate_of_control = None
         if unseen is not None:
-            other_fold = np.random.default_rng(random_state).permutation(len(unseen.truth)) % 2
+            other_fold = np.random.default_rng([random_state, _TAG]).permutation(len(unseen.truth)) % 2
             found = _guesses(attack, reader, unseen, prior, other_fold, forest)
             rate_of_control = float((found == unseen.truth).mean())
         details = _details(guesses, baseline, victims.truth, wanted, confidence, random_state)

@@ -29,6 +29,8 @@ from sfumato.frames import read_table
 
 _FEWEST_OF_EACH = 20
 _SHOWN_EXPOSED = 20
+# Whoever split the records may have used the same seed: what is drawn here must not follow what was drawn there.
+_TAG_OF_FOLDS, _TAG_OF_CONTROL = 101, 102
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +86,7 @@ class _Scene:
     def control(self) -> _Scene:
         """Return the scene without members, a random half of the others called members."""
         rows = np.flatnonzero(~self.is_member)
-        is_member, fold = _halved(len(rows), np.random.default_rng(self.seed + 1))
+        is_member, fold = _halved(len(rows), np.random.default_rng([self.seed, _TAG_OF_CONTROL]))
         shadows = self.shadows
         if shadows is not None:
             shadows = replace(shadows, outputs=shadows.outputs[:, rows], was_in=shadows.was_in[:, rows])
@@ -231,7 +233,7 @@ def attack_membership(
         raise InputError(
             f"{len(codes)} labels for {table.n_records} records: expected one per record. Pass y of the same rows."
         )
-    generator = np.random.default_rng(random_state)
+    generator = np.random.default_rng([random_state, _TAG_OF_FOLDS])
     records = _as_many_of_each(members, generator)
     target_outputs = reader.outputs(model, X)[records]
     reader = reader.suited_to(target_outputs)

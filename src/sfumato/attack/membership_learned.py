@@ -23,7 +23,7 @@ Learner = Callable[[Floats, NDArray[Any], NDArray[np.bool_], Floats, NDArray[Any
 
 _N_TREES = 100
 _SMALLEST_LEAF = 20  # outputs of a model that votes have many ties, and a leaf of one record would only repeat it
-_MOST_SHADOW_ROWS = 200_000
+_MOST_SHADOW_ROWS = 60_000
 
 
 def cross_fitted(

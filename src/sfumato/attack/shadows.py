@@ -30,6 +30,7 @@ from sfumato.frames import read_table
 logger = logging.getLogger(__name__)
 Progress = Callable[[int, int], None]
 _SEED_LIMIT = 2**31 - 1
+_TAG = 103
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +99,7 @@ def train_shadows(
             "attacked model was made with. Pass an instance, such as AnonymizedClassifier(...)."
         )
     n_records = read_table(X).n_records
-    generator = np.random.default_rng(random_state)
+    generator = np.random.default_rng([random_state, _TAG])  # apart from what others draw from the same seed
     was_in = balanced_halves(n_shadows, n_records, generator)
     seeds = generator.integers(0, _SEED_LIMIT, n_shadows)
     folder = None if cache is None else _Folder(Path(cache), _fingerprint(estimator, X, y, X_population, reader, seeds))
