@@ -226,17 +226,18 @@ def group_records(
 
 def _refusal(names: list[str], l: int, best: int, n_records: int, n_dropped: int, limit: float) -> str:  # noqa: E741
     listed = ", ".join(map(repr, names))
-    largest = f"the largest l that works is {best}" if best >= 2 else "no l works, since a value has more than half"
+    given = f"l={l} for {listed} with {n_records} records"
     if n_dropped == n_records:
+        lower = f"the largest l that works is {best}" if best >= 2 else "no l works without leaving records out"
         return (
-            f"l={l} for {listed} with {n_records} records: expected at least {l} different values, none of them too "
-            f"frequent, and {largest}. Lower l, or merge rare values less; leaving records out does not help."
+            f"{given}: expected at least {l} different values, and {lower}. Lower l; leaving records out does not "
+            f"help with {l}."
         )
-    share = n_dropped / n_records
+    lower = f"the largest l that works is {best}" if best >= 2 else "a value has more than half, so no l works"
     how_many = f"{n_dropped}" if n_dropped >= l else f"fewer than {l}"
     return (
-        f"l={l} for {listed} with {n_records} records: expected no value in more than 1/{l} of them, and {largest}. "
-        f"Lower l, or set suppression_limit to {_rounded_up(share)} or more (it is {limit:g}), which leaves out "
+        f"{given}: expected no value in more than 1/{l} of them, and {lower}. {'Lower l, or set' if best >= 2 else 'Set'} "
+        f"suppression_limit to {_rounded_up(n_dropped / n_records)} or more (it is {limit:g}), which leaves out "
         f"{how_many} records."
     )
 

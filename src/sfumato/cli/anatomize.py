@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sfumato anatomize``: read a file, divide it in two, write both, and judge and attack what was written."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from sfumato.cli import options
+from sfumato.cli.console import Console, exit_codes
+from sfumato.errors import ParameterError
+
+if TYPE_CHECKING:
+    from sfumato.anatomize import AnatomizedTable
+    from sfumato.attack.result import AttackResult
+    from sfumato.cli.files import FileTable
+
+_COLUMNS = "Columns"
+_METHOD = "Method"
+_TABLES = ("identifying", "sensitive")
+
+HELP = options.help_text(
+    "Share exact values, but not who has which sensitive value.",
+    "Writes two files to a folder: one with the identifying columns, one with the sensitive columns, both in their own "
+    "random order. Only the number of a group connects them, and in every group no sensitive value is more frequent "
+    "than 1 in l. Both files are read back and their groups are counted before they get their names; then two known "
+    "attacks show what could still be guessed.",
+    examples=[
+        "sfumato anatomize people.csv --sensitive illness --l 3 -o shared",
+        "sfumato anatomize people.csv --sensitive illness,wage --identifiers name,ssn\n"
+        "    --l 2 --suppression-limit 0.01 -o shared",
+    ],
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user asked for."""
+
+    file: Path
+    folder: Path
+    l: int  # noqa: E741
+    sensitive: list[str]
+    identifiers: list[str]
+    suppression_limit: float
+    assignment: str
+    seed: int | None
+    format: Literal["csv", "parquet"]
+
+
+def anatomize(
+    file: Annotated[Path, typer.Argument(help="A CSV or Parquet file, one record per row.", show_default=False)],
+    sensitive: Annotated[
+        list[str],
+        typer.Option(
+            help="Columns whose values must not be told about a person.",
+            metavar="A,B,...",
+            rich_help_panel=_COLUMNS,
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            help="The folder for the files; it is made if need be.",
+            rich_help_panel="Output",
+            metavar="DIR",
+            show_default=False,
+        ),
+    ],
+    identifiers: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Columns that name a person; they are dropped.",
+            metavar="A,B,...",
+            rich_help_panel=_COLUMNS,
+            show_default="none",
+        ),
+    ] = None,
+    l: Annotated[  # noqa: E741 - the literature's own letter
+        int,
+        typer.Option("--l", "-l", help="No sensitive value in more than 1/l of a group.", rich_help_panel=_METHOD),
+    ] = 2,
+    suppression_limit: Annotated[
+        float,
+        typer.Option(
+            help="Share of the records that may be left out where a value is too frequent.", rich_help_panel=_METHOD
+        ),
+    ] = 0.0,
+    assignment: Annotated[
+        Literal["largest", "random"],
+        typer.Option(
+            help="Groups of the most frequent values (largest), or of any values (random).",
+            metavar="NAME",
+            rich_help_panel=_METHOD,
+        ),
+    ] = "largest",
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            help="Seed of all that is drawn. Keep it as secret as the records.",
+            rich_help_panel=_METHOD,
+            show_default="a new one each time",
+        ),
+    ] = None,
+    attack: Annotated[
+        bool,
+        typer.Option("--attack/--no-attack", help="Whether to attack the result.", rich_help_panel=_METHOD),
+    ] = True,
+    format: Annotated[
+        Literal["csv", "parquet"] | None,
+        typer.Option(
+            help="csv or parquet.", metavar="NAME", rich_help_panel="Output", show_default="that of the input"
+        ),
+    ] = None,
+    force: options.Force = False,
+    types: options.Types = None,
+    separator: options.Separator = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    missing: options.Missing = None,
+    header: options.Header = None,
+    quiet: options.Quiet = False,
+    as_json: options.AsJson = False,
+    debug: options.Debug = False,
+) -> None:
+    """Share exact values, but not who has which sensitive value; ``HELP`` is what users read."""
+    console = Console(quiet=quiet, as_json=as_json)
+    with exit_codes(console, debug=debug):
+        from sfumato.cli.files import format_of, read_file, reading_options
+
+        reading = reading_options(types, separator, decimal, encoding, missing, header)
+        written_as = format or ("parquet" if format_of(file) == "parquet" else "csv")
+        _check_folder(output, written_as, force=force, file=file)
+        if seed is not None and seed < 0:
+            raise ParameterError(f"--seed {seed}: expected 0 or more.")
+        with console.step(f"reading {file.name}"):
+            source = read_file(file, reading)
+        for sentence in source.notes:
+            console.note(sentence)
+        columns = source.table.column_names
+        settings = Settings(
+            file,
+            output,
+            l,
+            _named("--sensitive", sensitive, columns),
+            _named("--identifiers", identifiers, columns),
+            suppression_limit,
+            assignment,
+            seed,
+            written_as,
+        )
+        with console.warnings_as_notes():
+            _run(console, source, settings, is_attacked=attack)
+
+
+def _named(option: str, given: list[str] | None, columns: list[str]) -> list[str]:
+    from sfumato.cli.files import unknown_column
+
+    names = options.split_names(given, columns)
+    for name in names:
+        if name not in columns:
+            raise ParameterError(unknown_column(option, name, columns))
+    return names
+
+
+def _finals(folder: Path, written_as: str) -> list[Path]:
+    from sfumato.anatomize.tables import MANIFEST
+
+    return [*(folder / f"{name}.{written_as}" for name in _TABLES), folder / MANIFEST]
+
+
+def _check_folder(folder: Path, written_as: str, *, force: bool, file: Path) -> None:
+    """Refuse a folder that cannot or should not be written to, before any work is done."""
+    from sfumato.cli.files import check_output
+
+    if folder.exists() and not folder.is_dir():
+        raise ParameterError(f"-o {str(folder)!r} is a file: expected a folder. Give another name.")
+    if folder.is_dir():
+        for final in _finals(folder, written_as):
+            check_output(final, force=force, inputs=[file])
+    elif not folder.absolute().parent.is_dir():
+        raise ParameterError(f"-o {str(folder)!r} lies in a folder that does not exist. Create that first.")
+
+
+def _run(console: Console, source: FileTable, settings: Settings, *, is_attacked: bool) -> None:
+    """Anatomize, write, judge, attack."""
+    from sfumato.anatomize import Anatomizer
+
+    table = source.table
+    anatomizer = Anatomizer(
+        settings.l,
+        sensitive=settings.sensitive,
+        identifiers=settings.identifiers or None,
+        suppression_limit=settings.suppression_limit,
+        assignment=settings.assignment,  # type: ignore[arg-type]
+        group=_free_name(table.column_names),
+        random_state=settings.seed,
+    )
+    with console.step(f"dividing {table.num_rows:,} records into groups"):
+        anatomized, rows = anatomizer.fit_transform_with_rows(table)
+    with console.step(f"writing to {settings.folder.name}, reading it back and counting its groups"):
+        reached = _write(anatomized, source, settings)
+    attacks: list[tuple[str, AttackResult]] = []
+    if is_attacked:
+        for name in settings.sensitive:
+            with console.step(f"attacking {name}"):
+                attacks += [(name, result) for result in _attacked(anatomized, table, rows, name, settings.l)]
+    _report(console, anatomized, anatomizer, settings, reached, attacks)
+
+
+def _free_name(names: list[str]) -> str:
+    group = "group"
+    while group in names:
+        group += "_"
+    return group
+
+
+def _write(anatomized: AnatomizedTable, source: FileTable, settings: Settings) -> dict[str, float]:
+    """Write both tables and the manifest; return the l that the files have, column by column, as read back."""
+    from sfumato.anatomize.tables import check_groups
+    from sfumato.cli.csv_reading import CsvLayout
+    from sfumato.cli.csv_writing import CsvStyle
+    from sfumato.cli.files import unfinished, write_file
+    from sfumato.cli.judging import check_same, read_back
+    from sfumato.verification import diversity_of
+
+    tables = {name: getattr(anatomized, name) for name in _TABLES}
+    manifest: dict[str, Any] = anatomized.manifest(settings.format, tables)
+    style = None
+    if settings.format == "csv":
+        given = source.style or CsvStyle()
+        style = CsvStyle(CsvLayout(separator=given.layout.separator), given.decimal)
+        manifest["csv"] = {"separator": given.layout.separator, "decimal": given.decimal}
+    with _made(settings.folder), unfinished(*_finals(settings.folder, settings.format)) as paths:
+        read = {}
+        for path, (name, table) in zip(paths, tables.items(), strict=False):
+            complete = write_file(table, path, settings.format, style)
+            read[name] = read_back(path, settings.format, complete)
+            check_same(table, read[name])
+        check_groups(read["identifying"], read["sensitive"], settings.l)
+        paths[-1].write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    group = anatomized.group
+    return {name: diversity_of(read["sensitive"], group, name) for name in settings.sensitive}
+
+
+@contextlib.contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """Make a folder for the time of writing, and take it away again when nothing came of it."""
+    is_new = not folder.exists()
+    folder.mkdir(exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        if is_new:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+def _attacked(
+    anatomized: AnatomizedTable,
+    table: Any,
+    rows: Any,
+    name: str,
+    l: int,  # noqa: E741
+) -> list[AttackResult]:
+    """Attack one sensitive column with what is published."""
+    import numpy as np
+
+    from sfumato.attack.anatomy import definetti, minimality
+    from sfumato.cli.judging import plain_values
+
+    truth = np.array(plain_values(table.column(name)).to_pylist(), dtype=object)[rows]
+    tables = anatomized.identifying, anatomized.sensitive, truth
+    return [definetti(*tables, column=name), minimality(*tables, l=l, column=name)]
+
+
+def _report(
+    console: Console,
+    anatomized: AnatomizedTable,
+    anatomizer: Any,
+    settings: Settings,
+    reached: dict[str, float],
+    attacks: list[tuple[str, AttackResult]],
+) -> None:
+    from sfumato.cli.judging import blurred
+
+    sizes = anatomizer.group_sizes_
+    n_suppressed = blurred(anatomizer.n_suppressed_, settings.l)
+    written = [str(path) for path in _finals(settings.folder, settings.format)]
+    if console.as_json:
+        console.result(
+            {
+                "file": str(settings.file),
+                "output": str(settings.folder),
+                "written": written,
+                "l": settings.l,
+                "sensitive": settings.sensitive,
+                "dropped": settings.identifiers,
+                "assignment": settings.assignment,
+                "n_records": int(sizes.sum()),
+                "n_groups": len(sizes),
+                "largest_group": int(sizes.max()),
+                "n_suppressed": n_suppressed,
+                "diversity": reached,
+                "attacks": {f"{result.attack} on {name}": result.to_dict() for name, result in attacks},
+                "holds": True,
+                "judged_on": "the written files",
+                "seconds": round(console.seconds, 3),
+            }
+        )
+        return
+    console.heading(f"two tables of {settings.file.name}")
+    console.facts(
+        [
+            ("records", f"{int(sizes.sum()):,}"),
+            ("left out", n_suppressed),
+            ("groups", f"{len(sizes):,}"),
+            ("largest group", f"{int(sizes.max()):,}"),
+            *((f"l reached in {name}", f"{value:g}") for name, value in reached.items()),
+            ("seconds", f"{console.seconds:.1f}"),
+        ]
+    )
+    for name, result in attacks:
+        low, high = result.interval
+        console.heading(f"{result.attack} attack on {name}")
+        console.facts(
+            [
+                ("guessed right", f"{result.rate:.1%}", f"95% interval {low:.1%} to {high:.1%}"),
+                ("without the attack", f"{result.baseline:.1%}", "the most frequent value of the group"),
+                ("verdict", "", result.verdict),
+            ]
+        )
+    console.verdict(
+        f"l = {settings.l} holds: no sensitive value in more than 1/{settings.l} of a group (recounted on the written "
+        "files).",
+        holds=True,
+    )
+    console.text(f"Written: {', '.join(written)}")
+    if any(result.verdict == "stronger than baseline" for _, result in attacks):
+        console.note(
+            "l-diversity holds, and yet an attack guesses better than 1 in l: the identifying columns tell something "
+            "about the sensitive ones. Share fewer identifying columns, or a larger l.",
+            is_warning=True,
+        )
