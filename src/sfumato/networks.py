@@ -157,6 +157,18 @@ class EpochSampler:
         return torch.from_numpy(np.minimum(drawn, last))[order]
 
 
+def epochs_for(n_rows: int, batch_size: int, *, epochs: int, least_steps: int) -> int:
+    """Return how many epochs to train: `epochs`, or more where so few rows would mean too few steps.
+
+    Examples
+    --------
+    >>> epochs_for(60_000, 256, epochs=20, least_steps=1000), epochs_for(300, 256, epochs=20, least_steps=1000)
+    (20, 500)
+    """
+    steps = -(-n_rows // batch_size)
+    return max(epochs, -(-least_steps // steps))
+
+
 @one_thread()
 def fit_network(
     module: Any,
