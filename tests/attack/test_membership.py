@@ -17,9 +17,11 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from sfumato.attack import attack_membership
-from sfumato.attack.membership import ATTACKS, NEED_SHADOWS
+from sfumato.attack.membership import ATTACKS as ALL_ATTACKS
+from sfumato.attack.membership import NEED_SHADOWS
 from sfumato.errors import InputError, ParameterError
 
+ATTACKS = [name for name in ALL_ATTACKS if name != "network"]  # it needs torch and has tests of its own
 WITHOUT_SHADOWS = [name for name in ATTACKS if name not in NEED_SHADOWS]
 
 

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato.attack import membership_likelihood as likelihood
 from sfumato.attack.membership_learned import cross_fitted, forest_learner, shadow_scores
 from sfumato.attack.membership_metrics import judged, said_members
+from sfumato.attack.membership_network import network_learner
 from sfumato.attack.membership_signals import Floats, Reader, reader_of
 from sfumato.attack.result import AttackResult
 from sfumato.attack.shadows import Progress, ShadowOutputs, train_shadows
@@ -113,6 +114,11 @@ def _random_forest(scene: _Scene) -> Floats:
     return cross_fitted(learner, scene.outputs, scene.codes, scene.is_member, scene.fold)
 
 
+def _network(scene: _Scene) -> Floats:
+    learner = network_learner(scene.reader, scene.seed)
+    return cross_fitted(learner, scene.outputs, scene.codes, scene.is_member, scene.fold)
+
+
 def _shadow_models(scene: _Scene) -> Floats:
     shadows = scene.known_shadows()
     return shadow_scores(
@@ -145,6 +151,7 @@ def _rmia(scene: _Scene) -> Floats:
 _SCORES: dict[str, Callable[[_Scene], Floats]] = {
     "threshold": _threshold,
     "random_forest": _random_forest,
+    "network": _network,
     "shadow_models": _shadow_models,
     "lira": _lira,
     "lira_offline": _lira_offline,
