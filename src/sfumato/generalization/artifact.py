@@ -266,6 +266,19 @@ class Generalization:
 
         return javascript_source(self.attributes, self.fingerprint)
 
+    def to_form(self, *, title: str = "A few questions", action: str | None = None) -> str:
+        """Return a web page, in one file, that asks for buckets and can find that of a typed value by itself.
+
+        Parameters
+        ----------
+        title : str
+        action : str, optional
+            Where the buckets are sent. None: the page shows the minimized record and sends nothing.
+        """
+        from sfumato.generalization.export.form import form_page
+
+        return form_page(self.attributes, self.fingerprint, title=title, action=action)
+
 
 def plain(value: Any) -> Any:
     """Return a value as JSON can hold it: numpy's numbers as Python's, objects by the name of their type."""
