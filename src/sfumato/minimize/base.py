@@ -8,13 +8,13 @@ sweep calls the same two steps apart, so that many settings share one reading.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -98,6 +98,24 @@ class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         The code of missing may have any bucket, also one of its own.
         """
         raise NotImplementedError
+
+    def default_grid(self, sample: Sample, errors: tuple[float, float]) -> Mapping[str, Sequence[Any]]:
+        """Return the values a sweep tries for each parameter unless told otherwise.
+
+        Parameters
+        ----------
+        sample : Sample
+        errors : tuple of float
+            Errors of a classifier with nothing and with everything generalized.
+        """
+        return {}
+
+    def _buckets_of_settings(self, sample: Sample, settings: Sequence[Mapping[str, Any]]) -> Iterable[Buckets]:
+        """Return the buckets for each of many settings; subclasses share work between them where they can."""
+        for setting in settings:
+            own = clone(self).set_params(**setting)
+            own._check_parameters()
+            yield own._buckets(sample)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn how coarsely each attribute may be collected.

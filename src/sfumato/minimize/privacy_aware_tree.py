@@ -124,6 +124,10 @@ class PrivacyAwareTree(Minimizer):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    def default_grid(self, sample: Sample, errors: tuple[float, float]) -> Mapping[str, Sequence[Any]]:
+        """Return the paper's nine leaf limits with twelve alphas from 0 to 1."""
+        return {"alpha": [i / 11 for i in range(12)], "max_leaves": [2, 4, 6, 8, 10, 20, 50, 100, 200]}
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if not is_number(self.alpha) or not 0 <= self.alpha <= 1:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,10 @@ class UniformMinimizer(Minimizer):
         self.output = output
         self.random_state = random_state
         self.n_jobs = n_jobs
+
+    def default_grid(self, sample: Sample, errors: tuple[float, float]) -> Mapping[str, Sequence[Any]]:
+        """Return the numbers of buckets tried in the paper."""
+        return {"n_buckets": [1, 2, 3, 4, 5]}
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

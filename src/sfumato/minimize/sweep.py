@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Try many settings of one or several minimizers and choose: utility against risk, on records nobody learned from.
+
+Generalizations are learned on the training part, compared on the validation part, and reported on the test part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import ParameterGrid
+
+from sfumato.anonymize.groups import as_table_like
+from sfumato.attack.samples import Samples
+from sfumato.errors import ParameterError
+from sfumato.frames import read_table
+from sfumato.generalization import Generalization, generalization_from_bins
+from sfumato.minimize.base import Buckets, Minimizer, Sample, code_target
+from sfumato.minimize.privacy_aware_tree import PrivacyAwareTree
+from sfumato.minimize.risk import Risk, RiskName, as_risk
+from sfumato.minimize.splitting import Shares, deal
+from sfumato.minimize.sweep_result import EVERYTHING, NOTHING, MinimizerSweep, SweepPoint
+from sfumato.minimize.utility import Codes, CodesClassifier
+
+Part = tuple[Any, Any]
+"""Records and their classes."""
+
+
+def sweep_minimizers(
+    minimizers: Minimizer | Sequence[Minimizer],
+    X: Any,
+    y: Any,
+    *,
+    grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]] | None = None,
+    validation: Part | None = None,
+    test: Part | None = None,
+    shares: Shares = (0.6, 0.1, 0.3),
+    estimator: Any = None,
+    risk: RiskName | Risk = "table",
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    progress: bool = False,
+) -> MinimizerSweep:
+    """Evaluate a grid of settings for utility and for risk.
+
+    Parameters
+    ----------
+    minimizers : Minimizer or list of Minimizer
+        What to sweep over; parameters that a grid does not name stay as they are. All must look at the same
+        attributes.
+    X : frame or array
+        Full-resolution records.
+    y : array-like
+        Their classes.
+    grid : dict or list of dict, optional
+        Values to try for each parameter, one dict per minimizer; None: the grids of the paper.
+    validation, test : pair of records and classes, optional
+        Parts to choose and to report on; X and y are then for learning alone. Both or none.
+    shares : tuple of three floats, default=(0.6, 0.1, 0.3)
+        Without parts of their own, how X is dealt to training, validation and test. The training part gets at least
+        one record of every class and category.
+    estimator : classifier, optional
+        What predicts the class from a matrix of codes; None: gradient boosting. Records with equal codes are merged
+        into one with a weight where its `fit` takes weights.
+    risk : {"table", "family"} or callable, default="table"
+        The attacker: counts of fine values per combination of buckets, or the strongest of the whole family of
+        adversaries, or a function of a generalization, samples and personal attributes that returns the attacker's
+        success on validation and on test.
+    random_state : int, default=0
+    n_jobs : int, optional
+        Threads; None or -1: all cores.
+    progress : bool, default=False
+        Show a progress bar on standard error.
+
+    Returns
+    -------
+    MinimizerSweep
+        All points, with the two limits: nothing generalized and everything generalized.
+    """
+    every = [minimizers] if isinstance(minimizers, Minimizer) else list(minimizers)
+    if not every:
+        raise ParameterError("no minimizer was given: expected one or several. PrivacyAwareTree() suits most.")
+    grids = _checked_grids(grid, len(every))
+    parts = _parts(every[0], X, y, validation, test, shares, random_state)
+    attacker = as_risk(risk, seed=random_state, n_jobs=n_jobs)
+    judge = _Judge(every[0], parts, CodesClassifier(estimator, seed=random_state), attacker)
+    with _progress(progress) as advance:
+        sample = judge.sample_for(every[0])
+        points = [judge.point(name, {}, limit) for name, limit in _limits(sample)]
+        errors = (points[0].validation_error, points[1].validation_error)
+        for minimizer, own_grid in zip(every, grids, strict=True):
+            sample = judge.sample_for(minimizer)
+            settings = list(ParameterGrid(own_grid or minimizer.default_grid(sample, errors)))
+            made = minimizer._buckets_of_settings(sample, settings)
+            for setting, buckets in advance(zip(settings, made, strict=True), type(minimizer).__name__, len(settings)):
+                generalization = _told(minimizer, setting, sample, buckets)
+                points.append(judge.point(type(minimizer).__name__, setting, generalization))
+    return MinimizerSweep(tuple(points), judge.personal)
+
+
+def coarsest_generalization(X: Any, y: Any, *, max_loss: float = 0.01, minimizer: Any = None, **options: Any) -> Any:
+    """Return the least telling generalization that costs a classifier at most `max_loss` of its accuracy.
+
+    Parameters
+    ----------
+    X : frame or array
+        Full-resolution records.
+    y : array-like
+        Their classes.
+    max_loss : float, default=0.01
+        How many more records, as a share, may be classified wrongly than with full resolution; 0.01 is one point.
+    minimizer : Minimizer, optional
+        None: a ``PrivacyAwareTree``.
+    **options
+        As for `sweep_minimizers`.
+
+    Returns
+    -------
+    Generalization
+    """
+    swept = sweep_minimizers(PrivacyAwareTree() if minimizer is None else minimizer, X, y, **options)
+    return swept.coarsest(max_loss).generalization
+
+
+def _checked_grids(grid: Any, n_minimizers: int) -> list[Mapping[str, Sequence[Any]] | None]:
+    if grid is None:
+        return [None] * n_minimizers
+    grids = [grid] if isinstance(grid, Mapping) else list(grid)
+    if len(grids) != n_minimizers:
+        raise ParameterError(
+            f"{len(grids)} grids for {n_minimizers} minimizers: expected one each. Use None for the paper's grid."
+        )
+    return grids
+
+
+def _parts(
+    minimizer: Minimizer, X: Any, y: Any, validation: Part | None, test: Part | None, shares: Shares, seed: int
+) -> list[Part]:
+    """Return records and classes of the three parts."""
+    if (validation is None) != (test is None):
+        raise ParameterError("one of validation and test was given: expected both or none. Pass the other one, too.")
+    if validation is not None and test is not None:
+        return [(as_table_like(frame), np.asarray(classes)) for frame, classes in ((X, y), validation, test)]
+    table = read_table(as_table_like(X), categorical=minimizer.categorical_features or ())
+    codes, _ = code_target(y, table.n_records)
+    rows = deal(table, codes, shares, np.random.default_rng(seed))
+    classes = np.asarray(y)
+    return [(table.replaced({}, keep_rows=own), classes[own]) for own in rows]
+
+
+def _limits(sample: Sample) -> list[tuple[str, Generalization]]:
+    nothing = [np.arange(n) for n in sample.n_codes]
+    everything = [np.zeros(n, np.int64) for n in sample.n_codes]
+    return [
+        (NOTHING, generalization_from_bins(sample.columns, nothing)),
+        (EVERYTHING, generalization_from_bins(sample.columns, everything)),
+    ]
+
+
+def _told(minimizer: Minimizer, setting: Mapping[str, Any], sample: Sample, buckets: Buckets) -> Generalization:
+    told = {**minimizer._told_parameters(), **setting}
+    return generalization_from_bins(sample.columns, buckets, minimizer=type(minimizer).__name__, parameters=told)
+
+
+class _Judge:
+    """Measures utility and risk of generalizations on the same records; equal generalizations are measured once."""
+
+    def __init__(self, first: Minimizer, parts: list[Part], classifier: CodesClassifier, risk: Risk) -> None:
+        self.train = parts[0]
+        categorical = () if first.categorical_features is None else first.categorical_features
+        self.samples = Samples(
+            *(frame for frame, _ in parts), categorical_features=categorical, max_bins=first.max_bins
+        )
+        rows = (self.samples.train, self.samples.validation, self.samples.test)
+        for (_, classes), own in zip(parts, rows, strict=True):
+            code_target(classes, own.stop - own.start)  # refuses what is no class per record
+        self.y = np.unique(np.concatenate([classes for _, classes in parts]), return_inverse=True)[1]
+        self.classifier = classifier
+        self.risk = risk
+        self.personal: tuple[str, ...] = ()
+        self._measured: dict[bytes, tuple[tuple[float, float], tuple[float, float]]] = {}
+
+    def sample_for(self, minimizer: Minimizer) -> Sample:
+        """Read the training part the way a minimizer wants it."""
+        minimizer._check_parameters()
+        sample = minimizer._read(*self.train, None)
+        personal = tuple(sample.names[position] for position in sample.personal)
+        if self.personal and personal != self.personal:
+            raise ParameterError(
+                f"{type(minimizer).__name__} has other personal attributes than the first minimizer: expected the "
+                "same, or their risks could not be compared. Pass the same personal= to all."
+            )
+        self.personal = personal
+        return sample
+
+    def point(self, minimizer: str, setting: Mapping[str, Any], generalization: Generalization) -> SweepPoint:
+        """Measure a generalization."""
+        columns = [self.samples.buckets(generalization, name) for name in generalization.names]
+        key = b"".join(np.ascontiguousarray(column, np.int32).tobytes() for column in columns)
+        if key not in self._measured:
+            self._measured[key] = (
+                self._errors(generalization, columns),
+                self.risk(generalization, self.samples, self.personal),
+            )
+        errors, risks = self._measured[key]
+        return SweepPoint(minimizer, dict(setting), generalization, errors[0], risks[0], errors[1], risks[1])
+
+    def _errors(self, generalization: Generalization, columns: list[NDArray[np.int64]]) -> tuple[float, float]:
+        is_ordered = [attribute.kind != "category" for attribute in generalization.attributes]
+        codes = Codes(columns, generalization.n_buckets, is_ordered)
+        predicted = self.classifier.predictions(codes, self.y[self.samples.train], self.samples.train)
+        is_wrong = np.broadcast_to(predicted, self.y.shape) != self.y
+        return float(is_wrong[self.samples.validation].mean()), float(is_wrong[self.samples.test].mean())
+
+
+@contextmanager
+def _progress(is_shown: bool) -> Iterator[Any]:
+    """Yield a function that passes an iterable through and shows how far it has come."""
+    if not is_shown:
+        yield lambda steps, name, n_steps: steps
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True)) as bar:
+
+        def advance(steps: Iterable[Any], name: str, n_steps: int) -> Iterable[Any]:
+            return bar.track(steps, total=n_steps, description=name)
+
+        yield advance

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a sweep found: points with utility and risk, and the questions one asks of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import ParameterError
+from sfumato.generalization import Generalization
+from sfumato.minimize.front import hypervolume, is_on_front, knee_of
+
+NOTHING = "nothing generalized"
+EVERYTHING = "everything generalized"
+
+
+@dataclass(frozen=True, eq=False)
+class SweepPoint:
+    """One setting of a minimizer, measured.
+
+    Attributes
+    ----------
+    minimizer : str
+        Name of the class, or which limit it is.
+    parameters : dict
+        The setting.
+    generalization : Generalization
+    validation_error, test_error : float
+        Share of records whose class is predicted wrongly from buckets.
+    validation_risk, test_risk : float
+        Share of personal values that the attacker guesses right from buckets.
+    """
+
+    minimizer: str
+    parameters: Mapping[str, Any]
+    generalization: Generalization
+    validation_error: float
+    validation_risk: float
+    test_error: float
+    test_risk: float
+
+    @property
+    def n_buckets(self) -> int:
+        """Buckets of all attributes together."""
+        return sum(self.generalization.n_buckets)
+
+    @property
+    def is_limit(self) -> bool:
+        """Whether this is one of the two limits of generalization."""
+        return self.minimizer in (NOTHING, EVERYTHING)
+
+
+@dataclass(frozen=True, eq=False)
+class MinimizerSweep:
+    """All points of a sweep: the two limits first, then minimizer by minimizer.
+
+    Attributes
+    ----------
+    points : tuple of SweepPoint
+    personal : tuple of str
+        The attributes whose reconstruction is the risk.
+    """
+
+    points: tuple[SweepPoint, ...]
+    personal: tuple[str, ...]
+
+    @property
+    def minimizers(self) -> tuple[str, ...]:
+        """Names of the minimizers."""
+        return tuple(dict.fromkeys(point.minimizer for point in self.points if not point.is_limit))
+
+    @property
+    def limits(self) -> tuple[SweepPoint, SweepPoint]:
+        """Nothing generalized, and everything generalized."""
+        return self.points[0], self.points[1]
+
+    def front(self, minimizer: str | None = None) -> list[SweepPoint]:
+        """Return the points that no other point beats on validation, from the smallest error to the largest.
+
+        Both limits are always among them.
+
+        Parameters
+        ----------
+        minimizer : str, optional
+            Look at the points of one minimizer and the limits only.
+        """
+        own = self._points_of(minimizer)
+        kept = is_on_front(_costs(own, "validation"))
+        found = [point for point, is_kept in zip(own, kept, strict=True) if is_kept or point.is_limit]
+        return sorted(found, key=lambda point: (point.validation_error, -point.validation_risk))
+
+    def knee(self, minimizer: str | None = None) -> SweepPoint:
+        """Return the point of the front furthest below the line between the limits, on validation."""
+        front = self.front(minimizer)
+        start, end = _costs(list(self.limits), "validation")
+        return front[knee_of(_costs(front, "validation"), start, end)]
+
+    def coarsest(self, max_loss: float = 0.01, minimizer: str | None = None) -> SweepPoint:
+        """Return the point with the lowest risk that classifies at most `max_loss` more records wrongly.
+
+        Compared with nothing generalized, on validation; among equal risks the one with the fewest buckets.
+
+        Parameters
+        ----------
+        max_loss : float, default=0.01
+            0.01 is one percentage point.
+        minimizer : str, optional
+        """
+        if not 0 <= max_loss <= 1:
+            raise ParameterError(f"max_loss={max_loss!r}: expected a share from 0 to 1. 0.01 is one percentage point.")
+        limit = self.limits[0].validation_error + max_loss + 1e-12
+        good = [point for point in self._points_of(minimizer) if point.validation_error <= limit]
+        return min(good, key=lambda point: (point.validation_risk, point.n_buckets, point.validation_error))
+
+    def hypervolume(self, minimizer: str | None = None) -> float:
+        """Return the share of the rectangle between the limits that the front beats, on test.
+
+        The front is the one chosen on validation. The rectangle reaches from the error of nothing generalized and the
+        risk of everything generalized, which nobody can beat in earnest, to the other two corners.
+        """
+        nothing, everything = _costs(list(self.limits), "test")
+        ideal = np.array([min(nothing[0], everything[0]), everything[1]])
+        worst = np.array([max(nothing[0], everything[0]), nothing[1]])
+        return hypervolume(_costs(self.front(minimizer), "test"), ideal, worst)
+
+    def _points_of(self, minimizer: str | None) -> list[SweepPoint]:
+        if minimizer is not None and minimizer not in self.minimizers:
+            raise ParameterError(f"minimizer={minimizer!r}: expected one of {', '.join(map(repr, self.minimizers))}.")
+        return [p for p in self.points if p.is_limit or minimizer in (None, p.minimizer)]
+
+    def to_frame(self, library: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
+        """Return the points as a frame, one row each; parameters are JSON text, since minimizers have different ones.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars", "pyarrow"}, default="pandas"
+        """
+        import json
+
+        import pyarrow as pa
+
+        fronts = {name: {id(point) for point in self.front(name)} for name in self.minimizers}
+        on_front = [p.is_limit or id(p) in fronts[p.minimizer] for p in self.points]
+        table = pa.table(
+            {
+                "minimizer": [p.minimizer for p in self.points],
+                "parameters": [json.dumps(dict(p.parameters), default=str) for p in self.points],
+                "n_buckets": [p.n_buckets for p in self.points],
+                "validation_error": [p.validation_error for p in self.points],
+                "validation_risk": [p.validation_risk for p in self.points],
+                "test_error": [p.test_error for p in self.points],
+                "test_risk": [p.test_risk for p in self.points],
+                "is_on_front": on_front,
+            }
+        )
+        if library == "pandas":
+            return table.to_pandas()
+        if library == "polars":
+            import polars
+
+            return polars.from_arrow(table)
+        return table
+
+    def plot(self) -> str:
+        """Return a picture as SVG text: error against risk on test, the front of each minimizer, and both limits."""
+        return _picture(self)
+
+
+def _costs(points: list[SweepPoint], part: Literal["validation", "test"]) -> NDArray[np.float64]:
+    return np.array([[getattr(point, f"{part}_error"), getattr(point, f"{part}_risk")] for point in points])
+
+
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP, _RIGHT = 640, 400, 60, 50, 20, 170
+_COLOURS = ("#1b6ca8", "#d1495b", "#2e8b57", "#c98a00", "#6a4c93", "#008b8b", "#7f5539", "#444444")
+
+
+def _picture(sweep: MinimizerSweep) -> str:
+    costs = _costs(list(sweep.points), "test")
+    low, high = costs.min(axis=0), costs.max(axis=0)
+    span = np.where(high > low, high - low, 1.0) * 1.08
+    low = low - 0.04 * span
+
+    def place(point: SweepPoint) -> tuple[float, float]:
+        x, y = (np.array([point.test_error, point.test_risk]) - low) / span
+        return _LEFT + x * (_WIDTH - _LEFT - _RIGHT), _HEIGHT - _BOTTOM - y * (_HEIGHT - _BOTTOM - _TOP)
+
+    shapes = [_axes(low, span)]
+    for number, name in enumerate(sweep.minimizers):
+        colour = _COLOURS[number % len(_COLOURS)]
+        front = sweep.front(name)
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in sorted(map(place, front)))
+        shapes.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
+        for point in sweep.points:
+            if point.minimizer == name:
+                x, y = place(point)
+                filled = colour if point in front else "none"
+                shapes.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{filled}" stroke="{colour}"/>')
+        line = _TOP + 12 + 18 * number
+        shapes.append(f'<circle cx="{_WIDTH - _RIGHT + 14}" cy="{line - 4}" r="4" fill="{colour}"/>')
+        shapes.append(f'<text x="{_WIDTH - _RIGHT + 24}" y="{line}">{escape(name)}</text>')
+    for limit in sweep.limits:
+        x, y = place(limit)
+        anchor = "start" if x < _WIDTH / 2 else "end"
+        shapes.append(f'<path d="M{x:.1f} {y - 7:.1f}l6 12h-12z" fill="#111"/>')
+        shapes.append(f'<text x="{x:.1f}" y="{y - 10:.1f}" text-anchor="{anchor}">{escape(limit.minimizer)}</text>')
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" '
+        f'height="{_HEIGHT}" role="img" font-family="system-ui, sans-serif" font-size="12">'
+        f"<title>Error of a classifier on buckets against what an attacker reconstructs</title>"
+        f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="#fff"/>{"".join(shapes)}</svg>'
+    )
+
+
+def _axes(low: NDArray[np.float64], span: NDArray[np.float64]) -> str:
+    bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
+    shapes = [f'<path d="M{_LEFT} {_TOP}V{bottom}H{right}" fill="none" stroke="#666"/>']
+    for tick in np.linspace(0, 1, 5):
+        x, y = _LEFT + tick * (right - _LEFT), bottom - tick * (bottom - _TOP)
+        shapes.append(f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{low[0] + tick * span[0]:.3f}</text>')
+        shapes.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{low[1] + tick * span[1]:.2f}</text>')
+    middle = (bottom + _TOP) / 2
+    shapes.append(
+        f'<text x="{(_LEFT + right) / 2}" y="{bottom + 38}" text-anchor="middle">error of the classifier (test)</text>'
+    )
+    shapes.append(
+        f'<text transform="translate(14 {middle}) rotate(-90)" text-anchor="middle">attacker\'s success (test)</text>'
+    )
+    return "".join(shapes)
