@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from sfumato.attack.anatomy import minimality as minimality
     from sfumato.attack.assessment import check_order as check_order
     from sfumato.attack.attribute import attack_attribute as attack_attribute
+    from sfumato.attack.boosting import BoostingSettings as BoostingSettings
     from sfumato.attack.family import FamilySettings as FamilySettings
     from sfumato.attack.intervals import bootstrap_interval as bootstrap_interval
     from sfumato.attack.intervals import judge as judge
     from sfumato.attack.intervals import wilson_interval as wilson_interval
+    from sfumato.attack.linkability import link_records as link_records
     from sfumato.attack.membership import MembershipResult as MembershipResult
     from sfumato.attack.membership import attack_membership as attack_membership
     from sfumato.attack.reconstruction import reconstruct as reconstruct
@@ -24,20 +26,30 @@ if TYPE_CHECKING:
     from sfumato.attack.reconstruction import reconstruct_with_non_personal as reconstruct_with_non_personal
     from sfumato.attack.reconstruction import reconstruct_with_some_personal as reconstruct_with_some_personal
     from sfumato.attack.reconstruction import reconstruction_risk as reconstruction_risk
+    from sfumato.attack.reconstruction_network import NetworkSettings as NetworkSettings
+    from sfumato.attack.released import infer_from_release as infer_from_release
+    from sfumato.attack.released import link_through_release as link_through_release
+    from sfumato.attack.released import single_out_of_release as single_out_of_release
     from sfumato.attack.result import AttackResult as AttackResult
     from sfumato.attack.samples import Samples as Samples
+    from sfumato.attack.singling_out import single_out as single_out
 
 _HOME_OF = {
-    "AttackResult": "result",
-    "MembershipResult": "membership",
     "attack_attribute": "attribute",
     "attack_membership": "membership",
+    "AttackResult": "result",
+    "BoostingSettings": "boosting",
     "bootstrap_interval": "intervals",
     "check_order": "assessment",
     "definetti": "anatomy",
     "FamilySettings": "family",
+    "infer_from_release": "released",
     "judge": "intervals",
+    "link_records": "linkability",
+    "link_through_release": "released",
+    "MembershipResult": "membership",
     "minimality": "anatomy",
+    "NetworkSettings": "reconstruction_network",
     "reconstruct": "reconstruction",
     "reconstruct_from_breaches": "reconstruction",
     "reconstruct_leaving_one_out": "reconstruction",
@@ -45,6 +57,8 @@ _HOME_OF = {
     "reconstruct_with_some_personal": "reconstruction",
     "reconstruction_risk": "reconstruction",
     "Samples": "samples",
+    "single_out": "singling_out",
+    "single_out_of_release": "released",
     "wilson_interval": "intervals",
 }
 

@@ -21,6 +21,7 @@ MAX_VALUES = 24
 """Values one model chooses from at most: the most frequent ones. Each costs one tree per round."""
 
 _CATEGORY_LIMIT = 255  # scikit-learn's limit for categories; clues with more codes are taken as numbers
+_FEW_CODES = 8  # so few are told apart by a few cuts; scikit-learn drops categories with few rows, cells or not
 _LEAST_RECORDS = 20  # buckets with fewer training records have no model of their own
 
 
@@ -82,8 +83,7 @@ def _features(question: Question) -> tuple[NDArray[np.float32], NDArray[np.bool_
     varies = [len(np.unique(cells.clues[:, position])) > 1 for position in range(len(cells.sizes))]
     kept = np.flatnonzero(varies)
     sizes = np.array(cells.sizes)[kept]
-    # Two categories are split alike either way, and numbers are quicker.
-    categorical = ~np.array(cells.is_ordered)[kept] & (sizes > 2) & (sizes <= _CATEGORY_LIMIT)
+    categorical = ~np.array(cells.is_ordered)[kept] & (sizes > _FEW_CODES) & (sizes <= _CATEGORY_LIMIT)
     return cells.clues[:, kept].astype(np.float32), categorical
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Literal, get_args
 
 import numpy as np
@@ -17,10 +18,11 @@ import numpy as np
 from sfumato.attack.boosting import BoostingSettings, fit_boosting
 from sfumato.attack.conditional_table import EXACT, STRENGTHS, count_table
 from sfumato.attack.questions import Guesses, Question, Scores, bucket_scores, guess, selection
+from sfumato.attack.reconstruction_network import NetworkSettings, network_answers
 from sfumato.errors import ParameterError
 
-Adversary = Literal["table", "boosting"]
-"""Members of the family: counts in cells, gradient boosting."""
+Adversary = Literal["table", "boosting", "network"]
+"""Members of the family: counts in cells, gradient boosting, the paper's neural network."""
 
 logger = logging.getLogger(__name__)
 
@@ -31,25 +33,27 @@ class FamilySettings:
 
     Attributes
     ----------
-    adversaries : tuple of {"table", "boosting"} or None
-        None: all of them.
+    adversaries : tuple of {"table", "boosting", "network"} or None
+        None: all of them, the network where torch is installed.
     random_state : int
     n_jobs : int or None
         Threads; None or -1: all cores.
     boosting : sequence of BoostingSettings
         Settings to try.
+    network : NetworkSettings
     """
 
     adversaries: tuple[Adversary, ...] | None = None
     random_state: int = 0
     n_jobs: int | None = None
     boosting: tuple[BoostingSettings, ...] = (BoostingSettings(),)
+    network: NetworkSettings = field(default_factory=NetworkSettings)
 
     @property
     def members(self) -> tuple[Adversary, ...]:
         """The members that take part."""
         if self.adversaries is None:
-            return get_args(Adversary)
+            return get_args(Adversary) if find_spec("torch") else ("table", "boosting")
         unknown = [name for name in self.adversaries if name not in get_args(Adversary)]
         if unknown or not self.adversaries:
             raise ParameterError(
@@ -157,4 +161,13 @@ def _fit_on_one_thread(question: Question, settings: BoostingSettings, seed: int
         return fit_boosting(question, settings, seed=seed)
 
 
-_MEMBERS = {"table": _answer_by_table, "boosting": _answer_by_boosting}
+def _answer_by_network(questions: Sequence[Question], settings: FamilySettings) -> Iterator[tuple[int, str, Scores]]:
+    positions = [position for position, question in enumerate(questions) if is_open(question)]
+    asked = [questions[position] for position in positions]
+    fitted = network_answers(asked, settings.network, seed=settings.random_state)
+    for position, networks in zip(positions, fitted, strict=True):
+        for label, scores in networks:
+            yield position, label, scores
+
+
+_MEMBERS = {"table": _answer_by_table, "boosting": _answer_by_boosting, "network": _answer_by_network}

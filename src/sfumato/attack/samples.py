@@ -70,7 +70,7 @@ class Samples:
     def column(self, name: str) -> CodedColumn:
         """Return a column of all records: training, then validation, then test."""
         if name not in self._columns:
-            joined = _joined([table.column(name) for table in self._tables])
+            joined = join_columns([table.column(name) for table in self._tables])
             self._columns[name] = code_column(joined, max_bins=self.max_bins)
         return self._columns[name]
 
@@ -120,7 +120,7 @@ def bucket_span(generalization: Generalization, column: CodedColumn) -> tuple[ND
     return low, high
 
 
-def _joined(columns: Sequence[Column]) -> Column:
+def join_columns(columns: Sequence[Column]) -> Column:
     """Put the same column of several samples together."""
     name = columns[0].name
     filled = [column for column in columns if column.missing is None or not column.missing.all()]

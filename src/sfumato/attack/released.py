@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Singling out, linkability and inference on released tables: the three risks of the EU's Opinion 05/2014.
+
+Works on any release whose rows still stand beside the original ones: with ranges, sets, bounds or representative
+values in place of the exact ones. The attacker compares what is known of a person with the released records and keeps
+the nearest. Called by audits.
+
+References
+----------
+Article 29 Data Protection Working Party (2014). Opinion 05/2014 on Anonymisation Techniques, section 2.2.2.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from sfumato.attack.intervals import judge, wilson_interval
+from sfumato.attack.questions import merge_rows
+from sfumato.attack.released_cells import ReleasedColumn, read_release
+from sfumato.attack.result import AttackResult
+from sfumato.errors import ParameterError
+
+Names = str | int | Iterable[str | int]
+
+_COMPARED_AT_ONCE = 1 << 23  # pairs of people and released records
+
+
+def single_out_of_release(
+    original: Any,
+    released: Any,
+    quasi_identifiers: Names | None = None,
+    *,
+    control: Any = None,
+    n_attempts: int | None = 1000,
+    random_state: int = 0,
+    confidence: float = 0.95,
+) -> AttackResult:
+    """Write predicates from a release and see how many hold for exactly one person of the original table.
+
+    A predicate says of every quasi-identifier that it lies in a released range or set, or equals a released value:
+    those of one released record, or of several put together, whichever isolates more often.
+
+    Parameters
+    ----------
+    original, released : frame or array
+        The same people in the same order, before and after.
+    quasi_identifiers : list of str or int, optional
+        Columns that an attacker may know; None: all.
+    control : frame or array, optional
+        As many other people: predicates that isolate them, too, tell of the population and not of the table.
+    n_attempts : int or None, default=1000
+        Predicates of either kind, from different released records drawn at random; None: all records. Half of them
+        decide which kind is better, the other half is judged.
+    random_state : int, default=0
+    confidence : float, default=0.95
+
+    Returns
+    -------
+    AttackResult
+        `rate` is the share of predicates that isolate somebody. The baseline knows which ranges, sets and values occur
+        in each column, but neither how often nor with which others. The control applies the same predicates to other
+        people.
+    """
+    start = time.perf_counter()
+    table = read_release(original, released, quasi_identifiers, control)
+    generator = np.random.default_rng(random_state)
+    columns, people = table.columns, table.people(table.columns)
+    records = table.shown[_drawn(len(table.shown), n_attempts, generator)]
+    recombined = np.stack([generator.choice(column.shown, len(records)) for column in columns], axis=1)
+    blind = np.stack([generator.integers(0, column.n_shown, len(records)) for column in columns], axis=1)
+    # Half of the attempts decide which kind of predicate is the better one, the other half is judged.
+    is_judged = generator.permutation(len(records)) % 2 == 1 if len(records) > 1 else np.ones(1, bool)
+    kinds = {"whole records": records, "recombined records": recombined}
+    isolates = {kind: _n_met(columns, attempts, people) == 1 for kind, attempts in kinds.items()}
+    kind = max(kinds, key=lambda name: float(isolates[name][~is_judged].mean()) if len(records) > 1 else 0.0)
+    isolated = isolates[kind][is_judged]
+    baseline = float((_n_met(columns, blind, people) == 1).mean())
+    outside = None
+    if control is not None:
+        outside = float((_n_met(columns, kinds[kind][is_judged], table.others(columns)) == 1).mean())
+    rate = float(isolated.mean())
+    interval = wilson_interval(int(isolated.sum()), len(isolated), confidence)
+    return AttackResult(
+        attack="singling out of a release",
+        rate=rate,
+        interval=interval,
+        baseline=baseline,
+        control=outside,
+        verdict=judge(rate, interval, baseline, control=outside),
+        seconds=time.perf_counter() - start,
+        seed=random_state,
+        details={
+            "predicates_from": kind,
+            "n_attempts": len(isolated),
+            "n_isolated": int(isolated.sum()),
+            "rates": {name: float(isolates[name].mean()) for name in kinds},
+            "n_people": table.n_people,
+        },
+    )
+
+
+def link_through_release(
+    original: Any,
+    released: Any,
+    left: Names,
+    right: Names,
+    *,
+    control: Any = None,
+    n_targets: int | None = 500,
+    random_state: int = 0,
+    confidence: float = 0.95,
+) -> AttackResult:
+    """Link two partial lists of the same people through the released records that fit both.
+
+    Parameters
+    ----------
+    original, released : frame or array
+        The same people in the same order, before and after.
+    left, right : list of str or int
+        Columns of the two lists, known in full resolution; none in both.
+    control : frame or array, optional
+        Other people, who are not in the release.
+    n_targets : int or None, default=500
+        People on the lists, drawn at random; None: all.
+    random_state : int, default=0
+    confidence : float, default=0.95
+
+    Returns
+    -------
+    AttackResult
+        `rate` is the share of entries of the left list whose person's values on the right list are named. The baseline
+        does not see the release and names the most frequent entry of the right list.
+    """
+    start = time.perf_counter()
+    table = read_release(original, released, None, control)
+    sides = table.named(left, "left"), table.named(right, "right")
+    if {column.name for column in sides[0]} & {column.name for column in sides[1]} or not all(sides):
+        raise ParameterError("left and right share columns, or one is empty: expected different columns. Name others.")
+    generator = np.random.default_rng(random_state)
+    drawn = _drawn(table.n_people, n_targets, generator)
+    successes, baseline = _linked(sides, [table.people(side)[drawn] for side in sides])
+    outside = None
+    if control is not None:
+        others = _drawn(table.n_others, n_targets, generator)
+        found, _ = _linked(sides, [table.others(side)[others] for side in sides])
+        outside = found / len(others)
+    rate = successes / len(drawn)
+    interval = wilson_interval(successes, len(drawn), confidence)
+    return AttackResult(
+        attack="linkability through a release",
+        rate=rate,
+        interval=interval,
+        baseline=baseline,
+        control=outside,
+        verdict=judge(rate, interval, baseline, control=outside),
+        seconds=time.perf_counter() - start,
+        seed=random_state,
+        details={"n_targets": len(drawn), "left": [c.name for c in sides[0]], "right": [c.name for c in sides[1]]},
+    )
+
+
+def infer_from_release(
+    original: Any,
+    released: Any,
+    known: Names,
+    secret: str | int,
+    *,
+    control: Any = None,
+    n_targets: int | None = 1000,
+    random_state: int = 0,
+    confidence: float = 0.95,
+) -> AttackResult:
+    """Infer a secret of people whose other values are known, from the released records nearest to them.
+
+    Parameters
+    ----------
+    original, released : frame or array
+        The same people in the same order, before and after.
+    known : list of str or int
+        Columns that the attacker knows of a person, in full resolution.
+    secret : str or int
+        The column to infer. Where it was generalized, the attacker guesses the value most frequent behind a label.
+    control : frame or array, optional
+        Other people, who are not in the release: what can be inferred of them is knowledge about people in general.
+    n_targets : int or None, default=1000
+        People to attack, drawn at random; None: all.
+    random_state : int, default=0
+    confidence : float, default=0.95
+
+    Returns
+    -------
+    AttackResult
+        `rate` is the share of right guesses. The baseline does not see the release and guesses the most frequent value.
+    """
+    start = time.perf_counter()
+    table = read_release(original, released, None, control)
+    columns, (hidden,) = table.named(known, "known"), table.named([secret], "secret")
+    if hidden.name in {column.name for column in columns} or not columns:
+        raise ParameterError("secret is also in known, or known is empty: expected different columns. Name others.")
+    generator = np.random.default_rng(random_state)
+    drawn = _drawn(table.n_people, n_targets, generator)
+    is_right = _inferred(columns, hidden, table.people(columns)[drawn], hidden.codes[drawn])
+    outside = None
+    if control is not None:
+        others = _drawn(table.n_others, n_targets, generator)
+        outside = float(_inferred(columns, hidden, table.others(columns)[others], hidden.other_codes[others]).mean())
+    baseline = float((hidden.codes[drawn] == np.bincount(hidden.codes).argmax()).mean())
+    rate, successes = float(is_right.mean()), float(is_right.sum())
+    interval = wilson_interval(min(successes, len(drawn)), len(drawn), confidence)
+    return AttackResult(
+        attack="inference from a release",
+        rate=rate,
+        interval=interval,
+        baseline=baseline,
+        control=outside,
+        verdict=judge(rate, interval, baseline, control=outside),
+        seconds=time.perf_counter() - start,
+        seed=random_state,
+        details={"n_targets": len(drawn), "known": [column.name for column in columns], "secret": hidden.name},
+    )
+
+
+def _drawn(n: int, wanted: int | None, generator: np.random.Generator) -> NDArray[np.int64]:
+    return np.arange(n) if wanted is None or wanted >= n else np.sort(generator.choice(n, wanted, replace=False))
+
+
+def _n_met(
+    columns: Sequence[ReleasedColumn], attempts: NDArray[np.int64], people: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return how many people meet each predicate; equal people are compared once."""
+    first, group = merge_rows(list(people.T), [column.n_values for column in columns], len(people))
+    different, counts = people[first], np.bincount(group)
+    met = np.zeros(len(attempts), np.int64)
+    step = max(1, _COMPARED_AT_ONCE // len(different))
+    for start in range(0, len(attempts), step):
+        part = attempts[start : start + step]
+        holds = np.ones((len(part), len(different)), bool)
+        for position, column in enumerate(columns):
+            holds &= column.distances(part[:, position], different[:, position]) == 0
+        met[start : start + step] = holds @ counts
+    return met
+
+
+def _near(columns: Sequence[ReleasedColumn], people: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the group of every row that was released alike in these columns, and the groups nearest to each person."""
+    shown = np.stack([column.shown for column in columns], axis=1)
+    first, group = merge_rows(list(shown.T), [column.n_shown for column in columns], len(shown))
+    candidates = shown[first]
+    near = np.zeros((len(people), len(candidates)), bool)
+    step = max(1, _COMPARED_AT_ONCE // len(candidates))
+    for start in range(0, len(people), step):
+        part = people[start : start + step]
+        total = np.zeros((len(part), len(candidates)), np.float32)
+        for position, column in enumerate(columns):
+            total += column.distances(candidates[:, position], part[:, position]).T
+        near[start : start + step] = total <= total.min(axis=1, keepdims=True) + 1e-6
+    return group, near
+
+
+def _linked(sides: Sequence[Sequence[ReleasedColumn]], people: Sequence[NDArray[np.int64]]) -> tuple[float, float]:
+    """Return how many people are linked on average, and the share that the most frequent entry alone would link."""
+    (group_left, near_left), (group_right, near_right) = (
+        _near(columns, part) for columns, part in zip(sides, people, strict=True)
+    )
+    sizes = [column.n_values for column in sides[1]]
+    first, entry = merge_rows(list(people[1].T), sizes, len(people[1]))
+    n_of = np.bincount(entry)
+    together = _counted(group_left, group_right, (near_left.shape[1], near_right.shape[1]))
+    fits = near_right[first].astype(np.float64)  # entries and the released records nearest to them
+    share = n_of / (fits @ np.bincount(group_right))
+    likely = (near_left.astype(np.float64) @ together) @ (fits * share[:, None]).T
+    best = likely >= likely.max(axis=1, keepdims=True) * (1 - 1e-9)
+    return float((best[np.arange(len(entry)), entry] / best.sum(axis=1)).sum()), float(n_of.max() / len(entry))
+
+
+def _inferred(
+    columns: Sequence[ReleasedColumn],
+    hidden: ReleasedColumn,
+    people: NDArray[np.int64],
+    truth: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """Return how likely each person's secret is guessed right: 1 or 0, or a share where values are tied."""
+    group, near = _near(columns, people)
+    counts = _counted(group, hidden.likeliest[hidden.shown], (near.shape[1], hidden.n_values))
+    votes = near.astype(np.float64) @ counts
+    best = votes >= votes.max(axis=1, keepdims=True)
+    return np.asarray(best[np.arange(len(truth)), truth] / best.sum(axis=1))
+
+
+def _counted(rows: NDArray[np.int64], columns: NDArray[np.int64], shape: tuple[int, int]) -> Any:
+    """Count pairs in a sparse matrix: most never occur."""
+    return csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)

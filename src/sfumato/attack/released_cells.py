@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read a release beside its original: what each released cell may stand for, and how far values are from it.
+
+What a label means is taken from the values it replaced, so no way of writing ranges and sets has to be known. Called
+by the attacks on released tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.attack.questions import merge_rows
+from sfumato.attack.samples import join_columns
+from sfumato.columns import Column
+from sfumato.errors import InputError
+from sfumato.frames import Table, read_table
+from sfumato.loss.groups import code_values, columns_of
+
+Names = str | int | Iterable[str | int]
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedColumn:
+    """One column before and after, as codes.
+
+    Attributes
+    ----------
+    name : str
+    codes, other_codes : ndarray of int64
+        Original value of every person in the release, and of every other person.
+    shown : ndarray of int64
+        Code of the released cell of every person.
+    cells : Ranges or Sets
+        What the released cells may stand for.
+    """
+
+    name: str
+    codes: NDArray[np.int64]
+    other_codes: NDArray[np.int64]
+    shown: NDArray[np.int64]
+    cells: Ranges | Sets
+
+    @property
+    def n_shown(self) -> int:
+        """Number of different released cells."""
+        return int(self.shown.max()) + 1
+
+    @cached_property
+    def n_values(self) -> int:
+        """Number of different original values."""
+        return int(max(self.codes.max(), self.other_codes.max(initial=0))) + 1
+
+    def distances(self, shown: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return how far values are from released cells; each different pair is computed once."""
+        cells, cell = np.unique(shown, return_inverse=True)
+        values, value = np.unique(codes, return_inverse=True)
+        return np.asarray(self.cells.distances(cells, values)[cell][:, value])
+
+    @cached_property
+    def likeliest(self) -> NDArray[np.int64]:
+        """The original value most frequent behind each released cell, the lowest on ties."""
+        pairs, counts = np.unique(self.shown * self.n_values + self.codes, return_counts=True)
+        order = np.lexsort((pairs, -counts, pairs // self.n_values))
+        _, first = np.unique(pairs[order] // self.n_values, return_index=True)
+        return np.asarray(pairs[order][first] % self.n_values)
+
+
+@dataclass(frozen=True, eq=False)
+class Ranges:
+    """Released numbers and moments: from low to high, which are equal where a single value was released.
+
+    Attributes
+    ----------
+    low, high : ndarray of float64, shape (n_shown,)
+    or_missing : ndarray of bool, shape (n_shown,)
+        Whether a missing value was released like this.
+    values : ndarray of float64, shape (n_values,)
+        What the codes stand for; NaN for missing.
+    """
+
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    or_missing: NDArray[np.bool_]
+    values: NDArray[np.float64]
+
+    def distances(self, shown: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return how far values are from released cells, as a share of the column's range; shape (shown, codes)."""
+        values = self.values[codes]
+        known = self.values[~np.isnan(self.values)]
+        span = float(known.max() - known.min()) if len(known) else 0.0
+        gap = np.maximum(self.low[shown, None] - values, values - self.high[shown, None]) / (span or 1.0)
+        gap = np.clip(gap, 0.0, 1.0)
+        return np.where(np.isnan(values), np.where(self.or_missing[shown], 0.0, 1.0)[:, None], gap).astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Sets:
+    """Released categories: which of them each cell may stand for, missing included.
+
+    Attributes
+    ----------
+    fits : ndarray of bool, shape (n_shown, n_values)
+    """
+
+    fits: NDArray[np.bool_]
+
+    def distances(self, shown: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return 0 where a category may be behind a released cell, else 1; shape (shown, codes)."""
+        return (~self.fits[np.ix_(shown, codes)]).astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedTable:
+    """A release beside its original."""
+
+    columns: tuple[ReleasedColumn, ...]
+    before: Table
+
+    @property
+    def n_people(self) -> int:
+        """People in the release."""
+        return len(self.columns[0].codes)
+
+    @property
+    def n_others(self) -> int:
+        """People who are not."""
+        return len(self.columns[0].other_codes)
+
+    @cached_property
+    def shown(self) -> NDArray[np.int64]:
+        """The different released records, one code per column."""
+        codes = np.stack([column.shown for column in self.columns], axis=1)
+        first, _ = merge_rows(list(codes.T), [column.n_shown for column in self.columns], len(codes))
+        return np.asarray(codes[first])
+
+    def named(self, names: Names, parameter: str) -> list[ReleasedColumn]:
+        """Return some columns by name or position."""
+        found = {column.name: column for column in self.columns}
+        return [found[name] for name in self.before.resolve(names, parameter)]
+
+    def people(self, columns: Sequence[ReleasedColumn]) -> NDArray[np.int64]:
+        """Return the original values of the people in the release, one row each."""
+        return np.stack([column.codes for column in columns], axis=1)
+
+    def others(self, columns: Sequence[ReleasedColumn]) -> NDArray[np.int64]:
+        """Return the values of the other people, one row each."""
+        return np.stack([column.other_codes for column in columns], axis=1)
+
+
+def read_release(original: Any, released: Any, quasi_identifiers: Names | None, control: Any) -> ReleasedTable:
+    """Read the original and the released table, which have the same rows, and other people."""
+    before, after = read_table(original), read_table(released)
+    if before.n_records != after.n_records:
+        raise InputError(
+            f"the original has {before.n_records} records and the release {after.n_records}: expected the same "
+            "people in the same order. Leave out of the original whoever was suppressed."
+        )
+    others = None if control is None else read_table(control)
+    if quasi_identifiers is None:
+        names = tuple(name for name in before.names if name in after.names or f"{name}_low" in after.names)
+    else:
+        names = before.resolve(quasi_identifiers)
+    if not names:
+        raise InputError(
+            "the two tables have no column in common: expected the columns of the original in the release."
+        )
+    return ReleasedTable(tuple(_read_column(name, before, after, others) for name in names), before)
+
+
+def _read_column(name: str, before: Table, after: Table, others: Table | None) -> ReleasedColumn:
+    own = before.column(name)
+    joined = own if others is None else join_columns([own, others.column(name)])
+    codes = code_values(joined)
+    released = [after.column(part) for part in columns_of(after, name)]
+    parts = [code_values(part) for part in released]
+    first, shown = merge_rows(parts, [int(part.max()) + 1 for part in parts], own.n_records)
+    own_codes = codes[: own.n_records]
+    if own.kind == "category":
+        cells: Ranges | Sets = _read_sets(joined, codes, released, first, shown)
+    else:
+        cells = _read_ranges(joined, codes, released, first, shown)
+    return ReleasedColumn(name, own_codes, codes[own.n_records :], shown, cells)
+
+
+def _read_ranges(
+    joined: Column,
+    codes: NDArray[np.int64],
+    released: Sequence[Column],
+    first: NDArray[np.int64],
+    shown: NDArray[np.int64],
+) -> Ranges:
+    """Return the range of every released cell: the one it says, or else that of the values it replaced."""
+    is_missing = _is_missing(joined)
+    values = np.full(int(codes.max()) + 1, np.nan)
+    values[codes[~is_missing]] = joined.values[~is_missing]
+    replaced = values[codes[: len(shown)]]
+    known = ~np.isnan(replaced)
+    low, high = np.full(len(first), np.inf), np.full(len(first), -np.inf)
+    np.minimum.at(low, shown[known], replaced[known])
+    np.maximum.at(high, shown[known], replaced[known])
+    if all(part.kind == joined.kind for part in released):  # bounds, or one value
+        says = ~np.logical_or.reduce([_is_missing(part)[first] for part in released])
+        low = np.where(says, released[0].values[first], low)
+        high = np.where(says, released[-1].values[first], high)
+    or_missing = np.bincount(shown[~known], minlength=len(first)) > 0
+    return Ranges(low, high, or_missing, values)
+
+
+def _read_sets(
+    joined: Column,
+    codes: NDArray[np.int64],
+    released: Sequence[Column],
+    first: NDArray[np.int64],
+    shown: NDArray[np.int64],
+) -> Sets:
+    """Return the set of every released cell.
+
+    Where all released values are categories of the original, they are representatives, and a release does not say what
+    a representative stands for; otherwise a label stands for the categories it replaced.
+    """
+    fits = np.zeros((len(first), int(codes.max()) + 1), bool)
+    fits[shown, codes[: len(shown)]] = True
+    present = ~_is_missing(joined)
+    assert joined.categories is not None
+    names = joined.categories[joined.values[present]].tolist()
+    code_of = dict(zip(names, codes[present].tolist(), strict=True))
+    if len(released) > 1 or released[0].categories is None or not set(released[0].categories) <= set(code_of):
+        return Sets(fits)
+    is_blank = _is_missing(released[0])[first]
+    for place in np.flatnonzero(~is_blank).tolist():
+        fits[place] = False
+        fits[place, code_of[released[0].categories[released[0].values[first[place]]]]] = True
+    return Sets(fits)
+
+
+def _is_missing(column: Column) -> NDArray[np.bool_]:
+    return np.zeros(column.n_records, bool) if column.missing is None else column.missing
