@@ -144,8 +144,8 @@ class Anatomizer(BaseEstimator):
         validate_data(self, X, skip_check_array=True)
         table = read_table(X, categorical=self.categorical_features or ())
         names = self._sensitive(table)
-        self._check_rest(table, names)
         codes = np.column_stack([numbered(table.column(name, for_counting=True)) for name in names])
+        self._check_rest(table, names)
         seed = check_random_state(self.random_state).randint(0, 2**31 - 1, size=4)
         random = np.random.default_rng(seed)
         group = group_records(codes, int(self.l), self.suppression_limit, random, self.assignment, names)
@@ -153,6 +153,13 @@ class Anatomizer(BaseEstimator):
         self.n_suppressed_ = int((group < 0).sum())
         self.group_sizes_ = np.bincount(group[group >= 0]).astype(np.int64)
         return table, names, group, random
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
 
     def _check_parameters(self) -> None:
         if not is_integer(self.l) or self.l < 2:
@@ -235,10 +242,10 @@ def _refusal(names: list[str], l: int, best: int, n_records: int, n_dropped: int
         )
     lower = f"the largest l that works is {best}" if best >= 2 else "a value has more than half, so no l works"
     how_many = f"{n_dropped}" if n_dropped >= l else f"fewer than {l}"
+    advice = "Lower l, or set" if best >= 2 else "Set"
     return (
-        f"{given}: expected no value in more than 1/{l} of them, and {lower}. {'Lower l, or set' if best >= 2 else 'Set'} "
-        f"suppression_limit to {_rounded_up(n_dropped / n_records)} or more (it is {limit:g}), which leaves out "
-        f"{how_many} records."
+        f"{given}: expected no value in more than 1/{l} of them, and {lower}. {advice} suppression_limit to "
+        f"{_rounded_up(n_dropped / n_records)} or more (it is {limit:g}), which leaves out {how_many} records."
     )
 
 

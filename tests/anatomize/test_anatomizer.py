@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From one table to two and back: nothing lost, exact values, no link, and refusals in sentences."""
+
+import json
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sfumato import AnatomizedTable, Anatomizer, GuaranteeError, InputError, ParameterError
+from sfumato.testing.counting import rows_of
+from strategies import LIBRARIES, in_examples, tables
+
+
+def people(n=200, seed=0):
+    random = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "name": [f"person {i}" for i in range(n)],
+            "age": random.integers(18, 90, n),
+            "town": pd.Categorical(random.choice(["Bari", "Rome", "Pisa"], n)),
+            "ill": random.choice(["flu", "cold", "gout", None], n, p=[0.3, 0.3, 0.3, 0.1]),
+            "wage": random.integers(0, 9, n),
+        },
+        index=[f"row {i}" for i in range(n)],
+    )
+
+
+def diversity_by_hand(frame, sensitive_places):
+    """Return the smallest group size per record of its most frequent value, counted in plain Python."""
+    rows = rows_of(frame)
+    groups = {}
+    for row in rows:
+        groups.setdefault(row[-1], []).append(row)
+    return min(
+        len(members) / max(Counter(row[place] for row in members).values())
+        for members in groups.values()
+        for place in sensitive_places
+    )
+
+
+@in_examples()
+@given(
+    table=tables(min_columns=2, min_records=6),
+    library=st.sampled_from(LIBRARIES),
+    diversity=st.integers(2, 4),
+    how=st.sampled_from(["largest", "random"]),
+    n_sensitive=st.integers(1, 2),
+)
+def test_random_tables_are_divided_without_loss_and_diversely(table, library, diversity, how, n_sensitive):
+    names = list(table.columns)
+    n_sensitive = min(n_sensitive, len(names) - 1)
+    frame = table.to(library)
+    places = list(range(n_sensitive))
+    anatomizer = Anatomizer(diversity, sensitive=places, suppression_limit=1.0, assignment=how, random_state=0)
+    try:
+        anatomized, rows = anatomizer.fit_transform_with_rows(frame)
+    except GuaranteeError as refused:
+        assert "different values" in str(refused)
+        return
+    except InputError as refused:  # mixed digits, and the like: refused, not mangled
+        assert "expected" in str(refused)
+        return
+    assert diversity_by_hand(anatomized.sensitive, places) >= diversity
+    original = rows_of(frame)
+    kept = [original[row] for row in rows]
+    assert len(kept) == len(original) - anatomized.n_suppressed == anatomized.n_records
+    assert len(set(rows.tolist())) == len(rows)
+    shown, secret = rows_of(anatomized.identifying), rows_of(anatomized.sensitive)
+    # Exact values: the identifying part row by row, the sensitive part as a whole.
+    assert [row[:-1] for row in shown] == [row[n_sensitive:] for row in kept]
+    assert Counter(row[:-1] for row in secret) == Counter(row[:n_sensitive] for row in kept)
+    # Both tables have the same groups, and the record's own value is among those of its group.
+    assert Counter(row[-1] for row in shown) == Counter(row[-1] for row in secret)
+    of_group = {(row[-1], row[:-1]) for row in secret}
+    assert all((row[-1], true[:n_sensitive]) in of_group for row, true in zip(shown, kept, strict=True))
+
+
+def test_identifiers_and_the_index_do_not_leave():
+    frame = people()
+    anatomized = Anatomizer(2, sensitive="ill", identifiers="name", random_state=0).fit_transform(frame)
+    assert list(anatomized.identifying) == ["age", "town", "wage", "group"]
+    assert list(anatomized.sensitive) == ["ill", "group"]
+    for part in (anatomized.identifying, anatomized.sensitive):
+        assert part.index.tolist() == list(range(len(frame)))
+        assert part.attrs == {}
+
+
+def test_types_survive_and_categories_of_nobody_do_not():
+    frame = people().assign(town=lambda f: f["town"].cat.add_categories(["Nowhere"]))
+    anatomized = Anatomizer(2, sensitive="ill", identifiers="name", random_state=0).fit_transform(frame)
+    assert anatomized.identifying["age"].dtype == frame["age"].dtype
+    assert "Nowhere" not in anatomized.identifying["town"].cat.categories
+
+
+def test_no_order_links_the_tables():
+    # Records sorted by the sensitive value: any order kept would put equal values at equal places.
+    frame = pd.DataFrame({"age": np.arange(1000), "ill": np.repeat(list("abcdefghij"), 100)})
+    agreements = []
+    for seed in range(20):
+        anatomized, rows = Anatomizer(2, sensitive="ill", random_state=seed).fit_transform_with_rows(frame)
+        truth = frame["ill"].to_numpy()[rows]
+        agreements.append((truth == anatomized.sensitive["ill"].to_numpy()).mean())
+        inside = anatomized.identifying.assign(truth=truth).groupby("group")["truth"].first()
+        first = anatomized.sensitive.groupby("group")["ill"].first()
+        agreements[-1] = (agreements[-1], (inside == first).mean())
+    across, within = np.mean(agreements, axis=0)
+    assert across == pytest.approx(0.1, abs=0.01)  # 20,000 rows: chance is 1 in 10, standard error 0.002
+    assert within == pytest.approx(0.5, abs=0.02)  # 10,000 groups: chance is 1 in 2, standard error 0.005
+
+
+def test_the_group_says_nothing_about_the_order_of_the_input():
+    frame = pd.DataFrame({"age": np.arange(2000), "ill": np.tile(list("abcd"), 500)})
+    anatomized, rows = Anatomizer(2, sensitive="ill", random_state=0).fit_transform_with_rows(frame)
+    correlation = np.corrcoef(rows, anatomized.identifying["group"])[0, 1]
+    assert abs(correlation) < 0.1  # 2,000 records: standard error 0.022
+
+
+def test_the_same_seed_gives_the_same_tables_and_another_does_not():
+    first, again, other = (
+        Anatomizer(2, sensitive="ill", identifiers="name", random_state=seed).fit_transform(people())
+        for seed in (1, 1, 2)
+    )
+    pd.testing.assert_frame_equal(first.sensitive, again.sensitive)
+    pd.testing.assert_frame_equal(first.identifying, again.identifying)
+    assert not first.identifying.equals(other.identifying)
+
+
+def test_the_input_is_untouched():
+    frame = people()
+    before = frame.copy(deep=True)
+    Anatomizer(2, sensitive="ill", identifiers="name").fit_transform(frame)
+    pd.testing.assert_frame_equal(frame, before)
+
+
+def test_the_join_has_every_record_once_with_each_row_of_its_group():
+    anatomized = Anatomizer(3, sensitive=["ill"], identifiers="name", random_state=0).fit_transform(people())
+    joined = anatomized.join()
+    assert list(joined) == ["age", "town", "wage", "ill"]
+    sizes = Counter(anatomized.identifying["group"])
+    assert len(joined) == sum(size * size for size in sizes.values())
+    pairs = Counter(map(tuple, joined.astype(object).where(joined.notna(), None).itertuples(index=False)))
+    of_group = {}
+    for group, value in zip(anatomized.sensitive["group"], anatomized.sensitive["ill"], strict=True):
+        of_group.setdefault(group, []).append(value if isinstance(value, str) else None)
+    wanted = Counter(
+        (*row[:-1], value)
+        for row in anatomized.identifying.astype(object).itertuples(index=False)
+        for value in of_group[row[-1]]
+    )
+    assert pairs == wanted
+
+
+# ---- refusals --------------------------------------------------------------------------------------------------------
+
+
+def test_an_l_that_needs_suppression_is_refused_with_what_would_work():
+    frame = pd.DataFrame({"age": range(100), "ill": ["flu"] * 40 + [f"rare {i % 20}" for i in range(60)]})
+    with pytest.raises(GuaranteeError, match=r"largest l that works is 2. Lower l, or set suppression_limit to 0.1 "):
+        Anatomizer(3, sensitive="ill").fit(frame)
+    with pytest.raises(GuaranteeError, match="leaves out 10 records"):
+        Anatomizer(3, sensitive="ill", suppression_limit=0.09).fit(frame)
+    anatomized = Anatomizer(3, sensitive="ill", suppression_limit=0.1, random_state=0).fit_transform(frame)
+    assert anatomized.n_suppressed == 10
+    assert anatomized.n_records == 90
+    assert diversity_by_hand(anatomized.sensitive, [0]) >= 3
+
+
+def test_fewer_values_than_l_are_refused_whatever_the_limit():
+    frame = pd.DataFrame({"age": range(10), "ill": ["flu", "cold"] * 5})
+    with pytest.raises(GuaranteeError, match=r"at least 3 different values, and the largest l that works is 2"):
+        Anatomizer(3, sensitive="ill", suppression_limit=1.0).fit(frame)
+
+
+def test_no_message_tells_a_value_or_a_small_count():
+    frame = pd.DataFrame({"age": range(7), "ill": ["secret"] * 3 + ["other"] * 2 + ["third"] * 2})
+    with pytest.raises(GuaranteeError) as refused:
+        Anatomizer(3, sensitive="ill").fit(frame)
+    assert "secret" not in str(refused.value)
+    assert "fewer than 3 records" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"l": 1}, "l=1: expected a whole number of at least 2"),
+        ({"l": 2.5}, "l=2.5: expected a whole number"),
+        ({"l": True}, "l=True: expected a whole number"),
+        ({"sensitive": None}, "sensitive=None: expected the columns"),
+        ({"sensitive": []}, "sensitive names no column"),
+        ({"sensitive": "illness"}, "does not have"),
+        ({"identifiers": ["ill"]}, "named in sensitive and in identifiers"),
+        ({"suppression_limit": 1.5}, "suppression_limit=1.5: expected a share from 0 to 1"),
+        ({"assignment": "best"}, "assignment='best': expected 'largest' or 'random'"),
+        ({"group": ""}, "group='': expected the name of a column"),
+        ({"sensitive": ["name", "age", "town", "ill", "wage"]}, "no identifying column is left"),
+    ],
+)
+def test_wrong_parameters_are_refused_in_a_sentence(changes, sentence):
+    parameters = {"l": 2, "sensitive": "ill"} | changes
+    with pytest.raises(ParameterError, match=sentence):
+        Anatomizer(**parameters).fit(people())
+
+
+def test_a_column_called_group_needs_another_name_for_the_group():
+    frame = people().rename(columns={"wage": "group"})
+    with pytest.raises(InputError, match="Choose another with group="):
+        Anatomizer(2, sensitive="ill").fit(frame)
+    anatomized = Anatomizer(2, sensitive="ill", group="bucket").fit_transform(frame)
+    assert list(anatomized.sensitive) == ["ill", "bucket"]
+
+
+def test_fewer_records_than_l_are_refused():
+    with pytest.raises(InputError, match=r"2 sample\(s\): expected at least l=3"):
+        Anatomizer(3, sensitive="ill").fit(people(2))
+
+
+def test_the_check_finds_groups_that_are_not_diverse():
+    anatomized = Anatomizer(2, sensitive="ill", identifiers="name", random_state=0).fit_transform(people())
+    spoiled = anatomized.sensitive.assign(ill="flu")
+    with pytest.raises(GuaranteeError, match="l = 2 does not hold: a group has a value of 'ill' in more than 1/2"):
+        AnatomizedTable(anatomized.identifying, spoiled, 2).check()
+    shorter = anatomized.sensitive.iloc[1:]
+    with pytest.raises(GuaranteeError, match="do not have the same numbers of records"):
+        AnatomizedTable(anatomized.identifying, shorter, 2).check()
+
+
+# ---- saving ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("format", ["parquet", "csv"])
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_saved_tables_load_with_the_same_values(tmp_path, library, format):
+    frame = people().drop(columns="name")
+    if library == "numpy":
+        frame, sensitive = frame.drop(columns="town").to_numpy(), 1
+    else:
+        frame, sensitive = frame if library == "pandas" else pa.Table.from_pandas(frame, preserve_index=False), "ill"
+        if library == "polars":
+            import polars as pl
+
+            frame = pl.from_arrow(frame)
+    anatomized = Anatomizer(3, sensitive=sensitive, random_state=0).fit_transform(frame)
+    anatomized.save(tmp_path / "shared", format=format)
+    assert sorted(path.name for path in (tmp_path / "shared").iterdir()) == [
+        f"identifying.{format}", "manifest.json", f"sensitive.{format}",
+    ]  # fmt: skip
+    loaded = AnatomizedTable.load(tmp_path / "shared")
+    assert rows_of(loaded.sensitive) == rows_of(anatomized.sensitive)
+    assert rows_of(loaded.identifying) == rows_of(anatomized.identifying)
+    assert (loaded.l, loaded.n_suppressed, loaded.n_groups) == (3, 0, anatomized.n_groups)
+
+
+def test_text_that_looks_like_numbers_and_empty_text_survive_csv(tmp_path):
+    table = pa.table(
+        {
+            "code": ["007", "", None, "1e3", 'say "no"', "a,b", "NA", "null"] * 2,
+            "ill": pa.array([1.5, None, 2.0, 3.25, -0.5, 1e300, 7.0, 8.0] * 2),
+            "born": pa.array([0, 1, None, 3, 4, 5, 6, 7] * 2, pa.int32()).cast(pa.date32()),
+        }
+    )
+    anatomized = Anatomizer(2, sensitive="ill", random_state=0).fit_transform(table)
+    anatomized.save(tmp_path / "shared", format="csv")
+    loaded = AnatomizedTable.load(tmp_path / "shared")
+    assert loaded.identifying.equals(anatomized.identifying)
+    assert loaded.sensitive.equals(anatomized.sensitive)
+
+
+def test_a_folder_that_exists_is_not_touched(tmp_path):
+    anatomized = Anatomizer(2, sensitive="ill", random_state=0).fit_transform(people())
+    with pytest.raises(ParameterError, match="exists already"):
+        anatomized.save(tmp_path)
+    with pytest.raises(ParameterError, match="lies in a folder that does not exist"):
+        anatomized.save(tmp_path / "a" / "b")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_left_when_writing_fails(tmp_path):
+    table = pa.table({"ill": ["a", "b"] * 4, "list": [[1]] * 8})
+    broken = AnatomizedTable(
+        table.drop(["ill"]).append_column("group", [[0, 0, 1, 1, 2, 2, 3, 3]]),
+        table.drop(["list"]).append_column("group", [[0, 0, 1, 1, 2, 2, 3, 3]]),
+        2,
+    )
+    with pytest.raises(InputError):
+        broken.save(tmp_path / "shared", format="csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_that_were_changed_are_not_loaded(tmp_path):
+    anatomized = Anatomizer(2, sensitive="ill", identifiers="name", random_state=0).fit_transform(people())
+    anatomized.save(tmp_path / "shared", format="csv")
+    path = tmp_path / "shared" / "sensitive.csv"
+    path.write_text(path.read_text().replace("gout", "flu").replace("cold", "flu"))
+    with pytest.raises(GuaranteeError, match="l = 2 does not hold"):
+        AnatomizedTable.load(tmp_path / "shared")
+    path.unlink()
+    with pytest.raises(InputError, match="missing, damaged"):
+        AnatomizedTable.load(tmp_path / "shared")
+    (tmp_path / "shared" / "manifest.json").write_text(json.dumps({"format": "else"}))
+    with pytest.raises(InputError, match="describes something else"):
+        AnatomizedTable.load(tmp_path / "shared")
+    with pytest.raises(InputError, match="no readable manifest"):
+        AnatomizedTable.load(tmp_path)
+
+
+def test_a_small_number_of_suppressed_records_is_not_told(tmp_path):
+    frame = pd.DataFrame({"age": range(20), "ill": ["flu"] * 8 + [f"rare {i}" for i in range(12)]})
+    anatomized = Anatomizer(3, sensitive="ill", suppression_limit=1.0, random_state=0).fit_transform(frame)
+    assert anatomized.n_suppressed == 2
+    anatomized.save(tmp_path / "shared")
+    assert json.loads((tmp_path / "shared" / "manifest.json").read_text())["n_suppressed"] is None
