@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``sfumato apply``: recode new records with a saved partition, for prediction time or for a further release."""
+"""``sfumato apply``: recode new records with a saved partition or generalization, for prediction or a release."""
 
 from __future__ import annotations
 
 import json
 import re
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,15 +25,25 @@ if TYPE_CHECKING:
 
 
 HELP = options.help_text(
-    "Recode new records with a saved partition.",
-    "Without --release, every record gets the values of the group it falls into: right for records that a model is to "
-    "predict, but [bold]nothing is promised about the size of groups[/bold] in the new file. With --release, groups "
-    "are merged until k holds for the new records, and the written file is recounted.",
+    "Recode new records with a saved partition or generalization.",
+    "With a generalization, every value becomes its bucket. With a partition and without --release, every record gets "
+    "the values of the group it falls into: right for records that a model is to predict, but [bold]nothing is "
+    "promised about the size of groups[/bold] in the new file. With --release, groups are merged until k holds for the "
+    "new records, and the written file is recounted.",
     examples=[
         "sfumato apply partition.json new.csv -o recoded.csv",
         "sfumato apply partition.json next-year.csv --release -o released.csv",
+        "sfumato apply generalization.json new.csv -o minimized.csv",
     ],
 )
+
+
+class Values(StrEnum):
+    """What a bucket of a generalization is written as."""
+
+    labels = "labels"
+    codes = "codes"
+    representatives = "representatives"
 
 
 @dataclass(frozen=True)
@@ -48,7 +59,12 @@ class SavedPartition:
 
 def apply(
     partition: Annotated[
-        Path, typer.Argument(help="A partition that 'anonymize --save' wrote.", show_default=False, metavar="PARTITION")
+        Path,
+        typer.Argument(
+            help="A partition that 'anonymize --save' wrote, or a generalization.",
+            show_default=False,
+            metavar="DOCUMENT",
+        ),
     ],
     file: Annotated[Path, typer.Argument(help="A CSV or Parquet file with new records.", show_default=False)],
     output: Annotated[
@@ -101,6 +117,10 @@ def apply(
             show_default="those that were kept before",
         ),
     ] = None,
+    values: Annotated[
+        Values | None,
+        typer.Option(help="What stands for a bucket, with a generalization.", show_default="labels"),
+    ] = None,
     force: options.Force = False,
     types: options.Types = None,
     separator: options.Separator = None,
@@ -115,17 +135,38 @@ def apply(
     """Recode new records with a saved partition; ``HELP`` is what users read."""
     console = Console(quiet=quiet, as_json=as_json)
     with exit_codes(console, debug=debug):
+        from sfumato.cli.apply_generalization import is_generalization, minimize_file
         from sfumato.cli.files import check_output, format_of, read_file, reading_options
 
         given = reading_options(types, separator, decimal, encoding, missing, header)
         check_output(output, force=force, inputs=[partition, file])
         format_of(output)
+        if is_generalization(partition):
+            if release or k is not None or unit is not None or suppression_limit:
+                raise ParameterError(
+                    "--release, --k, --unit and --suppression-limit go with a partition: a generalization promises no "
+                    "group sizes. Leave them out."
+                )
+            minimize_file(
+                console,
+                partition,
+                file,
+                output,
+                reading=given,
+                values=(values or Values.labels).value,
+                identifiers=identifiers,
+                keep=keep,
+                check_schema=_schema_of,
+            )
+            return
         if not release and (k is not None or unit is not None or suppression_limit):
             raise ParameterError(
                 "--k, --unit and --suppression-limit go with --release: without it, no group size is promised."
             )
         if not 0 <= suppression_limit < 1:
             raise ParameterError(f"--suppression-limit {suppression_limit}: expected a share from 0 to below 1.")
+        if values is not None:
+            raise ParameterError("--values goes with a generalization: a partition says itself what it writes.")
         with console.step(f"reading {partition.name}"):
             saved = load_partition(partition)
         with console.step(f"reading {file.name}"):

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sfumato apply`` with a generalization: every value becomes its bucket, and what is no attribute passes through."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sfumato.cli.options import split_names
+from sfumato.errors import InputError, ParameterError
+
+if TYPE_CHECKING:
+    from sfumato.cli.console import Console
+    from sfumato.cli.csv_values import GivenType
+    from sfumato.cli.files import FileTable, ReadingOptions
+    from sfumato.cli.judging import Recount
+    from sfumato.generalization.artifact import Output
+
+
+@dataclass(frozen=True)
+class SavedGeneralization:
+    """A generalization read from a file, and what the command that saved it wrote beside it."""
+
+    generalization: Any
+    types: Mapping[str, GivenType] = field(default_factory=dict)
+
+
+def is_generalization(path: Path) -> bool:
+    """Say whether a file is the document of a generalization; whatever else it is, others will say."""
+    from sfumato.generalization.document import FORMAT
+
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(document, dict) and document.get("format") == FORMAT
+
+
+def load_generalization(path: Path) -> SavedGeneralization:
+    """Read a generalization, with or without the notes of the command line."""
+    from sfumato.cli.csv_columns import parse_type
+    from sfumato.cli.csv_values import GivenType
+    from sfumato.generalization import CategoryAttribute, Generalization
+
+    text = path.read_text(encoding="utf-8")
+    generalization = Generalization.from_json(text)
+    # What was text has to be text again: a file of few records may hide that codes have leading zeros.
+    types = {
+        attribute.name: GivenType("text")
+        for attribute in generalization.attributes
+        if isinstance(attribute, CategoryAttribute) and attribute.value_type == "text" and attribute.categories
+    }
+    notes = json.loads(text).get("file") or {}
+    types |= {name: parse_type(name, given) for name, given in (notes.get("types") or {}).items()}
+    return SavedGeneralization(generalization, types)
+
+
+def minimize_file(
+    console: Console,
+    document: Path,
+    file: Path,
+    output: Path,
+    *,
+    reading: ReadingOptions,
+    values: Output,
+    identifiers: list[str] | None,
+    keep: list[str] | None,
+    check_schema: Callable[..., Any],
+) -> None:
+    """Replace the values of a file by their buckets, write it and say what was done.
+
+    Parameters
+    ----------
+    console : Console
+    document : Path
+        The generalization.
+    file, output : Path
+    reading : ReadingOptions
+    values : {"labels", "codes", "representatives"}
+    identifiers, keep : list of str or None
+        Columns to drop, and columns that may pass through although nearly every value is different.
+    check_schema : callable
+        Refuses columns that point at persons by themselves.
+    """
+    from sfumato.cli.files import read_file
+
+    with console.step(f"reading {document.name}"):
+        saved = load_generalization(document)
+    with console.step(f"reading {file.name}"):
+        source = read_file(file, reading, types_if_present=saved.types)
+    for sentence in source.notes:
+        console.note(sentence)
+    columns = source.table.column_names
+    dropped, kept = split_names(identifiers, columns), split_names(keep, columns)
+    names = [name for name in saved.generalization.names if name in columns]
+    _check_names(names, columns, dropped, kept)
+    table = source.table.drop_columns(dropped)
+    passed = [name for name in table.column_names if name not in names]
+    with console.warnings_as_notes():
+        with console.step(f"finding the buckets of {table.num_rows:,} records"):
+            minimized = _minimized(table, saved.generalization, values, names, passed, kept, check_schema)
+        with console.step(f"writing {output.name} and reading it back"):
+            counted = _write(minimized, output, source, names)
+    _report(console, file, output, saved.generalization, counted, passed, values)
+
+
+def _minimized(
+    table: Any,
+    generalization: Any,
+    values: Output,
+    names: list[str],
+    passed: list[str],
+    keep: list[str],
+    check_schema: Callable[..., Any],
+) -> Any:
+    from sfumato.cli.judging import compact_dictionaries
+    from sfumato.frames import read_table
+
+    if passed:
+        check_schema(read_table(table), quasi_identifiers=names, keep=keep or None)
+    return compact_dictionaries(generalization.transform(table, values), names)
+
+
+def _write(table: Any, output: Path, source: FileTable, names: list[str]) -> Recount:
+    """Write the file, read back what was written and compare."""
+    from sfumato.cli.judging import recount, write_judged
+
+    return write_judged(table, output, style=source.style, judge=lambda read: recount(read, names, 2), must_hold=False)
+
+
+def _check_names(names: Sequence[str], columns: Sequence[str], identifiers: Sequence[str], keep: Sequence[str]) -> None:
+    from sfumato.cli.files import unknown_column
+
+    if not names:
+        raise InputError(
+            "the file has none of the attributes of the generalization. Expected the columns that it was made from."
+        )
+    for option, given in (("--identifiers", identifiers), ("--keep", keep)):
+        for name in given:
+            if name not in columns:
+                raise ParameterError(unknown_column(option, name, columns))
+            if name in names:
+                raise ParameterError(f"{option} names {name!r}, which the generalization makes coarser. Leave it out.")
+
+
+def _report(
+    console: Console,
+    file: Path,
+    output: Path,
+    generalization: Any,
+    counted: Recount,
+    passed: Sequence[str],
+    values: Output,
+) -> None:
+    asked = [attribute.name for attribute in generalization.attributes if attribute.is_collected]
+    if console.as_json:
+        console.result(
+            {
+                "file": str(file),
+                "output": str(output),
+                "fingerprint": generalization.fingerprint,
+                "values": values,
+                "n_records": counted.n_records,
+                "n_attributes": len(generalization.names),
+                "n_collected": len(asked),
+                "passed_through": list(passed),
+                "seconds": round(console.seconds, 3),
+            }
+        )
+        return
+    console.heading(f"minimized records of {file.name}")
+    console.facts(
+        [
+            ("records", f"{counted.n_records:,}"),
+            ("attributes", f"{len(generalization.names):,}, of which {len(asked):,} are collected"),
+            ("values told apart", f"{sum(a.n_before for a in generalization.attributes):,}"),
+            ("buckets", f"{sum(generalization.n_buckets):,}"),
+            ("seconds", f"{console.seconds:.1f}"),
+        ]
+    )
+    if passed:
+        console.note(f"{len(passed)} columns are no attributes and left as they are: {', '.join(passed[:10])}")
+    console.verdict("Every value is its bucket. No group size is promised: audit before you publish.", holds=True)
+    console.text(f"Written: {output}")
