@@ -22,6 +22,7 @@ PUBLIC_NAMES = [
     "DeltaDisclosure",
     "DeltaPresence",
     "FullDomainAnonymizer",
+    "Generalization",
     "GuaranteeError",
     "Hierarchy",
     "HilbertAnonymizer",

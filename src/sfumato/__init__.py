@@ -43,6 +43,7 @@ if TYPE_CHECKING:  # the same names for type checkers and editors; a test keeps 
     from sfumato.errors import ParameterError as ParameterError
     from sfumato.errors import PrivacyWarning as PrivacyWarning
     from sfumato.errors import SfumatoError as SfumatoError
+    from sfumato.generalization import Generalization as Generalization
     from sfumato.hierarchies import Hierarchy as Hierarchy
     from sfumato.hierarchies import read_hierarchy as read_hierarchy
     from sfumato.measurement import Measurement as Measurement
@@ -61,6 +62,7 @@ _HOME_OF = {
     "DeltaDisclosure": "sfumato.criteria",
     "DeltaPresence": "sfumato.criteria",
     "FullDomainAnonymizer": "sfumato.anonymize",
+    "Generalization": "sfumato.generalization",
     "GuaranteeError": "sfumato.errors",
     "Hierarchy": "sfumato.hierarchies",
     "HilbertAnonymizer": "sfumato.anonymize",
