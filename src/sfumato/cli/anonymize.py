@@ -340,7 +340,7 @@ def _measure(console: Console, table: Any, target: Target, request: Request, tes
             f"k = {request.k}; nothing is measured."
         )
         return None
-    utility, _, _ = measure_utility(
+    compared = measure_utility(
         console,
         table,
         target,
@@ -351,7 +351,7 @@ def _measure(console: Console, table: Any, target: Target, request: Request, tes
         rows=rows,
         is_comparable=request.representative not in ("range", "bounds"),
     )
-    return utility
+    return compared.utility
 
 
 def _note_target(console: Console, table: Any, request: Request, target: Target) -> None:
@@ -377,12 +377,9 @@ def _note_target(console: Console, table: Any, request: Request, target: Target)
 
 def _write_partition(path: Path, anonymizer: Any, request: Request, source: FileTable) -> None:
     """Save the partition with what 'sfumato apply' needs to read a later file the same way."""
-    types = {}
-    if source.style is not None:
-        for name, column in source.style.columns.items():
-            types[name] = column.type + (f":{column.format}" if column.format else "")
-    document = anonymizer.partition_.to_dict()
-    document["file"] = {"k": request.k, "unit": request.unit, "keep": request.keep, "types": types}
+    from sfumato.cli.methods import partition_document
+
+    document = partition_document(anonymizer, k=request.k, unit=request.unit, keep=request.keep, style=source.style)
     path.write_text(json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")), encoding="utf-8")
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sfumato.cli import anatomize, anonymize, apply, demo, init, measure
+from sfumato.cli import anatomize, anonymize, apply, demo, init, measure, run
 
 application = typer.Typer(
     name="sfumato",
@@ -44,3 +44,4 @@ application.command(help=anatomize.HELP)(anatomize.anatomize)
 application.command(help=apply.HELP)(apply.apply)
 application.command(help=measure.HELP)(measure.measure)
 application.command(help=init.HELP)(init.init)
+application.command(help=run.HELP)(run.run)

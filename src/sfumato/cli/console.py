@@ -174,11 +174,17 @@ def _engine_messages(console: Console) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def exit_codes(console: Console, *, debug: bool) -> Iterator[None]:
-    """Turn whatever happens inside into one sentence and an exit code; with debug, show the traceback too."""
+def exit_codes(console: Console, *, debug: bool, in_words_of_options: bool = True) -> Iterator[None]:
+    """Turn whatever happens inside into one sentence and an exit code; with debug, show the traceback too.
+
+    With ``in_words_of_options``, parameters of the library are named as the options of the command line; a policy file
+    names them as the library does.
+    """
     import typer
 
     from sfumato.errors import GuaranteeError, MissingExtraError, SfumatoError
+
+    worded = in_options if in_words_of_options else str
 
     def terminate(number: int, frame: FrameType | None) -> None:
         raise Terminated
@@ -187,9 +193,9 @@ def exit_codes(console: Console, *, debug: bool) -> Iterator[None]:
     try:
         yield
     except GuaranteeError as error:
-        _stop(console, in_options(str(error)), GUARANTEE_FAILED, debug)
+        _stop(console, worded(str(error)), GUARANTEE_FAILED, debug)
     except (SfumatoError, MissingExtraError) as error:
-        _stop(console, in_options(str(error)), WRONG_USAGE, debug)
+        _stop(console, worded(str(error)), WRONG_USAGE, debug)
     except (KeyboardInterrupt, Terminated) as reason:
         console.error("interrupted; no unfinished file is left.")
         is_interrupt = isinstance(reason, KeyboardInterrupt)

@@ -74,7 +74,7 @@ def _run(console: Console, k: int, rows: int | None, seed: int) -> None:
     def features(records: Any) -> Any:
         return records.select(quasi_identifiers)
 
-    utility, anonymizer, released = measure_utility(
+    compared = measure_utility(
         console,
         table,
         target,
@@ -87,6 +87,7 @@ def _run(console: Console, k: int, rows: int | None, seed: int) -> None:
         rows=split,
         is_comparable=True,
     )
+    utility, anonymizer, released = compared.utility, compared.anonymizer, compared.released
     with console.step("counting the groups again, without the engine"):
         counted = recount(released, quasi_identifiers, k)
     _report(console, table.take(split[0]), released, utility, anonymizer, counted, k)

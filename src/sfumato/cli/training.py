@@ -187,6 +187,29 @@ def person_codes(table: Any, name: str) -> npt.NDArray[Any]:
     return codes if column.missing is None else np.where(column.missing, codes.max() + 1, codes)
 
 
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Two models, one trained on raw and one on anonymized records, and how they compare.
+
+    Attributes
+    ----------
+    utility : Utility
+    anonymizer : fitted anonymizer
+    released : pyarrow.Table
+        The anonymized training records.
+    raw_model, model : fitted models
+    rows : tuple of ndarray
+        Training and test records.
+    """
+
+    utility: Utility
+    anonymizer: Any
+    released: Any
+    raw_model: Any
+    model: Any
+    rows: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+
+
 def measure_utility(
     console: Console,
     table: Any,
@@ -194,11 +217,11 @@ def measure_utility(
     *,
     new_model: Callable[[], Any],
     new_anonymizer: Callable[[], Any],
-    guide: Callable[[Any, npt.NDArray[np.int64]], npt.NDArray[Any]],
+    guide: Callable[[Any, npt.NDArray[np.int64]], npt.NDArray[Any] | None],
     features: Callable[[Any], Any],
     rows: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]],
     is_comparable: bool,
-) -> tuple[Utility, Any, Any]:
+) -> Comparison:
     """Train on raw and on anonymized records and test both.
 
     Parameters
@@ -211,18 +234,14 @@ def measure_utility(
     new_model, new_anonymizer : callable
         Make an untrained model, an unfitted anonymizer.
     guide : callable
-        Takes the model trained on raw records and the training rows; returns what guides the anonymization.
+        Takes the model trained on raw records and the training rows; returns what guides the anonymization,
+        None for a method that needs nothing.
     features : callable
         Takes a table, raw or rewritten, and returns the columns that a model may see.
     rows : tuple of ndarray
         Training and test records.
     is_comparable : bool
         Whether rewritten columns are of the kind of the original ones, so that raw records can be predicted.
-
-    Returns
-    -------
-    utility, anonymizer, released
-        The numbers, the fitted anonymizer and the anonymized training records.
     """
     train, test = rows
     train_table, test_table = rows_of(table, train), rows_of(table, test)
@@ -243,7 +262,7 @@ def measure_utility(
             n_train=len(train),
             n_test=len(test),
         )
-    return utility, anonymizer, released
+    return Comparison(utility, anonymizer, released, raw_model, model, rows)
 
 
 def utility_rows(utility: Utility) -> list[tuple[str, ...]]:

@@ -237,6 +237,11 @@ def _check_together(policy: Policy) -> None:
             f"{policy.where('gate', 'min_l')} without sensitive columns: expected what it counts. "
             "Name the columns as sensitive under [columns]."
         )
+    if policy.get("method", "name") == "hilbert" and policy.get("data", "artifact") is not None:
+        raise ParameterError(
+            f"{policy.where('data', 'artifact')} with the method hilbert, whose groups are runs of a curve and no "
+            "document: expected no artifact. Leave it out, or choose another method."
+        )
     advantage = policy.get("gate", "max_attack_advantage")
     if advantage is not None and policy.get("audit", "level") == "none":
         raise ParameterError(

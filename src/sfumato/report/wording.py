@@ -12,7 +12,7 @@ from importlib.resources import files
 from itertools import pairwise
 from typing import Any
 
-from sfumato.audit.result import Audit, Risk, UtilityResult
+from sfumato.audit.result import Audit, UtilityResult
 
 
 def title(audit: Audit) -> str:
@@ -78,20 +78,6 @@ def utility_sentence(utility: UtilityResult) -> str:
     if low <= 0 <= high:
         return f"The difference of {amount} is within what chance explains on {utility.n_test:,} test records."
     return f"The model {'loses' if change < 0 else 'gains'} {amount}; it keeps {utility.kept:.1%} of its score."
-
-
-def risk_sentence(risk: Risk) -> str:
-    """Say what an attack showed."""
-    rate, baseline = float(risk.result["rate"]), float(risk.result["baseline"])
-    verdict_of = risk.result["verdict"]
-    if verdict_of == "failed attack":
-        return (
-            f"The attack did worse ({rate:.3f}) than an attacker who ignores the release ({baseline:.3f}). That shows "
-            "a weak attack, not a safe release."
-        )
-    if verdict_of == "not shown":
-        return f"Not shown to be better ({rate:.3f}) than an attacker without the release ({baseline:.3f})."
-    return f"Succeeds in {rate:.1%} of cases; without the release {baseline:.1%}."
 
 
 def limits(audit: Audit) -> list[str]:

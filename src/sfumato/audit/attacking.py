@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which attacks an audit runs at each level, and what each of them means for a reader.
+
+``quick`` takes minutes at most: attacks that need no further model. ``standard`` adds shadow models, ``full`` as many
+of them as the papers use.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sfumato.attack.attribute import attack_attribute
+from sfumato.attack.membership import ATTACKS, NEED_SHADOWS, attack_membership
+from sfumato.attack.result import AttackResult
+from sfumato.audit.result import EuRisk, Risk
+from sfumato.errors import MissingExtraError, ParameterError, SfumatoError
+from sfumato.frames import read_table
+
+Level = Literal["none", "quick", "standard", "full"]
+LEVELS: tuple[str, ...] = get_args(Level)
+
+_MOST_VALUES_GUESSED = 50  # of an attribute; what has more is not guessed value by value
+
+
+@dataclass(frozen=True)
+class _Plan:
+    membership: tuple[str, ...]
+    n_shadows: int
+    n_attributes: int
+    most_records: int  # members attacked, and as many others
+
+
+_PLANS = {
+    "none": _Plan((), 0, 0, 0),
+    "quick": _Plan(("threshold", "random_forest", "network"), 0, 1, 5_000),
+    "standard": _Plan(("threshold", "random_forest", "network", "lira_offline", "rmia"), 16, 3, 10_000),
+    "full": _Plan(
+        ("threshold", "random_forest", "network", "shadow_models", "lira", "lira_offline", "rmia"), 64, 6, 20_000
+    ),
+}
+
+_TITLES: dict[str, str] = {
+    "threshold": "membership, by the loss",
+    "random_forest": "membership, by a forest",
+    "network": "membership, by a network",
+    "shadow_models": "membership, by shadow models",
+    "lira": "membership, by likelihood",
+    "lira_offline": "membership, offline likelihood",
+    "rmia": "membership, by pairwise ratios",
+}
+
+
+def attack_model(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    is_member: ArrayLike,
+    *,
+    level: str,
+    estimator: Any,
+    attributes: Sequence[str],
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    cache: str | os.PathLike[str] | None = None,
+    say: Callable[[str], Any] | None = None,
+) -> tuple[tuple[Risk, ...], tuple[str, ...]]:
+    """Attack a model that was trained on protected records.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    X : frame
+        Records it was trained on, as they were before, and others.
+    y : array-like
+    is_member : array-like of bool
+    level : {"none", "quick", "standard", "full"}
+    estimator : unfitted estimator
+        The whole pipeline, protection included, for shadow models.
+    attributes : sequence of str
+        Columns that attackers would like to know, the most wanted first.
+    random_state : int
+    n_jobs : int, optional
+    cache : path, optional
+        Where finished shadows are kept, so that an interrupted audit goes on.
+    say : callable, optional
+        Called with a sentence before each attack.
+
+    Returns
+    -------
+    risks : tuple of Risk
+    notes : tuple of str
+        What was not run, and why.
+    """
+    if level not in LEVELS:
+        raise ParameterError(f"audit level {level!r}: expected one of {', '.join(LEVELS)}. 'quick' takes minutes.")
+    plan = _PLANS[level]
+    members = np.asarray(is_member, bool)
+    rows = _as_many_as_planned(members, plan.most_records, random_state)
+    table = read_table(X)
+    attacked = table.replaced({}, keep_rows=rows)
+    labels = np.asarray(y)[rows]
+    notes: list[str] = []
+    risks: list[Risk] = []
+    for name in plan.membership:
+        if name not in ATTACKS:
+            continue
+        if say is not None:
+            say(f"attacking: {_TITLES[name]}")
+        try:
+            found = attack_membership(
+                model, attacked, labels, members[rows],
+                attacks=[name], estimator=estimator if name in NEED_SHADOWS else None, n_shadows=plan.n_shadows or 1,
+                random_state=random_state, n_jobs=n_jobs, cache=cache,
+            )  # fmt: skip
+        except MissingExtraError as error:
+            notes.append(f"Not run: {_TITLES[name]}. {error}")
+            continue
+        risks.append(make_risk(_TITLES[name], "inference", found[name]))
+    inside = members[rows]
+    for attribute in _guessable(table, attributes)[: plan.n_attributes]:
+        if say is not None:
+            say(f"attacking: what the model tells of {attribute!r}")
+        own, others = (attacked_part(attacked, mask) for mask in (inside, ~inside))
+        try:
+            found_values = attack_attribute(
+                model, own, labels[inside], attribute,
+                control=(others, labels[~inside]), random_state=random_state, n_jobs=n_jobs,
+            )  # fmt: skip
+        except SfumatoError as error:
+            notes.append(f"Not run: guessing {attribute!r} with the model. {error}")
+            continue
+        strongest = max(found_values.values(), key=lambda result: result.rate)
+        risks.append(make_risk(f"{attribute}, from the model", "inference", strongest))
+    return tuple(risks), tuple(notes)
+
+
+def make_risk(title: str, eu_risk: EuRisk, result: AttackResult) -> Risk:
+    """Put an attack's result into words."""
+    document = result.to_dict()
+    document.pop("most_exposed", None)  # positions of single records stay with the owner of the table
+    return Risk(title, eu_risk, document, sentence_of(result))
+
+
+def sentence_of(result: AttackResult) -> str:
+    """Say what an attack showed."""
+    if result.verdict == "failed attack":
+        return (
+            f"It did worse ({result.rate:.3f}) than an attacker who ignores the release ({result.baseline:.3f}): a "
+            "weak attack, not a safe release."
+        )
+    if result.verdict == "not shown":
+        return f"Not shown to be better ({result.rate:.3f}) than without the release ({result.baseline:.3f})."
+    return f"It succeeds in {result.rate:.1%} of cases; without the release {result.baseline:.1%}."
+
+
+def attacked_part(frame: Any, mask: Any) -> Any:
+    """Return the records of a frame where the mask is true."""
+    return read_table(frame).replaced({}, keep_rows=np.flatnonzero(mask))
+
+
+def _as_many_as_planned(members: Any, most: int, random_state: int) -> Any:
+    """Return positions of at most so many members and as many others, drawn at random."""
+    generator = np.random.default_rng([random_state, 7])
+    n_each = min(most, int(members.sum()), int((~members).sum()))
+    return np.sort(
+        np.concatenate([generator.permutation(np.flatnonzero(members == kind))[:n_each] for kind in (True, False)])
+    )
+
+
+def _guessable(table: Any, attributes: Sequence[str]) -> list[str]:
+    """Return the columns with few enough values to be guessed one by one."""
+    chosen = []
+    for name in attributes:
+        column = table.column(name, for_counting=True)
+        n_values = len(column.categories) if column.categories is not None else len(np.unique(column.values))
+        if 2 <= n_values <= _MOST_VALUES_GUESSED:
+            chosen.append(name)
+    return chosen

@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A policy applied to its table: columns looked up, models and anonymizers made, everything measured.
+
+``sfumato run`` and ``sfumato sweep`` call this; each step shows itself on the console.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.cli.console import Console
+from sfumato.cli.files import FileTable, ReadingOptions, read_file, unknown_column
+from sfumato.cli.methods import make_anonymizer
+from sfumato.cli.models import make_model
+from sfumato.cli.training import (
+    Comparison,
+    Target,
+    fit,
+    growing,
+    guide_column_values,
+    guide_of,
+    labels_of,
+    measure_utility,
+    person_codes,
+    read_target,
+    rows_of,
+    split_records,
+)
+from sfumato.errors import ParameterError
+from sfumato.policy import Policy
+
+Rows = npt.NDArray[np.int64]
+
+_FEWEST_OF_SUBGROUP = 30  # test records below which a subgroup's change says nothing
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """A policy and the table it is about.
+
+    Attributes
+    ----------
+    policy : Policy
+    source : FileTable
+    target : Target or None
+    quasi_identifiers, dropped : list of str
+    n_jobs : int or None
+    """
+
+    policy: Policy
+    source: FileTable
+    target: Target | None
+    quasi_identifiers: list[str]
+    dropped: list[str]
+    n_jobs: int | None = None
+
+    @property
+    def table(self) -> Any:
+        """All records."""
+        return self.source.table
+
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+        return str(self.policy.get("method", "name"))
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether rewritten columns keep their kind, so that a model can predict raw records."""
+        return self.policy.get("method", "representative") not in ("range", "bounds")
+
+    def with_settings(self, section: str, **settings: Any) -> Job:
+        """Return the job under a policy with other settings."""
+        values = {**self.policy.values, section: {**self.policy.values[section], **settings}}
+        return replace(self, policy=replace(self.policy, values=values))
+
+    def features(self, table: Any) -> Any:
+        """Return what a model may see of a table, raw or rewritten."""
+        hidden = {self.policy.get("columns", "target"), *self.dropped}
+        return table.select([name for name in table.column_names if name not in hidden])
+
+    def new_model(self) -> Any:
+        """Make an untrained model."""
+        assert self.target is not None
+        return make_model(
+            self.policy.get("model", "name"),
+            self.target.task,
+            self.policy.get("method", "seed"),
+            categorical=self.policy.get("columns", "categorical"),
+            n_jobs=self.n_jobs if self.n_jobs is not None else -1,
+            n_records=int(self.target.known.sum()),
+        )
+
+    def new_anonymizer(self) -> Any:
+        """Make an unfitted anonymizer that keeps all rows."""
+        anonymizer = make_anonymizer(self.policy, self.quasi_identifiers, self.dropped, self.n_jobs)
+        return anonymizer.set_params(suppression_limit=0.0)
+
+    def guide(self, model: Any, rows: Rows) -> npt.NDArray[Any] | None:
+        """Return what guides the groups of these records; None for methods that need nothing."""
+        if self.method not in ("model-guided", "workload-aware"):
+            return None
+        column = self.policy.get("model", "guide_column")
+        if column is not None:
+            return guide_column_values(self.table, column)[rows]
+        assert self.target is not None
+        how = self.policy.get("model", "guide")
+        if self.method == "workload-aware" or how == "labels":
+            return labels_of(self.target)[rows]
+        return guide_of(model, self.features(rows_of(self.table, rows)), how)
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether a model must be trained on all records before the groups can be formed."""
+        is_guided = self.method == "model-guided" and self.policy.get("model", "guide") != "labels"
+        return is_guided and self.policy.get("model", "guide_column") is None
+
+
+def open_job(console: Console, policy: Policy, n_jobs: int | None = None) -> Job:
+    """Read the table of a policy and look its columns up, or say what does not fit, by line and key."""
+    from sfumato.cli.csv_columns import parse_types
+
+    file = policy.file("file")
+    assert file is not None
+    types = parse_types(",".join(f"{name}={kind}" for name, kind in policy.get("data", "types").items()))
+    with console.step(f"reading {file.name}"):
+        source = read_file(file, ReadingOptions(types=types))
+    for sentence in source.notes:
+        console.note(sentence)
+    _check_columns(policy, source.table.column_names)
+    name = policy.get("columns", "target")
+    target = None if name is None else read_target(source.table, name, None)
+    quasi_identifiers, dropped = _roles(policy, source.table.column_names)
+    if source.table.num_rows < policy.get("method", "k"):
+        raise ParameterError(
+            f"{policy.where('method', 'k')} = {policy.get('method', 'k')} with {source.table.num_rows:,} records: "
+            "expected at most as many. Lower k, or collect more records."
+        )
+    job = Job(policy, source, target, quasi_identifiers, dropped, n_jobs)
+    if target is not None:
+        job.new_model()  # a model that does not fit the task is refused before any work
+    job.new_anonymizer()
+    return job
+
+
+def _check_columns(policy: Policy, columns: list[str]) -> None:
+    named = dict(policy.values["columns"])
+    named["limits"] = tuple(named["limits"])
+    for name, value in named.items():
+        for column in (value,) if isinstance(value, str) else value or ():
+            if column not in columns:
+                raise ParameterError(unknown_column(policy.where("columns", name), column, columns))
+    guide = policy.get("model", "guide_column")
+    if guide is not None and guide not in columns:
+        raise ParameterError(unknown_column(policy.where("model", "guide_column"), guide, columns))
+
+
+def _roles(policy: Policy, columns: list[str]) -> tuple[list[str], list[str]]:
+    own = policy.values["columns"]
+    guide = policy.get("model", "guide_column")
+    unit = [own["unit"]] if own["unit"] is not None and own["unit"] not in own["keep"] else []
+    dropped = [*own["identifiers"], *([guide] if guide is not None and guide not in own["keep"] else [])]
+    others = {own["target"], *dropped, *unit, *own["sensitive"], *own["keep"]}
+    chosen = own["quasi_identifiers"]
+    quasi_identifiers = list(chosen) if chosen is not None else [name for name in columns if name not in others]
+    if not quasi_identifiers:
+        raise ParameterError(
+            f"{policy.where('columns', 'quasi_identifiers')}: no column is left to be rewritten, expected at least "
+            "one. Name fewer others."
+        )
+    return quasi_identifiers, dropped
+
+
+# -- measuring ---------------------------------------------------------------------------------------------------
+
+
+def compare_models(console: Console, job: Job) -> Comparison | None:
+    """Train on raw and on protected records and test both; None, with a note, where that cannot be measured."""
+    fraction = job.policy.get("model", "test_fraction")
+    if job.target is None or fraction == 0:
+        return None
+    unit = job.policy.get("columns", "unit")
+    units = person_codes(job.table, unit) if unit is not None else None
+    k = job.policy.get("method", "k")
+    n_persons = int(job.target.known.sum()) if units is None else len(set(units[job.target.known]))
+    n_test = ceil(fraction * n_persons)
+    if n_test < 2 or n_persons - n_test < max(k, 2):
+        console.note(f"{n_persons:,} records are too few to hold some out and protect the rest with k = {k}.")
+        return None
+    return measure_utility(
+        console,
+        job.table,
+        job.target,
+        new_model=job.new_model,
+        new_anonymizer=job.new_anonymizer,
+        guide=job.guide,
+        features=job.features,
+        rows=split_records(job.target, fraction, job.policy.get("method", "seed"), units),
+        is_comparable=job.is_comparable,
+    )
+
+
+def describe_utility(job: Job, compared: Comparison) -> Any:
+    """Turn a comparison into the audit's own numbers: intervals, and the change per subgroup."""
+    from sfumato.attack.intervals import bootstrap_interval
+    from sfumato.audit.result import UtilityResult
+
+    assert job.target is not None
+    utility = compared.utility
+    test = compared.rows[1]
+    raw, own = _right_answers(job, compared, test)
+    interval = (
+        bootstrap_interval(own - raw, random_state=0)
+        if job.target.task == "classification"
+        else _r2_interval(job, raw, own, test)
+    )
+    return UtilityResult(
+        metric=utility.metric,
+        model=job.policy.get("model", "name"),
+        raw=utility.raw,
+        protected=utility.anonymized,
+        transformed=utility.transformed,
+        interval=interval,
+        n_train=utility.n_train,
+        n_test=utility.n_test,
+        subgroups=_subgroups(job, raw, own, test) if job.target.task == "classification" else (),
+    )
+
+
+def _right_answers(job: Job, compared: Comparison, test: Rows) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return per test record whether both models are right, or their squared errors for numbers."""
+    assert job.target is not None
+    records = rows_of(job.table, test)
+    seen = records if job.is_comparable else compared.anonymizer.transform(records)
+    truth = job.target.values[test]
+    before = compared.raw_model.predict(job.features(records))
+    after = compared.model.predict(job.features(seen))
+    if job.target.task == "classification":
+        return (before == truth).astype(float), (after == truth).astype(float)
+    return (before - truth) ** 2, (after - truth) ** 2
+
+
+def _r2_interval(job: Job, raw: npt.NDArray[Any], own: npt.NDArray[Any], test: Rows) -> tuple[float, float]:
+    from sfumato.attack.intervals import bootstrap_interval
+
+    assert job.target is not None
+    truth = job.target.values[test]
+    spread = float(((truth - truth.mean()) ** 2).mean()) or 1.0
+    low, high = bootstrap_interval((raw - own) / spread, random_state=0)
+    return low, high
+
+
+def _subgroups(job: Job, raw: npt.NDArray[Any], own: npt.NDArray[Any], test: Rows) -> tuple[Any, ...]:
+    """Return the change per subgroup; those of few records are left out, since little could be said of them."""
+    from sfumato.attack.intervals import bootstrap_interval
+    from sfumato.audit.result import Subgroup
+    from sfumato.frames import read_table
+
+    found = []
+    fewest = max(_FEWEST_OF_SUBGROUP, job.policy.get("method", "k"))
+    for name in job.policy.get("columns", "subgroups"):
+        column = read_table(rows_of(job.table.select([name]), test), categorical=_numbers(job, name)).column(name)
+        if column.categories is None:
+            continue
+        for code, label in enumerate(column.categories):
+            members = column.values == code
+            if column.missing is not None:
+                members &= ~column.missing
+            if int(members.sum()) >= fewest:
+                interval = bootstrap_interval(own[members] - raw[members], random_state=0)
+                scores = float(raw[members].mean()), float(own[members].mean())
+                found.append(Subgroup(name, str(label), int(members.sum()), *scores, interval))
+    return tuple(found)
+
+
+def _numbers(job: Job, name: str) -> list[str]:
+    """Numbers with few values form subgroups, too."""
+    import pyarrow as pa
+
+    kind = job.table.schema.field(name).type
+    is_few = pa.types.is_integer(kind) and len(job.table.column(name).unique()) <= 20
+    return [name] if is_few else []
+
+
+def release_all(console: Console, job: Job) -> tuple[Any, Any]:
+    """Fit on all records and return the anonymizer and its release."""
+    model = None
+    if job.needs_model:
+        assert job.target is not None
+        known = np.flatnonzero(job.target.known)
+        with console.step(f"training the guide on all {len(known):,} records"):
+            model = fit(job.new_model(), job.features(rows_of(job.table, known)), job.target.values[known])
+    every = np.arange(job.table.num_rows)
+    anonymizer = make_anonymizer(job.policy, job.quasi_identifiers, job.dropped, job.n_jobs)
+    with console.step(growing(f"protecting all {job.table.num_rows:,} records")):
+        guide = job.guide(model, every)
+        anonymizer.fit(job.table, guide)
+        release = anonymizer.release(job.table, guide if job.method == "model-guided" else None)
+    return anonymizer, release
+
+
+def protected_estimator(job: Job) -> Any:
+    """Return the whole pipeline as one estimator, for shadow models: guide, protection, retraining."""
+    from sfumato.anonymize import AnonymizedClassifier, AnonymizedRegressor
+
+    assert job.target is not None
+    kind = AnonymizedClassifier if job.target.task == "classification" else AnonymizedRegressor
+    anonymizer = job.new_anonymizer().set_params(identifiers=None, keep=None, criteria=None)
+    return kind(job.new_model(), anonymizer=anonymizer)
+
+
+def fingerprint_of(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what a result depends on."""
+    names = ("sfumato", "numpy", "scikit-learn", "pyarrow", "numba")
+    return {name: version(name) for name in names} | {"Python": ".".join(map(str, sys.version_info[:3]))}

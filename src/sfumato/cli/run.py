@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sfumato run``: one policy, one command: read, protect, verify, attack, report, and let through or not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sfumato.cli import options
+from sfumato.cli.console import GUARANTEE_FAILED, Console, exit_codes
+
+if TYPE_CHECKING:
+    from sfumato.audit.result import Audit
+    from sfumato.cli.job import Job
+
+HELP = options.help_text(
+    "Do what a policy says: read, protect, verify, attack, report, and let the release through or not.",
+    "Everything is written at the end, all of it or nothing: the release, its partition, audit.json and report.html. "
+    "When a condition of the gate is not met nothing is written and the exit code is 1; with --keep-report the report "
+    "and audit.json are written all the same, to see why.",
+    examples=[
+        "sfumato init people.csv --target income -o policy.toml",
+        "sfumato run policy.toml",
+        "sfumato run policy.toml --dry-run",
+        "sfumato run policy.toml --quiet --json > result.json",
+    ],
+)
+
+
+def run(
+    policy: Annotated[Path, typer.Argument(help="A policy file, as 'sfumato init' writes one.", show_default=False)],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Read and check everything, do nothing.", show_default="off")
+    ] = False,
+    keep_report: Annotated[
+        bool,
+        typer.Option("--keep-report", help="Write the report also when the gate is not passed.", show_default="off"),
+    ] = False,
+    jobs: Annotated[int | None, typer.Option(help="Threads and processes.", show_default="all cores")] = None,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    as_json: options.AsJson = False,
+    debug: options.Debug = False,
+) -> None:
+    """Do what a policy says; ``HELP`` is what users read."""
+    console = Console(quiet=quiet, as_json=as_json)
+    with exit_codes(console, debug=debug, in_words_of_options=False):
+        from sfumato.cli.job import open_job
+        from sfumato.policy import read_policy
+
+        read = read_policy(policy)
+        outputs = [path for name in ("release", "artifact", "audit", "report") if (path := read.file(name))]
+        _check_outputs(outputs, policy, read.file("file"), force=force)
+        job = open_job(console, read, jobs)
+        if dry_run:
+            _show_plan(console, job)
+            return
+        with console.warnings_as_notes():
+            audit = _run(console, job, keep_report=keep_report)
+        _show(console, job, audit)
+        if audit.passed is False:
+            raise typer.Exit(GUARANTEE_FAILED)
+
+
+def _check_outputs(outputs: list[Path], policy: Path, source: Path | None, *, force: bool) -> None:
+    from sfumato.cli.files import check_output
+
+    for place, path in enumerate(outputs):
+        before = [policy, *([source] if source else []), *outputs[:place]]
+        check_output(path, force=force, inputs=before, option=f"the policy's {path.name}")
+
+
+class _GateNotPassedError(Exception):
+    """The release must not leave; raised to have nothing written."""
+
+
+def _run(console: Console, job: Job, *, keep_report: bool) -> Audit:
+    from sfumato.cli.job import compare_models, describe_utility, release_all
+    from sfumato.cli.judging import Recount, recount, write_judged
+    from sfumato.cli.methods import partition_document
+
+    compared = compare_models(console, job)
+    utility = None if compared is None else describe_utility(job, compared)
+    risks, notes = ((), ()) if compared is None else _attack(console, job, compared)
+    anonymizer, release = release_all(console, job)
+    rewritten = anonymizer.partition_.output_names(anonymizer.schema_.quasi_identifiers)
+    k = job.policy.get("method", "k")
+    made: list[Audit] = []
+
+    def judge(read: Any) -> Recount:
+        counted = recount(read, rewritten, k if job.policy.get("columns", "unit") is None else 1)
+        made.append(_audit(console, job, anonymizer, release, read, utility, risks, notes))
+        if made[0].passed is False:
+            raise _GateNotPassedError
+        return counted
+
+    output = job.policy.file("release")
+    assert output is not None
+    beside = _documents(job, made)
+    artifact = job.policy.file("artifact")
+    if artifact is not None:
+        own = job.policy.values["columns"]
+        keep = [*own["keep"], *([own["target"]] if own["target"] else [])]
+        document = partition_document(anonymizer, k=k, unit=own["unit"], keep=keep, style=job.source.style)
+        beside[artifact] = lambda path: _write_json(path, document)
+    try:
+        with console.step(f"writing {output.name}, reading it back, counting and judging it"):
+            write_judged(release.table, output, style=job.source.style, judge=judge, beside=beside)
+    except _GateNotPassedError:
+        if keep_report:
+            _write_documents(_documents(job, made))
+    return made[0]
+
+
+def _attack(console: Console, job: Job, compared: Any) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+    import numpy as np
+
+    from sfumato.audit.attacking import attack_model
+    from sfumato.cli.job import protected_estimator
+    from sfumato.cli.training import rows_of
+
+    level = job.policy.get("audit", "level")
+    if level == "none":
+        return (), ()
+    if not job.is_comparable:
+        return (), ("The model was not attacked: a release of ranges cannot be compared with raw records.",)
+    assert job.target is not None
+    train, test = compared.rows
+    rows = np.concatenate([train, test])
+    table = job.features(rows_of(job.table, rows))
+    wanted = [*job.policy.get("columns", "sensitive"), *job.policy.get("columns", "subgroups"), *job.quasi_identifiers]
+    with console.step(f"attacking, level {level}"):
+        return attack_model(
+            compared.model,
+            table,
+            job.target.values[rows],
+            np.arange(len(rows)) < len(train),
+            level=level,
+            estimator=protected_estimator(job),
+            attributes=[name for name in dict.fromkeys(wanted) if name in table.column_names],
+            random_state=job.policy.get("audit", "seed"),
+            n_jobs=job.n_jobs if job.n_jobs is not None else -1,
+        )
+
+
+def _audit(
+    console: Console, job: Job, anonymizer: Any, release: Any, read: Any, utility: Any, risks: Any, notes: Any
+) -> Audit:
+    """Describe the table that was read back, and judge it."""
+    import numpy as np
+
+    from sfumato.audit.describing import describe_columns, describe_sizes, roles_of
+    from sfumato.audit.gate import judge_gate
+    from sfumato.audit.result import Audit
+    from sfumato.cli.job import fingerprint_of, versions
+    from sfumato.verification import count_groups, count_values
+
+    own = job.policy.values["columns"]
+    names = anonymizer.partition_.output_names(anonymizer.schema_.quasi_identifiers)
+    sizes = count_groups(read, names)
+    k = job.policy.get("method", "k")
+    least_values = None
+    for name in own["sensitive"]:
+        codes = np.unique(_codes(read, name), return_inverse=True)[1]
+        counts = count_values(read, names, codes, int(codes.max()) + 1)
+        poorest = int((counts > 0).sum(axis=1).min())
+        least_values = poorest if least_values is None else min(least_values, poorest)
+    n_records, n_suppressed = job.table.num_rows, release.n_suppressed
+    roles = roles_of(
+        job.table.column_names,
+        identifier=[*job.dropped, *([own["unit"]] if own["unit"] else [])],
+        quasi_identifier=job.quasi_identifiers,
+        sensitive=own["sensitive"],
+        target=[own["target"]] if own["target"] else [],
+    )
+    file = job.policy.file("file")
+    assert file is not None
+    settings = {name: value for section in ("method", "model") for name, value in job.policy.values[section].items()}
+    return Audit(
+        name=file.name,
+        n_records=n_records,
+        n_released=read.num_rows if n_suppressed == 0 or n_suppressed >= k else None,
+        n_suppressed=n_suppressed if n_suppressed == 0 or n_suppressed >= k else None,
+        method={
+            "method": job.method,
+            **{name: value for name, value in settings.items() if name != "name"},
+            "model": job.policy.get("model", "name"),
+            "audit level": job.policy.get("audit", "level"),
+        },
+        guarantees=tuple(criterion.describe() for criterion in anonymizer._all_criteria()),
+        gate=judge_gate(
+            job.policy.values["gate"],
+            smallest_group=int(sizes.min()),
+            least_values=least_values,
+            utility=utility,
+            risks=risks,
+            share_suppressed=n_suppressed / n_records,
+        ),
+        utility=utility,
+        sizes=describe_sizes(sizes),
+        columns=describe_columns(job.table, read, roles, release.measures["loss_by_column"], smallest_shown=k),
+        risks=risks,
+        notes=(f"The attacks were run at level {job.policy.get('audit', 'level')}.", *notes),
+        versions=versions(),
+        fingerprint=fingerprint_of(file),
+        smallest_shown=k,
+        seconds=console.seconds,
+    )
+
+
+def _codes(table: Any, name: str) -> Any:
+    import numpy as np
+
+    from sfumato.frames import read_table
+
+    column = read_table(table.select([name])).column(name, for_counting=True)
+    values = np.unique(column.values, return_inverse=True)[1]
+    return values if column.missing is None else np.where(column.missing, -1, values)
+
+
+def _documents(job: Job, made: list[Audit]) -> dict[Path, Any]:
+    """Return what is written beside the release: path to writer; the audit exists by the time they are called."""
+    from sfumato.report import to_html
+
+    documents: dict[Path, Any] = {}
+    report, data = job.policy.file("report"), job.policy.file("audit")
+    if report is not None:
+        documents[report] = lambda path: path.write_text(to_html(made[0]), encoding="utf-8")
+    if data is not None:
+        documents[data] = lambda path: _write_json(path, made[0].to_dict())
+    return documents
+
+
+def _write_documents(documents: dict[Path, Any]) -> None:
+    from sfumato.cli.files import unfinished
+
+    with unfinished(*documents) as paths:
+        for path, write in zip(paths, documents.values(), strict=True):
+            write(path)
+
+
+def _write_json(path: Path, document: dict[str, Any]) -> None:
+    path.write_text(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1), encoding="utf-8")
+
+
+# -- showing -----------------------------------------------------------------------------------------------------
+
+
+def _show_plan(console: Console, job: Job) -> None:
+    own = job.policy.values["columns"]
+    if console.as_json:
+        console.result({"policy": str(job.policy.path), "settings": job.policy.values, "n_records": job.table.num_rows})
+        return
+    console.heading(f"{job.policy.path.name}: what would be done")
+    console.facts(
+        [
+            ("records", f"{job.table.num_rows:,}"),
+            ("method", f"{job.method}, k = {job.policy.get('method', 'k')}"),
+            ("rewritten columns", f"{len(job.quasi_identifiers)}"),
+            ("dropped columns", f"{len(job.dropped) + (own['unit'] is not None)}"),
+            ("sensitive columns", f"{len(own['sensitive'])}"),
+            ("model", job.policy.get("model", "name")),
+            ("audit", job.policy.get("audit", "level")),
+            ("conditions of the gate", f"{sum(v is not None for v in job.policy.values['gate'].values())}"),
+        ]
+    )
+    console.text("Nothing was done. Leave --dry-run out to do it.")
+
+
+def _show(console: Console, job: Job, audit: Audit) -> None:
+    from sfumato.report import wording
+
+    if console.as_json:
+        console.result(audit.to_dict())
+        return
+    if audit.utility is not None:
+        console.heading(f"{audit.utility.metric} of {audit.utility.model}")
+        console.facts(
+            [
+                ("trained on the raw records", f"{audit.utility.raw:.4f}"),
+                ("trained on the release", f"{audit.utility.judged:.4f}", f"{audit.utility.kept:.1%} kept"),
+            ]
+        )
+    if audit.risks:
+        console.heading("attacks: rate, and the rate without the release")
+        console.facts(
+            [
+                (risk.title, f"{risk.result['rate']:.3f}", f"{risk.result['baseline']:.3f}  {risk.result['verdict']}")
+                for risk in audit.risks
+            ]
+        )
+    if audit.gate:
+        console.heading("gate")
+        console.facts([(check.name, "met" if check.passed else "NOT MET", check.sentence) for check in audit.gate])
+    console.verdict(wording.verdict(audit) + ".", holds=audit.passed is not False)
+    names = ["release", "artifact", "audit", "report"]
+    written = [str(path) for name in names if (path := job.policy.file(name)) is not None and path.exists()]
+    if audit.passed is False:
+        written = [path for path in written if path.endswith((".html", ".json"))]
+        console.text("The release was not written.")
+    if written:
+        console.text(f"Written: {', '.join(written)}")

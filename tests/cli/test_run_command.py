@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sfumato run``: one policy, all outputs or none, and an exit code a build server can trust."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from .conftest import N_PEOPLE, people, read_rows, run
+
+POLICY = """version = 1
+[data]
+file = "people.csv"
+release = "out.csv"
+artifact = "partition.json"
+types = {{ zip = "text" }}
+[columns]
+target = "wage"
+identifiers = ["name"]
+quasi_identifiers = ["age", "zip", "hours", "born", "job"]
+subgroups = ["job"]
+{columns}
+[method]
+k = 8
+{method}
+[model]
+name = "decision-tree"
+{model}
+[audit]
+level = "{level}"
+[gate]
+{gate}
+"""
+OUTPUTS = ("out.csv", "partition.json", "audit.json", "report.html")
+
+
+def write(folder: Path, *, columns="", method="", model="", level="none", gate="min_k = 8") -> Path:
+    (folder / "people.csv").write_text(people(), encoding="utf-8", newline="")
+    path = folder / "policy.toml"
+    text = POLICY.format(columns=columns, method=method, model=model, level=level, gate=gate)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def written(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.name not in ("people.csv", "policy.toml"))
+
+
+def test_a_passed_gate_writes_everything_and_k_holds_on_the_file(tmp_path: Path):
+    result = run("run", write(tmp_path))
+    assert result.returncode == 0, result.stderr
+    assert written(tmp_path) == sorted(OUTPUTS)
+    rows = read_rows(tmp_path / "out.csv")
+    keys = Counter(tuple(row[name] for name in ("age", "zip", "hours", "born", "job")) for row in rows)
+    assert min(keys.values()) >= 8 and sum(keys.values()) == N_PEOPLE
+    assert "name" not in rows[0]
+    audit = json.loads((tmp_path / "audit.json").read_text(encoding="utf-8"))
+    assert audit["passed"] is True and audit["sizes"]["smallest"] == min(keys.values())
+    assert "Person" not in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_partition_can_be_applied_to_the_same_file(tmp_path: Path):
+    assert run("run", write(tmp_path)).returncode == 0
+    result = run("apply", tmp_path / "partition.json", tmp_path / "people.csv", "-o", tmp_path / "again.csv")
+    assert result.returncode == 0, result.stderr
+
+
+def test_a_failed_gate_writes_nothing_and_exits_with_one(tmp_path: Path):
+    result = run("run", write(tmp_path, gate="min_k = 100"))
+    assert result.returncode == 1
+    assert "NOT MET" in result.stdout and "The gate is not passed" in result.stdout
+    assert written(tmp_path) == []
+
+
+def test_the_report_of_a_failed_gate_can_be_asked_for(tmp_path: Path):
+    result = run("run", write(tmp_path, gate="min_k = 100"), "--keep-report")
+    assert result.returncode == 1
+    assert written(tmp_path) == ["audit.json", "report.html"]
+    assert json.loads((tmp_path / "audit.json").read_text(encoding="utf-8"))["passed"] is False
+
+
+def test_the_quick_audit_attacks_and_its_advantage_can_be_required(tmp_path: Path):
+    result = run("run", write(tmp_path, level="quick", gate="max_attack_advantage = 0.5"), "--json", "--quiet")
+    assert result.returncode == 0, result.stderr
+    audit = json.loads(result.stdout)
+    attacks = [risk["result"]["attack"] for risk in audit["risks"]]
+    assert {"threshold", "random_forest"} <= set(attacks)
+    assert any("attribute" in attack for attack in attacks)
+    for risk in audit["risks"]:
+        low, high = risk["result"]["interval"]
+        assert low <= risk["result"]["rate"] <= high
+        assert "most_exposed" not in risk["result"]
+
+
+@pytest.mark.parametrize(
+    "method", ["mondrian", "information-loss", "workload-aware", "hilbert", "r-plus-tree", "model-guided"]
+)
+def test_every_method_that_a_policy_can_name_keeps_k(tmp_path: Path, method: str):
+    policy = write(tmp_path, method=f'name = "{method}"')
+    if method == "hilbert":  # its groups are no document
+        refused = run("run", policy)
+        assert refused.returncode == 2 and "line 5, [data] artifact" in refused.stderr
+        text = policy.read_text(encoding="utf-8").replace('artifact = "partition.json"\n', "")
+        policy.write_text(text, encoding="utf-8")
+    result = run("run", policy, "--quiet", "--json")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["sizes"]["smallest"] >= 8
+
+
+def test_diversity_of_a_sensitive_column_is_kept_and_counted(tmp_path: Path):
+    policy = write(tmp_path, columns='sensitive = ["job"]', method="l = 2", gate="min_l = 2\nmin_k = 8")
+    policy.write_text(policy.read_text(encoding="utf-8").replace(', "job"]\nsub', "]\nsub"), encoding="utf-8")
+    result = run("run", policy, "--quiet", "--json")
+    assert result.returncode == 0, result.stderr
+    gate = {check["name"]: check["measured"] for check in json.loads(result.stdout)["gate"]}
+    assert gate["min_l"] >= 2
+    rows = read_rows(tmp_path / "out.csv")
+    groups: dict[tuple[str, ...], set[str]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[name] for name in ("age", "zip", "hours", "born")), set()).add(row["job"])
+    assert min(len(jobs) for jobs in groups.values()) == gate["min_l"]
+
+
+def test_ready_predictions_need_no_model_and_do_not_leave(tmp_path: Path):
+    policy = write(tmp_path, model='guide_column = "wage"\ntest_fraction = 0.0')
+    text = policy.read_text(encoding="utf-8").replace('target = "wage"\n', "")
+    policy.write_text(text, encoding="utf-8")
+    result = run("run", policy, "--quiet", "--json")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["utility"] is None
+    assert "wage" not in read_rows(tmp_path / "out.csv")[0]
+
+
+def test_a_dry_run_checks_and_writes_nothing(tmp_path: Path):
+    result = run("run", write(tmp_path), "--dry-run")
+    assert result.returncode == 0, result.stderr
+    assert "Nothing was done" in result.stdout
+    assert written(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"columns": 'keep = ["agee"]'}, ["line 12", "[columns] keep", "Did you mean 'age'"]),
+        ({"method": "suppression_limit = 7"}, ["line 15", "suppression_limit", "a number from 0 to 1"]),
+        ({"model": 'guide_column = "nothing"'}, ["line 18", "guide_column"]),
+        ({"method": "l = 2"}, ["line 15", "[method] l", "sensitive"]),
+    ],
+)
+def test_a_wrong_policy_exits_with_two_and_names_line_and_key(tmp_path: Path, settings, expected: list[str]):
+    result = run("run", write(tmp_path, **settings))
+    assert result.returncode == 2, result.stdout
+    for part in expected:
+        assert part in result.stderr.replace("\n", " ")
+    assert written(tmp_path) == []
+
+
+def test_existing_outputs_are_not_replaced_unasked(tmp_path: Path):
+    policy = write(tmp_path)
+    (tmp_path / "report.html").write_text("mine", encoding="utf-8")
+    result = run("run", policy)
+    assert result.returncode == 2 and "report.html" in result.stderr
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == "mine"
+
+
+def test_an_interrupted_run_leaves_nothing(tmp_path: Path):
+    policy = write(tmp_path)
+    started = subprocess.Popen(
+        [sys.executable, "-m", "sfumato", "run", str(policy)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"COLUMNS": "80"},
+    )
+    assert started.stderr is not None
+    started.stderr.readline()  # the first step has begun
+    time.sleep(0.2)
+    started.send_signal(signal.SIGINT)
+    started.communicate(timeout=60)
+    assert started.returncode in (130, 0)
+    if started.returncode == 130:
+        assert written(tmp_path) == []
