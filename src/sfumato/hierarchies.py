@@ -227,6 +227,26 @@ class Hierarchy:
             place = self._place_of_number.get(label_number(float(value)), -1)
         return place
 
+    def code_paths(self, places: NDArray[np.int64], *, has_missing: bool) -> CodePaths:
+        """Return the labels above some of the values, given where they stand, and above missing where it occurs.
+
+        Missing is a value more of the domain that has nothing in common with others below the top.
+        """
+        labels, widths = self.codes[places], np.zeros((len(places), self.n_levels))
+        n_domain = self.n_values + int(has_missing)
+        for level, leaves in enumerate(self.leaf_counts[:-1]):
+            widths[:, level] = (leaves[labels[:, level]] - 1) / max(1, n_domain - 1)
+        widths[:, -1] = float(n_domain > 1)
+        if has_missing:
+            beyond = [*(len(own) for own in self.labels[:-1]), 0]
+            labels = np.vstack([labels, np.array(beyond, np.int32)])
+            widths = np.vstack([widths, np.append(np.zeros(self.n_levels - 1), widths.max(initial=1.0))])
+        return CodePaths(labels, widths, self.labels)
+
+    def tree_order(self, places: NDArray[np.int64]) -> NDArray[np.intp]:
+        """Return the order in which the values at some places lie side by side in the tree."""
+        return np.lexsort(self.codes[places].T)  # by the last level first, which is the top
+
     def path(self, value: Any) -> tuple[str, ...]:
         """Return a value and all labels above it, from fine to coarse."""
         return self.rows[self._required([value])[0]]
@@ -315,6 +335,53 @@ class Hierarchy:
         if not _is_whole(level) or not 0 <= level < self.n_levels:
             raise ParameterError(f"level={level!r}: expected a level from 0 to {self.n_levels - 1}.")
         return int(level)
+
+
+@dataclass(frozen=True, eq=False)
+class CodePaths:
+    """The labels above each code of a column whose codes are in the order of the tree.
+
+    Attributes
+    ----------
+    labels : ndarray of int32, shape (codes, levels)
+        Number of a code's label at each level, from fine to coarse; the last level is one label.
+    widths : ndarray of float64, shape (codes, levels)
+        (values under the label - 1) / (values of the domain - 1).
+    texts : tuple of tuple of str
+        The labels of each level.
+    """
+
+    labels: NDArray[np.int32]
+    widths: NDArray[np.float64]
+    texts: tuple[tuple[str, ...], ...]
+
+    def group_levels(
+        self, lowest: NDArray[np.int32], highest: NDArray[np.int32], n_missing: NDArray[np.int64]
+    ) -> NDArray[np.intp]:
+        """Return the level of the lowest common ancestor of each group, given its first and last code with a value.
+
+        The first code is negative where all are missing; what holds values and missing has the top in common.
+        """
+        levels = (self.labels[lowest] == self.labels[highest]).argmax(axis=1)
+        levels[(n_missing > 0) & (lowest >= 0)] = self.labels.shape[1] - 1
+        return np.where(lowest < 0, 0, levels)
+
+    def group_widths(
+        self, lowest: NDArray[np.int32], highest: NDArray[np.int32], n_missing: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Return the width of the label of each group; 0 where all are missing."""
+        widths = self.widths[lowest, self.group_levels(lowest, highest, n_missing)]
+        return np.where(lowest < 0, 0.0, widths)
+
+    def group_labels(
+        self, lowest: NDArray[np.int32], highest: NDArray[np.int32], n_missing: NDArray[np.int64]
+    ) -> list[str | None]:
+        """Return the label of each group: its lowest common ancestor; None where all are missing."""
+        levels = self.group_levels(lowest, highest, n_missing)
+        return [
+            None if low < 0 else self.texts[level][self.labels[low, level]]
+            for low, level in zip(lowest.tolist(), levels.tolist(), strict=True)
+        ]
 
 
 def read_hierarchy(source: Any, *, delimiter: str | None = None) -> Hierarchy:

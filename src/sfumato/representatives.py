@@ -7,7 +7,7 @@ the coded columns of the records that leave.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from sfumato.columns import MICROSECONDS_PER_DAY
 from sfumato.errors import ParameterError
+from sfumato.hierarchies import CodePaths
 from sfumato.labels import label_range, label_set, with_missing
 from sfumato.partition.binning import Bins
 from sfumato.partition.grouping import Groups, Summary, nearest_members, nearest_share, rank_members, summarize
@@ -74,6 +75,7 @@ def represent(
     random_state: np.random.Generator | None = None,
     summary: Summary | None = None,
     n_threads: int = 1,
+    paths: Mapping[str, CodePaths] | None = None,
 ) -> dict[str, list[GroupValues]]:
     """Return the values that each group's records get, per column.
 
@@ -95,10 +97,13 @@ def represent(
         Needed for ``"sample"``.
     summary : Summary, optional
         Spares counting the groups again.
+    paths : mapping of str to CodePaths, optional
+        For columns with a hierarchy: the labels above their codes. ``"range"`` publishes the lowest common ancestor.
     """
     summary = summarize(codes, groups, layout, n_threads=n_threads) if summary is None else summary
     if kind == "range":
-        return {c.name: [_ranges(c, codes[:, j], groups, summary, j)] for j, c in enumerate(columns)}
+        known = paths or {}
+        return {c.name: [_ranges(c, codes[:, j], groups, summary, j, known.get(c.name))] for j, c in enumerate(columns)}
     if kind == "bounds":
         return {c.name: _bounds(c, codes[:, j], groups, summary, j) for j, c in enumerate(columns)}
     if kind == "mean":
@@ -294,9 +299,14 @@ def _declared_ends(
     return by_place[first], by_place[last]
 
 
-def _ranges(column: CodedColumn, codes: NDArray[Any], groups: Groups, summary: Summary, j: int) -> GroupValues:
-    """Labels such as ``31-34`` or ``{nurse, teacher}``, for publication; missing where all are."""
+def _ranges(
+    column: CodedColumn, codes: NDArray[Any], groups: Groups, summary: Summary, j: int, paths: CodePaths | None
+) -> GroupValues:
+    """Labels such as ``31-34``, ``{nurse, teacher}`` or of a hierarchy, for publication; missing where all are."""
     bins = column.bins
+    if paths is not None:
+        ends = (summary.lowest[:, j], summary.highest[:, j], summary.n_missing[:, j])
+        return GroupValues(column.name, labels=paths.group_labels(*ends))
     if bins.is_ordered:
         lows, highs = _ends(column)
         spans = [

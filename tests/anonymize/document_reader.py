@@ -28,6 +28,9 @@ def leaf_of(document: dict[str, Any], record: dict[str, Any]) -> int:
     at = 0
     while "group" not in document["nodes"][at]:
         node = document["nodes"][at]
+        if "goto" in node:
+            at = node["goto"]
+            continue
         value = as_plain(record[node["column"]])
         if value is None:
             side = node["missing"]
@@ -59,7 +62,7 @@ def merged(
     group is taken first; the rule must give the same whatever it picks.
     """
     nodes = document["nodes"]
-    parent = {node[side]: at for at, node in enumerate(nodes) if "group" not in node for side in ("left", "right")}
+    parent = {node[side]: at for at, node in enumerate(nodes) if "column" in node for side in ("left", "right")}
     rows_at: dict[int, list[int]] = {}
     for row, leaf in enumerate(leaves):
         if leaf >= 0:

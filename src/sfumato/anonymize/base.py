@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from sfumato.anonymize.groups import Fit, GroupAnonymizer, as_table_like, checked_weight
+from sfumato.anonymize.hierarchy_columns import in_tree_order, taxonomy_of
 from sfumato.anonymize.partition import Partition, partition_from_tree
 from sfumato.anonymize.release import Counter
 from sfumato.criteria import AlphaKAnonymity, KAnonymity
@@ -24,6 +25,7 @@ from sfumato.partition.grower import Check, Grower
 from sfumato.partition.guides import Guide, integer_weights
 from sfumato.partition.merging import close_unsafe
 from sfumato.partition.records import Records
+from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
 from sfumato.partition.tree import Tree
 from sfumato.schema import Schema
 from sfumato.sources import MemorySource
@@ -62,6 +64,7 @@ class TreeAnonymizer(GroupAnonymizer):
         counters = self._counters(table, criteria, target)
         self._check_feasible(counters, table.n_records)
         weight = checked_weight(sample_weight, table.n_records)
+        hierarchies = self._checked_hierarchies(table, schema)
         guide = self._make_guide(X, y, schema, table.n_records, weight)
         source = MemorySource(
             table,
@@ -70,14 +73,17 @@ class TreeAnonymizer(GroupAnonymizer):
             max_bins=self.max_bins,
             n_threads=self._n_threads(),
         )
+        source.columns, paths = in_tree_order(source.columns, hierarchies)
         whole = None if weight is None else integer_weights(weight, guide.value_bits)
         records = source.records(guide, whole)
-        tree, group = self._grow(records, source, guide, counters)
+        taxonomy = taxonomy_of(source.columns, source.layout, paths)
+        tree, group = self._grow(records, source, guide, counters, taxonomy)
         logger.info("%d groups of %d records", tree.n_groups, table.n_records)
         groups = collect(group, tree.n_groups)
         self.schema_ = schema
+        self.hierarchies_ = hierarchies
         columns = source.columns[: len(schema.quasi_identifiers)]
-        values = self._describe_groups(columns, records.codes, groups, guide)
+        values = self._describe_groups(columns, records.codes, groups, guide, paths)
         self.partition_ = partition_from_tree(
             tree,
             source.columns,
@@ -92,7 +98,12 @@ class TreeAnonymizer(GroupAnonymizer):
         return Fit(table, counters, group)
 
     def _grow(
-        self, records: Records, source: MemorySource, guide: Guide, counters: list[Counter]
+        self,
+        records: Records,
+        source: MemorySource,
+        guide: Guide,
+        counters: list[Counter],
+        taxonomy: Taxonomy = NO_TAXONOMY,
     ) -> tuple[Tree, NDArray[np.int32]]:
         """Return the tree over the source's bins and the group of each record."""
         grower = Grower(
@@ -100,9 +111,10 @@ class TreeAnonymizer(GroupAnonymizer):
             source.layout,
             guide,
             min_records=fewest_records(counters),
-            checks=[_check_of(counter) for counter in counters if counter.value_of_row is not None],
+            checks=[check_of(counter) for counter in counters if counter.value_of_row is not None],
             fall_back=self._falls_back(),
             n_threads=self._n_threads(),
+            taxonomy=taxonomy,
         )
         return grower.grow()
 
@@ -158,7 +170,8 @@ def fewest_records(counters: list[Counter]) -> int:
     return max(c.criterion.k for c in counters if isinstance(c.criterion, KAnonymity | AlphaKAnonymity))
 
 
-def _check_of(counter: Counter) -> Check:
+def check_of(counter: Counter) -> Check:
+    """Return the condition on the sides of a split that a counter's criterion makes."""
     assert counter.value_of_row is not None
     reference = counter.reference
     criterion = counter.criterion

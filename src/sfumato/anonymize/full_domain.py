@@ -11,15 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sfumato.anonymize.domains import Domain, Records, as_hierarchy, as_read, join_alike, read_domain
+from sfumato.anonymize.domains import Domain, Records, as_read, join_alike, read_domain
 from sfumato.anonymize.groups import Fit, GroupAnonymizer, as_table_like, shown
+from sfumato.anonymize.hierarchy_columns import checked_hierarchies
 from sfumato.anonymize.release import Counter, Release, verify
 from sfumato.columns import GroupedLabels
 from sfumato.criteria import Criterion, KAnonymity, LDiversity
 from sfumato.errors import ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.frames.row_labels import warn_of_telling_index
-from sfumato.hierarchies import ANY, Hierarchy
+from sfumato.hierarchies import ANY
 from sfumato.partition.lattice import MAX_NODES, Conditions, Found, find_levels
 
 logger = logging.getLogger("sfumato")
@@ -138,6 +139,9 @@ class FullDomainAnonymizer(GroupAnonymizer):
 
     # -- fitting ---------------------------------------------------------------------------------------------
 
+    def _categorical_features(self, table: Table) -> Any:
+        return self.categorical_features  # numbers with a hierarchy keep their type at level 0
+
     def _fit(self, X: Any, y: Any, sample_weight: Any, target: Any = None) -> Fit:
         self._check_parameters()
         X = as_table_like(X)
@@ -148,7 +152,7 @@ class FullDomainAnonymizer(GroupAnonymizer):
         table, schema = self._read(X, criteria, target)
         counters = self._counters(table, criteria, target)
         self._check_feasible(counters, table.n_records)
-        hierarchies = self._checked_hierarchies(table, schema.quasi_identifiers)
+        hierarchies = checked_hierarchies(self.hierarchies, table, schema.quasi_identifiers)
         domains = [read_domain(table.column(name), hierarchies.get(name)) for name in schema.quasi_identifiers]
         records = join_alike(domains)
         found = self._search(domains, records, counters, None)
@@ -205,22 +209,6 @@ class FullDomainAnonymizer(GroupAnonymizer):
         verify(released, self._released_quasi_identifiers(released), fitted.counters, None)
         warn_of_telling_index(X)
         return released
-
-    def _checked_hierarchies(self, table: Table, quasi_identifiers: Sequence[str]) -> dict[str, Hierarchy]:
-        given = {} if self.hierarchies is None else self.hierarchies
-        if not isinstance(given, Mapping):
-            raise ParameterError(
-                f"hierarchies is of the type {type(given).__name__}: expected a dict of columns and hierarchies. "
-                "Write for example hierarchies={'age': Hierarchy.from_intervals(range(120), [5, 10])}."
-            )
-        names = table.resolve(tuple(given), "hierarchies")
-        others = [name for name in names if name not in quasi_identifiers]
-        if others:
-            raise ParameterError(
-                f"hierarchies names the column {others[0]!r}, which is no quasi-identifier: expected columns that are "
-                "rewritten. Add it to quasi_identifiers, or remove its hierarchy."
-            )
-        return {name: as_hierarchy(own, name) for name, own in zip(names, given.values(), strict=True)}
 
     def _search(
         self, domains: list[Domain], records: Records, counters: list[Counter], lowest: Sequence[int] | None

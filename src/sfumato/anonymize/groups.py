@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numbers
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sfumato.anonymize.hierarchy_columns import checked_hierarchies, in_tree_order, numbers_with_hierarchy
 from sfumato.anonymize.recoding import Recoding
 from sfumato.anonymize.release import Counter, Release, make_counter, verify
 from sfumato.anonymize.target import names_target, target_column
@@ -26,11 +27,12 @@ from sfumato.criteria import Criterion, KAnonymity
 from sfumato.errors import GuaranteeError, InputError, ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.frames.row_labels import warn_of_telling_index
+from sfumato.hierarchies import CodePaths, Hierarchy
 from sfumato.loss import group_ncp
 from sfumato.partition.binning import MAX_CODES
-from sfumato.partition.grouping import Groups, collect, summarize, widths
+from sfumato.partition.grouping import Groups, Summary, collect, summarize, widths
 from sfumato.partition.guides import Guide
-from sfumato.partition.records import make_layout
+from sfumato.partition.records import Layout, make_layout
 from sfumato.representatives import GroupValues, check_representative, represent
 from sfumato.schema import Schema, build_schema
 from sfumato.sources import CodedColumn, MemorySource
@@ -56,12 +58,14 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
     criteria: Any
     categorical_features: Any
     limits: Any
+    hierarchies: Any = None
     representative: str
     suppression_limit: float
     max_bins: int
     random_state: Any
     n_jobs: int | None
     partition_: Recoding
+    hierarchies_: dict[str, Hierarchy]
 
     _counts_population = False  # whether `_safe_groups` joins groups until a criterion on presence is met
 
@@ -132,17 +136,22 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
         return released
 
     def _describe_groups(
-        self, columns: Sequence[CodedColumn], codes: NDArray[Any], groups: Groups, guide: Guide | None
+        self,
+        columns: Sequence[CodedColumn],
+        codes: NDArray[Any],
+        groups: Groups,
+        guide: Guide | None,
+        paths: Mapping[str, CodePaths] | None = None,
     ) -> dict[str, list[GroupValues]]:
         """Set what is known of the groups, and return the values each group's records get."""
         layout = make_layout([c.bins for c in columns])
         summary = summarize(codes, groups, layout, n_threads=self._n_threads())
         self.group_sizes_ = groups.sizes
         self.n_groups_ = groups.n_groups
-        self.information_loss_ = group_ncp(widths(summary, layout), groups.sizes)
+        self.information_loss_ = group_ncp(_widths(summary, layout, columns, paths or {}), groups.sizes)
         return represent(
             self.representative, columns, codes, groups, layout,
-            guide=guide, random_state=self._generator(), summary=summary, n_threads=self._n_threads(),
+            guide=guide, random_state=self._generator(), summary=summary, n_threads=self._n_threads(), paths=paths,
         )  # fmt: skip
 
     def _check_parameters(self) -> None:
@@ -184,13 +193,31 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
             sensitive=list(dict.fromkeys(name for name in sensitive if name is not None)),
             unit=next(iter(units), None),
             keep=self.keep,
-            categorical_features=self.categorical_features,
+            categorical_features=self._categorical_features(table),
             limits=self.limits,
         )
         for criterion in criteria:
             if criterion.counting == "presence":
                 schema.require(self._population_of(criterion, schema.categorical_features))
         return table.with_categorical(schema.categorical_features), schema
+
+    def _categorical_features(self, table: Table) -> Any:
+        """Return the columns of numbers that are codes: those named, and those with a hierarchy."""
+        numbers = numbers_with_hierarchy(self.hierarchies, table)
+        if not numbers:
+            return self.categorical_features
+        named = () if self.categorical_features is None else self.categorical_features
+        return list(dict.fromkeys([*table.resolve(named, "categorical_features"), *numbers]))
+
+    def _checked_hierarchies(self, table: Table, schema: Schema) -> dict[str, Hierarchy]:
+        found = checked_hierarchies(self.hierarchies, table, schema.quasi_identifiers)
+        both = [name for name in found if name in schema.limits]
+        if both:
+            raise ParameterError(
+                f"the column {both[0]!r} has a hierarchy and a limit: expected one of them. Leave the finer levels out "
+                "of the hierarchy instead of the limit."
+            )
+        return found
 
     def _counters(
         self, table: Table, criteria: list[Criterion], target: Any = None, partition: Recoding | None = None
@@ -359,11 +386,12 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
             max_bins=self.max_bins,
             n_threads=self._n_threads(),
         )
+        source.columns, paths = in_tree_order(source.columns, getattr(self, "hierarchies_", {}))
         codes = source.records(Guide(0)).codes
         summary = summarize(codes, groups, source.layout, n_threads=self._n_threads())
         values = represent(
-            self.representative, source.columns, codes, groups, source.layout,
-            guide=guide, random_state=self._generator(), summary=summary, n_threads=self._n_threads(),
+            self.representative, source.columns, codes, groups, source.layout, guide=guide,
+            random_state=self._generator(), summary=summary, n_threads=self._n_threads(), paths=paths,
         )  # fmt: skip
         kept = np.flatnonzero(groups.group >= 0)
         n_suppressed = table.n_records - len(kept)
@@ -372,7 +400,7 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
         released = own.rewrite(table, np.maximum(groups.group, 0), keep_rows=rows, compact_categories=True)
         names = self._released_quasi_identifiers(released)
         smallest = verify(released, names, counters, rows, n_threads=self._n_threads())
-        width = widths(summary, source.layout)
+        width = _widths(summary, source.layout, source.columns, paths)
         by_column = groups.sizes @ width / groups.sizes.sum()
         measures: dict[str, Any] = {
             "n_records": len(kept),
@@ -407,6 +435,18 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _widths(
+    summary: Summary, layout: Layout, columns: Sequence[CodedColumn], paths: Mapping[str, CodePaths]
+) -> NDArray[np.float64]:
+    """Return the width of each group in each column; of a column with a hierarchy, that of the group's label."""
+    result = widths(summary, layout)
+    for j, column in enumerate(columns):
+        if column.name in paths:
+            ends = (summary.lowest[:, j], summary.highest[:, j], summary.n_missing[:, j])
+            result[:, j] = paths[column.name].group_widths(*ends)
+    return result
 
 
 def _hold_together(leaf: NDArray[np.int32], counters: list[Counter]) -> bool:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,10 @@ class ModelGuidedAnonymizer(TreeAnonymizer):
         Columns of numbers that are codes, not amounts.
     limits : dict, optional
         Finest width (numbers), number of characters (text) or days (dates) that may leave, per column.
+    hierarchies : dict, optional
+        For each column, by name or position, a `Hierarchy`, the path of a hierarchy file, or a nested mapping. Such a
+        column is a category that is cut between the children of a label only; ``representative="range"`` publishes
+        the lowest common ancestor of a group, and information loss counts the values under it.
     guide_estimator : estimator or "labels", optional
         None or ``"labels"``: `y` guides as it is. A model: its predictions guide; one that is not fitted is fitted
         on X and `y` first, and discarded afterwards.
@@ -80,6 +85,7 @@ class ModelGuidedAnonymizer(TreeAnonymizer):
     n_groups_ : int
     information_loss_ : float
         Normalised certainty penalty of the groups, from 0 to 1.
+    hierarchies_ : dict of str to Hierarchy
     schema_ : Schema
 
     Notes
@@ -114,6 +120,7 @@ class ModelGuidedAnonymizer(TreeAnonymizer):
         criteria: list[Criterion] | None = None,
         categorical_features: Any = None,
         limits: dict[Any, Any] | None = None,
+        hierarchies: Mapping[Any, Any] | None = None,
         guide_estimator: Any = None,
         guide_fraction: float = 1.0,
         guide_kind: GuideKind = "auto",
@@ -132,6 +139,7 @@ class ModelGuidedAnonymizer(TreeAnonymizer):
         self.criteria = criteria
         self.categorical_features = categorical_features
         self.limits = limits
+        self.hierarchies = hierarchies
         self.guide_estimator = guide_estimator
         self.guide_fraction = guide_fraction
         self.guide_kind = guide_kind

@@ -3,16 +3,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
-from sfumato.anonymize.base import TreeAnonymizer
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.anonymize.base import TreeAnonymizer, check_of, fewest_records
 from sfumato.anonymize.guidance import guide_from
+from sfumato.anonymize.release import Counter
 from sfumato.criteria import Criterion
 from sfumato.errors import ParameterError
+from sfumato.partition import relaxed, set_aside
 from sfumato.partition.binning import DEFAULT_MAX_BINS
 from sfumato.partition.guides import INFORMATION_LOSS, MEDIAN, Guide
+from sfumato.partition.records import Records
+from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
+from sfumato.partition.tree import Tree
 from sfumato.representatives import Representative
 from sfumato.schema import Schema
+from sfumato.sources import MemorySource
 
 _RULES = {"median": MEDIAN, "information_loss": INFORMATION_LOSS}
 
@@ -36,10 +46,18 @@ class MondrianAnonymizer(TreeAnonymizer):
         Columns of numbers that are codes, not amounts.
     limits : dict, optional
         Finest width (numbers), number of characters (text) or days (dates) that may leave, per column.
+    hierarchies : dict, optional
+        For each column, by name or position, a `Hierarchy`, the path of a hierarchy file, or a nested mapping. Such a
+        column is a category that is cut between the children of a label only; ``representative="range"`` publishes
+        the lowest common ancestor of a group, and information loss counts the values under it.
     rule : {"median", "information_loss"}, default="median"
         How a group is cut. ``"median"``: the column with the widest normalised range, at the admissible cut nearest
-        its median (strict: equal values stay together). ``"information_loss"``: the greedy method, which takes the
-        cut with the largest fall of the normalised certainty penalty of the column that is cut.
+        its median (strict: equal values stay together). ``"information_loss"``: the cut with the largest fall of the
+        normalised certainty penalty of all columns, looking one cut ahead; records too few for a group of their own
+        are set aside and form groups with others that were, see the notes.
+    strict : bool, default=True
+        With the rule ``"median"``: whether records with equal values of the column that is cut stay together. False:
+        those with the median value are divided, so that the sides are as even as can be; see the notes.
     representative : str, default="median"
         How a group is rewritten; see ``ModelGuidedAnonymizer``.
     suppression_limit : float, default=0.0
@@ -57,12 +75,23 @@ class MondrianAnonymizer(TreeAnonymizer):
     group_sizes_ : ndarray of int64
     n_groups_ : int
     information_loss_ : float
+    hierarchies_ : dict of str to Hierarchy
     schema_ : Schema
 
     Notes
     -----
     *Guarantee.* As for ``ModelGuidedAnonymizer``. Predictions passed as `y` never change the groups; the
     representative ``"member"`` uses them to prefer a group's majority.
+
+    *Relaxed.* Which side a record with the median value goes to depends on the codes of all its quasi-identifiers,
+    those with the smaller codes left, never on the order of the records; records that are alike in all of them stay
+    together. The partition remembers the last record on the left as a threshold in several columns, so new records
+    are divided by the same rule, and `release` finds the fitted groups again.
+
+    *Information loss.* Odd records would force the groups they lie in to be wide, so they are set aside: what was set
+    aside below a cut forms groups of its own, finer cuts first, and the few left over join the groups where they cost
+    least. Groups may then overlap in what their labels say, but every combination of values has exactly one group. No
+    optimality is claimed.
 
     References
     ----------
@@ -86,7 +115,9 @@ class MondrianAnonymizer(TreeAnonymizer):
         criteria: list[Criterion] | None = None,
         categorical_features: Any = None,
         limits: dict[Any, Any] | None = None,
+        hierarchies: Mapping[Any, Any] | None = None,
         rule: Literal["median", "information_loss"] = "median",
+        strict: bool = True,
         representative: Representative = "median",
         suppression_limit: float = 0.0,
         max_bins: int = DEFAULT_MAX_BINS,
@@ -100,7 +131,9 @@ class MondrianAnonymizer(TreeAnonymizer):
         self.criteria = criteria
         self.categorical_features = categorical_features
         self.limits = limits
+        self.hierarchies = hierarchies
         self.rule = rule
+        self.strict = strict
         self.representative = representative
         self.suppression_limit = suppression_limit
         self.max_bins = max_bins
@@ -113,6 +146,11 @@ class MondrianAnonymizer(TreeAnonymizer):
         super()._check_parameters()
         if self.rule not in _RULES:
             raise ParameterError(f"rule={self.rule!r}: expected {' or '.join(map(repr, _RULES))}. Choose one.")
+        if self.strict not in (True, False) or (self.rule != "median" and not self.strict):
+            raise ParameterError(
+                f"strict={self.strict!r} with rule={self.rule!r}: expected True, or False with rule='median'. Only cuts "
+                "at a median can divide the records that have it."
+            )
 
     def _make_guide(self, X: Any, y: Any, schema: Schema, n_records: int, sample_weight: Any) -> Guide:
         classes = None if y is None else guide_from(y, n_records=n_records).classes
@@ -123,3 +161,23 @@ class MondrianAnonymizer(TreeAnonymizer):
 
     def _falls_back(self) -> bool:
         return False
+
+    def _grow(
+        self,
+        records: Records,
+        source: MemorySource,
+        guide: Guide,
+        counters: list[Counter],
+        taxonomy: Taxonomy = NO_TAXONOMY,
+    ) -> tuple[Tree, NDArray[np.int32]]:
+        if self.rule == "median" and self.strict:
+            return super()._grow(records, source, guide, counters, taxonomy)
+        checks = [check_of(counter) for counter in counters if counter.value_of_row is not None]
+        grow = relaxed.grow if self.rule == "median" else set_aside.grow
+        return grow(
+            records.codes,
+            source.layout,
+            fewest_records(counters),
+            taxonomy=taxonomy,
+            is_safe=(lambda rows: all(check.is_safe(rows) for check in checks)) if checks else None,
+        )

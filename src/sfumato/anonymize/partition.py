@@ -93,8 +93,11 @@ class Partition(Recoding):
 
     def _node_to_dict(self, node: int) -> dict[str, Any]:
         tree = self.tree
-        if tree.column[node] < 0:
+        if tree.group[node] >= 0:
             return {"group": int(tree.group[node])}
+        if tree.column[node] < 0:
+            assert tree.goto is not None
+            return {"goto": int(tree.goto[node])}
         column = self.columns[tree.column[node]]
         document: dict[str, Any] = {"column": column.name}
         if column.categories is None:
@@ -247,15 +250,36 @@ def _column_from_dict(document: Mapping[str, Any], nodes: Sequence[Mapping[str, 
 
 def _check_nodes(nodes: Sequence[Mapping[str, Any]], n_groups: int) -> None:
     """Refuse nodes that are no tree: a changed file could otherwise send records round in circles."""
-    children = [node[side] for node in nodes if "group" not in node for side in ("left", "right")]
+    inner = [(at, node) for at, node in enumerate(nodes) if "column" in node]
+    children = [node[side] for _, node in inner for side in ("left", "right")]
     is_tree = sorted(children) == list(range(1, len(nodes)))
-    is_tree &= all(min(node["left"], node["right"]) > at for at, node in enumerate(nodes) if "group" not in node)
+    is_tree &= all(min(node["left"], node["right"]) > at for at, node in inner)
     leaves = [node["group"] for node in nodes if "group" in node]
-    if not is_tree or sorted(leaves) != list(range(n_groups)):
+    n_going_on = sum("goto" in node for node in nodes)
+    is_tree &= len(inner) + len(leaves) + n_going_on == len(nodes)
+    if not is_tree or sorted(leaves) != list(range(n_groups)) or (n_going_on and not _all_arrive(nodes)):
         raise InputError(
             f"a partition document whose {len(nodes)} nodes are not one tree with {n_groups} groups: expected what "
             "Partition.save wrote. Save the partition again."
         )
+
+
+def _all_arrive(nodes: Sequence[Mapping[str, Any]]) -> bool:
+    """Say whether every way through the nodes, wherever leaves send records on to, ends in a group."""
+    n_open = [2 if "column" in node else int("goto" in node) for node in nodes]
+    before: list[list[int]] = [[] for _ in nodes]
+    for at, node in enumerate(nodes):
+        for following in [node[way] for way in ("left", "right", "goto") if way in node]:
+            if not 0 <= following < len(nodes):
+                return False
+            before[following].append(at)
+    arriving = [at for at, n in enumerate(n_open) if n == 0]
+    for at in arriving:  # grows while it is read: a node arrives once all its ways do
+        for earlier in before[at]:
+            n_open[earlier] -= 1
+            if n_open[earlier] == 0:
+                arriving.append(earlier)
+    return len(arriving) == len(nodes)
 
 
 def _tree_from_dicts(columns: Sequence[PartitionColumn], nodes: Sequence[Mapping[str, Any]]) -> Tree:
@@ -273,10 +297,15 @@ def _tree_from_dicts(columns: Sequence[PartitionColumn], nodes: Sequence[Mapping
         split_rank=np.full(n, -1, np.int32),
         larger_left=np.zeros(n, np.bool_),
         missing_codes=np.array([c.missing_code for c in columns], np.int64),
+        goto=np.full(n, -1, np.int32) if any("goto" in node for node in nodes) else None,
     )
     for node, document in enumerate(nodes):
         if "group" in document:
             tree.group[node] = document["group"]
+            continue
+        if "goto" in document:
+            assert tree.goto is not None
+            tree.goto[node] = document["goto"]
             continue
         position = positions[document["column"]]
         column = columns[position]

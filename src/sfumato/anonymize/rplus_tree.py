@@ -26,6 +26,7 @@ from sfumato.partition.grouping import collect
 from sfumato.partition.guides import Guide
 from sfumato.partition.records import Records, make_layout, pack_records
 from sfumato.partition.rplus import Check, pack
+from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
 from sfumato.partition.tree import Tree
 from sfumato.representatives import Representative
 from sfumato.schema import Schema
@@ -258,7 +259,12 @@ class RPlusTreeAnonymizer(TreeAnonymizer):
         return fitted
 
     def _grow(
-        self, records: Records, source: MemorySource, guide: Guide, counters: list[Counter]
+        self,
+        records: Records,
+        source: MemorySource,
+        guide: Guide,
+        counters: list[Counter],
+        taxonomy: Taxonomy = NO_TAXONOMY,
     ) -> tuple[Tree, NDArray[np.int32]]:
         return pack(
             records.codes,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from sfumato.anonymize.base import TreeAnonymizer
@@ -36,6 +37,10 @@ class WorkloadAwareAnonymizer(TreeAnonymizer):
         Columns of numbers that are codes, not amounts.
     limits : dict, optional
         Finest width (numbers), number of characters (text) or days (dates) that may leave, per column.
+    hierarchies : dict, optional
+        For each column, by name or position, a `Hierarchy`, the path of a hierarchy file, or a nested mapping. Such a
+        column is a category that is cut between the children of a label only; ``representative="range"`` publishes
+        the lowest common ancestor of a group, and information loss counts the values under it.
     guide_kind : {"auto", "labels", "numbers"}, default="auto"
         Whether `y` holds classes or numbers; ``"auto"``: by scikit-learn's ``type_of_target``.
     split_on : {"quasi_identifiers", "all"}, default="quasi_identifiers"
@@ -57,6 +62,7 @@ class WorkloadAwareAnonymizer(TreeAnonymizer):
     group_sizes_ : ndarray of int64
     n_groups_ : int
     information_loss_ : float
+    hierarchies_ : dict of str to Hierarchy
     schema_ : Schema
 
     Notes
@@ -88,6 +94,7 @@ class WorkloadAwareAnonymizer(TreeAnonymizer):
         criteria: list[Criterion] | None = None,
         categorical_features: Any = None,
         limits: dict[Any, Any] | None = None,
+        hierarchies: Mapping[Any, Any] | None = None,
         guide_kind: GuideKind = "auto",
         split_on: str = "quasi_identifiers",
         representative: Representative = "member",
@@ -103,6 +110,7 @@ class WorkloadAwareAnonymizer(TreeAnonymizer):
         self.criteria = criteria
         self.categorical_features = categorical_features
         self.limits = limits
+        self.hierarchies = hierarchies
         self.guide_kind = guide_kind
         self.split_on = split_on
         self.representative = representative

@@ -79,6 +79,12 @@ class Check:
     distinct: bool
     passes: Callable[[NDArray[np.int64]], NDArray[np.bool_]]
 
+    def is_safe(self, rows: NDArray[np.int64]) -> bool:
+        """Say whether some records of the table are a safe group."""
+        counts = np.bincount(self.value_of_row[rows], minlength=self.n_values)
+        seen = np.array([np.count_nonzero(counts)]) if self.distinct else counts
+        return bool(self.passes(seen[None, :].astype(np.int64))[0])
+
 
 @dataclass(eq=False)
 class Grower:
