@@ -48,6 +48,14 @@ if TYPE_CHECKING:  # the same names for type checkers and editors; a test keeps 
     from sfumato.hierarchies import read_hierarchy as read_hierarchy
     from sfumato.measurement import Measurement as Measurement
     from sfumato.measurement import measure as measure
+    from sfumato.minimize import AptMinimizer as AptMinimizer
+    from sfumato.minimize import FeatureSelectionMinimizer as FeatureSelectionMinimizer
+    from sfumato.minimize import IterativeMinimizer as IterativeMinimizer
+    from sfumato.minimize import MinimizerSweep as MinimizerSweep
+    from sfumato.minimize import PrivacyAwareTree as PrivacyAwareTree
+    from sfumato.minimize import UniformMinimizer as UniformMinimizer
+    from sfumato.minimize import coarsest_generalization as coarsest_generalization
+    from sfumato.minimize import sweep_minimizers as sweep_minimizers
 
 __version__ = "0.1.0.dev0"
 
@@ -57,34 +65,42 @@ _HOME_OF = {
     "Anatomizer": "sfumato.anatomize",
     "AnonymizedClassifier": "sfumato.anonymize",
     "AnonymizedRegressor": "sfumato.anonymize",
+    "AptMinimizer": "sfumato.minimize",
     "BetaLikeness": "sfumato.criteria",
     "BucketClassifier": "sfumato.anatomize",
     "DeltaDisclosure": "sfumato.criteria",
     "DeltaPresence": "sfumato.criteria",
+    "FeatureSelectionMinimizer": "sfumato.minimize",
     "FullDomainAnonymizer": "sfumato.anonymize",
     "Generalization": "sfumato.generalization",
     "GuaranteeError": "sfumato.errors",
     "Hierarchy": "sfumato.hierarchies",
     "HilbertAnonymizer": "sfumato.anonymize",
     "InputError": "sfumato.errors",
+    "IterativeMinimizer": "sfumato.minimize",
     "KAnonymity": "sfumato.criteria",
     "LDiversity": "sfumato.criteria",
     "Measurement": "sfumato.measurement",
+    "MinimizerSweep": "sfumato.minimize",
     "MissingExtraError": "sfumato.errors",
     "ModelGuidedAnonymizer": "sfumato.anonymize",
     "MondrianAnonymizer": "sfumato.anonymize",
     "ParameterError": "sfumato.errors",
     "Partition": "sfumato.anonymize",
+    "PrivacyAwareTree": "sfumato.minimize",
     "PrivacyWarning": "sfumato.errors",
     "PrunedClassifier": "sfumato.anatomize",
     "RPlusTreeAnonymizer": "sfumato.anonymize",
     "Release": "sfumato.anonymize",
     "SfumatoError": "sfumato.errors",
     "TCloseness": "sfumato.criteria",
+    "UniformMinimizer": "sfumato.minimize",
     "WorkloadAwareAnonymizer": "sfumato.anonymize",
+    "coarsest_generalization": "sfumato.minimize",
     "datasets": "sfumato.datasets",
     "measure": "sfumato.measurement",
     "read_hierarchy": "sfumato.hierarchies",
+    "sweep_minimizers": "sfumato.minimize",
 }
 
 __all__ = ["__version__", *_HOME_OF]

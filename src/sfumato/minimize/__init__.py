@@ -11,10 +11,24 @@ minimizer is one module and one line in the table below.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sfumato.minimize.apt import AptMinimizer as AptMinimizer
+    from sfumato.minimize.feature_selection import FeatureSelectionMinimizer as FeatureSelectionMinimizer
+    from sfumato.minimize.iterative import IterativeMinimizer as IterativeMinimizer
+    from sfumato.minimize.privacy_aware_tree import PrivacyAwareTree as PrivacyAwareTree
+    from sfumato.minimize.sweep import coarsest_generalization as coarsest_generalization
+    from sfumato.minimize.sweep import sweep_minimizers as sweep_minimizers
+    from sfumato.minimize.sweep_result import MinimizerSweep as MinimizerSweep
     from sfumato.minimize.uniform import UniformMinimizer as UniformMinimizer
 
 _HOME_OF = {
+    "AptMinimizer": "apt",
+    "FeatureSelectionMinimizer": "feature_selection",
+    "IterativeMinimizer": "iterative",
+    "MinimizerSweep": "sweep_result",
+    "PrivacyAwareTree": "privacy_aware_tree",
     "UniformMinimizer": "uniform",
+    "coarsest_generalization": "sweep",
+    "sweep_minimizers": "sweep",
 }
 
 __all__ = [*_HOME_OF]

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Apt: follow the decisions of a model with a tree, and generalize as far as the model keeps deciding alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from sfumato.anonymize.groups import is_integer, is_number, thread_count
+from sfumato.attack.questions import merge_rows
+from sfumato.errors import ParameterError
+from sfumato.minimize.base import Buckets, Minimizer, Output, Sample
+from sfumato.minimize.tree_buckets import buckets_of_tree
+from sfumato.minimize.utility import Codes, CodesClassifier, one_thread
+from sfumato.partition import guides
+from sfumato.partition.binning import DEFAULT_MAX_BINS
+from sfumato.partition.grower import Grower
+from sfumato.partition.records import make_layout, pack_records
+from sfumato.partition.tree import Tree
+from sfumato.sources import CodedColumn
+
+
+class AptMinimizer(Minimizer):
+    """Generalize while a model that was trained on full resolution still decides as before.
+
+    A tree learns the model's decisions. While the model, shown one value per bucket, agrees with itself on more than
+    the wanted share of held-out records, the tree is pruned level by level; where even the whole tree is too coarse,
+    attributes get their full resolution back, each time the one that costs the least information per agreement won.
+
+    Parameters
+    ----------
+    target_accuracy : float, default=0.99
+        Share of held-out records on which the model must decide as it does at full resolution.
+    estimator : classifier, optional
+        The model, unfitted; it takes the matrix of fine codes. None: gradient boosting. To follow a model of your
+        own, pass its predictions as `y`.
+    max_depth : int, default=10
+        Most levels of the tree.
+    min_samples_leaf : int, default=1
+        Fewest records of a leaf.
+    validation_fraction : float, default=0.3
+        Share of the records that the agreement is measured on; the model and the tree do not see them.
+    attributes : list of str or int, optional
+        Columns to generalize, by name or position; None: all. Others pass through.
+    personal : list of str or int, optional
+        Attributes an attacker would like to know; None: all categorical ones. This method does not look at them.
+    categorical_features : list of str or int, optional
+        Columns of numbers that are codes, not amounts.
+    max_bins : int, default=255
+        Bins of a number column with more distinct values.
+    output : {"codes", "labels", "representatives"}, default="codes"
+        What `transform` returns.
+    random_state : int or RandomState, optional
+        Seed for the held-out records and for gradient boosting.
+    n_jobs : int, optional
+        Threads; None or -1: all cores. Their number never changes the result.
+
+    Attributes
+    ----------
+    generalization_ : Generalization
+    accuracy_ : float
+        Agreement reached on the held-out records.
+    restored_ : tuple of str
+        Attributes that got their full resolution back.
+    personal_ : tuple of str
+    classes_ : ndarray
+
+    References
+    ----------
+    Goldsteen, A. et al. (2021). Data minimization for GDPR compliance in machine learning models.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sfumato import AptMinimizer
+    >>> X = np.column_stack([np.arange(200) % 50, np.arange(200) % 7])
+    >>> AptMinimizer(random_state=0).fit(X, X[:, 0] >= 20).generalization_.n_buckets
+    (2, 1)
+    """
+
+    def __init__(
+        self,
+        target_accuracy: float = 0.99,
+        *,
+        estimator: Any = None,
+        max_depth: int = 10,
+        min_samples_leaf: int = 1,
+        validation_fraction: float = 0.3,
+        attributes: Any = None,
+        personal: Any = None,
+        categorical_features: Any = None,
+        max_bins: int = DEFAULT_MAX_BINS,
+        output: Output = "codes",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.target_accuracy = target_accuracy
+        self.estimator = estimator
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.validation_fraction = validation_fraction
+        self.attributes = attributes
+        self.personal = personal
+        self.categorical_features = categorical_features
+        self.max_bins = max_bins
+        self.output = output
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def default_grid(self, sample: Sample, errors: tuple[float, float]) -> Mapping[str, Sequence[Any]]:
+        """Return nine agreements between full resolution and what is lost when everything is generalized."""
+        most_lost = max(0.0, errors[1] - errors[0])
+        return {"target_accuracy": [float(1 - lost) for lost in np.linspace(0, most_lost, 9)]}
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not is_number(self.target_accuracy) or not 0 <= self.target_accuracy <= 1:
+            raise ParameterError(
+                f"target_accuracy={self.target_accuracy!r}: expected a share of the records from 0 to 1, such as 0.99."
+            )
+        if not is_number(self.validation_fraction) or not 0 < self.validation_fraction < 1:
+            raise ParameterError(
+                f"validation_fraction={self.validation_fraction!r}: expected a share of the records between 0 and 1, "
+                "such as 0.3."
+            )
+        for name in ("max_depth", "min_samples_leaf"):
+            value = getattr(self, name)
+            if not is_integer(value) or value < 1:
+                raise ParameterError(f"{name}={value!r}: expected an integer from 1. Give a whole number.")
+
+    def _buckets(self, sample: Sample) -> Buckets:
+        found = _Search(self, sample).run(float(self.target_accuracy))
+        self.accuracy_, self.restored_ = found.accuracy, found.restored
+        return found.buckets
+
+    def _buckets_of_settings(self, sample: Sample, settings: Sequence[Mapping[str, Any]]) -> Iterator[Buckets]:
+        """Train the model and grow the tree once for all target accuracies."""
+        searches: dict[str, _Search] = {}
+        for setting in settings:
+            own = clone(self).set_params(**setting)
+            own._check_parameters()
+            key = repr({**own.get_params(deep=False), "target_accuracy": None})
+            if key not in searches:
+                searches[key] = _Search(own, sample)
+            yield searches[key].run(float(own.target_accuracy)).buckets
+
+
+class _Found:
+    """Where a search stopped."""
+
+    def __init__(self, buckets: Buckets, accuracy: float, restored: tuple[str, ...] = ()) -> None:
+        self.buckets = buckets
+        self.accuracy = accuracy
+        self.restored = restored
+
+
+class _Search:
+    """One model and one tree, searched for the coarsest buckets at which the model still decides as before."""
+
+    def __init__(self, minimizer: AptMinimizer, sample: Sample) -> None:
+        seed = int(check_random_state(minimizer.random_state).randint(2**31))
+        order = np.random.default_rng(seed).permutation(sample.n_records)
+        n_held_out = min(max(1, round(minimizer.validation_fraction * sample.n_records)), sample.n_records - 1)
+        held_out, learned = (order[:n_held_out], order[n_held_out:]) if n_held_out else (order, order)
+        self.columns = sample.columns
+        self.names = sample.names
+        columns = [column.codes.astype(np.int64) for column in sample.columns]
+        codes = Codes(columns, sample.n_codes, [column.bins.is_ordered for column in sample.columns])
+        self.classifier = CodesClassifier(minimizer.estimator, seed=seed)
+        decided = np.broadcast_to(self.classifier.predictions(codes, sample.y[learned], learned), sample.y.shape)
+        self.counts = [
+            np.bincount(column[learned], minlength=size) for column, size in zip(columns, sample.n_codes, strict=True)
+        ]
+        # Held-out records that are alike are asked about once.
+        first, group = merge_rows([column[held_out] for column in columns], sample.n_codes, len(held_out))
+        self.held_out = np.column_stack([column[held_out][first] for column in columns])
+        self.decided = decided[held_out][first]
+        self.weights = np.bincount(group) / len(held_out)
+        self.informative = [place for place, size in enumerate(sample.n_codes) if size > 1]
+        self.tree = _grow(minimizer, sample, learned, decided)
+        self._levels: list[_Found] = []
+
+    def run(self, target: float) -> _Found:
+        """Return the coarsest level of the tree that reaches the target, or the whole tree with attributes restored."""
+        levels = self._pruned_levels()
+        if levels[0].accuracy < target:
+            return self._restore(levels[0], target)
+        n_good = next((n for n, level in enumerate(levels) if level.accuracy < target), len(levels))
+        return levels[n_good - 1]
+
+    def _pruned_levels(self) -> list[_Found]:
+        """Return the whole tree, then the tree without its lowest level, and so on down to the root alone."""
+        if not self._levels:
+            depth = _depths(self.tree)
+            for level in range(int(depth.max()), -1, -1):
+                tree = self.tree.without_splits(np.flatnonzero(depth >= level))
+                buckets = buckets_of_tree(tree, self.columns)
+                self._levels.append(_Found(buckets, self._agreement(buckets)))
+        return self._levels
+
+    def _restore(self, start: _Found, target: float) -> _Found:
+        buckets, accuracy, restored = list(start.buckets), start.accuracy, list(start.restored)
+        while accuracy < target:
+            losses = [_information_loss(c, b, n) for c, b, n in zip(self.columns, buckets, self.counts, strict=True)]
+            tried = []
+            for place, loss in enumerate(losses):
+                if loss <= 0:
+                    continue
+                own = [*buckets[:place], np.arange(len(buckets[place])), *buckets[place + 1 :]]
+                reached = self._agreement(own)
+                gained = reached - accuracy
+                # Least information given back per agreement won; where nothing is won, the least information.
+                tried.append(((gained <= 0, loss / gained if gained > 0 else loss, place), own, reached))
+            if not tried:
+                break
+            (_, _, place), buckets, accuracy = min(tried, key=lambda one: one[0])
+            restored.append(self.names[place])
+        return _Found(buckets, accuracy, tuple(restored))
+
+    def _agreement(self, buckets: Buckets) -> float:
+        """Share of held-out records on which the model decides as before when it sees one value per bucket."""
+        seen = np.empty_like(self.held_out)
+        for place, (own, counts) in enumerate(zip(buckets, self.counts, strict=True)):
+            seen[:, place] = _most_frequent(own, counts)[own][self.held_out[:, place]]
+        first, group = merge_rows(list(seen.T), [int(column.max()) + 1 for column in seen.T], len(seen))
+        if not hasattr(self.classifier, "fitted_"):  # one class: the model has nothing to decide
+            return 1.0
+        with one_thread():
+            predicted = self.classifier.fitted_.predict(seen[first][:, self.informative])
+        return float(self.weights @ (predicted[group] == self.decided))
+
+
+def _grow(minimizer: AptMinimizer, sample: Sample, learned: NDArray[np.int64], decided: NDArray[Any]) -> Tree:
+    """Grow a tree on the decisions of a model, and cut it at the depth limit."""
+    guide = guides.from_labels(decided[learned].astype(np.int64), max(2, sample.n_classes))
+    records = pack_records([column.codes[learned] for column in sample.columns], guide.code_blocks, guide.dense)
+    grower = Grower(
+        records,
+        make_layout([column.bins for column in sample.columns]),
+        guide,
+        min_records=int(minimizer.min_samples_leaf),
+        fall_back=False,
+        n_threads=thread_count(minimizer.n_jobs),
+    )
+    tree, _ = grower.grow()
+    return tree.without_splits(np.flatnonzero(_depths(tree) >= minimizer.max_depth))
+
+
+def _depths(tree: Tree) -> NDArray[np.int64]:
+    depth = np.zeros(tree.n_nodes, np.int64)
+    for node in range(tree.n_nodes):  # children come after their parent
+        if tree.left[node] >= 0:
+            depth[tree.left[node]] = depth[tree.right[node]] = depth[node] + 1
+    return depth
+
+
+def _most_frequent(buckets: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the code that most records of each bucket have, the lowest on ties."""
+    order = np.lexsort((np.arange(len(buckets)), -counts, buckets))
+    result = np.zeros(int(buckets.max()) + 1, np.int64)
+    firsts = np.flatnonzero(np.diff(buckets[order], prepend=-1))
+    result[buckets[order][firsts]] = order[firsts]
+    return result
+
+
+def _information_loss(column: CodedColumn, buckets: NDArray[np.int64], counts: NDArray[np.int64]) -> float:
+    """Return the normalised certainty penalty of an attribute, mean over the records.
+
+    A bucket of one code loses nothing; else categories lose the share of all codes in the bucket, numbers the share of
+    the range it spans, everything where missing lies in it.
+    """
+    n_codes = len(buckets)
+    sizes = np.bincount(buckets)
+    width = sizes / n_codes
+    if column.bins.is_ordered:
+        low, high = column.bins.positions
+        own = buckets[: column.bins.n_values]
+        first, last = np.full(len(sizes), np.inf), np.full(len(sizes), -np.inf)
+        np.minimum.at(first, own, low)
+        np.maximum.at(last, own, high)
+        width = np.where(last >= first, last - first, 0.0)
+        if column.bins.has_missing:
+            width[buckets[-1]] = 1.0
+    penalty = np.where(sizes > 1, width, 0.0)[buckets]
+    return float(penalty @ counts / max(1, counts.sum()))

@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Iterative: start from a few buckets for everything and take buckets away while a classifier does not mind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from sfumato.anonymize.groups import is_integer, is_number
+from sfumato.attack.questions import merge_rows
+from sfumato.errors import ParameterError
+from sfumato.minimize.base import Buckets, Minimizer, Output, Sample
+from sfumato.minimize.utility import Codes, CodesClassifier
+from sfumato.partition.binning import DEFAULT_MAX_BINS
+from sfumato.sources import CodedColumn
+
+
+class IterativeMinimizer(Minimizer):
+    """Generalize one attribute after the other while a classifier's error stays below a limit.
+
+    Every attribute starts with at most `n_buckets` buckets: numbers are cut at quantiles, categories are put together
+    by their weights in a logistic regression. Attributes that cost the classifier little and the attacker much lose
+    buckets first.
+
+    Parameters
+    ----------
+    max_loss : float, default=0.01
+        How many more held-out records, as a share, may be classified wrongly than at full resolution.
+    n_buckets : int, default=4
+        Most buckets of an attribute. Missing numbers have one more of their own until nothing is collected.
+    estimator : classifier, optional
+        What predicts the class from a matrix of codes; None: gradient boosting.
+    validation_fraction : float, default=0.3
+        Share of the records that errors are measured on.
+    attributes : list of str or int, optional
+        Columns to generalize, by name or position; None: all. Others pass through.
+    personal : list of str or int, optional
+        Attributes an attacker would like to know; None: all categorical ones, or all where none is a category.
+    categorical_features : list of str or int, optional
+        Columns of numbers that are codes, not amounts.
+    max_bins : int, default=255
+        Bins of a number column with more distinct values.
+    output : {"codes", "labels", "representatives"}, default="codes"
+        What `transform` returns.
+    random_state : int or RandomState, optional
+        Seed for the held-out records and for gradient boosting.
+    n_jobs : int, optional
+        Threads for reading; None or -1: all cores. Their number never changes the result.
+
+    Attributes
+    ----------
+    generalization_ : Generalization
+    order_ : tuple of str
+        Attributes in the order in which they lost buckets.
+    error_ : float
+        Error reached on the held-out records.
+    personal_ : tuple of str
+    classes_ : ndarray
+
+    References
+    ----------
+    Staab, R. et al. (2024). From Principle to Practice: Vertical Data Minimization for Machine Learning, appendix C.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sfumato import IterativeMinimizer
+    >>> X = np.column_stack([np.arange(400) % 50, np.arange(400) % 7])
+    >>> IterativeMinimizer(n_buckets=2, random_state=0).fit(X, X[:, 0] >= 25).generalization_.n_buckets
+    (2, 1)
+    """
+
+    def __init__(
+        self,
+        max_loss: float = 0.01,
+        *,
+        n_buckets: int = 4,
+        estimator: Any = None,
+        validation_fraction: float = 0.3,
+        attributes: Any = None,
+        personal: Any = None,
+        categorical_features: Any = None,
+        max_bins: int = DEFAULT_MAX_BINS,
+        output: Output = "codes",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.max_loss = max_loss
+        self.n_buckets = n_buckets
+        self.estimator = estimator
+        self.validation_fraction = validation_fraction
+        self.attributes = attributes
+        self.personal = personal
+        self.categorical_features = categorical_features
+        self.max_bins = max_bins
+        self.output = output
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def default_grid(self, sample: Sample, errors: tuple[float, float]) -> Mapping[str, Sequence[Any]]:
+        """Return nine losses between none and that of everything generalized."""
+        return {"max_loss": [float(loss) for loss in np.linspace(0, max(0.0, errors[1] - errors[0]), 9)]}
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not is_number(self.max_loss) or not 0 <= self.max_loss <= 1:
+            raise ParameterError(
+                f"max_loss={self.max_loss!r}: expected a share of the records from 0 to 1. 0.01 is one point."
+            )
+        if not is_integer(self.n_buckets) or self.n_buckets < 1:
+            raise ParameterError(f"n_buckets={self.n_buckets!r}: expected an integer from 1. 4 is usual.")
+        if not is_number(self.validation_fraction) or not 0 < self.validation_fraction < 1:
+            raise ParameterError(
+                f"validation_fraction={self.validation_fraction!r}: expected a share of the records between 0 and 1, "
+                "such as 0.3."
+            )
+
+    def _buckets(self, sample: Sample) -> Buckets:
+        search = _Search(self, sample)
+        buckets, self.error_ = search.run(float(self.max_loss), int(self.n_buckets))
+        self.order_ = tuple(sample.names[position] for position in search.order)
+        return buckets
+
+    def _buckets_of_settings(self, sample: Sample, settings: Sequence[Mapping[str, Any]]) -> Iterator[Buckets]:
+        """Order the attributes once for all limits, and measure equal buckets once."""
+        searches: dict[str, _Search] = {}
+        for setting in settings:
+            own = clone(self).set_params(**setting)
+            own._check_parameters()
+            key = repr({**own.get_params(deep=False), "max_loss": None, "n_buckets": None})
+            if key not in searches:
+                searches[key] = _Search(own, sample)
+            yield searches[key].run(float(own.max_loss), int(own.n_buckets))[0]
+
+
+class _Search:
+    """Errors on held-out records, the order of the attributes, and the way to fewer buckets."""
+
+    def __init__(self, minimizer: IterativeMinimizer, sample: Sample) -> None:
+        self.sample = sample
+        seed = int(check_random_state(minimizer.random_state).randint(2**31))
+        rows = np.random.default_rng(seed).permutation(sample.n_records)
+        n_held_out = min(max(1, round(minimizer.validation_fraction * sample.n_records)), sample.n_records - 1)
+        self.held_out, self.learned = (rows[:n_held_out], rows[n_held_out:]) if n_held_out else (rows, rows)
+        self.codes = [column.codes.astype(np.int64) for column in sample.columns]
+        self.is_ordered = [column.bins.is_ordered for column in sample.columns]
+        self.classifier = CodesClassifier(minimizer.estimator, seed=seed)
+        self._errors: dict[bytes, float] = {}
+        self.fine = [np.arange(n) for n in sample.n_codes]
+        self.fine_error = self.error(self.fine)
+        self.order = self._order()
+        self.scores = _logistic_weights(self.codes, sample)
+
+    def run(self, max_loss: float, n_buckets: int) -> tuple[Buckets, float]:
+        """Take buckets away, attribute by attribute, while the error stays at the limit or below."""
+        limit = self.fine_error + max_loss + 1e-12
+        buckets = [self._grouped(position, n_buckets) for position in range(len(self.codes))]
+        reached = self.error(buckets)
+        for position in self.order:
+            for fewer in range(int(buckets[position].max()), 0, -1):
+                own = [*buckets[:position], self._grouped(position, fewer), *buckets[position + 1 :]]
+                error = self.error(own)
+                if error > limit:
+                    break
+                buckets, reached = own, error
+        return buckets, reached
+
+    def error(self, buckets: Buckets) -> float:
+        """Share of held-out records whose class is predicted wrongly."""
+        key = b"".join(own.tobytes() for own in buckets)
+        if key not in self._errors:
+            columns = [own[codes] for own, codes in zip(buckets, self.codes, strict=True)]
+            coded = Codes(columns, [int(own.max()) + 1 for own in buckets], self.is_ordered)
+            predicted = self.classifier.predictions(coded, self.sample.y[self.learned], self.learned)
+            wrong = np.broadcast_to(predicted, self.sample.y.shape) != self.sample.y
+            self._errors[key] = float(wrong[self.held_out].mean())
+        return self._errors[key]
+
+    def _order(self) -> list[int]:
+        """Attributes by what their absence costs the classifier less what it costs the attacker, least first."""
+        costs = []
+        for position in range(len(self.codes)):
+            without = [*self.fine[:position], np.zeros_like(self.fine[position]), *self.fine[position + 1 :]]
+            costs.append(self.error(without) - self.fine_error - self._attackers_cost(position))
+        return [int(position) for position in np.argsort(costs, kind="stable")]
+
+    def _attackers_cost(self, position: int) -> float:
+        """Increase of the attacker's mean error when one attribute is not collected and all others are.
+
+        Only that attribute is no longer known, if it is personal; it is guessed from the others.
+        """
+        if position not in self.sample.personal:
+            return 0.0
+        truth = self.codes[position]
+        others = [place for place in range(len(self.codes)) if place != position]
+        guessed = _guess_by_tree([self.codes[place] for place in others], truth, self.learned)
+        error = float((guessed[self.held_out] != truth[self.held_out]).mean())
+        return error / len(self.sample.personal)
+
+    def _grouped(self, position: int, n_buckets: int) -> NDArray[np.int64]:
+        column = self.sample.columns[position]
+        if column.bins.is_ordered:
+            return quantile_buckets(column, n_buckets)
+        return variance_buckets(self.scores[position], n_buckets)
+
+
+def quantile_buckets(column: CodedColumn, n_buckets: int) -> NDArray[np.int64]:
+    """Cut an ordered column into at most `n_buckets` runs of bins with about equally many records."""
+    bins = column.bins
+    counts = np.bincount(column.codes, minlength=bins.n_bins)[: bins.n_values]
+    before = np.cumsum(counts) - counts
+    middle = (2 * before + counts) * n_buckets // (2 * max(1, counts.sum()))
+    _, own = np.unique(np.minimum(middle, n_buckets - 1), return_inverse=True)
+    if not bins.has_missing:
+        return own.astype(np.int64)
+    missing = own.max() + 1 if n_buckets > 1 and len(own) else 0
+    return np.append(own, missing).astype(np.int64)
+
+
+def variance_buckets(scores: NDArray[np.float64], n_buckets: int) -> NDArray[np.int64]:
+    """Put values with similar scores together: the mean variance within the groups is as small as can be.
+
+    Dynamic programming over (values in falling number, groups): the last group starts at every place in turn.
+    """
+    n = len(scores)
+    k = min(n_buckets, n)
+    order = np.argsort(scores, kind="stable")
+    ranked = scores[order] - scores.mean()
+    sums = np.concatenate([[0.0], np.cumsum(ranked)])
+    squares = np.concatenate([[0.0], np.cumsum(ranked**2)])
+    best = np.full((k + 1, n + 1), np.inf)
+    start = np.zeros((k + 1, n + 1), np.int64)
+    best[0, 0] = 0.0
+    for groups in range(1, k + 1):
+        for stop in range(groups, n + 1):
+            first = np.arange(groups - 1, stop)
+            size = stop - first
+            variance = (squares[stop] - squares[first]) / size - ((sums[stop] - sums[first]) / size) ** 2
+            total = best[groups - 1, first] + np.maximum(variance, 0.0)
+            at = int(total.argmin())
+            best[groups, stop], start[groups, stop] = total[at], first[at]
+    buckets = np.zeros(n, np.int64)
+    stop = n
+    for groups in range(k, 0, -1):
+        buckets[order[start[groups, stop] : stop]] = groups - 1
+        stop = start[groups, stop]
+    return buckets
+
+
+def _logistic_weights(codes: list[NDArray[np.int64]], sample: Sample) -> list[NDArray[np.float64]]:
+    """Return the weight of every fine code in a logistic regression on one-hot codes.
+
+    With more than two classes a code has several weights; they are laid along their first principal component.
+    """
+    sizes = sample.n_codes
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    if sample.n_classes < 2:
+        return [np.zeros(size) for size in sizes]
+    from scipy.sparse import csr_matrix
+    from sklearn.linear_model import LogisticRegression
+
+    first, cell = merge_rows([*codes, sample.y.astype(np.int64)], [*sizes, sample.n_classes], sample.n_records)
+    weight = np.bincount(cell, sample.weight)
+    columns = np.column_stack([own[first] + offset for own, offset in zip(codes, offsets[:-1], strict=True)])
+    shape = (len(first), int(offsets[-1]))
+    one_hot = csr_matrix(
+        (np.ones(columns.size), columns.ravel(), np.arange(0, columns.size + 1, columns.shape[1])), shape
+    )
+    # Weights only rank values, so a rough fit will do; it is the same one every time.
+    fitted = LogisticRegression(tol=1e-2, max_iter=300).fit(one_hot, sample.y[first], sample_weight=weight)
+    scores = _along_first_component(fitted.coef_.T)
+    return [scores[start:stop] for start, stop in pairwise(offsets)]
+
+
+def _along_first_component(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    if weights.shape[1] == 1:
+        return weights[:, 0]
+    centred = weights - weights.mean(axis=0)
+    _, vectors = np.linalg.eigh(centred.T @ centred)
+    axis = vectors[:, -1]
+    return np.asarray(centred @ (axis * np.sign(axis[np.abs(axis).argmax()])))
+
+
+def _guess_by_tree(clues: list[NDArray[np.int64]], truth: NDArray[np.int64], learned: NDArray[Any]) -> NDArray[Any]:
+    """Guess an attribute of every record from others, learned on some of them."""
+    if not clues:
+        return np.full(len(truth), np.bincount(truth[learned]).argmax())
+    from sklearn.tree import DecisionTreeClassifier
+
+    tree = DecisionTreeClassifier(max_leaf_nodes=128, random_state=0)
+    matrix = np.column_stack(clues).astype(np.float32)
+    return np.asarray(tree.fit(matrix[learned], truth[learned]).predict(matrix))
