@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +70,24 @@ def generalization_from_bins(
     return Generalization(tuple(attributes), minimizer, plain(dict(parameters or {})))
 
 
+@dataclass(frozen=True)
+class _Facts:
+    """What does not depend on the buckets: a sweep makes many generalizations of the same columns."""
+
+    counts: NDArray[np.int64]
+    cuts: dict[int, Any] = field(default_factory=dict)
+
+
+_FACTS: WeakKeyDictionary[CodedColumn, _Facts] = WeakKeyDictionary()
+
+
+def _facts_of(column: CodedColumn) -> _Facts:
+    known = _FACTS.get(column)
+    if known is None:
+        known = _FACTS[column] = _Facts(np.bincount(column.codes, minlength=column.bins.n_bins))
+    return known
+
+
 def _attribute(column: CodedColumn, buckets: NDArray[Any]) -> Attribute:
     given = [int(bucket) for bucket in np.asarray(buckets)]
     if len(given) != column.bins.n_bins:
@@ -75,7 +95,7 @@ def _attribute(column: CodedColumn, buckets: NDArray[Any]) -> Attribute:
             f"the attribute {column.name!r} has {column.bins.n_bins} codes and {len(given)} were given a bucket: "
             "expected one bucket per code, that of missing values included."
         )
-    counts = np.bincount(column.codes, minlength=column.bins.n_bins)
+    counts = _facts_of(column).counts
     return _ordered(column, given, counts) if column.bins.is_ordered else _category(column, given, counts)
 
 
@@ -175,7 +195,11 @@ def _all_whole(*arrays: NDArray[Any]) -> bool:
 
 def _cut(column: CodedColumn, last_bin: int, is_whole: bool) -> Any:
     """Return the threshold between a bin and the next."""
-    low, high = column.bins.high[last_bin].item(), column.bins.low[last_bin + 1].item()
-    if column.moment is not None:
-        return moment_threshold(low, high, column.moment)
-    return whole_threshold(int(low), int(high)) if is_whole else real_threshold(low, high)
+    known = _facts_of(column).cuts
+    if last_bin not in known:
+        low, high = column.bins.high[last_bin].item(), column.bins.low[last_bin + 1].item()
+        if column.moment is not None:
+            known[last_bin] = moment_threshold(low, high, column.moment)
+        else:
+            known[last_bin] = whole_threshold(int(low), int(high)) if is_whole else real_threshold(low, high)
+    return known[last_bin]

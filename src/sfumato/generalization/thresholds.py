@@ -33,11 +33,13 @@ def whole_threshold(low: int, high: int) -> int:
     >>> whole_threshold(37, 52), whole_threshold(63, 64), whole_threshold(-4, 9)
     (40, 63, 0)
     """
-    middle = Decimal(low) + (Decimal(high) - Decimal(low)) / 2
-    for exponent in range(19, -1, -1):
-        for candidate in _multiples_around(middle, exponent):
+    middle = (low + high) // 2
+    for exponent in range(len(str(max(abs(low), abs(high)))), -1, -1):
+        unit = int(10**exponent)
+        below = middle // unit * unit
+        for candidate in sorted((below, below + unit), key=lambda number: abs(2 * number - low - high)):
             if low <= candidate < high:
-                return int(candidate)
+                return candidate
     return low
 
 
