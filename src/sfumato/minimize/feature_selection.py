@@ -15,7 +15,7 @@ from sfumato.minimize.base import Buckets, Minimizer, Output, Sample
 from sfumato.partition.binning import DEFAULT_MAX_BINS
 from sfumato.sources import CodedColumn
 
-Score = Literal["anova", "mutual_information", "chi_squared"]
+Statistic = Literal["anova", "mutual_information", "chi_squared"]
 
 
 class FeatureSelectionMinimizer(Minimizer):
@@ -25,7 +25,7 @@ class FeatureSelectionMinimizer(Minimizer):
     ----------
     n_attributes : int, default=4
         How many attributes are collected; all where there are fewer.
-    score : {"anova", "mutual_information", "chi_squared"}, default="anova"
+    statistic : {"anova", "mutual_information", "chi_squared"}, default="anova"
         How useful an attribute is for the class. ``"anova"``: the F value of a number, and of a category attribute
         the largest F value of its categories; ``"mutual_information"`` and ``"chi_squared"``: of the table of values
         by classes.
@@ -70,7 +70,7 @@ class FeatureSelectionMinimizer(Minimizer):
         self,
         n_attributes: int = 4,
         *,
-        score: Score = "anova",
+        statistic: Statistic = "anova",
         attributes: Any = None,
         personal: Any = None,
         categorical_features: Any = None,
@@ -80,7 +80,7 @@ class FeatureSelectionMinimizer(Minimizer):
         n_jobs: int | None = None,
     ) -> None:
         self.n_attributes = n_attributes
-        self.score = score
+        self.statistic = statistic
         self.attributes = attributes
         self.personal = personal
         self.categorical_features = categorical_features
@@ -98,11 +98,11 @@ class FeatureSelectionMinimizer(Minimizer):
         super()._check_parameters()
         if not is_integer(self.n_attributes) or self.n_attributes < 0:
             raise ParameterError(f"n_attributes={self.n_attributes!r}: expected an integer from 0. 0 collects nothing.")
-        if self.score not in _SCORES:
-            raise ParameterError(f"score={self.score!r}: expected one of {', '.join(map(repr, _SCORES))}.")
+        if self.statistic not in _STATISTICS:
+            raise ParameterError(f"statistic={self.statistic!r}: expected one of {', '.join(map(repr, _STATISTICS))}.")
 
     def _buckets(self, sample: Sample) -> Buckets:
-        scores = [_SCORES[self.score](column, class_counts(column, sample)) for column in sample.columns]
+        scores = [_STATISTICS[self.statistic](column, class_counts(column, sample)) for column in sample.columns]
         self.scores_ = dict(zip(sample.names, map(float, scores), strict=True))
         kept = set(np.argsort(-np.array(scores), kind="stable")[: self.n_attributes].tolist())
         return [
@@ -158,4 +158,4 @@ def _shares_and_expected(counts: NDArray[np.float64]) -> tuple[NDArray[np.float6
     return shares, shares.sum(axis=1, keepdims=True) * shares.sum(axis=0)
 
 
-_SCORES = {"anova": _anova, "mutual_information": _mutual_information, "chi_squared": _chi_squared}
+_STATISTICS = {"anova": _anova, "mutual_information": _mutual_information, "chi_squared": _chi_squared}
