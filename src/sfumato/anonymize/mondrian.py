@@ -148,8 +148,8 @@ class MondrianAnonymizer(TreeAnonymizer):
             raise ParameterError(f"rule={self.rule!r}: expected {' or '.join(map(repr, _RULES))}. Choose one.")
         if self.strict not in (True, False) or (self.rule != "median" and not self.strict):
             raise ParameterError(
-                f"strict={self.strict!r} with rule={self.rule!r}: expected True, or False with rule='median'. Only cuts "
-                "at a median can divide the records that have it."
+                f"strict={self.strict!r} with rule={self.rule!r}: expected True, or False with rule='median'. Only "
+                "cuts at a median can divide the records that have it."
             )
 
     def _make_guide(self, X: Any, y: Any, schema: Schema, n_records: int, sample_weight: Any) -> Guide:

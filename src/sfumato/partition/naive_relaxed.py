@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slow twins of relaxed Mondrian and of setting records aside; for the tests. Plain Python, from the definitions."""
+"""Slow twin of relaxed Mondrian, for the tests: plain Python, written from the definition."""
 
 from __future__ import annotations
 
