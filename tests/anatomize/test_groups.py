@@ -103,6 +103,20 @@ def test_the_kernels_draw_as_their_slow_twins_do(codes, diversity, seed):
     assert drawn.tolist() == naive.draw_at_random(counts, diversity, n_groups, uniform)
 
 
+@in_examples()
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=40), st.integers(0, 99))
+def test_records_are_handed_out_and_sorted_as_the_slow_twins_do(buckets, seed):
+    random = np.random.default_rng(seed)
+    bucket = np.array(buckets, np.int32)
+    shuffled, counts = random.permutation(len(bucket)), np.bincount(bucket)
+    drawn = random.permutation(bucket)[: len(bucket) // 2 * 2].astype(np.int64)
+    group = kernels.hand_out(bucket, shuffled, counts, drawn, 2)
+    assert group.tolist() == naive.hand_out(bucket, shuffled, counts, drawn, 2)
+    numbers = bucket.astype(np.int64)
+    order, starts = kernels.sort_groups(numbers, 6)
+    assert (order.tolist(), starts.tolist()) == naive.sort_groups(numbers, 6)
+
+
 def test_the_random_rule_makes_other_groups_than_the_largest_values_alone():
     codes = np.repeat([0, 1, 2, 3, 4, 5], [40, 40, 10, 10, 10, 10]).astype(np.int32)[:, None]
     found = {}

@@ -264,5 +264,6 @@ def numbered(column: Column) -> NDArray[np.int32]:
     if column.missing is not None:
         codes[column.missing] = n_values
         # A value that only stood where something was missing has no record.
-        codes = np.unique(codes, return_inverse=True)[1].astype(np.int32)
+        is_there = np.bincount(codes) > 0
+        codes = (np.cumsum(is_there) - 1).astype(np.int32)[codes]
     return codes

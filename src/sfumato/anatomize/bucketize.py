@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.anatomize.kernels import draw_at_random, draw_from_largest
+from sfumato.anatomize.kernels import draw_at_random, draw_from_largest, hand_out
 from sfumato.anatomize.repair import merge_unsafe, separate_equal
 
 Assignment = Literal["largest", "random"]
@@ -106,42 +106,24 @@ def _by_one_column(
     else:
         order = names
         drawn = draw_at_random(counts[order], l, n_groups, random.random(n_groups * l))
-    bucket = np.empty_like(order)
+    bucket = np.empty(len(order), np.int32)
     bucket[order] = np.arange(len(order))
-    return _hand_out(bucket[values], counts[order], drawn, n_groups, random)
+    of_record = bucket[values]
+    group = hand_out(of_record, random.permutation(len(values)), counts[order], drawn, l)
+    return _place_the_rest(group, of_record, n_groups, random)
 
 
-def _hand_out(
-    bucket: NDArray[np.int64],
-    counts: NDArray[np.int64],
-    drawn: NDArray[np.int64],
-    n_groups: int,
-    random: np.random.Generator,
+def _place_the_rest(
+    group: NDArray[np.int64], bucket: NDArray[np.int32], n_groups: int, random: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Give every drawing of a bucket one of its records, at random, and place the records nobody drew.
+    """Put the records that nobody drew, fewer than l, into groups without their value, at random.
 
     A value in c records is in at most c - 1 groups as long as one of them is left, and c is at most the number of
     groups, so that a group without the value always exists.
     """
-    shuffled = random.permutation(len(bucket))
-    by_bucket = shuffled[np.argsort(bucket[shuffled].astype(_narrow(len(counts))), kind="stable")]
-    starts = np.concatenate(([0], np.cumsum(counts)))
-    # The drawings in the order of their buckets; within a bucket in the order of the groups.
-    of_bucket = np.argsort(drawn.astype(_narrow(len(counts))), kind="stable")
-    n_drawn = np.bincount(drawn, minlength=len(counts))
-    group_of_drawing = of_bucket // (len(drawn) // n_groups)
-    offset = np.arange(len(drawn)) - np.repeat(np.concatenate(([0], np.cumsum(n_drawn)[:-1])), n_drawn)
-    taken = by_bucket[np.repeat(starts[:-1], n_drawn) + offset]
-    group = np.full(len(bucket), -1, np.int64)
-    group[taken] = group_of_drawing
     for record in np.flatnonzero(group < 0):
         has_value = np.zeros(n_groups, np.bool_)
         same = group[bucket == bucket[record]]
         has_value[same[same >= 0]] = True
         group[record] = random.choice(np.flatnonzero(~has_value))
     return group
-
-
-def _narrow(n_values: int) -> type[np.integer]:
-    """Return a small type, for which numpy's stable sort counts digits instead of comparing."""
-    return np.uint8 if n_values <= 1 << 8 else np.uint16 if n_values <= 1 << 16 else np.int64

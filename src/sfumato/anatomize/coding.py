@@ -65,21 +65,19 @@ class CategoryCoding:
 
     def coordinates(self, column: Column) -> NDArray[np.float64]:
         """Return the coordinates per record."""
-        coded: NDArray[np.float64] = self.rows[self._places(column)]
-        return coded
+        return self._looked_up(self.rows, column)
 
     def norms(self, column: Column) -> NDArray[np.float64]:
         """Return the sum of squared coordinates per record."""
-        lengths: NDArray[np.float64] = (self.rows**2).sum(axis=1)[self._places(column)]
-        return lengths
+        return self._looked_up((self.rows**2).sum(axis=1), column)
 
-    def _places(self, column: Column) -> NDArray[np.int64]:
+    def _looked_up(self, entries: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
+        """Return the entry of each record's category."""
         unknown = len(self.rows) - 1
-        values = categories_of(column)
-        places = np.array([self.place.get(value, unknown) for value in values] or [unknown], np.int64)
-        found: NDArray[np.int64] = places[column.values]
+        places = [self.place.get(value, unknown) for value in categories_of(column)] or [unknown]
+        found: NDArray[np.float64] = entries[places][column.values]
         if column.missing is not None:
-            found[column.missing] = self.place.get(_MISSING, unknown)
+            found[column.missing] = entries[self.place.get(_MISSING, unknown)]
         return found
 
 

@@ -184,6 +184,54 @@ def _find(tree, target):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
+def hand_out(
+    bucket: NDArray[np.int32],
+    shuffled: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    drawn: NDArray[np.int64],
+    l: int,  # noqa: E741
+) -> NDArray[np.int64]:
+    """Give every drawing of a bucket the bucket's next record in shuffled order; return each record's group, or -1.
+
+    `bucket` is that of each record, `counts` the records of each bucket, `drawn` the buckets that were drawn, l per
+    group.
+    """
+    start = np.empty(counts.shape[0], np.int64)
+    total = 0
+    for b in range(counts.shape[0]):
+        start[b] = total
+        total += counts[b]
+    place = start.copy()
+    by_bucket = np.empty(shuffled.shape[0], np.int64)
+    for i in range(shuffled.shape[0]):
+        b = bucket[shuffled[i]]
+        by_bucket[place[b]] = shuffled[i]
+        place[b] += 1
+    group = np.full(shuffled.shape[0], -1, np.int64)
+    for d in range(drawn.shape[0]):
+        b = drawn[d]
+        group[by_bucket[start[b]]] = d // l
+        start[b] += 1
+    return group
+
+
+@njit(nogil=True, cache=True)
+def sort_groups(group: NDArray[np.int64], n_groups: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows sorted by group, in their own order within each, and where each group starts among them."""
+    starts = np.zeros(n_groups + 1, np.int64)
+    for i in range(group.shape[0]):
+        starts[group[i] + 1] += 1
+    for g in range(n_groups):
+        starts[g + 1] += starts[g]
+    place = starts[:-1].copy()
+    order = np.empty(group.shape[0], np.int64)
+    for i in range(group.shape[0]):
+        order[place[group[i]]] = i
+        place[group[i]] += 1
+    return order, starts
+
+
+@njit(nogil=True, cache=True)
 def extreme_norms(
     record_norms: NDArray[np.float64],
     group: NDArray[np.int64],

@@ -46,6 +46,27 @@ def draw_at_random(counts: Sequence[int], l: int, n_groups: int, uniform: Sequen
     return drawn
 
 
+def hand_out(
+    bucket: Sequence[int],
+    shuffled: Sequence[int],
+    counts: Sequence[int],
+    drawn: Sequence[int],
+    l: int,  # noqa: E741
+) -> list[int]:
+    """Give every drawing of a bucket the bucket's next record in shuffled order."""
+    waiting = [[record for record in shuffled if bucket[record] == b] for b in range(len(counts))]
+    group = [-1] * len(bucket)
+    for place, b in enumerate(drawn):
+        group[waiting[b].pop(0)] = place // l
+    return group
+
+
+def sort_groups(group: Sequence[int], n_groups: int) -> tuple[list[int], list[int]]:
+    """Return the rows sorted by group, and where each group starts among them."""
+    order = sorted(range(len(group)), key=lambda row: group[row])
+    return order, [sum(g < limit for g in group) for limit in range(n_groups + 1)]
+
+
 def extreme_norms(
     record_norms: Sequence[float], group: Sequence[int], candidate_norms: Sequence[float], starts: Sequence[int]
 ) -> tuple[float, float]:

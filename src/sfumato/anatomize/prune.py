@@ -92,9 +92,9 @@ class Candidates:
 
     def codings(self, coding: CodingName) -> tuple[Coding, Coding]:
         """Learn the coding of both tables as they are after joining them."""
-        weight = self.sizes[self.group]
-        if len(self.sizes) and self.sizes.min() == self.sizes.max():
+        if self.sizes.min() == self.sizes.max():  # every record counts alike
             return learn_coding(self.identifying, coding), learn_coding(self.sensitive, coding)
+        weight = self.sizes[self.group]
         of_row = np.empty(len(self.order), np.int64)
         of_row[self.order] = np.repeat(self.sizes, self.sizes)
         return learn_coding(self.identifying, coding, weight), learn_coding(self.sensitive, coding, of_row)
@@ -164,9 +164,9 @@ def choose(
     rows = np.arange(len(candidates.group))
     if distance is not None and per == "group":
         by_group = np.lexsort((rows, distance, candidates.group))
-        first = np.flatnonzero(np.diff(candidates.group[by_group], prepend=-1))
-        rows = by_group[first]
-    return PrunedTable(anatomized, rows, candidates.order[chosen[rows]], float(low), float(high), float(expected), per)
+        rows = by_group[np.flatnonzero(np.diff(candidates.group[by_group], prepend=-1))]
+        chosen = chosen[rows]
+    return PrunedTable(anatomized, rows, candidates.order[chosen], float(low), float(high), float(expected), per)
 
 
 def _nearest_mapped(

@@ -11,6 +11,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from sfumato.anatomize.kernels import sort_groups
+
 _N_TRIES = 64  # records looked at for an exchange, per record that clashes and sweep
 _N_SWEEPS = 4
 
@@ -21,17 +23,11 @@ def separate_equal(codes: NDArray[np.int32], group: NDArray[np.int64], random: n
     An exchange is made only where the two groups together have fewer repetitions after it than before.
     """
     n_records = len(group)
-    order, starts = _sorted_groups(group)
+    order, starts = sort_groups(group, int(group.max()) + 1)
     first_tries = random.integers(0, n_records, size=(_N_SWEEPS, n_records))
     steps = random.integers(1, max(2, n_records), size=_N_SWEEPS)
     exchange(codes, order, starts, first_tries, steps, _N_TRIES)
     group[order] = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-
-
-def _sorted_groups(group: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the records sorted by group, and where each group starts among them."""
-    order = np.argsort(group, kind="stable")
-    return order, np.concatenate(([0], np.cumsum(np.bincount(group))))
 
 
 @njit(nogil=True, cache=True)
@@ -95,7 +91,7 @@ def merge_unsafe(
 
     Joining all groups ends it in any case, since no value has more than 1/l of all records.
     """
-    order, starts = _sorted_groups(group)
+    order, starts = sort_groups(group, int(group.max()) + 1)
     unsafe = np.flatnonzero(~_are_safe(codes, group, l))
     if not len(unsafe):
         return group

@@ -18,6 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.anatomize.kernels import sort_groups
 from sfumato.errors import GuaranteeError, InputError, ParameterError
 from sfumato.frames import read_table
 from sfumato.frames.assembling import as_arrow, select, side_by_side
@@ -79,7 +80,7 @@ class AnatomizedTable:
     @property
     def n_groups(self) -> int:
         """How many groups the records are in."""
-        return len(np.unique(groups_of(self.sensitive)))
+        return int(_sizes(groups_of(self.sensitive)).shape[1])
 
     def join(self) -> Any:
         """Return every identifying row once with each sensitive row of its group: naive training data.
@@ -220,15 +221,14 @@ def matched_groups(table: AnatomizedTable) -> tuple[NDArray[np.int64], NDArray[n
     if int(theirs.min()) < 0 or highest > 4 * len(theirs):  # numbered by somebody else
         names, theirs = np.unique(theirs, return_inverse=True)
         own, highest = np.searchsorted(names, own), len(names) - 1
-    order = np.argsort(theirs, kind="stable")
-    starts = np.concatenate(([0], np.cumsum(np.bincount(theirs, minlength=highest + 1))))
+    order, starts = sort_groups(theirs, highest + 1)
     return own, order, starts
 
 
 def check_groups(identifying: Any, sensitive: Any, l: int) -> None:  # noqa: E741
     """Raise unless both tables have the same groups and no sensitive value is above 1/l of one."""
-    sizes = [np.unique(groups_of(frame), return_counts=True) for frame in (identifying, sensitive)]
-    if not all(np.array_equal(a, b) for a, b in zip(*sizes, strict=True)):
+    sizes = [_sizes(groups_of(frame)) for frame in (identifying, sensitive)]
+    if sizes[0].shape != sizes[1].shape or (sizes[0] != sizes[1]).any():
         raise GuaranteeError(
             "the identifying and the sensitive table do not have the same numbers of records in the same groups. "
             "Nothing is released; anatomize the original table again."
@@ -241,6 +241,15 @@ def check_groups(identifying: Any, sensitive: Any, l: int) -> None:  # noqa: E74
                 f"l = {l} does not hold: a group has a value of {name!r} in more than 1/{l} of its records. Nothing "
                 "is released; please report this if sfumato made the groups."
             )
+
+
+def _sizes(group: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return a number and its count for every group."""
+    if int(group.min()) >= 0 and int(group.max()) < 4 * len(group):
+        counts = np.bincount(group)
+        present = np.flatnonzero(counts)
+        return np.stack([present, counts[present]])
+    return np.stack(np.unique(group, return_counts=True))
 
 
 def _plain_table(table: Any) -> Any:

@@ -101,7 +101,10 @@ class PandasBackend:
         for place in range(frame.shape[1]):
             series = frame.iloc[:, place]
             if isinstance(series.dtype, pd.CategoricalDtype):
-                series = series.cat.remove_unused_categories()
+                # pandas sorts the codes for it; counting first says quickly that there is nothing to remove.
+                codes = series.array.codes.astype(np.int64)
+                if not np.bincount(codes + 1, minlength=len(series.dtype.categories) + 1)[1:].all():
+                    series = series.cat.remove_unused_categories()
             elif isinstance(series.dtype, pd.ArrowDtype):
                 short = compact_dictionary(pa.array(series))
                 series = pd.Series(series.dtype.__from_arrow__(short), index=series.index, copy=False)
