@@ -16,7 +16,7 @@ from sfumato.minimize.soft_buckets import CodedAttribute, CodeTable, SoftBuckets
 torch = pytest.importorskip("torch", reason="torch is not installed (extra: neural)")
 
 N_RECORDS = 1500
-QUICK = TrainingPlan(epochs=8)
+QUICK = TrainingPlan(least_steps=400)
 
 
 def numbers(n_values, has_missing=False):
@@ -38,10 +38,14 @@ def scene():
     return codes, [numbers(40), categories(6), numbers(10, has_missing=True)], (age >= 20).astype(np.int64)
 
 
-def train(scene, weights, **changes):
+def brief(**changes):
+    return TrainingPlan(**({"epochs": 2, "least_steps": 1} | changes))
+
+
+def train(scene, privacy_weights, **changes):
     codes, attributes, y = scene
     arguments = {"personal": [1], "plan": QUICK, "device": "cpu", "seed": 0} | changes
-    return train_buckets(codes, attributes, y, 2, privacy_weights=weights, **arguments)
+    return train_buckets(codes, attributes, y, 2, privacy_weights=privacy_weights, **arguments)
 
 
 def n_used(buckets):
@@ -69,27 +73,27 @@ def test_without_privacy_the_class_can_be_told_from_the_buckets(scene, objective
 @pytest.mark.parametrize("as_published", [True, False])
 @pytest.mark.parametrize("objective", ["adversarial", "mutual_information"])
 def test_numbers_keep_their_order(scene, objective, as_published):
-    plan = TrainingPlan(epochs=3, as_published=as_published)
+    plan = brief(epochs=20, as_published=as_published)
     for buckets in train(scene, [0.0, 0.1, 0.5], objective=objective, plan=plan):
         assert (np.diff(buckets[0]) >= 0).all()
         assert (np.diff(buckets[2][:-1]) >= 0).all()  # the last code is missing and may go anywhere
 
 
 def test_every_code_has_one_bucket(scene):
-    for buckets in train(scene, [0.3], plan=TrainingPlan(n_buckets=3, epochs=1)):
+    for buckets in train(scene, [0.3], plan=brief(n_buckets=3)):
         assert [len(own) for own in buckets] == [40, 6, 11]
         assert all(own.min() >= 0 and own.max() < 3 for own in buckets)
 
 
 @pytest.mark.parametrize("objective", ["adversarial", "mutual_information"])
 def test_the_same_seed_gives_the_same_buckets(scene, objective):
-    first, second = (train(scene, [0.2], objective=objective, plan=TrainingPlan(epochs=2), seed=7) for _ in range(2))
+    first, second = (train(scene, [0.2], objective=objective, plan=brief(), seed=7) for _ in range(2))
     for own, other in zip(first[0], second[0], strict=True):
         np.testing.assert_array_equal(own, other)
 
 
 def test_runs_side_by_side_do_not_touch_each_other(scene):
-    plan = TrainingPlan(epochs=2)
+    plan = brief()
     together = train(scene, [0.0, 0.4, 1.0], plan=plan)
     for weight, own in zip([0.0, 0.4, 1.0], together, strict=True):
         (alone,) = train(scene, [weight], plan=plan)
@@ -102,7 +106,7 @@ def test_records_of_no_weight_do_not_count(scene):
     codes, attributes, y = scene
     contrary = np.concatenate([codes, codes]), attributes, np.concatenate([y, 1 - y])
     weights = np.repeat([1.0, 0.0], N_RECORDS)
-    (buckets,) = train(contrary, [0.0], weights=weights, plan=TrainingPlan(epochs=4))
+    (buckets,) = train(contrary, [0.0], weights=weights)
     of_records = buckets[0][codes[:, 0]]
     right = sum(max(np.bincount(y[of_records == bucket])) for bucket in np.unique(of_records))
     assert right / N_RECORDS > 0.95
@@ -112,7 +116,7 @@ def test_a_column_that_is_always_missing_has_one_bucket():
     codes = np.zeros((50, 2), np.int64)
     codes[:, 1] = np.arange(50) % 5
     attributes = [CodedAttribute(1, np.zeros(0)), categories(5)]
-    (buckets,) = train((codes, attributes, codes[:, 1] % 2), [0.5], plan=TrainingPlan(epochs=1))
+    (buckets,) = train((codes, attributes, codes[:, 1] % 2), [0.5], plan=brief())
     assert buckets[0].tolist() == [0] or len(buckets[0]) == 1
 
 
@@ -123,14 +127,20 @@ def test_an_adversary_without_a_personal_attribute_is_refused(scene):
 
 def test_progress_is_told_after_every_epoch(scene):
     told = []
-    train(scene, [0.5], plan=TrainingPlan(epochs=2), progress=lambda done, total: told.append((done, total)))
+    train(scene, [0.5], plan=brief(), progress=lambda done, total: told.append((done, total)))
     assert told == [(1, 2), (2, 2)]
 
 
 def test_temperature_and_learning_rate_follow_the_paper():
     plan = TrainingPlan()
-    assert (plan.temperature(0), plan.temperature(19)) == (2.0, 0.5)
-    np.testing.assert_allclose([plan.rate(epoch) for epoch in (0, 4, 5, 10, 19)], [1e-2, 1e-2, 1e-3, 1e-4, 1e-5])
+    assert (plan.temperature(0, 20), plan.temperature(19, 20)) == (2.0, 0.5)
+    np.testing.assert_allclose([plan.rate(epoch, 20) for epoch in (0, 4, 5, 10, 19)], [1e-2, 1e-2, 1e-3, 1e-4, 1e-5])
+
+
+def test_a_small_sample_is_gone_through_more_often_unless_as_published():
+    assert TrainingPlan().n_epochs(60_000) == 20
+    assert TrainingPlan(least_steps=1000).n_epochs(1196) == 200
+    assert TrainingPlan(as_published=True).n_epochs(1196) == 20
 
 
 def soft_buckets(attributes, seed, n_buckets=5):
@@ -200,8 +210,9 @@ import numpy as np
 from sfumato.minimize.neural_training import TrainingPlan, train_buckets
 from sfumato.minimize.soft_buckets import CodedAttribute
 codes = np.arange(20)[:, None] % 4
-plan = TrainingPlan(epochs=1)
-print(len(train_buckets(codes, [CodedAttribute(4)], codes[:, 0] % 2, 2, privacy_weights=[0.5], personal=[0], plan=plan)))
+plan = TrainingPlan(epochs=1, least_steps=1)
+attributes = [CodedAttribute(4)]
+print(len(train_buckets(codes, attributes, codes[:, 0] % 2, 2, privacy_weights=[0.5], personal=[0], plan=plan)))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
     assert done.stdout.strip() == "1", done.stderr
