@@ -49,6 +49,7 @@ PUBLIC_NAMES = [
     "UniformMinimizer",
     "WorkloadAwareAnonymizer",
     "__version__",
+    "attack",
     "coarsest_generalization",
     "datasets",
     "measure",

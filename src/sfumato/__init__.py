@@ -15,6 +15,7 @@ Examples
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the same names for type checkers and editors; a test keeps the two lists equal
+    from sfumato import attack as attack
     from sfumato import datasets as datasets
     from sfumato.anatomize import AnatomizedTable as AnatomizedTable
     from sfumato.anatomize import Anatomizer as Anatomizer
@@ -96,6 +97,7 @@ _HOME_OF = {
     "TCloseness": "sfumato.criteria",
     "UniformMinimizer": "sfumato.minimize",
     "WorkloadAwareAnonymizer": "sfumato.anonymize",
+    "attack": "sfumato.attack",
     "coarsest_generalization": "sfumato.minimize",
     "datasets": "sfumato.datasets",
     "measure": "sfumato.measurement",
