@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from minimize.plain_pgini import fall
 
+from minimize.plain_pgini import fall
 from sfumato import AptMinimizer, PrivacyAwareTree
 from sfumato.minimize import apt
 from sfumato.minimize.privacy_aware_tree import _SharedGrowth, pgini_guide
