@@ -185,10 +185,12 @@ def diversity_of(frame: Any, group: str, sensitive: str) -> float:
     table = read_table(frame)
     groups, values = (_numbered(table.column(name, for_counting=True)) for name in (group, sensitive))
     sizes = np.bincount(groups)
-    pairs = np.sort(groups * (int(values.max()) + 1) + values)
+    n_values = int(values.max()) + 1
+    pairs = groups * n_values + values
+    pairs = np.sort(pairs.astype(np.int32) if int(pairs.max()) < 2**31 else pairs)  # half the bytes, half the time
     first = np.flatnonzero(np.concatenate(([True], pairs[1:] != pairs[:-1])))
     counts = np.diff(np.append(first, len(pairs)))
-    return float((sizes[pairs[first] // (int(values.max()) + 1)] / counts).min())
+    return float((sizes[pairs[first] // n_values] / counts).min())
 
 
 def _numbered(column: Any) -> NDArray[np.int64]:
