@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sfumato.cli import anatomize, anonymize, apply, demo, init, measure, run
+from sfumato.cli import anatomize, anonymize, apply, demo, init, measure, minimize, run
 
 application = typer.Typer(
     name="sfumato",
@@ -41,6 +41,7 @@ def _root(
 application.command(help=demo.HELP)(demo.demo)
 application.command(help=anonymize.HELP)(anonymize.anonymize)
 application.command(help=anatomize.HELP)(anatomize.anatomize)
+application.command(help=minimize.HELP)(minimize.minimize)
 application.command(help=apply.HELP)(apply.apply)
 application.command(help=measure.HELP)(measure.measure)
 application.command(help=init.HELP)(init.init)

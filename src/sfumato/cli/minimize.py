@@ -1,0 +1,392 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sfumato minimize``: learn from a file how coarsely each column may be collected, and write that down."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from sfumato.cli import options
+from sfumato.cli.console import Console, exit_codes
+from sfumato.errors import ParameterError
+
+if TYPE_CHECKING:
+    from sfumato.cli.files import FileTable
+    from sfumato.minimize import MinimizerSweep
+    from sfumato.minimize.sweep_result import SweepPoint
+
+_COLUMNS = "Columns"
+_METHOD = "Method"
+_OUTPUT = "Output"
+_METHODS = {
+    "tree": "PrivacyAwareTree",
+    "uniform": "UniformMinimizer",
+    "features": "FeatureSelectionMinimizer",
+    "apt": "AptMinimizer",
+    "iterative": "IterativeMinimizer",
+}
+
+HELP = options.help_text(
+    "Learn what must be collected at all, and how finely.",
+    "From a sample in full resolution, learns which values of each column need not be told apart to predict the "
+    "target, and writes the coarsest generalization that costs a classifier at most --max-loss of its accuracy. Many "
+    "settings are tried; each is attacked by somebody who wants to reconstruct the personal columns from buckets. The "
+    "generalization is a plain document that clients apply themselves: as SQL, or as a form that asks for buckets.",
+    examples=[
+        "sfumato minimize sample.csv --target employed --personal sex,race,disability\n    -o generalization.json",
+        "sfumato minimize sample.parquet --target income --max-loss 0.005 -o generalization.json\n"
+        "    --sql view.sql --form form.html --schema record.schema.json",
+        "sfumato apply generalization.json new.csv -o minimized.csv",
+    ],
+)
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The files that were asked for."""
+
+    document: Path
+    sql: Path | None
+    form: Path | None
+    schema: Path | None
+    javascript: Path | None
+    plot: Path | None
+
+    def named(self) -> list[tuple[str, Path]]:
+        """Options and paths of the files to write, the document first."""
+        every = {
+            "-o": self.document,
+            "--sql": self.sql,
+            "--form": self.form,
+            "--schema": self.schema,
+            "--javascript": self.javascript,
+            "--plot": self.plot,
+        }
+        return [(option, path) for option, path in every.items() if path is not None]
+
+
+def minimize(
+    file: Annotated[Path, typer.Argument(help="A CSV or Parquet file, one record per row.", show_default=False)],
+    target: Annotated[
+        str,
+        typer.Option(
+            help="The column with the class that is to be predicted.",
+            metavar="COLUMN",
+            rich_help_panel=_COLUMNS,
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Where the generalization goes, as JSON.",
+            rich_help_panel=_OUTPUT,
+            show_default=False,
+        ),
+    ],
+    personal: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Columns that an attacker would like to know.",
+            metavar="A,B,...",
+            rich_help_panel=_COLUMNS,
+            show_default="all columns of categories",
+        ),
+    ] = None,
+    identifiers: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Columns that name a person; they are left out, and never collected.",
+            metavar="A,B,...",
+            rich_help_panel=_COLUMNS,
+            show_default="none",
+        ),
+    ] = None,
+    categorical: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Columns of numbers that are codes, not amounts.",
+            metavar="A,B,...",
+            rich_help_panel=_COLUMNS,
+            show_default="none",
+        ),
+    ] = None,
+    max_loss: Annotated[
+        float,
+        typer.Option(
+            help="How many more records, as a share, may be classified wrongly than with full resolution.",
+            rich_help_panel=_METHOD,
+        ),
+    ] = 0.01,
+    method: Annotated[
+        Literal["tree", "uniform", "features", "apt", "iterative"],
+        typer.Option(
+            help="tree (privacy-aware), uniform, features (selection), apt or iterative.",
+            metavar="NAME",
+            rich_help_panel=_METHOD,
+        ),
+    ] = "tree",
+    min_bucket_records: Annotated[
+        int,
+        typer.Option(
+            help="Fewest records of the sample in any bucket, with the tree.",
+            metavar="NUMBER",
+            rich_help_panel=_METHOD,
+        ),
+    ] = 1,
+    risk: Annotated[
+        Literal["table", "family"],
+        typer.Option(
+            help="The attacker: counts (table), or the strongest of several (family), which takes longer.",
+            metavar="NAME",
+            rich_help_panel=_METHOD,
+        ),
+    ] = "table",
+    seed: Annotated[int, typer.Option(help="Seed of all that is drawn.", rich_help_panel=_METHOD)] = 0,
+    sql: Annotated[
+        Path | None,
+        typer.Option(help="Where a query that gives the buckets goes.", rich_help_panel=_OUTPUT, show_default="none"),
+    ] = None,
+    dialect: Annotated[
+        Literal["postgresql", "duckdb", "spark"],
+        typer.Option(help="The database of --sql.", metavar="NAME", rich_help_panel=_OUTPUT),
+    ] = "postgresql",
+    form: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where a web page that asks only for buckets goes.", rich_help_panel=_OUTPUT, show_default="none"
+        ),
+    ] = None,
+    schema: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where the JSON Schema of a minimized record goes.", rich_help_panel=_OUTPUT, show_default="none"
+        ),
+    ] = None,
+    javascript: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where a function that turns a record into buckets goes.",
+            rich_help_panel=_OUTPUT,
+            show_default="none",
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where a picture of all settings that were tried goes, as SVG.",
+            rich_help_panel=_OUTPUT,
+            show_default="none",
+        ),
+    ] = None,
+    force: options.Force = False,
+    types: options.Types = None,
+    separator: options.Separator = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    missing: options.Missing = None,
+    header: options.Header = None,
+    quiet: options.Quiet = False,
+    as_json: options.AsJson = False,
+    debug: options.Debug = False,
+) -> None:
+    """Learn what must be collected at all, and how finely; ``HELP`` is what users read."""
+    console = Console(quiet=quiet, as_json=as_json)
+    with exit_codes(console, debug=debug):
+        from sfumato.cli.files import read_file, reading_options
+
+        reading = reading_options(types, separator, decimal, encoding, missing, header)
+        outputs = Outputs(output, sql, form, schema, javascript, plot)
+        _check_outputs(outputs, file, force=force)
+        if not 0 <= max_loss <= 1:
+            raise ParameterError(f"--max-loss {max_loss:g}: expected a share from 0 to 1. 0.01 is one point.")
+        if seed < 0:
+            raise ParameterError(f"--seed {seed}: expected 0 or more.")
+        with console.step(f"reading {file.name}"):
+            source = read_file(file, reading)
+        for sentence in source.notes:
+            console.note(sentence)
+        columns = source.table.column_names
+        named = {
+            "--target": [target],
+            "--personal": options.split_names(personal, columns),
+            "--identifiers": options.split_names(identifiers, columns),
+            "--categorical": options.split_names(categorical, columns),
+        }
+        _check_names(named, columns)
+        with console.warnings_as_notes():
+            swept = _sweep(console, source.table, named, method, min_bucket_records, risk, seed)
+        chosen = swept.coarsest(max_loss)
+        _write(outputs, chosen, swept, source, dialect)
+        _report(console, file, outputs, swept, chosen, max_loss)
+
+
+def _check_outputs(outputs: Outputs, file: Path, *, force: bool) -> None:
+    from sfumato.cli.files import check_output
+
+    seen: dict[Path, str] = {}
+    for option, path in outputs.named():
+        check_output(path, force=force, inputs=[file], option=option)
+        other = seen.setdefault(path.absolute(), option)
+        if other != option:
+            raise ParameterError(f"{other} and {option} name the same file {str(path)!r}. Give them different names.")
+
+
+def _check_names(named: dict[str, list[str]], columns: list[str]) -> None:
+    from sfumato.cli.files import unknown_column
+
+    for option, names in named.items():
+        for name in names:
+            if name not in columns:
+                raise ParameterError(unknown_column(option, name, columns))
+    (target,) = named["--target"]
+    for option in ("--personal", "--identifiers", "--categorical"):
+        if target in named[option]:
+            raise ParameterError(f"{option} names the target {target!r}: expected other columns. Take it out.")
+    both = [name for name in named["--personal"] if name in named["--identifiers"]]
+    if both:
+        raise ParameterError(
+            f"--personal and --identifiers both name {both[0]!r}: expected one of them. Identifiers are never "
+            "collected."
+        )
+
+
+def _sweep(
+    console: Console,
+    table: Any,
+    named: dict[str, list[str]],
+    method: str,
+    min_bucket_records: int,
+    risk: Literal["table", "family"],
+    seed: int,
+) -> MinimizerSweep:
+    import numpy as np
+
+    from sfumato import minimize as minimizers
+    from sfumato.cli.training import read_target, rows_of
+
+    (target,) = named["--target"]
+    classes = read_target(table, target, "classification")
+    if not classes.known.all():
+        console.note(f"{int((~classes.known).sum()):,} records have no {target} and are left out.")
+    rows = np.flatnonzero(classes.known)
+    records = rows_of(table.drop_columns([target, *named["--identifiers"]]), rows)
+    own = {"min_bucket_records": min_bucket_records} if method == "tree" else {}
+    minimizer = getattr(minimizers, _METHODS[method])(
+        personal=named["--personal"] or None,
+        categorical_features=[name for name in named["--categorical"] if name in records.column_names] or None,
+        random_state=seed,
+        **own,
+    )
+    with console.step(f"learning from {len(rows):,} records how coarse is fine enough"):
+        return minimizers.sweep_minimizers(
+            minimizer, records, classes.values[rows], risk=risk, random_state=seed, progress=_shows_bar(console)
+        )
+
+
+def _shows_bar(console: Console) -> bool:
+    return False if console.quiet else console.err.is_terminal
+
+
+def _write(
+    outputs: Outputs,
+    chosen: SweepPoint,
+    swept: MinimizerSweep,
+    source: FileTable,
+    dialect: Literal["postgresql", "duckdb", "spark"],
+) -> None:
+    """Write all files, or none."""
+    from sfumato.cli.files import unfinished
+
+    generalization = chosen.generalization
+    document = json.loads(generalization.to_json())
+    if source.style is not None:
+        styles = source.style.columns
+        known = [name for name in generalization.names if name in styles]
+        document["file"] = {
+            "types": {
+                name: styles[name].type + (f":{styles[name].format}" if styles[name].format else "") for name in known
+            }
+        }
+    texts = {
+        "-o": lambda: json.dumps(document, indent=1, ensure_ascii=False) + "\n",
+        "--sql": lambda: generalization.to_sql(dialect),
+        "--form": generalization.to_form,
+        "--schema": lambda: json.dumps(generalization.to_json_schema(), indent=2, ensure_ascii=False) + "\n",
+        "--javascript": generalization.to_javascript,
+        "--plot": swept.plot,
+    }
+    named = outputs.named()
+    with unfinished(*(path for _, path in named)) as paths:
+        for (option, _), path in zip(named, paths, strict=True):
+            path.write_text(texts[option](), encoding="utf-8")
+
+
+def _report(
+    console: Console, file: Path, outputs: Outputs, swept: MinimizerSweep, chosen: SweepPoint, max_loss: float
+) -> None:
+    nothing, everything = swept.limits
+    written = [str(path) for _, path in outputs.named()]
+    if console.as_json:
+        console.result(
+            {
+                "file": str(file),
+                "output": str(outputs.document),
+                "written": written,
+                "max_loss": max_loss,
+                "minimizer": chosen.minimizer,
+                "parameters": dict(chosen.parameters),
+                "personal": list(swept.personal),
+                "n_buckets": dict(zip(chosen.generalization.names, chosen.generalization.n_buckets, strict=True)),
+                "error": {"full": nothing.test_error, "buckets": chosen.test_error, "nothing": everything.test_error},
+                "risk": {"full": nothing.test_risk, "buckets": chosen.test_risk, "nothing": everything.test_risk},
+                "n_settings": len(swept.points) - 2,
+                "seconds": round(console.seconds, 3),
+            }
+        )
+        return
+    console.heading(f"{file.name}: what must be collected")
+    rows = [
+        (attribute.name, f"{attribute.n_buckets}" if attribute.is_collected else "-", _about(attribute))
+        for attribute in chosen.generalization.attributes
+    ]
+    console.facts(rows)
+    console.heading("on records that nothing was learned from")
+    console.records(
+        ["", "full resolution", "buckets", "nothing collected"],
+        [
+            ["  wrongly classified", *(f"{p.test_error:.1%}" for p in (nothing, chosen, everything))],
+            ["  guessed by an attacker", *(f"{p.test_risk:.1%}" for p in (nothing, chosen, everything))],
+        ],
+    )
+    console.facts(
+        [
+            ("settings tried", f"{len(swept.points) - 2:,}"),
+            ("chosen", "", _chosen(chosen)),
+            ("seconds", f"{console.seconds:.1f}"),
+        ]
+    )
+    console.text(f"Written: {', '.join(written)}")
+    if chosen is nothing:
+        console.note(
+            "no coarser setting loses so little: everything is collected as it is. Allow a larger --max-loss.",
+            is_warning=True,
+        )
+
+
+def _about(attribute: Any) -> str:
+    return f"of {attribute.n_before}" if attribute.is_collected else "not collected"
+
+
+def _chosen(point: SweepPoint) -> str:
+    told = ", ".join(
+        f"{name}={value:.3g}" if isinstance(value, float) else f"{name}={value}"
+        for name, value in point.parameters.items()
+    )
+    return f"{point.minimizer}({told})" if told else point.minimizer
