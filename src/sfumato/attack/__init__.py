@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sfumato.attack.assessment import check_order as check_order
     from sfumato.attack.attribute import attack_attribute as attack_attribute
     from sfumato.attack.boosting import BoostingSettings as BoostingSettings
+    from sfumato.attack.campaign import attack_generalization as attack_generalization
     from sfumato.attack.family import FamilySettings as FamilySettings
     from sfumato.attack.intervals import bootstrap_interval as bootstrap_interval
     from sfumato.attack.intervals import judge as judge
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 _HOME_OF = {
     "attack_attribute": "attribute",
+    "attack_generalization": "campaign",
     "attack_membership": "membership",
     "AttackResult": "result",
     "BoostingSettings": "boosting",

@@ -49,8 +49,9 @@ class Samples:
         categorical_features: Collection[str | int] = (),
         max_bins: int = DEFAULT_MAX_BINS,
     ) -> None:
+        self.frames = (train, validation, test)
         self.max_bins = max_bins
-        self._tables = tuple(read_table(frame, categorical=categorical_features) for frame in (train, validation, test))
+        self._tables = tuple(read_table(frame, categorical=categorical_features) for frame in self.frames)
         ends = np.cumsum([table.n_records for table in self._tables]).tolist()
         self.train, self.validation, self.test = (
             slice(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)
