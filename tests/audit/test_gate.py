@@ -8,8 +8,8 @@ from sfumato.audit.result import Risk, UtilityResult
 from sfumato.errors import ParameterError
 
 
-def risk(rate: float, baseline: float = 0.5) -> Risk:
-    result = {"rate": rate, "interval": [rate, rate], "baseline": baseline, "control": None, "verdict": "not shown"}
+def risk(rate: float, baseline: float = 0.5, control: float | None = None) -> Risk:
+    result = {"rate": rate, "interval": [rate, rate], "baseline": baseline, "control": control, "verdict": "not shown"}
     return Risk("an attack", "inference", result, "")
 
 
@@ -65,3 +65,8 @@ def test_an_unknown_condition_is_refused_by_name():
 
 def test_an_attack_below_its_baseline_has_no_advantage_and_no_negative_one():
     assert risk(0.4).advantage == 0.0
+
+
+def test_what_an_attack_finds_out_about_strangers_too_is_no_advantage():
+    assert risk(0.8, 0.5, 0.75).advantage == pytest.approx(0.05)
+    assert risk(0.8, 0.5, 0.4).advantage == pytest.approx(0.3)

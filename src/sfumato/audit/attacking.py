@@ -140,6 +140,78 @@ def attack_model(
     return tuple(risks), tuple(notes)
 
 
+def attack_release(
+    original: Any,
+    released: Any,
+    quasi_identifiers: Sequence[str],
+    *,
+    secret: str | None = None,
+    control: Any = None,
+    random_state: int = 0,
+    say: Callable[[str], Any] | None = None,
+) -> tuple[tuple[Risk, ...], tuple[str, ...]]:
+    """Attack a released table: the three risks of the EU opinion, on people whose original values are known.
+
+    Parameters
+    ----------
+    original, released : frame
+        The same people in the same order, before and after.
+    quasi_identifiers : sequence of str
+        Columns that an attacker may know.
+    secret : str, optional
+        A column to infer.
+    control : frame, optional
+        Other people, who are not in the release.
+    random_state : int
+    say : callable, optional
+
+    Returns
+    -------
+    risks : tuple of Risk
+    notes : tuple of str
+    """
+    from sfumato.attack.released import infer_from_release, link_through_release, single_out_of_release
+
+    names = list(quasi_identifiers)
+    half = len(names) // 2
+    attacks: list[tuple[str, EuRisk, Callable[[], AttackResult]]] = [
+        (
+            "isolate one person",
+            "singling out",
+            lambda: single_out_of_release(original, released, names, control=control, random_state=random_state),
+        )
+    ]
+    if half:
+        attacks.append(
+            (
+                "link two lists of people",
+                "linkability",
+                lambda: link_through_release(
+                    original, released, names[:half], names[half:], control=control, random_state=random_state
+                ),
+            )
+        )
+    if secret is not None and secret not in names:
+        attacks.append(
+            (
+                f"infer {secret} from the release",
+                "inference",
+                lambda: infer_from_release(
+                    original, released, names, secret, control=control, random_state=random_state
+                ),
+            )
+        )
+    risks, notes = [], []
+    for title, eu_risk, run in attacks:
+        if say is not None:
+            say(f"attacking: {title}")
+        try:
+            risks.append(make_risk(title, eu_risk, run()))
+        except SfumatoError as error:
+            notes.append(f"Not run: {title}. {error}")
+    return tuple(risks), tuple(notes)
+
+
 def make_risk(title: str, eu_risk: EuRisk, result: AttackResult) -> Risk:
     """Put an attack's result into words."""
     document = result.to_dict()

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sfumato.audit.result import ColumnChange, GroupSizes
 from sfumato.columns import Column
 from sfumato.frames import read_table
+from sfumato.verification import count_values
 
 _MOST_CLASSES = 24
 _SIZE_EDGES = tuple(
@@ -40,6 +41,23 @@ def describe_sizes(sizes: NDArray[np.int64]) -> GroupSizes:
         edges=tuple(int(edge) for edge in edges),
         shares=tuple(float(share) for share in weights / sizes.sum()),
     )
+
+
+def fewest_values(released: Any, quasi_identifiers: Sequence[str], sensitive: Sequence[str]) -> int | None:
+    """Return the fewest different values that any sensitive column has in any group; None without such a column.
+
+    Missing is one value.
+    """
+    fewest = None
+    for name in sensitive:
+        column = read_table(released).column(name, for_counting=True)
+        codes = np.unique(column.values, return_inverse=True)[1].astype(np.int64)
+        if column.missing is not None:
+            codes = np.where(column.missing, codes.max() + 1, codes)
+        counts = count_values(released, quasi_identifiers, codes, int(codes.max()) + 1)
+        poorest = int((counts > 0).sum(axis=1).min())
+        fewest = poorest if fewest is None else min(fewest, poorest)
+    return fewest
 
 
 def describe_columns(

@@ -61,7 +61,8 @@ _JUDGES: dict[str, tuple[str, str]] = {
         "no sensitive column was counted",
     ),
     "max_attack_advantage": (
-        "the strongest attack gains {measured:.3f} over its baseline, {required:.3f} is allowed",
+        "the strongest attack gains {measured:.3f} over what is possible without the release; allowed is "
+        "{required:.3f}",
         "nothing was attacked",
     ),
     "min_accuracy_kept": (

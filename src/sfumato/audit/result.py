@@ -160,8 +160,14 @@ class Risk:
 
     @property
     def advantage(self) -> float:
-        """How much more often the attacker succeeds than one who does not see the release."""
-        return max(0.0, float(self.result["rate"]) - float(self.result["baseline"]))
+        """How much more often the attacker succeeds than is possible without the release.
+
+        That is the better of the attacker who does not see it and, where there is one, the same attack on people who
+        are not in it: what can be found out about them, too, is knowledge about people in general.
+        """
+        control = self.result.get("control")
+        without = max(float(self.result["baseline"]), 0.0 if control is None else float(control))
+        return max(0.0, float(self.result["rate"]) - without)
 
 
 @dataclass(frozen=True)

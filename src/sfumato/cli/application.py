@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sfumato.cli import anatomize, anonymize, apply, demo, init, measure, minimize, run
+from sfumato.cli import anatomize, anonymize, apply, audit, compare, demo, init, measure, minimize, run, sweep
 
 application = typer.Typer(
     name="sfumato",
@@ -46,3 +46,6 @@ application.command(help=apply.HELP)(apply.apply)
 application.command(help=measure.HELP)(measure.measure)
 application.command(help=init.HELP)(init.init)
 application.command(help=run.HELP)(run.run)
+application.command(help=audit.HELP)(audit.audit)
+application.command(help=compare.HELP)(compare.compare)
+application.command(help=sweep.HELP)(sweep.sweep)

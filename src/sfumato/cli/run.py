@@ -116,24 +116,36 @@ def _run(console: Console, job: Job, *, keep_report: bool) -> Audit:
 
 
 def _attack(console: Console, job: Job, compared: Any) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+    """Attack the model that was trained on protected records, and those records; held-out people are the control."""
     import numpy as np
 
-    from sfumato.audit.attacking import attack_model
+    from sfumato.audit.attacking import attack_model, attack_release
     from sfumato.cli.job import protected_estimator
     from sfumato.cli.training import rows_of
 
     level = job.policy.get("audit", "level")
     if level == "none":
         return (), ()
-    if not job.is_comparable:
-        return (), ("The model was not attacked: a release of ranges cannot be compared with raw records.",)
     assert job.target is not None
     train, test = compared.rows
+    seed = job.policy.get("audit", "seed")
+    sensitive = job.policy.get("columns", "sensitive")
+    with console.step("attacking the released records"):
+        risks, notes = attack_release(
+            rows_of(job.table, train),
+            compared.released,
+            job.quasi_identifiers,
+            secret=next(iter(sensitive), job.policy.get("columns", "target")),
+            control=rows_of(job.table, test),
+            random_state=seed,
+        )
+    if not job.is_comparable:
+        return risks, (*notes, "The model was not attacked: it has seen ranges, and would have to be shown values.")
     rows = np.concatenate([train, test])
     table = job.features(rows_of(job.table, rows))
-    wanted = [*job.policy.get("columns", "sensitive"), *job.policy.get("columns", "subgroups"), *job.quasi_identifiers]
-    with console.step(f"attacking, level {level}"):
-        return attack_model(
+    wanted = [*sensitive, *job.policy.get("columns", "subgroups"), *job.quasi_identifiers]
+    with console.step(f"attacking the model, level {level}"):
+        more, more_notes = attack_model(
             compared.model,
             table,
             job.target.values[rows],
@@ -141,33 +153,26 @@ def _attack(console: Console, job: Job, compared: Any) -> tuple[tuple[Any, ...],
             level=level,
             estimator=protected_estimator(job),
             attributes=[name for name in dict.fromkeys(wanted) if name in table.column_names],
-            random_state=job.policy.get("audit", "seed"),
+            random_state=seed,
             n_jobs=job.n_jobs if job.n_jobs is not None else -1,
         )
+    return (*more, *risks), (*more_notes, *notes)
 
 
 def _audit(
     console: Console, job: Job, anonymizer: Any, release: Any, read: Any, utility: Any, risks: Any, notes: Any
 ) -> Audit:
     """Describe the table that was read back, and judge it."""
-    import numpy as np
-
-    from sfumato.audit.describing import describe_columns, describe_sizes, roles_of
+    from sfumato.audit.describing import describe_columns, describe_sizes, fewest_values, roles_of
     from sfumato.audit.gate import judge_gate
     from sfumato.audit.result import Audit
     from sfumato.cli.job import fingerprint_of, versions
-    from sfumato.verification import count_groups, count_values
+    from sfumato.verification import count_groups
 
     own = job.policy.values["columns"]
     names = anonymizer.partition_.output_names(anonymizer.schema_.quasi_identifiers)
     sizes = count_groups(read, names)
     k = job.policy.get("method", "k")
-    least_values = None
-    for name in own["sensitive"]:
-        codes = np.unique(_codes(read, name), return_inverse=True)[1]
-        counts = count_values(read, names, codes, int(codes.max()) + 1)
-        poorest = int((counts > 0).sum(axis=1).min())
-        least_values = poorest if least_values is None else min(least_values, poorest)
     n_records, n_suppressed = job.table.num_rows, release.n_suppressed
     roles = roles_of(
         job.table.column_names,
@@ -194,7 +199,7 @@ def _audit(
         gate=judge_gate(
             job.policy.values["gate"],
             smallest_group=int(sizes.min()),
-            least_values=least_values,
+            least_values=fewest_values(read, names, own["sensitive"]),
             utility=utility,
             risks=risks,
             share_suppressed=n_suppressed / n_records,
@@ -209,16 +214,6 @@ def _audit(
         smallest_shown=k,
         seconds=console.seconds,
     )
-
-
-def _codes(table: Any, name: str) -> Any:
-    import numpy as np
-
-    from sfumato.frames import read_table
-
-    column = read_table(table.select([name])).column(name, for_counting=True)
-    values = np.unique(column.values, return_inverse=True)[1]
-    return values if column.missing is None else np.where(column.missing, -1, values)
 
 
 def _documents(job: Job, made: list[Audit]) -> dict[Path, Any]:
@@ -271,6 +266,7 @@ def _show_plan(console: Console, job: Job) -> None:
 
 
 def _show(console: Console, job: Job, audit: Audit) -> None:
+    from sfumato.cli.audit import show_risks
     from sfumato.report import wording
 
     if console.as_json:
@@ -284,17 +280,7 @@ def _show(console: Console, job: Job, audit: Audit) -> None:
                 ("trained on the release", f"{audit.utility.judged:.4f}", f"{audit.utility.kept:.1%} kept"),
             ]
         )
-    if audit.risks:
-        console.heading("attacks: rate, and the rate without the release")
-        console.facts(
-            [
-                (risk.title, f"{risk.result['rate']:.3f}", f"{risk.result['baseline']:.3f}  {risk.result['verdict']}")
-                for risk in audit.risks
-            ]
-        )
-    if audit.gate:
-        console.heading("gate")
-        console.facts([(check.name, "met" if check.passed else "NOT MET", check.sentence) for check in audit.gate])
+    show_risks(console, audit)
     console.verdict(wording.verdict(audit) + ".", holds=audit.passed is not False)
     names = ["release", "artifact", "audit", "report"]
     written = [str(path) for name in names if (path := job.policy.file(name)) is not None and path.exists()]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from string import Template
 
-from sfumato.audit.result import Audit, ColumnChange, UtilityResult
+from sfumato.audit.result import Audit, ColumnChange, Point, UtilityResult
 from sfumato.report import charts, wording
 from sfumato.report.escaping import safe
 
@@ -26,7 +26,7 @@ def to_html(audit: Audit) -> str:
         _sizes(audit),
         _risks(audit),
         _columns(audit),
-        _curve(audit),
+        _curve(audit.curve),
         _section("What this protection does not do", _bullets([*wording.limits(audit), *audit.notes])),
         _method(audit),
     ]
@@ -246,12 +246,25 @@ def _spark(column: ColumnChange) -> str:
     return charts.before_and_after(column.before, column.after, words)
 
 
-def _curve(audit: Audit) -> str:
-    if not audit.curve:
+def curve_page(points: Sequence[Point], *, name: str) -> str:
+    """Return a page that shows what choices of k, method and model would cost."""
+    folder = files("sfumato.report").joinpath("templates")
+    page = Template(folder.joinpath("page.html").read_text(encoding="utf-8"))
+    return page.substitute(
+        title=safe(f"Choosing k for {name}"),
+        lead=safe("The same split of the records, protected in different ways; scores are of records held out."),
+        style=folder.joinpath("style.css").read_text(encoding="utf-8"),
+        content=_curve(points),
+        footer=safe("k = 1 stands for the raw records. An attacker who guesses is right in half of the cases."),
+    )
+
+
+def _curve(points: Sequence[Point]) -> str:
+    if not points:
         return ""
     lines: dict[str, list[tuple[float, float]]] = {}
     attacks: dict[str, list[tuple[float, float]]] = {}
-    for point in audit.curve:
+    for point in points:
         lines.setdefault(point.label, []).append((point.k, point.score))
         if point.attack is not None:
             attacks.setdefault(point.label, []).append((point.k, point.attack))
@@ -268,7 +281,7 @@ def _curve(audit: Audit) -> str:
             "-" if point.attack is None else f"{point.attack:.3f}",
             "-" if point.baseline is None else f"{point.baseline:.3f}",
         ]
-        for point in audit.curve
+        for point in points
     ]
     content += _table("The same in numbers", ["curve", "k", "score", "attack", "baseline"], rows, numbers=(1, 2, 3, 4))
     return _section("What other choices would cost", content, css_class="long")

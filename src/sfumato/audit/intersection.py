@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What two releases of the same people reveal together: groups of both intersected.
+
+Each release hides a person among k. Whoever can find the person's group in both is left with the people in both
+groups, and with the sensitive values that both groups share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import InputError
+from sfumato.frames import read_table
+from sfumato.verification import label_groups
+
+
+@dataclass(frozen=True)
+class Intersection:
+    """What two releases reveal together.
+
+    Attributes
+    ----------
+    n_people : int
+        People who are in both.
+    smallest_first, smallest_second, smallest_together : int
+        Smallest groups of either release, and of both together.
+    n_alone : int
+        People who are alone with their two groups.
+    n_below : int
+        People in an intersection smaller than the smaller of the two releases' smallest groups.
+    n_secrets_revealed : int or None
+        People of whom both together leave one sensitive value, where neither release alone does.
+    """
+
+    n_people: int
+    smallest_first: int
+    smallest_second: int
+    smallest_together: int
+    n_alone: int
+    n_below: int
+    n_secrets_revealed: int | None
+
+    @property
+    def share_below(self) -> float:
+        """People who are hidden worse than either release promises, as a share of those in both."""
+        return self.n_below / self.n_people
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers under their names; counts are exact, for the owner of the tables."""
+        return {**{name: getattr(self, name) for name in self.__dataclass_fields__}, "share_below": self.share_below}
+
+
+def intersect_releases(
+    first: Any,
+    second: Any,
+    quasi_identifiers: tuple[Sequence[str], Sequence[str]],
+    *,
+    sensitive: str | None = None,
+    key: str | None = None,
+) -> Intersection:
+    """Lay two releases of the same people beside each other.
+
+    Parameters
+    ----------
+    first, second : frame
+        The same people in the same order, unless `key` names who is who.
+    quasi_identifiers : (names, names)
+        The rewritten columns of either.
+    sensitive : str, optional
+        A column that both have.
+    key : str, optional
+        A column that says who a record belongs to, each person once; people in one release only are left out.
+
+    Returns
+    -------
+    Intersection
+    """
+    tables = read_table(first), read_table(second)
+    rows = _rows_of_common(tables, key)
+    labels = [
+        label_groups(frame, list(names))[own]
+        for frame, names, own in zip((first, second), quasi_identifiers, rows, strict=True)
+    ]
+    one, two = (np.unique(label, return_inverse=True)[1] for label in labels)
+    _, both = np.unique(one * (int(two.max()) + 1) + two, return_inverse=True)
+    sizes = [np.bincount(part) for part in (one, two, both)]
+    least = min(int(sizes[0].min()), int(sizes[1].min()))
+    in_both = sizes[2][both]
+    revealed = None
+    if sensitive is not None:
+        secrets = _codes(tables[0].column(sensitive, for_counting=True))[rows[0]]
+        left = [_n_values(part, secrets) for part in (one, two)]
+        revealed = int(((_n_common(one, two, both, secrets) == 1) & (left[0] > 1) & (left[1] > 1)).sum())
+    return Intersection(
+        n_people=len(one),
+        smallest_first=int(sizes[0].min()),
+        smallest_second=int(sizes[1].min()),
+        smallest_together=int(sizes[2].min()),
+        n_alone=int((in_both == 1).sum()),
+        n_below=int((in_both < least).sum()),
+        n_secrets_revealed=revealed,
+    )
+
+
+def _rows_of_common(tables: tuple[Any, Any], key: str | None) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the rows of either table that belong to the same people, in one order."""
+    if key is None:
+        if tables[0].n_records != tables[1].n_records:
+            raise InputError(
+                f"{tables[0].n_records:,} and {tables[1].n_records:,} records: expected the same people in the same "
+                "order. Name a column that says who is who as the key."
+            )
+        every = np.arange(tables[0].n_records)
+        return every, every
+    names = [_names(table.column(key, for_counting=True)) for table in tables]
+    for values in names:
+        if len(set(values)) < len(values):
+            raise InputError(
+                f"the key {key!r} has {len(values) - len(set(values)):,} repeated values: expected each person once. "
+                "Name another column."
+            )
+    place = {value: row for row, value in enumerate(names[1])}
+    pairs = [(row, place[value]) for row, value in enumerate(names[0]) if value in place]
+    if not pairs:
+        raise InputError(f"no value of the key {key!r} is in both releases: expected people in common.")
+    own, other = zip(*pairs, strict=True)
+    return np.array(own), np.array(other)
+
+
+def _names(column: Any) -> list[Any]:
+    values = column.values if column.categories is None else column.categories[column.values]
+    names: list[Any] = values.tolist()
+    return names
+
+
+def _codes(column: Any) -> NDArray[np.int64]:
+    codes = np.unique(column.values, return_inverse=True)[1].astype(np.int64)
+    return codes if column.missing is None else np.where(column.missing, codes.max() + 1, codes)
+
+
+def _n_values(group: NDArray[np.intp], secrets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return, per record, how many values its group has."""
+    pairs = np.unique(group * (int(secrets.max()) + 1) + secrets)
+    return np.asarray(np.bincount(pairs // (int(secrets.max()) + 1), minlength=int(group.max()) + 1)[group])
+
+
+def _n_common(
+    one: NDArray[np.intp], two: NDArray[np.intp], both: NDArray[np.intp], secrets: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return, per record, how many values both of its groups have: what is left to whoever finds both groups."""
+    n_values = int(secrets.max()) + 1
+    has_one, has_two = ({*np.unique(part * n_values + secrets).tolist()} for part in (one, two))
+    first = np.unique(both, return_index=True)[1]
+    values_of: dict[int, list[int]] = {}
+    for code in has_one:
+        values_of.setdefault(code // n_values, []).append(code % n_values)
+    common = np.array(
+        [
+            sum(int(b) * n_values + value in has_two for value in values_of[int(a)])
+            for a, b in zip(one[first], two[first], strict=True)
+        ]
+    )
+    return np.asarray(common[both])

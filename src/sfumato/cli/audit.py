@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sfumato audit``: judge a release that anyone made, beside the table it was made of."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sfumato.cli import options
+from sfumato.cli.console import GUARANTEE_FAILED, Console, exit_codes
+
+if TYPE_CHECKING:
+    from sfumato.audit.result import Audit
+
+_GATE = "Gate"
+
+HELP = options.help_text(
+    "Measure and attack a release that anyone made, beside the table it was made of.",
+    "Both files hold the same people in the same order. People who are not in the release, in a third file with the "
+    "columns of the first, tell what an attacker could know anyway. Exit code 1 when a condition is not met.",
+    examples=[
+        "sfumato audit people.csv released.csv --quasi-identifiers age,zip,sex --report report.html",
+        "sfumato audit people.csv released.csv --quasi-identifiers age,zip --sensitive disease\n"
+        "    --control others.csv --min-k 10 --max-advantage 0.05",
+    ],
+)
+
+
+def audit(
+    original: Annotated[Path, typer.Argument(help="The table before.", show_default=False)],
+    release: Annotated[Path, typer.Argument(help="The table after.", show_default=False)],
+    quasi_identifiers: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--quasi-identifiers",
+            help="Columns that together could point at a person.",
+            metavar="A,B,...",
+            show_default="all that both files have and that are not sensitive",
+        ),
+    ] = None,
+    sensitive: Annotated[
+        list[str] | None,
+        typer.Option(help="Columns that nobody should learn about a person.", metavar="A,B,...", show_default="none"),
+    ] = None,
+    control: Annotated[
+        Path | None,
+        typer.Option(help="People who are not in the release, with the columns of ORIGINAL.", show_default="none"),
+    ] = None,
+    min_k: Annotated[
+        int | None, typer.Option(help="Fewest records of a group.", rich_help_panel=_GATE, show_default="none")
+    ] = None,
+    min_l: Annotated[
+        int | None,
+        typer.Option(help="Fewest values of a sensitive column.", rich_help_panel=_GATE, show_default="none"),
+    ] = None,
+    max_advantage: Annotated[
+        float | None,
+        typer.Option(help="Most that an attack may gain.", rich_help_panel=_GATE, show_default="none"),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(help="Where the report goes, .html or .md.", rich_help_panel="Output", show_default="none"),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Where audit.json goes.", rich_help_panel="Output", show_default="none"),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the attacks.")] = 0,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    as_json: options.AsJson = False,
+    debug: options.Debug = False,
+) -> None:
+    """Judge a release that anyone made; ``HELP`` is what users read."""
+    console = Console(quiet=quiet, as_json=as_json)
+    with exit_codes(console, debug=debug):
+        from sfumato.cli.files import check_output, read_file, unfinished
+        from sfumato.errors import ParameterError
+
+        inputs = [original, release, *([control] if control else [])]
+        for path in (report, output):
+            if path is not None:
+                check_output(path, force=force, inputs=inputs)
+        if report is not None and report.suffix not in (".html", ".md"):
+            raise ParameterError(f"--report {report.name!r}: expected a name that ends in .html or .md.")
+        with console.step("reading"):
+            before, after = read_file(original).table, read_file(release).table
+            others = None if control is None else read_file(control).table
+        names, secrets = _roles(before, after, quasi_identifiers, sensitive)
+        required = {"min_k": min_k, "min_l": min_l, "max_attack_advantage": max_advantage}
+        with console.warnings_as_notes():
+            made = _audit(console, original, before, after, others, names, secrets, required, seed)
+        documents = _documents(made, report, output)
+        if documents:
+            with unfinished(*documents) as paths:
+                for path, text in zip(paths, documents.values(), strict=True):
+                    path.write_text(text, encoding="utf-8")
+        _show(console, made)
+        if made.passed is False:
+            raise typer.Exit(GUARANTEE_FAILED)
+
+
+def _roles(
+    before: Any, after: Any, quasi_identifiers: list[str] | None, sensitive: list[str] | None
+) -> tuple[list[str], list[str]]:
+    """Look the columns up in both files."""
+    from sfumato.cli.files import unknown_column
+    from sfumato.errors import InputError, ParameterError
+
+    if before.num_rows != after.num_rows:
+        raise InputError(
+            f"{before.num_rows:,} records before and {after.num_rows:,} after: expected the same people in the same "
+            "order. Leave out of the first file the records that were left out of the second, or use 'sfumato measure'."
+        )
+    common = [name for name in before.column_names if name in after.column_names]
+    secrets = options.split_names(sensitive, common)
+    names = options.split_names(quasi_identifiers, common) or [name for name in common if name not in secrets]
+    for option, given in {"--quasi-identifiers": names, "--sensitive": secrets}.items():
+        for name in given:
+            if name not in common:
+                raise ParameterError(unknown_column(option, name, common))
+    if not names:
+        raise ParameterError("no column is a quasi-identifier: expected at least one that both files have.")
+    if both := sorted(set(names) & set(secrets)):
+        raise ParameterError(f"{both[0]!r} is a quasi-identifier and sensitive: expected one role per column.")
+    return names, secrets
+
+
+def _audit(
+    console: Console,
+    original: Path,
+    before: Any,
+    after: Any,
+    others: Any,
+    names: list[str],
+    secrets: list[str],
+    required: dict[str, Any],
+    seed: int,
+) -> Audit:
+    from sfumato.audit.attacking import attack_release
+    from sfumato.audit.describing import describe_columns, describe_sizes, fewest_values, roles_of
+    from sfumato.audit.gate import judge_gate
+    from sfumato.audit.result import Audit
+    from sfumato.cli.job import fingerprint_of, versions
+    from sfumato.loss import ncp
+    from sfumato.verification import count_groups
+
+    with console.step("counting groups and losses"):
+        sizes = count_groups(after, names)
+        losses = {name: float(penalty.mean()) for name, penalty in ncp(before, after, names).items()}
+    with console.step("attacking the release"):
+        risks, notes = attack_release(
+            before, after, names, secret=next(iter(secrets), None), control=others, random_state=seed
+        )
+    if others is None:
+        notes = (
+            *notes,
+            "No people outside the release were given: an attack may know what is true of people at large.",
+        )
+    shown = max(2, min(10, int(sizes.min())))
+    roles = roles_of(before.column_names, quasi_identifier=names, sensitive=secrets)
+    return Audit(
+        name=original.name,
+        n_records=before.num_rows,
+        n_released=after.num_rows,
+        n_suppressed=0,
+        method={"quasi_identifiers": names, "sensitive": secrets, "seed": seed},
+        guarantees=(f"every group has at least {int(sizes.min())} records",),
+        gate=judge_gate(
+            required,
+            smallest_group=int(sizes.min()),
+            least_values=fewest_values(after, names, secrets),
+            utility=None,
+            risks=risks,
+            share_suppressed=0.0,
+        ),
+        utility=None,
+        sizes=describe_sizes(sizes),
+        columns=describe_columns(before, after, roles, losses, smallest_shown=shown),
+        risks=risks,
+        notes=notes,
+        versions=versions(),
+        fingerprint=fingerprint_of(original),
+        smallest_shown=shown,
+        seconds=console.seconds,
+    )
+
+
+def _documents(audit: Audit, report: Path | None, output: Path | None) -> dict[Path, str]:
+    from sfumato.report import to_html, to_markdown
+
+    documents = {}
+    if report is not None:
+        documents[report] = to_html(audit) if report.suffix == ".html" else to_markdown(audit)
+    if output is not None:
+        documents[output] = json.dumps(audit.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
+    return documents
+
+
+def _show(console: Console, audit: Audit) -> None:
+    from sfumato.report import wording
+
+    if console.as_json:
+        console.result(audit.to_dict())
+        return
+    console.heading(f"release of {audit.name}")
+    console.facts(
+        [
+            ("records", f"{audit.n_released:,}"),
+            ("groups", f"{audit.sizes.n_groups:,}"),
+            ("smallest group", f"{audit.sizes.smallest:,}"),
+            ("median group", f"{audit.sizes.median:,.0f}"),
+        ]
+    )
+    show_risks(console, audit)
+    console.verdict(wording.verdict(audit) + ".", holds=audit.passed is not False)
+
+
+def show_risks(console: Console, audit: Audit) -> None:
+    """Print the attacks and the conditions of the gate."""
+    if audit.risks:
+        console.heading("attacks: rate, and the rate without the release")
+        console.facts(
+            [
+                (risk.title, f"{risk.result['rate']:.3f}", f"{risk.result['baseline']:.3f}  {risk.result['verdict']}")
+                for risk in audit.risks
+            ]
+        )
+    if audit.gate:
+        console.heading("gate")
+        console.facts([(check.name, "met" if check.passed else "NOT MET", check.sentence) for check in audit.gate])

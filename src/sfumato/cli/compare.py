@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sfumato compare``: what two releases of the same people reveal together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sfumato.cli import options
+from sfumato.cli.console import GUARANTEE_FAILED, Console, exit_codes
+
+HELP = options.help_text(
+    "Say what two releases of the same people reveal together.",
+    "Each release hides a person among k. Whoever finds a person's group in both is left with the people in both. The "
+    "files hold the same people in the same order, or a column says who is who. Exit code 1 when people are hidden "
+    "worse together than --min-k.",
+    examples=[
+        "sfumato compare spring.csv autumn.csv --quasi-identifiers age,zip,sex --min-k 10",
+        "sfumato compare a.parquet b.parquet --key pseudonym --sensitive disease",
+    ],
+)
+
+
+def compare(
+    first: Annotated[Path, typer.Argument(help="A release.", show_default=False)],
+    second: Annotated[Path, typer.Argument(help="Another release.", show_default=False)],
+    quasi_identifiers: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--quasi-identifiers",
+            help="The rewritten columns.",
+            metavar="A,B,...",
+            show_default="all columns of either without key and sensitive",
+        ),
+    ] = None,
+    sensitive: Annotated[
+        str | None, typer.Option(help="A column nobody should learn about a person.", show_default="none")
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            help="The column that says who is who, each person once.", show_default="the order of the records"
+        ),
+    ] = None,
+    min_k: Annotated[
+        int | None, typer.Option(help="Fewest people that must stay together.", show_default="none")
+    ] = None,
+    quiet: options.Quiet = False,
+    as_json: options.AsJson = False,
+    debug: options.Debug = False,
+) -> None:
+    """Say what two releases reveal together; ``HELP`` is what users read."""
+    console = Console(quiet=quiet, as_json=as_json)
+    with exit_codes(console, debug=debug):
+        from sfumato.audit.intersection import intersect_releases
+        from sfumato.cli.files import read_file
+
+        with console.step("reading"):
+            tables = [read_file(path).table for path in (first, second)]
+        names = [_columns(table, quasi_identifiers, sensitive, key) for table in tables]
+        with console.step("laying the groups of both over each other"):
+            found = intersect_releases(tables[0], tables[1], (names[0], names[1]), sensitive=sensitive, key=key)
+        holds = min_k is None or found.smallest_together >= min_k
+        if as_json:
+            console.result({**found.to_dict(), "holds": holds})
+        else:
+            _show(console, found, min_k, holds=holds)
+        if not holds:
+            raise typer.Exit(GUARANTEE_FAILED)
+
+
+def _columns(table: Any, quasi_identifiers: list[str] | None, sensitive: str | None, key: str | None) -> list[str]:
+    from sfumato.cli.files import unknown_column
+    from sfumato.errors import ParameterError
+
+    columns = table.column_names
+    for option, name in {"--sensitive": sensitive, "--key": key}.items():
+        if name is not None and name not in columns:
+            raise ParameterError(unknown_column(option, name, columns))
+    named = options.split_names(quasi_identifiers, columns)
+    chosen = [name for name in named if name in columns] or [n for n in columns if n not in (sensitive, key)]
+    if named and not set(named) & set(columns):
+        raise ParameterError(unknown_column("--quasi-identifiers", named[0], columns))
+    return chosen
+
+
+def _show(console: Console, found: Any, min_k: int | None, *, holds: bool) -> None:
+    from sfumato.cli.judging import blurred
+
+    least = min(found.smallest_first, found.smallest_second)
+    console.heading("two releases together")
+    rows = [
+        ("people in both", f"{found.n_people:,}"),
+        ("smallest group of the first", f"{found.smallest_first:,}"),
+        ("smallest group of the second", f"{found.smallest_second:,}"),
+        ("smallest group of both together", f"{found.smallest_together:,}"),
+        (f"people hidden among fewer than {least}", blurred(found.n_below, least), f"{found.share_below:.1%}"),
+    ]
+    if found.n_secrets_revealed is not None:
+        rows.append(("people whose secret both reveal", blurred(found.n_secrets_revealed, least)))
+    console.facts(rows)
+    if found.n_alone:
+        console.note(
+            "some people are alone with their two groups: whoever finds both knows which records are theirs.",
+            is_warning=True,
+        )
+    required = f"{min_k} people" if min_k is not None else "nothing"
+    verdict = "Together they keep what is required" if holds else "Together they do not keep what is required"
+    console.verdict(f"{verdict}: {required}; the smallest group is {found.smallest_together}.", holds=holds)

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sfumato audit``, ``compare`` and ``sweep``, on files that anyone may have made."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from .conftest import run
+from .test_run_command import write
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> Path:
+    """A table, a release of it in decades, a table of other people, and a second release in groups of its own."""
+    folder = tmp_path_factory.mktemp("audit")
+    random = np.random.default_rng(0)
+
+    def people(n: int) -> pd.DataFrame:
+        age = random.integers(20, 60, n)
+        return pd.DataFrame({
+            "name": [f"Person {i}" for i in range(n)],
+            "age": age,
+            "town": random.choice(["Ulm", "Jena", "Graz"], n),
+            "ill": np.where(age + random.normal(0, 10, n) > 45, "yes", "no"),
+        })  # fmt: skip
+
+    table = people(400)
+    table.to_csv(folder / "people.csv", index=False)
+    people(200).to_csv(folder / "others.csv", index=False)
+    decades = table.assign(age=table.age // 10 * 10).drop(columns="name")
+    decades.to_csv(folder / "decades.csv", index=False)
+    table.assign(age=(table.age + 5) // 10 * 10).drop(columns="name").to_csv(folder / "shifted.csv", index=False)
+    return folder
+
+
+def test_a_release_of_anyone_is_measured_attacked_and_reported(files: Path, tmp_path: Path):
+    result = run(
+        "audit", files / "people.csv", files / "decades.csv",
+        "--quasi-identifiers", "age,town", "--sensitive", "ill", "--control", files / "others.csv",
+        "--report", tmp_path / "report.html", "-o", tmp_path / "audit.json", "--min-k", 5,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    audit = json.loads((tmp_path / "audit.json").read_text(encoding="utf-8"))
+    released = pd.read_csv(files / "decades.csv")
+    assert audit["sizes"]["smallest"] == released.groupby(["age", "town"]).size().min()
+    assert [risk["eu_risk"] for risk in audit["risks"]] == ["singling out", "linkability", "inference"]
+    assert all(risk["result"]["control"] is not None for risk in audit["risks"])
+    assert "Person" not in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_condition_that_is_not_met_exits_with_one(files: Path):
+    result = run(
+        "audit", files / "people.csv", files / "decades.csv", "--quasi-identifiers", "age,town", "--min-k", 390
+    )
+    assert result.returncode == 1
+    assert "NOT MET" in result.stdout
+
+
+def test_tables_of_different_length_are_refused_with_the_numbers(files: Path):
+    result = run("audit", files / "others.csv", files / "decades.csv")
+    assert result.returncode == 2
+    assert "200" in result.stderr and "400" in result.stderr
+
+
+def test_two_releases_together_are_judged(files: Path):
+    arguments = ("--quasi-identifiers", "age,town", "--sensitive", "ill", "--json")
+    result = run("compare", files / "decades.csv", files / "shifted.csv", *arguments, "--min-k", 1)
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    tables = [pd.read_csv(files / name) for name in ("decades.csv", "shifted.csv")]
+    together = pd.DataFrame({"a": tables[0].age, "b": tables[1].age, "town": tables[0].town})
+    assert found["smallest_together"] == together.groupby(["a", "b", "town"]).size().min()
+    assert found["smallest_together"] < found["smallest_first"]
+    refused = run("compare", files / "decades.csv", files / "shifted.csv", *arguments, "--min-k", 100)
+    assert refused.returncode == 1
+
+
+def test_a_sweep_measures_every_k_and_draws_it(tmp_path: Path):
+    policy = write(tmp_path)
+    page = tmp_path / "sweep.html"
+    result = run("sweep", policy, "--k", "5,20", "--methods", "model-guided,mondrian", "-o", page, "--json", "--quiet")
+    assert result.returncode == 0, result.stderr
+    points = json.loads(result.stdout)["points"]
+    assert [(p["label"], p["k"]) for p in points] == [
+        ("raw records", 1), ("model-guided", 5), ("model-guided", 20), ("mondrian", 5), ("mondrian", 20),
+    ]  # fmt: skip
+    assert all(0 < point["score"] <= 1 for point in points)
+    html = page.read_text(encoding="utf-8")
+    assert "mondrian" in html and "<svg" in html and "<script" not in html
+
+
+def test_a_sweep_without_a_model_is_refused(tmp_path: Path):
+    result = run("sweep", write(tmp_path, model="test_fraction = 0.0"))
+    assert result.returncode == 2 and "test_fraction" in result.stderr
