@@ -3,8 +3,8 @@
 
 Census-like records in a pandas frame, the occupation sensitive, l = 2 and l = 4; columns of categories and narrow
 numbers, whose sort is nearly free, and columns of text as pandas reads them from a file. The sort is pandas'
-``sort_values`` by the sensitive column, timed in turns with ours. Ours reads the frame, makes the groups, builds two shuffled tables and
-counts their groups again; pruning codes all columns and chooses a candidate for every record.
+``sort_values`` by the sensitive column, timed in turns with ours. Ours reads the frame, makes the groups, builds two
+shuffled tables and counts their groups again; pruning codes all columns and chooses a candidate for every record.
 """
 
 import pandas as pd
