@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sfumato minimize``: from a file to a document that clients can apply."""
+
+import json
+
+import pytest
+
+from sfumato import Generalization
+
+from .conftest import call, read_rows
+
+
+def minimize(people_file, tmp_path, *arguments):
+    document = tmp_path / "generalization.json"
+    found = call(
+        "minimize", people_file, "--target", "wage", "--identifiers", "name", "-o", document, "--max-loss", "0.05",
+        "--method", "features", *arguments,
+    )  # fmt: skip
+    return found, document
+
+
+def test_the_document_says_how_coarsely_to_collect(people_file, tmp_path):
+    found, document = minimize(people_file, tmp_path, "--personal", "job,zip")
+    assert found.exit_code == 0, found.output
+    generalization = Generalization.from_json(document.read_text(encoding="utf-8"))
+    assert set(generalization.names) == {"age", "zip", "hours", "born", "job"}
+    assert "not collected" in found.stdout and "guessed by an attacker" in found.stdout
+
+
+def test_apply_takes_what_minimize_wrote(people_file, tmp_path):
+    _, document = minimize(people_file, tmp_path)
+    target = tmp_path / "minimized.csv"
+    found = call("apply", document, people_file, "-o", target, "--identifiers", "name")
+    assert found.exit_code == 0, found.output
+    rows = read_rows(target)
+    generalization = Generalization.from_json(document.read_text(encoding="utf-8"))
+    for attribute in generalization.attributes:
+        assert {row[attribute.name] for row in rows} <= set(attribute.labels)
+
+
+def test_exports_are_written_beside_it(people_file, tmp_path):
+    names = {"--sql": "view.sql", "--form": "form.html", "--schema": "record.json", "--javascript": "buckets.js"}
+    names["--plot"] = "plot.svg"
+    options = [part for option, name in names.items() for part in (option, tmp_path / name)]
+    found, document = minimize(people_file, tmp_path, *options, "--dialect", "duckdb")
+    assert found.exit_code == 0, found.output
+    generalization = Generalization.from_json(document.read_text(encoding="utf-8"))
+    texts = {name: (tmp_path / name).read_text(encoding="utf-8") for name in names.values()}
+    assert texts["view.sql"] == generalization.to_sql("duckdb")
+    assert texts["form.html"] == generalization.to_form()
+    assert json.loads(texts["record.json"]) == generalization.to_json_schema()
+    assert texts["buckets.js"] == generalization.to_javascript()
+    assert texts["plot.svg"].startswith("<svg") and "nothing generalized" in texts["plot.svg"]
+
+
+def test_json_has_errors_and_risks_of_both_limits(people_file, tmp_path):
+    found, document = minimize(people_file, tmp_path, "--json", "--personal", "job")
+    result = json.loads(found.stdout)
+    assert result["output"] == str(document) and result["personal"] == ["job"]
+    assert result["risk"]["full"] == 1.0 >= result["risk"]["buckets"] >= result["risk"]["nothing"] - 0.1
+    assert set(result["n_buckets"]) == {"age", "zip", "hours", "born", "job"}
+    assert result["n_settings"] >= 2
+
+
+@pytest.mark.slow
+def test_the_privacy_aware_tree_is_the_default(people_file, tmp_path):
+    document = tmp_path / "generalization.json"
+    found = call(
+        "minimize", people_file, "--target", "wage", "--identifiers", "name", "-o", document, "--json",
+        "--min-bucket-records", "20",
+    )  # fmt: skip
+    assert json.loads(found.stdout)["n_settings"] == 108
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--personal", "jop"], "--personal names 'jop', which is not a column"),
+        (["--personal", "wage"], "--personal names the target"),
+        (["--personal", "name"], "--personal and --identifiers both name 'name'"),
+        (["--max-loss", "2"], "--max-loss 2: expected a share"),
+        (["--seed", "-1"], "--seed -1: expected 0 or more"),
+    ],
+)
+def test_wrong_usage_gets_a_sentence_and_nothing_is_written(people_file, tmp_path, arguments, message):
+    found, document = minimize(people_file, tmp_path, *arguments)
+    assert found.exit_code == 2
+    assert message in " ".join(found.output.split())
+    assert not document.exists()
+
+
+def test_two_outputs_need_two_names(people_file, tmp_path):
+    found, _ = minimize(people_file, tmp_path, "--sql", tmp_path / "generalization.json")
+    assert found.exit_code == 2
+    assert "-o and --sql name the same file" in " ".join(found.output.split())
+
+
+def test_a_target_of_amounts_is_refused(people_file, tmp_path):
+    found = call("minimize", people_file, "--target", "born", "-o", tmp_path / "generalization.json")
+    assert found.exit_code == 2
+    assert "holds dates: expected classes" in " ".join(found.output.split())
