@@ -29,7 +29,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("audit",),
     ("report",),
     ("policy",),
-    ("cli",),
+    ("cli", "compat"),
     ("__main__", "testing"),
 )
 
