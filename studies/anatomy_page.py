@@ -1,0 +1,362 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of the anatomy study: errors, box plots, t-tests, and what the paper claims beside what came out here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from studies.anatomy import MODELS, N_FOLDS, N_LANDMARKS, ROWS, TABLES, Cell
+from studies.anatomy_charts import box_plots
+
+PAGES = Path(__file__).parents[1] / "docs" / "results"
+LEVEL = 0.05
+
+
+class Errors:
+    """The errors of a study, each an array over folds."""
+
+    def __init__(self, cells: Sequence[Cell]) -> None:
+        found: dict[tuple[str, str, str, int], dict[int, Cell]] = {}
+        for cell in cells:
+            found.setdefault((cell.table, cell.model, cell.partner, cell.l), {})[cell.fold] = cell
+        # A combination that a run left unfinished is not compared with finished ones.
+        self.cells = {key: folds for key, folds in found.items() if len(folds) == N_FOLDS}
+
+    def __contains__(self, key: tuple[str, str, str, int]) -> bool:
+        return key in self.cells
+
+    def of(self, table: str, model: str, partner: str, length: int = 0) -> NDArray[np.float64]:
+        """Return the errors of a model in percent, in the order of the folds."""
+        folds = self.cells[table, model, partner, length]
+        return np.array([folds[fold].error for fold in range(N_FOLDS)])
+
+    def mean(self, table: str, model: str, partner: str, length: int = 0) -> float:
+        """Return the mean error in percent."""
+        return float(self.of(table, model, partner, length).mean())
+
+    def lengths(self, table: str, model: str, partner: str) -> list[int]:
+        """Return every l that was finished."""
+        return sorted(key[3] for key in self.cells if key[:3] == (table, model, partner))
+
+    def any_cell(self, table: str, model: str, partner: str, length: int = 0) -> Cell:
+        """Return the cell of the first fold, for what folds have in common."""
+        return self.cells[table, model, partner, length][0]
+
+
+def paired_tests(first: NDArray[np.float64], second: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the p-values of the paired t-test over folds, plain and with Nadeau and Bengio's variance.
+
+    Training sets of folds overlap, so their errors are not independent: the corrected variance is that of the
+    differences times (1/J + n_test/n_train) instead of 1/J.
+    """
+    differences = first - second
+    n = len(differences)
+    deviation = float(differences.std(ddof=1))
+    if deviation == 0:
+        return (1.0, 1.0) if differences.mean() == 0 else (0.0, 0.0)
+    values = []
+    for factor in (1 / n, 1 / n + 1 / (n - 1)):  # of n folds one tests and n - 1 train
+        t = abs(float(differences.mean())) / (deviation * np.sqrt(factor))
+        values.append(2 * float(stats.t.sf(t, n - 1)))
+    return values[0], values[1]
+
+
+def write(cells: Sequence[Cell], libsvm: Mapping[str, Any]) -> None:
+    """Write the page and its drawings."""
+    errors = Errors(cells)
+    PAGES.mkdir(parents=True, exist_ok=True)
+    for model in MODELS:
+        drawing = box_plots(_boxes(errors, model), MODELS[model])
+        (PAGES / f"anatomy-{model.replace(' ', '-')}.svg").write_text(drawing, encoding="utf-8")
+    (PAGES / "anatomy.md").write_text(page(errors, libsvm), encoding="utf-8")
+    print(f"wrote {PAGES.name}/anatomy.md")
+
+
+def _boxes(errors: Errors, model: str) -> dict[str, dict[str, NDArray[np.float64]]]:
+    """Return, for every table, the errors over folds by the label of their box."""
+    labels = {"original": "original", "identifying": "identifying", "pruned": "l={}", "bucket": "all, l={}"}
+    labels["anonymized"] = "k={}"
+    boxes: dict[str, dict[str, NDArray[np.float64]]] = {}
+    for table, title in TABLES.items():
+        for partner, label in labels.items():
+            for length in errors.lengths(table, model, partner):
+                boxes.setdefault(title, {})[label.format(length)] = errors.of(table, model, partner, length)
+    return boxes
+
+
+# ---- the table of errors ---------------------------------------------------------------------------------------------
+
+
+def page(errors: Errors, libsvm: Mapping[str, Any]) -> str:
+    """Put the page together."""
+    lines = [
+        "# What learning from anatomized data costs",
+        "",
+        "Mancuhan and Clifton, *Support vector classification with l-diversity*, repeated on public data: error in",
+        f"percent, mean of {N_FOLDS} folds. *Original* is trained on the raw records, *identifying* without the",
+        "sensitive column, *pruned* on one candidate per record of the anatomized table, *all candidates* on every",
+        "candidate, weighted (beyond the paper), *anonymized* on k-anonymous records with k = l. Tests are on raw",
+        "records; the anonymized model gets them generalized like its training data.",
+        "",
+        *_setting(),
+        "",
+    ]
+    for model, title in MODELS.items():
+        lines += [f"## {title[0].upper()}{title[1:]}", "", *_table(errors, model), ""]
+        lines += [f"![Box plots of the errors over folds](anatomy-{model.replace(' ', '-')}.svg)", ""]
+    lines += ["## Paper and here", "", *_claims_table(errors), ""]
+    lines += ["## Pruned against original: t-tests", "", *_tests_table(errors), ""]
+    lines += ["## The theorem as a number", "", *_bounds_table(errors), ""]
+    lines += ["## Nystroem against LibSVM", "", *_libsvm_table(libsvm), ""]
+    lines += [
+        "Run with `python -m studies.anatomy`; every fold is in `studies/results/anatomy.jsonl`. It needs",
+        "`SFUMATO_DATA`, the folder of the public tables.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _setting() -> list[str]:
+    shown = "; ".join(
+        f"{title}: {'all records' if ROWS[model] is None else f'a stratified sample of {ROWS[model]:,} records'}"
+        for model, title in MODELS.items()
+    )
+    return [
+        "What differs from the paper:",
+        "",
+        f"- Records used, to keep the run short: {shown}.",
+        "- Census-Income (the training file, 199,523 records, ten columns like Adult's) stands for the IPUMS extract,",
+        "  which was not to be had.",
+        "- The paper's coding is that of its appendix B; education and age groups are taken as ordered. Every machine",
+        "  scales its coordinates to unit variance, which the paper does not mention; pruning happens before that.",
+        "- Adult's `education-num` is dropped, because it says the same as the sensitive education.",
+        "- Bank Marketing's age is cut into ten intervals of equal width, Weka's default.",
+        "- Anonymized: full-domain generalization over ARX's hierarchies for Adult, intervals of 5, 10 and 20 for the",
+        "  hours, nothing or all for the rest, in place of Inan et al.'s. Numbers that were generalized are coded by",
+        "  the middle of their interval.",
+        f"- RBF: Nystroem's map with {N_LANDMARKS:,} landmarks in front of a linear machine; see the last table.",
+        "- C = 1 and gamma = 1 / columns, LibSVM's defaults.",
+        "",
+        "What was tried before these settings were fixed, with errors in sight:",
+        "",
+        "- Education was first taken as unordered. One fold of Adult, linear, gave original 19.28, pruned 22.93 at",
+        "  l = 2 and 18.86 at l = 4. It was then taken as ordered, and fold 0 of all four tables was looked at",
+        "  (Adult: 16.29, 17.64, 17.95); fold 0 is one of the ten below. Appendix B has a rule for ordered attributes",
+        "  and does not say which these are. Both readings are below, and claims are judged on both.",
+        "- The linear machine behind Nystroem's map first had the squared hinge loss, 0.67 points from LibSVM on",
+        "  10,000 records of Adult; the hinge loss was 0.15 points away and was taken. C = 0.3 was tried once, and",
+        "  dropped.",
+        "- The sample sizes were set by the time a fit took; the RBF machine's was cut from 10,000 before any of its",
+        "  folds had run.",
+    ]
+
+
+def _table(errors: Errors, model: str) -> list[str]:
+    lines = [
+        "| table | original | identifying | l | pruned | all candidates | anonymized | records suppressed |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for table, title in TABLES.items():
+        if (table, model, "original", 0) not in errors:
+            lines.append(f"| {title} | not finished | | | | | | |")
+            continue
+        for place, length in enumerate(errors.lengths(table, model, "pruned")):
+            shown = [
+                f"{errors.mean(table, model, partner, length):.2f}" if (table, model, partner, length) in errors else ""
+                for partner in ("pruned", "bucket", "anonymized")
+            ]
+            start = [title, *(f"{errors.mean(table, model, name):.2f}" for name in ("original", "identifying"))]
+            cell = errors.any_cell(table, model, "pruned", length)
+            suppressed = f"{cell.n_suppressed:,} of {cell.n_train:,}" if cell.n_suppressed else "none"
+            first = start if place == 0 else ["", "", ""]
+            lines.append(f"| {' | '.join([*first, str(length), *shown])} | {suppressed} |")
+    return lines
+
+
+# ---- the paper's claims ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of the paper about one figure, and how to see whether it holds here."""
+
+    figure: str
+    table: str
+    model: str
+    sentence: str
+    judge: Callable[[Errors, str, str], tuple[str, bool]]
+
+
+def _signs(
+    first: str, second: str, lengths: Sequence[int], wanted: int
+) -> Callable[[Errors, str, str], tuple[str, bool]]:
+    """Judge that one partner's mean error is above (1) or below (-1) another's at every l of those listed."""
+
+    def judge(errors: Errors, table: str, model: str) -> tuple[str, bool]:
+        gaps = {}
+        for length in lengths:
+            keys = [(table, model, name, length if name in ("pruned", "anonymized") else 0) for name in (first, second)]
+            if all(key in errors for key in keys):
+                gaps[length] = errors.mean(*keys[0]) - errors.mean(*keys[1])
+        shown = ", ".join(f"l={length}: {gap:+.2f}" for length, gap in gaps.items())
+        return f"{first} - {second}: {shown}", bool(gaps) and all(gap * wanted > 0 for gap in gaps.values())
+
+    return judge
+
+
+def _trend(wanted: int) -> Callable[[Errors, str, str], tuple[str, bool]]:
+    """Judge that the pruned error is higher (1) or lower (-1) at the largest l than at the smallest."""
+
+    def judge(errors: Errors, table: str, model: str) -> tuple[str, bool]:
+        lengths = errors.lengths(table, model, "pruned")
+        means = [errors.mean(table, model, "pruned", length) for length in lengths]
+        shown = ", ".join(f"l={length}: {mean:.2f}" for length, mean in zip(lengths, means, strict=True))
+        return f"pruned: {shown}", (means[-1] - means[0]) * wanted > 0
+
+    return judge
+
+
+def _alike(most: float) -> Callable[[Errors, str, str], tuple[str, bool]]:
+    """Judge that pruned and original differ by no more than so many points at any l."""
+
+    def judge(errors: Errors, table: str, model: str) -> tuple[str, bool]:
+        gaps = {
+            length: errors.mean(table, model, "pruned", length) - errors.mean(table, model, "original")
+            for length in errors.lengths(table, model, "pruned")
+        }
+        shown = ", ".join(f"l={length}: {gap:+.2f}" for length, gap in gaps.items())
+        return f"pruned - original: {shown}", all(abs(gap) <= most for gap in gaps.values())
+
+    return judge
+
+
+EVERY = (2, 3, 4, 5)
+UP_TO_4, FROM_3 = EVERY[:3], EVERY[1:]
+CLAIMS = (
+    Claim("C.1", "adult", "linear", "pruned has a lower error than original", _signs("pruned", "original", EVERY, -1)),
+    Claim("C.1", "adult", "linear", "the error falls as l rises", _trend(-1)),
+    Claim("5", "adult", "linear", "identifying beats pruned, l = 2 to 4", _signs("pruned", "identifying", UP_TO_4, 1)),
+    Claim("5", "adult", "linear", "pruned beats anonymized, l = 3 to 5", _signs("pruned", "anonymized", FROM_3, -1)),
+    Claim("C.2", "adult", "rbf", "original beats pruned", _signs("pruned", "original", EVERY, 1)),
+    Claim("C.2", "adult", "rbf", "the error rises with l", _trend(1)),
+    Claim("C.2", "adult", "rbf", "pruned beats identifying", _signs("pruned", "identifying", EVERY, -1)),
+    Claim("C.2", "adult", "rbf", "pruned beats anonymized", _signs("pruned", "anonymized", EVERY, -1)),
+    Claim("6, C.3", "census", "linear", "original beats pruned", _signs("pruned", "original", EVERY, 1)),
+    Claim("6, C.3", "census", "linear", "the error rises with l", _trend(1)),
+    Claim("6", "census", "linear", "pruned beats identifying at l = 2", _signs("pruned", "identifying", (2,), -1)),
+    Claim("6", "census", "linear", "identifying beats pruned, l = 3 to 5", _signs("pruned", "identifying", FROM_3, 1)),
+    Claim("C.4", "census", "rbf", "pruned beats original at l = 2", _signs("pruned", "original", (2,), -1)),
+    Claim("C.4", "census", "rbf", "pruned beats identifying", _signs("pruned", "identifying", EVERY, -1)),
+    Claim("C.5", "bank", "linear", "original beats pruned", _signs("pruned", "original", EVERY, 1)),
+    Claim("C.5", "bank", "linear", "identifying beats pruned", _signs("pruned", "identifying", EVERY, 1)),
+    Claim("C.6", "bank", "rbf", "original beats pruned", _signs("pruned", "original", EVERY, 1)),
+    Claim("C.6", "bank", "rbf", "identifying beats pruned", _signs("pruned", "identifying", EVERY, 1)),
+    Claim("C.7", "fars", "linear", "pruned and original are about the same (here: within 0.5)", _alike(0.5)),
+    Claim("C.8", "fars", "rbf", "original beats pruned", _signs("pruned", "original", UP_TO_4, 1)),
+    Claim("C.8", "fars", "rbf", "identifying beats pruned", _signs("pruned", "identifying", UP_TO_4, 1)),
+)
+
+
+def _claims_table(errors: Errors) -> list[str]:
+    rows, n_same, n_judged = [], 0, 0
+    for claim in CLAIMS:
+        where = f"| {claim.figure} | {TABLES[claim.table]}, {claim.model} | {claim.sentence} |"
+        if not errors.lengths(claim.table, claim.model, "pruned"):
+            rows.append(f"{where} not finished | | |")
+            continue
+        ours, holds = claim.judge(errors, claim.table, claim.model)
+        n_judged += 1
+        n_same += holds
+        rows.append(f"{where} {ours} | {'yes' if holds else 'no'} | {_unordered(errors, claim)} |")
+    return [
+        f"Mean errors in percent or points. The direction is the same in {n_same} of {n_judged} claims; a claim about",
+        "several l counts as the same only if it holds at each of them, however small the difference. The last column",
+        "judges the same claim with education unordered.",
+        "",
+        "| figure | where | the paper | here | same direction | education unordered |",
+        "| --- | --- | --- | --- | --- | --- |",
+        *rows,
+    ]
+
+
+def _unordered(errors: Errors, claim: Claim) -> str:
+    """Judge a claim about education once more under the other reading of its coding."""
+    if claim.model != "linear" or not errors.lengths(claim.table, "linear unordered", "pruned"):
+        return ""
+    return "yes" if claim.judge(errors, claim.table, "linear unordered")[1] else "no"
+
+
+# ---- tests, bounds, LibSVM -------------------------------------------------------------------------------------------
+
+
+def _tests_table(errors: Errors) -> list[str]:
+    lines = [
+        f"Paired over {N_FOLDS} folds: difference of the errors in points, and p-values of the plain test, which the",
+        "paper uses, and of the one with Nadeau and Bengio's variance, which allows for training sets that overlap.",
+        f"Bold: below {LEVEL}.",
+        "",
+        "| table | model | l | pruned - original | plain p | corrected p |",
+        "| --- | --- | ---: | ---: | ---: | ---: |",
+    ]
+    n_plain = n_corrected = n_all = 0
+    for model, title in MODELS.items():
+        for table, name in TABLES.items():
+            for length in errors.lengths(table, model, "pruned"):
+                if (table, model, "original", 0) not in errors:
+                    continue
+                pruned, original = errors.of(table, model, "pruned", length), errors.of(table, model, "original")
+                plain, corrected = paired_tests(pruned, original)
+                n_all += 1
+                n_plain += plain < LEVEL
+                n_corrected += corrected < LEVEL
+                shown = (f"**{p:.3f}**" if p < LEVEL else f"{p:.3f}" for p in (plain, corrected))
+                gap = float((pruned - original).mean())
+                lines.append(f"| {name} | {title} | {length} | {gap:+.2f} | {' | '.join(shown)} |")
+    return [
+        *lines,
+        "",
+        f"Of {n_all} differences {n_plain} are significant by the plain test and {n_corrected} by the corrected one.",
+    ]
+
+
+def _bounds_table(errors: Errors) -> list[str]:
+    lines = [
+        "Theorem 4.1 for the linear machines, mean over folds, beside the observed excess of pruned over original as a",
+        "share. It does not apply to the RBF machine, nor where records were suppressed; at 1 or more it is vacuous.",
+        "",
+        "| table | model | l | bound | observed excess |",
+        "| --- | --- | ---: | ---: | ---: |",
+    ]
+    for model, title in MODELS.items():
+        for table, name in TABLES.items():
+            for length in errors.lengths(table, model, "pruned") if model != "rbf" else ():
+                bounds = [cell.bound for cell in errors.cells[table, model, "pruned", length].values()]
+                known = [bound for bound in bounds if bound is not None]
+                told = "does not apply (suppression)"
+                if len(known) == len(bounds):
+                    mean = float(np.mean(known))
+                    told = f"vacuous ({mean:.3g})" if mean >= 1 else f"{mean:.3f}"
+                excess = errors.mean(table, model, "pruned", length) - errors.mean(table, model, "original")
+                lines.append(f"| {name} | {title} | {length} | {told} | {excess / 100:+.4f} |")
+    return lines
+
+
+def _libsvm_table(libsvm: Mapping[str, Any]) -> list[str]:
+    lines = [
+        "Error in percent on 10,000 records after training on 10,000 others, original data, the paper's coding; asked",
+        "for: within 0.5 points.",
+        "",
+        "| table | Nystroem and linear | LibSVM | difference | within 0.5 |",
+        "| --- | ---: | ---: | ---: | --- |",
+    ]
+    for table, found in libsvm.items():
+        ours, theirs = found["nystroem"]["error"], found["libsvm"]["error"]
+        verdict = "yes" if abs(ours - theirs) <= 0.5 else "no"
+        lines.append(f"| {TABLES[table]} | {ours:.2f} | {theirs:.2f} | {ours - theirs:+.2f} | {verdict} |")
+    return lines
