@@ -117,9 +117,18 @@ def category_width(
 
 
 def hierarchy_width(
-    before: Column, after: Column, group: NDArray[np.int64], hierarchy: Hierarchy, width: CategoryWidth
+    before: Column,
+    after: Column,
+    group: NDArray[np.int64],
+    hierarchy: Hierarchy,
+    domain: Column,
+    width: CategoryWidth,
 ) -> NDArray[np.float64]:
-    """Return how many of the hierarchy's values lie under each group's label, as a share; 0 for one value."""
+    """Return how many of the hierarchy's values lie under each group's label, as a share; 0 for one value.
+
+    Where the domain has missing values, missing is one value more, and the top label stands for it as well.
+    """
+    n_domain = hierarchy.n_values + int(not _present(domain).all())
     first = np.unique(group, return_index=True)[1]
     shown = after.values[first]
     if after.categories is not None:
@@ -131,7 +140,7 @@ def hierarchy_width(
     is_blank = ~_present(after)[first]
     n_present = np.bincount(group[_present(before)], minlength=len(first))
     count = np.where(is_blank, np.where(n_present == 0, 1, hierarchy.n_values), count)
-    return share_of(count, hierarchy.n_values, width)
+    return share_of(np.where(count == hierarchy.n_values, n_domain, count), n_domain, width)
 
 
 def share_of(count: NDArray[np.int64], n_domain: int, width: CategoryWidth) -> NDArray[np.float64]:

@@ -62,7 +62,8 @@ def ncp(
     categorical_features : names or positions of columns, optional
         Columns of numbers that are codes.
     hierarchies : mapping of str to Hierarchy, optional
-        For columns released as labels of a hierarchy: the values under a label count, whether they occur or not.
+        For columns released as labels of a hierarchy: the values under a label count, whether they occur or not, and
+        missing is one value more where it occurs.
     categories : {"share", "steps"}, default="share"
         A label for z of D values costs z / D, and nothing for one value; or (z - 1) / (D - 1).
     domain : frame or array, optional
@@ -124,7 +125,7 @@ def _widths(
     own, domain = before.column(name), whole.column(name)
     shown = tuple(after.column(part) for part in columns_of(after, name))
     if hierarchy is not None and len(shown) == 1:
-        return hierarchy_width(own, shown[0], group, hierarchy, categories)
+        return hierarchy_width(own, shown[0], group, hierarchy, domain, categories)
     if own.categories is None:
         return ordered_width(own, shown, group, domain)
     if len(shown) == 2:  # bounds of categories: the originals of the group, since bounds name no set

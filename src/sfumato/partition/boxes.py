@@ -199,12 +199,17 @@ def _measure_sides(codes, order, weights, start, stop, column, columns, boxes, c
     """Write the boxes of the children of a column, and of what lies before and after each."""
     n_active, n_words = columns.shape[0], boxes.n_words
     sizes, low, high, sets = sides.sizes, sides.low, sides.high, sides.sets
-    sizes[:m] = 0
-    for part in range(3):
-        for q in range(m + 1):
-            low[part, q, :n_active] = 65_536
-            high[part, q, :n_active] = -1
-            sets[part, q, :n_words] = 0
+    for q in range(m):
+        sizes[q] = 0
+        for at in range(n_active):
+            low[0, q, at], high[0, q, at] = 65_536, -1
+        for w in range(n_words):
+            sets[0, q, w] = 0
+    # Nothing lies before the first child, and nothing after the last.
+    for at in range(n_active):
+        low[1, 0, at], high[1, 0, at], low[2, m, at], high[2, m, at] = 65_536, -1, 65_536, -1
+    for w in range(n_words):
+        sets[1, 0, w] = sets[2, m, w] = 0
     for i in range(start, stop):
         row = order[i]
         q = child[codes[row, column]]

@@ -14,7 +14,7 @@ from typing import Any
 from sfumato.partition.boxes import MOST_IN_SET
 from sfumato.partition.naive import hierarchy_labels, width
 from sfumato.partition.records import Layout
-from sfumato.partition.set_aside_kernels import ASIDE_SHARE, LOOKED_AHEAD, POOLED_FROM, RELATIVE_NOISE
+from sfumato.partition.set_aside_kernels import ASIDE_SHARE, COMES_NEAR, LOOKED_AHEAD, POOLED_FROM, RELATIVE_NOISE
 from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
 
 Rows = list[int]
@@ -88,14 +88,15 @@ class _Growth:
             return cuts
         ahead = ASIDE_SHARE * self.total(rows)
         scores = []
-        for fall, left, right in cuts[:LOOKED_AHEAD]:
+        near = [cut for cut in cuts[:LOOKED_AHEAD] if cut[0] >= COMES_NEAR * cuts[0][0]]
+        for fall, left, right in near:
             score = fall
             for side in (left, right):
                 if len(side) >= self.k:
                     score += max((cut[0] for cut in self.best_cuts(side, ahead)), default=0.0)
             scores.append(score)
         first = sorted(range(len(scores)), key=lambda place: (-scores[place], place))
-        return [cuts[place] for place in first] + cuts[LOOKED_AHEAD:]
+        return [cuts[place] for place in first] + cuts[len(near) :]
 
     def best_cuts(self, rows: Rows, aside: float) -> list[Cut]:
         """Return the cut of each column that lowers the widths of all columns most, where one does."""

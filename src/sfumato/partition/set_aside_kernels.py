@@ -24,6 +24,9 @@ from sfumato.partition.taxonomy import Taxonomy, has_hierarchy
 LOOKED_AHEAD = 3
 """Columns, those whose best cuts bring most, that are judged by what the next cuts bring as well."""
 
+COMES_NEAR = 0.5
+"""Share of what the best cut brings from which on another column is looked ahead at."""
+
 ASIDE_SHARE = 0.9
 """Width that a record set aside is taken to end with, over the width of the node it was set aside below."""
 
@@ -278,6 +281,9 @@ def _scan_columns(ground, order, start, stop, size, aside, scratch, fall, kind, 
     """Write the best cut of each column of a run of records, 0 where none brings anything; return the run's width."""
     layout, taxonomy = ground.layout, ground.taxonomy
     n_columns = layout.missing.shape[0]
+    if size <= ground.min_records:
+        fall[:] = 0.0
+        return 0.0  # no cut leaves enough on one side
     width = measure_node(
         ground.codes, order, start, stop, layout, taxonomy, scratch.counts, scratch.low, scratch.high, scratch.widths
     )
@@ -319,7 +325,9 @@ def _rank_columns(growth, ground, scratch, node):  # type: ignore[no-untyped-def
     scratch.ranking[:] = ranking
     scratch.place_of[:] = -1
     growth.state[RANK], growth.state[N_RANKED] = 0, n_ranked
-    n_ahead = min(LOOKED_AHEAD, n_ranked)
+    n_ahead = 0
+    while n_ahead < min(LOOKED_AHEAD, n_ranked) and fall[ranking[n_ahead]] >= COMES_NEAR * fall[ranking[0]]:
+        n_ahead += 1
     if n_ahead < 2:
         return
     score = np.zeros(n_ahead)
