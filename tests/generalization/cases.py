@@ -6,6 +6,7 @@ A generalization is made from some of the records of a table, so that the others
 
 import datetime as dt
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -19,7 +20,6 @@ from sfumato.generalization import Generalization, generalization_from_bins
 from sfumato.sources import MemorySource
 from strategies import RawColumn, RawTable
 
-UTC = dt.UTC
 #: Text that exports get wrong: quotes, escapes, blanks at the end, look-alikes, tags, what looks like other types.
 TEXTS = (
     "a",
@@ -60,31 +60,48 @@ INTEGERS = (0, 1, -1, 2**53, 2**53 + 1, 2**53 + 2, 2**53 + 3, -(2**53) - 1, 2**6
 FLOATS = (0.0, -0.0, 0.1, 0.30000000000000004, 1.5, -1.5, 1e-300, -5e-324, 1.7976931348623157e308, 1e22, 2.0**53, 100.0)
 MOMENTS = (0, -1, 1, 86_400_000_000, -86_400_000_000, 946_684_800_000_000, 946_684_799_999_999, 1_700_000_000_123_456)
 
-_WIDE = st.integers(-2_000_000_000_000_000, 4_000_000_000_000_000)
-_MICROSECONDS = st.one_of(st.sampled_from(MOMENTS), _WIDE)
-
 
 def _at(microseconds: int, zone: dt.tzinfo | None = None) -> dt.datetime:
     return dt.datetime(1970, 1, 1, tzinfo=zone) + dt.timedelta(microseconds=microseconds)
 
 
-VALUES: dict[str, st.SearchStrategy[Any]] = {
-    "integer": st.one_of(st.sampled_from(INTEGERS), st.integers(-9, 90), st.integers(-(2**63), 2**63 - 1)),
-    "whole": st.integers(-40, 120).map(float),
-    "float": st.one_of(
-        st.sampled_from(FLOATS), st.floats(-5, 5), st.floats(allow_nan=False, allow_infinity=False, width=64)
-    ),
-    "boolean": st.booleans(),
-    "text": st.one_of(
-        st.sampled_from(TEXTS), st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=4)
-    ),
-    "number code": st.one_of(st.sampled_from(INTEGERS), st.integers(-3, 9)),
-    "float code": st.one_of(st.sampled_from(FLOATS), st.integers(-3, 9).map(float)),
-    "date": _MICROSECONDS.map(lambda us: _at(us).date()),
-    "datetime": _MICROSECONDS.map(_at),
-    "zoned datetime": _MICROSECONDS.map(lambda us: _at(us, UTC)),
-    "duration": _MICROSECONDS.map(lambda us: dt.timedelta(microseconds=us)),
-    "time": st.integers(0, 86_400_000_000 - 1).map(lambda us: _at(us).time()),
+def _integer(generator: np.random.Generator) -> int:
+    small, large = generator.integers(-9, 90), generator.integers(-(2**63), 2**63 - 1, endpoint=True)
+    return int(generator.choice([generator.choice(INTEGERS), small, large]))
+
+
+def _float(generator: np.random.Generator) -> float:
+    scaled = generator.normal() * 10.0 ** generator.integers(-300, 300)
+    return float(generator.choice([generator.choice(FLOATS), generator.uniform(-5, 5), scaled]))
+
+
+def _text(generator: np.random.Generator) -> str:
+    if generator.random() < 0.7:
+        return TEXTS[generator.integers(len(TEXTS))]
+    points = generator.integers(1, [0x80, 0x800, 0xD800, 0x11000][generator.integers(4)], generator.integers(0, 5))
+    return "".join(chr(point) for point in points if not 0xD800 <= point < 0xE000)
+
+
+def _microseconds(generator: np.random.Generator) -> int:
+    if generator.random() < 0.4:
+        return MOMENTS[generator.integers(len(MOMENTS))]
+    span = 10 ** int(generator.integers(3, 16))
+    return int(generator.integers(-span, span))
+
+
+VALUES: dict[str, Callable[[np.random.Generator], Any]] = {
+    "integer": _integer,
+    "whole": lambda generator: float(generator.integers(-40, 120)),
+    "float": _float,
+    "boolean": lambda generator: bool(generator.integers(2)),
+    "text": _text,
+    "number code": lambda generator: _integer(generator) if generator.random() < 0.5 else int(generator.integers(9)),
+    "float code": lambda generator: _float(generator) if generator.random() < 0.5 else float(generator.integers(9)),
+    "date": lambda generator: _at(_microseconds(generator)).date(),
+    "datetime": lambda generator: _at(_microseconds(generator)),
+    "zoned datetime": lambda generator: _at(_microseconds(generator), dt.UTC),
+    "duration": lambda generator: dt.timedelta(microseconds=_microseconds(generator)),
+    "time": lambda generator: _at(int(generator.integers(86_400_000_000))).time(),
 }
 KINDS = tuple(VALUES)
 _ARROW: dict[str, Any] = {
@@ -134,36 +151,43 @@ class Case:
 NAMES = ("age", "o'clock", 'say "it"', "größe", "a b", "__proto__", "select", "back\\slash", "tick`")
 
 
-@st.composite
-def cases(draw: st.DrawFn, kinds: tuple[str, ...] = KINDS, max_columns: int = 4) -> Case:
-    """Draw a generalization and records for it."""
-    names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=max_columns, unique=True))
-    chosen = {name: draw(st.sampled_from(kinds)) for name in names}
-    n_fitted, n_others = draw(st.integers(2, 25)), draw(st.integers(1, 15))
-    values: dict[str, list[Any]] = {}
-    for name, kind in chosen.items():
-        pool = draw(st.lists(VALUES[kind], min_size=1, max_size=8))
-        seen = st.sampled_from([*pool, None] if draw(st.booleans()) else pool)
-        fitted = draw(st.lists(seen, min_size=n_fitted, max_size=n_fitted))
-        others = st.one_of(st.none(), st.sampled_from(pool), VALUES[kind])
-        values[name] = [*fitted, *draw(st.lists(others, min_size=n_others, max_size=n_others))]
+def cases(kinds: tuple[str, ...] = KINDS) -> st.SearchStrategy[Case]:
+    """Draw a generalization and records for it: from one seed, since values drawn one by one would be too simple."""
+    return st.integers(0, 2**32).map(lambda seed: make_case(seed, kinds))
+
+
+def make_case(seed: int, kinds: tuple[str, ...] = KINDS) -> Case:
+    """Make the generalization and the records of a seed."""
+    generator = np.random.default_rng(seed)
+    names = generator.permutation(NAMES)[: generator.integers(1, 5)].tolist()
+    chosen = {name: kinds[generator.integers(len(kinds))] for name in names}
+    n_fitted, n_others = int(generator.integers(2, 26)), int(generator.integers(1, 16))
+    values = {name: _column(generator, VALUES[kind], n_fitted, n_others) for name, kind in chosen.items()}
     arrays = {name: pa.array(values[name][:n_fitted], _ARROW[kind]) for name, kind in chosen.items()}
     codes = [name for name, kind in chosen.items() if kind.endswith("code")]
-    max_bins = draw(st.sampled_from((3, 255)))
+    max_bins = int(generator.choice([3, 255]))
     source = MemorySource(read_table(pa.table(arrays), categorical=codes), names, max_bins=max_bins)
-    generator = np.random.default_rng(draw(st.integers(0, 2**16)))
     buckets = [random_buckets(column, generator) for column in source.columns]
     return Case(generalization_from_bins(source.columns, buckets), chosen, values)
+
+
+def _column(generator: np.random.Generator, make: Callable[..., Any], n_fitted: int, n_others: int) -> list[Any]:
+    """Make values: the first from a small pool, the others from it, missing, or never seen."""
+    pool = [make(generator) for _ in range(generator.integers(1, 13))]
+    share = generator.choice([0.0, 0.0, 0.2, 1.0], p=[0.3, 0.2, 0.45, 0.05])
+    fitted = [None if generator.random() < share else pool[generator.integers(len(pool))] for _ in range(n_fitted)]
+    others = [
+        [None, pool[generator.integers(len(pool))], make(generator)][generator.integers(3)] for _ in range(n_others)
+    ]
+    return [*fitted, *others]
 
 
 def random_buckets(column: Any, generator: np.random.Generator) -> np.ndarray:
     """Give every fine code a bucket: runs for ordered columns, anything for categories, missing anywhere."""
     bins = column.bins
-    n_wanted = int(generator.integers(1, 5))
-    if bins.is_ordered:
-        found = np.sort(generator.integers(0, n_wanted, bins.n_values))
-    else:
-        found = generator.integers(0, n_wanted, bins.n_values)
+    n_wanted = int(generator.integers(1, 7))
+    found = generator.integers(0, n_wanted, bins.n_values)
+    found = np.sort(found) if bins.is_ordered else found
     return np.append(found, generator.integers(0, n_wanted + 1)) if bins.has_missing else found
 
 

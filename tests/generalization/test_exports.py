@@ -104,7 +104,7 @@ def as_javascript(value):
 
 @needs_node
 @given(case=cases())
-@settings(in_examples(60), suppress_health_check=[HealthCheck.too_slow])
+@settings(in_examples(40), suppress_health_check=[HealthCheck.too_slow])
 def test_javascript_gives_the_same_buckets(case):
     names = list(case.kinds)
     rows = [[as_javascript(case.values[n][i]) for n in names] for i in range(len(case.values[names[0]]))]
@@ -112,16 +112,15 @@ def test_javascript_gives_the_same_buckets(case):
     source += f"const names = {json.dumps(names)};\n"
     source += f"const rows = JSON.parse({json.dumps(json.dumps(rows))}, revive);\n"
     source += "const records = rows.map((row) => Object.fromEntries(names.map((name, i) => [name, row[i]])));\n"
-    for output in ("labels", "codes"):
-        expression = f'records.map((r) => Object.entries(generalization.generalize(r, "{output}")))'
-        found = run_node(source, expression)
+    expression = '["labels", "codes"].map((o) => records.map((r) => Object.entries(generalization.generalize(r, o))))'
+    for output, found in zip(("labels", "codes"), run_node(source, expression), strict=True):
         expected = case.expected(output)
         assert found == [[[name, expected[name][i]] for name in names] for i in range(len(rows))]
 
 
 @needs_node
 @given(case=cases(kinds=("integer", "float", "number code", "float code", "duration")))
-@settings(in_examples(30), suppress_health_check=[HealthCheck.too_slow])
+@settings(in_examples(20), suppress_health_check=[HealthCheck.too_slow])
 def test_javascript_reads_digits_as_the_numbers_they_are(case):
     def digits(value):
         if isinstance(value, dt.timedelta):

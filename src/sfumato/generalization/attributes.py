@@ -285,9 +285,10 @@ class CategoryAttribute:
     def merged(self, new: Sequence[int]) -> CategoryAttribute:
         """Return the attribute with buckets joined: `new` has the joined bucket of each bucket."""
         mapping = checked_merge(self.name, new, self.n_buckets)
+        if not self.categories:  # all values were missing: there is one bucket, and nothing to join
+            return self
         order = first_seen([mapping[bucket] for bucket in self.bucket_of])
-        n_values = max(1, len(order))
-        target = [order.get(mapping[bucket], n_values) for bucket in range(self.n_buckets)]
+        target = [order.get(mapping[bucket], len(order)) for bucket in range(self.n_buckets)]
         return CategoryAttribute(
             self.name,
             self.categories,
