@@ -12,6 +12,7 @@ import pytest
 import sfumato
 
 PUBLIC_NAMES = [
+    "AdversarialMinimizer",
     "AlphaKAnonymity",
     "AnatomizedTable",
     "Anatomizer",
@@ -37,6 +38,7 @@ PUBLIC_NAMES = [
     "MissingExtraError",
     "ModelGuidedAnonymizer",
     "MondrianAnonymizer",
+    "MutualInformationMinimizer",
     "ParameterError",
     "Partition",
     "PrivacyAwareTree",

@@ -49,10 +49,12 @@ if TYPE_CHECKING:  # the same names for type checkers and editors; a test keeps 
     from sfumato.hierarchies import read_hierarchy as read_hierarchy
     from sfumato.measurement import Measurement as Measurement
     from sfumato.measurement import measure as measure
+    from sfumato.minimize import AdversarialMinimizer as AdversarialMinimizer
     from sfumato.minimize import AptMinimizer as AptMinimizer
     from sfumato.minimize import FeatureSelectionMinimizer as FeatureSelectionMinimizer
     from sfumato.minimize import IterativeMinimizer as IterativeMinimizer
     from sfumato.minimize import MinimizerSweep as MinimizerSweep
+    from sfumato.minimize import MutualInformationMinimizer as MutualInformationMinimizer
     from sfumato.minimize import PrivacyAwareTree as PrivacyAwareTree
     from sfumato.minimize import UniformMinimizer as UniformMinimizer
     from sfumato.minimize import coarsest_generalization as coarsest_generalization
@@ -61,6 +63,7 @@ if TYPE_CHECKING:  # the same names for type checkers and editors; a test keeps 
 __version__ = "0.1.0.dev0"
 
 _HOME_OF = {
+    "AdversarialMinimizer": "sfumato.minimize",
     "AlphaKAnonymity": "sfumato.criteria",
     "AnatomizedTable": "sfumato.anatomize",
     "Anatomizer": "sfumato.anatomize",
@@ -86,6 +89,7 @@ _HOME_OF = {
     "MissingExtraError": "sfumato.errors",
     "ModelGuidedAnonymizer": "sfumato.anonymize",
     "MondrianAnonymizer": "sfumato.anonymize",
+    "MutualInformationMinimizer": "sfumato.minimize",
     "ParameterError": "sfumato.errors",
     "Partition": "sfumato.anonymize",
     "PrivacyAwareTree": "sfumato.minimize",

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from sfumato.minimize.apt import AptMinimizer as AptMinimizer
     from sfumato.minimize.feature_selection import FeatureSelectionMinimizer as FeatureSelectionMinimizer
     from sfumato.minimize.iterative import IterativeMinimizer as IterativeMinimizer
+    from sfumato.minimize.neural import AdversarialMinimizer as AdversarialMinimizer
+    from sfumato.minimize.neural import MutualInformationMinimizer as MutualInformationMinimizer
     from sfumato.minimize.privacy_aware_tree import PrivacyAwareTree as PrivacyAwareTree
     from sfumato.minimize.sweep import coarsest_generalization as coarsest_generalization
     from sfumato.minimize.sweep import sweep_minimizers as sweep_minimizers
@@ -21,10 +23,12 @@ if TYPE_CHECKING:
     from sfumato.minimize.uniform import UniformMinimizer as UniformMinimizer
 
 _HOME_OF = {
+    "AdversarialMinimizer": "neural",
     "AptMinimizer": "apt",
     "FeatureSelectionMinimizer": "feature_selection",
     "IterativeMinimizer": "iterative",
     "MinimizerSweep": "sweep_result",
+    "MutualInformationMinimizer": "neural",
     "PrivacyAwareTree": "privacy_aware_tree",
     "UniformMinimizer": "uniform",
     "coarsest_generalization": "sweep",

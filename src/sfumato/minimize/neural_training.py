@@ -4,6 +4,12 @@
 The array-level half of the neural minimizers (Staab et al. 2024, section 6, appendices C and F): codes in, bucket of
 every code out. It imports numpy and torch only, so that it runs on a machine that has nothing else. Called by
 ``minimize.neural`` and by studies.
+
+Three things differ from the paper unless `TrainingPlan.as_published` is set. The players see decided buckets instead of
+probabilities, and gradients pass through the probabilities (straight-through): what is trained is then what is
+measured. And the generalization gains nothing from an adversary who does worse than one who sees nothing: beyond that
+point it is fooled, not kept from knowing, and the two chase each other. And a small sample is gone through more often,
+since a hundred steps leave the networks where they started.
 """
 
 from __future__ import annotations
@@ -17,9 +23,23 @@ from numpy.typing import NDArray
 
 from sfumato.errors import ParameterError
 from sfumato.minimize.soft_buckets import CodedAttribute, CodeTable, SoftBuckets
-from sfumato.networks import EpochSampler, as_tensors, pick_device, require_torch, seeded_generator
+from sfumato.networks import (
+    EpochSampler,
+    as_tensors,
+    epochs_for,
+    one_thread,
+    pick_device,
+    require_torch,
+    seeded_generator,
+)
 
 Objective = Literal["adversarial", "mutual_information"]
+
+ADVERSARIAL_WEIGHTS = (0.0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0)
+MUTUAL_INFORMATION_WEIGHTS = (0.0, 0.01, 0.03, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
+"""Privacy weights to sweep; the bound of mutual information is a sum over attributes, so its weights are smaller."""
+
+_BLIND_SHARE = 0.98  # of the loss of an adversary who sees nothing counts as having seen nothing
 
 PLAYER_UNITS = 50
 """Units of the hidden layer of the classifier and of the adversary, as in the paper."""
@@ -35,31 +55,43 @@ class TrainingPlan:
         Most buckets of an attribute.
     n_inner : int
         Steps of the adversary for each step of the generalization.
-    epochs, batch_size : int
+    epochs : int
+        Passes over the records.
+    least_steps : int
+        With few records there are more epochs, until there are so many steps.
+    batch_size : int
     learning_rate : float
-    schedule : tuple of int and float
-        After so many epochs each, the learning rate is multiplied by the factor.
+        At the start; it falls to a tenth after each quarter of the epochs.
     temperatures : tuple of float
         Of the softmax in the first and in the last epoch; in between it falls in equal steps.
+    as_published : bool
+        Train on probabilities, without a limit to the adversary's loss and without a least number of steps, exactly
+        as in the paper.
     """
 
     n_buckets: int = 5
     n_inner: int = 1
     epochs: int = 20
+    least_steps: int = 1000
     batch_size: int = 256
     learning_rate: float = 0.01
-    schedule: tuple[int, float] = (5, 0.1)
     temperatures: tuple[float, float] = (2.0, 0.5)
+    as_published: bool = False
 
-    def temperature(self, epoch: int) -> float:
+    def n_epochs(self, n_rows: int) -> int:
+        """Return the number of epochs for so many records."""
+        if self.as_published:
+            return self.epochs
+        return epochs_for(n_rows, self.batch_size, epochs=self.epochs, least_steps=self.least_steps)
+
+    def temperature(self, epoch: int, n_epochs: int) -> float:
         """Return the temperature of an epoch, counted from 0."""
         first, last = self.temperatures
-        return first + (last - first) * epoch / max(self.epochs - 1, 1)
+        return first + (last - first) * epoch / max(n_epochs - 1, 1)
 
-    def rate(self, epoch: int) -> float:
+    def rate(self, epoch: int, n_epochs: int) -> float:
         """Return the learning rate of an epoch, counted from 0."""
-        every, factor = self.schedule
-        return self.learning_rate * factor ** (epoch // every)
+        return float(self.learning_rate * 0.1 ** (4 * epoch // n_epochs))
 
 
 class _Player:
@@ -76,19 +108,20 @@ class _Player:
                 self.parameters.append(start.expand(n_runs, *shape).clone().to(device).requires_grad_())
 
     def losses(self, inputs: Any, targets: Any) -> Any:
-        """Return each run's cross-entropy, the mean over records and over the things predicted."""
+        """Return the mean cross-entropy over the records, one row per thing predicted and one column per run."""
         torch = require_torch()
         weights, biases, out_weights, out_biases = self.parameters
         hidden = torch.baddbmm(biases, inputs, weights).relu()
         scores = torch.baddbmm(out_biases, hidden, out_weights)
         n_runs = len(scores)
-        total = torch.zeros(n_runs, device=scores.device)
+        losses = []
         for part, target in zip(scores.split(self.n_classes, dim=-1), targets, strict=True):
             chosen = part.gather(-1, target.expand(n_runs, -1)[..., None])[..., 0]
-            total = total + (part.logsumexp(dim=-1) - chosen).mean(dim=-1)
-        return total / len(self.n_classes)
+            losses.append((part.logsumexp(dim=-1) - chosen).mean(dim=-1))
+        return torch.stack(losses)
 
 
+@one_thread()
 def train_buckets(
     codes: NDArray[Any],
     attributes: Sequence[CodedAttribute],
@@ -153,7 +186,9 @@ def train_buckets(
     classifier = _Player(n_inputs, [n_classes], n_runs, generator, device)
     privacy: _Adversary | _MutualInformation
     if objective == "adversarial":
-        privacy = _Adversary(n_inputs, attributes, personal, n_runs, generator, device)
+        n_codes = [attributes[place].n_codes for place in personal]
+        own_shares = None if plan.as_published else [shares[table.rows[place]] for place in personal]
+        privacy = _Adversary(_Player(n_inputs, n_codes, n_runs, generator, device), own_shares, device)
     else:
         privacy = _MutualInformation(table, shares, len(attributes), device)
     rows, labels = as_tensors([row_of_value, y], device)
@@ -162,18 +197,19 @@ def train_buckets(
     learned = buckets.parameters + classifier.parameters
     optimizer = torch.optim.Adam(learned, lr=plan.learning_rate)
     sampler = EpochSampler(len(rows), weights, generator)
-    for epoch in range(plan.epochs):
-        temperature = plan.temperature(epoch)
+    n_epochs = plan.n_epochs(len(rows))
+    for epoch in range(n_epochs):
+        temperature = plan.temperature(epoch, n_epochs)
         for group in (*optimizer.param_groups, *privacy.optimizer_groups):
-            group["lr"] = plan.rate(epoch)
+            group["lr"] = plan.rate(epoch, n_epochs)
         for batch in sampler.rows().to(device).split(plan.batch_size):
             log_probabilities = buckets.log_probabilities(temperature)
-            chosen = log_probabilities.exp().index_select(1, rows[batch].flatten())
-            inputs = chosen.view(n_runs, len(batch), n_inputs)
+            shown = log_probabilities.exp() if plan.as_published else _decided(log_probabilities)
+            inputs = shown.index_select(1, rows[batch].flatten()).view(n_runs, len(batch), n_inputs)
             personal_targets = personal_codes[batch].T
             for _ in range(plan.n_inner):
                 privacy.improve(inputs.detach(), personal_targets)
-            utility_losses = classifier.losses(inputs, labels[batch][None])
+            utility_losses = classifier.losses(inputs, labels[batch][None])[0]
             privacy_losses = privacy.losses(log_probabilities, inputs, personal_targets)
             # Runs share no parameter, so the sum over them trains each by its own loss.
             loss = ((1 - trade_off) * utility_losses + trade_off * privacy_losses).sum()
@@ -182,36 +218,54 @@ def train_buckets(
                 tensor.grad = gradient
             optimizer.step()
         if progress is not None:
-            progress(epoch + 1, plan.epochs)
+            progress(epoch + 1, n_epochs)
     return buckets.harden()
 
 
-class _Adversary:
-    """Reconstructs the personal attributes from the buckets; what it loses, the generalization gains."""
+def _decided(log_probabilities: Any) -> Any:
+    """Return 1 for the most probable bucket and 0 for the others, with the gradients of the probabilities."""
+    probabilities = log_probabilities.exp()
+    best = require_torch().zeros_like(probabilities).scatter_(-1, probabilities.argmax(-1, keepdim=True), 1.0)
+    return best + (probabilities - probabilities.detach())
 
-    def __init__(
-        self,
-        n_inputs: int,
-        attributes: Sequence[CodedAttribute],
-        personal: Sequence[int],
-        n_runs: int,
-        generator: Any,
-        device: Any,
-    ) -> None:
-        n_codes = [attributes[place].n_codes for place in personal]
-        self._player = _Player(n_inputs, n_codes, n_runs, generator, device)
-        self._optimizer = require_torch().optim.Adam(self._player.parameters)
+
+class _Adversary:
+    """Reconstructs the personal attributes from the buckets; what it loses, the generalization gains.
+
+    Parameters
+    ----------
+    player : _Player
+    shares : list of ndarray of float or None
+        For every personal attribute, how many of the records have each code: what an adversary knows who sees nothing.
+        More than nearly as much as it loses is not counted. None: all is counted.
+    device : torch.device
+    """
+
+    def __init__(self, player: _Player, shares: list[NDArray[np.float64]] | None, device: Any) -> None:
+        torch = require_torch()
+        self._player = player
+        self._surprises = None
+        if shares is not None:
+            # Codes without a record are never asked for; their logarithm only has to exist.
+            self._surprises = as_tensors([-np.log(np.where(own > 0, own, 1.0)) for own in shares], device)
+        self._optimizer = torch.optim.Adam(player.parameters)
         self.optimizer_groups = self._optimizer.param_groups
 
     def improve(self, inputs: Any, personal_targets: Any) -> None:
         """Take one step towards a better reconstruction."""
         self._optimizer.zero_grad(set_to_none=True)
-        self._player.losses(inputs, personal_targets).sum().backward()
+        self._player.losses(inputs, personal_targets).mean(0).sum().backward()
         self._optimizer.step()
 
     def losses(self, log_probabilities: Any, inputs: Any, personal_targets: Any) -> Any:
         """Return minus the adversary's own losses, one per run."""
-        return -self._player.losses(inputs, personal_targets)
+        losses = self._player.losses(inputs, personal_targets)
+        if self._surprises is not None:
+            # On the same records, so that a batch of rare values does not look like a win.
+            pairs = zip(self._surprises, personal_targets, strict=True)
+            blind = require_torch().stack([own[target].mean() for own, target in pairs])
+            losses = require_torch().minimum(losses, blind[:, None] * _BLIND_SHARE)
+        return -losses.mean(0)
 
 
 class _MutualInformation:
