@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from sfumato.report.escaping import safe
 
-_CHARACTER = 6.6  # width of a character of the charts' text, a little generous
+_CHARACTER = 7.4  # width of a character of the charts' text, a little generous
 
 
 def picture(width: float, height: float, title: str, parts: Sequence[str], *, css_class: str = "chart") -> str:
@@ -77,7 +77,7 @@ def rates(rows: Sequence[tuple[str, float, tuple[float, float], float, bool]], t
     rows : sequence of (label, rate, interval, baseline, is_stronger)
     title : str
     """
-    label_width = min(300.0, max(len(row[0]) for row in rows) * _CHARACTER + 12)
+    label_width = max(len(_shortened(row[0], 44)) for row in rows) * _CHARACTER + 12
     plot, line, top = 380.0, 30.0, 26.0
     width, height = label_width + plot + 24, top + line * len(rows) + 22
     bottom = top + line * len(rows)
@@ -113,7 +113,7 @@ def changes(rows: Sequence[tuple[str, float, tuple[float, float]]], title: str) 
         Changes are written times 100: as points.
     title : str
     """
-    label_width = min(260.0, max(len(row[0]) for row in rows) * _CHARACTER + 12)
+    label_width = max(len(_shortened(row[0], 38)) for row in rows) * _CHARACTER + 12
     plot, line, top = 340.0, 26.0, 12.0
     width, bottom = label_width + plot + 90, top + line * len(rows)
     reach = max([abs(end) for _, _, interval in rows for end in interval] + [0.001])

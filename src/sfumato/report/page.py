@@ -132,7 +132,7 @@ def _utility(utility: UtilityResult | None) -> str:
         content += charts.changes(drawn, named)
         content += '<p class="quiet">Points lost (left of the line) or gained (right), with 95% intervals.</p>'
         content += _table(
-            "The same in numbers",
+            "Each subgroup in numbers",
             ["subgroup", "test records", "raw", "release", "change"],
             [
                 [
@@ -283,7 +283,9 @@ def _curve(points: Sequence[Point]) -> str:
         ]
         for point in points
     ]
-    content += _table("The same in numbers", ["curve", "k", "score", "attack", "baseline"], rows, numbers=(1, 2, 3, 4))
+    content += _table(
+        "Each choice in numbers", ["curve", "k", "score", "attack", "baseline"], rows, numbers=(1, 2, 3, 4)
+    )
     return _section("What other choices would cost", content, css_class="long")
 
 

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page as people see it: in a real browser, in both themes, on paper, and by the rules of accessibility."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from browser import Browser, Page
+from sfumato.report import to_html
+from sfumato.report.page import curve_page
+
+from .audits import HOSTILE, audit
+
+PAGES = {
+    "everyday": lambda: to_html(audit()),
+    "failed": lambda: to_html(audit(passed=False)),
+    "hostile": lambda: to_html(audit(HOSTILE)),
+    "many columns": lambda: to_html(audit(n_columns=400)),
+    "curve": lambda: curve_page(audit().curve, name="policy.toml"),
+}
+
+# Text of a picture that reaches beyond it is cut off.
+CUT_TEXTS = """[...document.querySelectorAll('svg')].flatMap(svg => {
+  const box = svg.getBoundingClientRect();
+  return [...svg.querySelectorAll('text')].filter(text => {
+    const own = text.getBoundingClientRect();
+    return own.left < box.left - 1 || own.right > box.right + 1 || own.top < box.top - 2 || own.bottom > box.bottom + 2;
+  }).map(text => text.textContent);
+})"""
+# Two labels of one picture that lie on each other cannot be read.
+OVERLAPS = """[...document.querySelectorAll('svg')].flatMap(svg => {
+  const texts = [...svg.querySelectorAll('text')].map(t => [t.textContent, t.getBoundingClientRect()]);
+  const found = [];
+  for (let i = 0; i < texts.length; i++) for (let j = i + 1; j < texts.length; j++) {
+    const [a, b] = [texts[i][1], texts[j][1]];
+    const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+    const tall = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+    if (wide > 2 && tall > 3) found.push([texts[i][0], texts[j][0]]);
+  }
+  return found;
+})"""
+
+
+def opened(browser: Browser, folder: Path, name: str, **options: object) -> tuple[Page, str]:
+    path = folder / "report.html"
+    path.write_text(PAGES[name](), encoding="utf-8")
+    return browser.open(path.as_uri(), **options), path.as_uri()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("name", list(PAGES))
+def test_the_page_loads_nothing_says_nothing_wrong_and_can_be_read(browser, tmp_path, name, theme):
+    page, address = opened(browser, tmp_path, name, theme=theme)
+    assert page.requests == [address]
+    assert page.errors == []
+    assert "gotcha" not in page.evaluate("document.title")[:6]
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1")
+    assert page.evaluate(CUT_TEXTS) == []
+    assert page.evaluate(OVERLAPS) == []
+    page.close()
+
+
+@pytest.mark.parametrize("width", [360, 1400])
+def test_the_page_fits_narrow_and_wide_windows(browser, tmp_path, width):
+    page, _ = opened(browser, tmp_path, "everyday", width=width)
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1")
+    page.close()
+
+
+@pytest.mark.skipif(find_spec("axe_core_python") is None, reason="axe is not installed; it comes with the test extra")
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("name", list(PAGES))
+def test_the_page_keeps_the_rules_of_accessibility(browser, tmp_path, name, theme):
+    import axe_core_python
+
+    page, _ = opened(browser, tmp_path, name, theme=theme)
+    page.evaluate((Path(axe_core_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8"))
+    found = page.evaluate(
+        "axe.run().then(result => result.violations.map(v => [v.id, v.nodes.slice(0, 3).map(n => n.html)]))"
+    )
+    assert found == []
+    page.close()
+
+
+def test_the_page_prints_on_light_paper(browser, tmp_path):
+    page, _ = opened(browser, tmp_path, "everyday", theme="light")
+    printed = page.call("Page.printToPDF", {"printBackground": True})
+    assert len(printed["data"]) > 10_000
+    page.close()
