@@ -18,6 +18,7 @@ from sfumato.cli.csv_values import ColumnStyle, TypeName, format_values
 from sfumato.errors import InputError
 
 _RECORDS_AT_ONCE = 65_536
+_FORMULA_STARTS = "=+@\t\r"
 _LOOKS_LIKE_A_VALUE = r"^[+-]?[0-9.,]+(?:[eE][+-]?[0-9]+)?$|^[0-9]{4}-[0-9]{2}-[0-9]{2}"
 
 
@@ -142,6 +143,29 @@ def _quoted(text: Any, layout: CsvLayout, *, always: bool) -> Any:
     if layout.space_after_separator:
         needs = pc.or_(needs, pc.starts_with(text, " "))
     return pc.if_else(needs, in_quotes, text)
+
+
+def formula_columns(table: Any) -> list[str]:
+    """Return the text columns with values that spreadsheets take for formulas, or whose names they do.
+
+    Values are never changed for it: a release that says something else than the data would be worse. Who opens the
+    file as a spreadsheet has to be told.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = []
+    for name in table.column_names:
+        column = table.column(name)
+        is_formula = name[:1] in tuple(_FORMULA_STARTS)
+        if type_name_of(_value_type(column.type)) == "text":
+            values = column.unique()
+            values = values.cast(pa.string()) if not pa.types.is_dictionary(values.type) else values.dictionary
+            begins = pc.match_substring_regex(values.cast(pa.string()), f"^[{_FORMULA_STARTS}]")
+            is_formula |= bool(pc.any(begins, min_count=0).as_py())
+        if is_formula:
+            found.append(name)
+    return found
 
 
 def _header_field(name: str, layout: CsvLayout) -> str:

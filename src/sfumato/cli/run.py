@@ -78,6 +78,8 @@ class _GateNotPassedError(Exception):
 
 
 def _run(console: Console, job: Job, *, keep_report: bool) -> Audit:
+    from sfumato.cli.csv_writing import formula_columns
+    from sfumato.cli.files import format_of
     from sfumato.cli.job import compare_models, describe_utility, release_all
     from sfumato.cli.judging import Recount, recount, write_judged
     from sfumato.cli.methods import partition_document
@@ -99,6 +101,9 @@ def _run(console: Console, job: Job, *, keep_report: bool) -> Audit:
 
     output = job.policy.file("release")
     assert output is not None
+    if format_of(output) != "parquet" and (formulas := formula_columns(release.table)):
+        notes = (*notes, f"Spreadsheets take some text of {len(formulas)} columns for formulas: open the file as text.")
+        console.note(notes[-1], is_warning=True)
     beside = _documents(job, made)
     artifact = job.policy.file("artifact")
     if artifact is not None:
