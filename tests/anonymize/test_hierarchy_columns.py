@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 
 from anonymize.document_reader import group_of
 from sfumato import (
+    HilbertAnonymizer,
     InputError,
     KAnonymity,
     LDiversity,
     ModelGuidedAnonymizer,
     MondrianAnonymizer,
     ParameterError,
+    RPlusTreeAnonymizer,
     WorkloadAwareAnonymizer,
 )
 from sfumato.anonymize.partition import Partition
@@ -38,6 +40,9 @@ METHODS = [
 ]
 NAMES = ["median", "relaxed", "information loss", "workload", "guided"]
 every_method = pytest.mark.parametrize("method", METHODS, ids=NAMES)
+every_label = pytest.mark.parametrize(
+    "method", [*METHODS, HilbertAnonymizer(), RPlusTreeAnonymizer()], ids=[*NAMES, "hilbert", "rplus"]
+)
 
 
 def people(seed: int, n: int = 120, *, missing: bool = False) -> tuple[pd.DataFrame, np.ndarray]:
@@ -58,7 +63,7 @@ def with_hierarchies(method, k=4, **changed):
     return type(method)(**method.get_params() | {"k": k, "hierarchies": HIERARCHIES} | changed)
 
 
-@every_method
+@every_label
 @settings(max_examples=15, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**32 - 1), k=st.integers(2, 30), missing=st.booleans())
 def test_the_label_is_the_lowest_common_ancestor_of_the_group(method, seed, k, missing):
@@ -79,7 +84,7 @@ def test_the_label_is_the_lowest_common_ancestor_of_the_group(method, seed, k, m
                 assert label == hierarchy.lowest_common_ancestor(present)
 
 
-@every_method
+@every_label
 @pytest.mark.parametrize("missing", [False, True])
 def test_the_engine_and_the_measure_of_loss_agree(method, missing):
     frame, labels = people(7, missing=missing)
@@ -162,6 +167,19 @@ def test_setting_aside_loses_less_than_cutting_at_medians():
     frame, _ = people(10, 400)
     losses = [with_hierarchies(method, 10).fit(frame).information_loss_ for method in METHODS[:3]]
     assert losses[2] < min(losses[:2])
+
+
+def test_labels_are_ancestors_after_a_later_batch_too():
+    frame, _ = people(15, 60)
+    more, _ = people(16, 60)
+    anonymizer = with_hierarchies(RPlusTreeAnonymizer(keep_records=True), representative="range").fit(frame)
+    whole = pd.concat([frame, more], ignore_index=True)
+    released = anonymizer.insert(more).release(whole).table
+    assert released.groupby(list(released)).size().min() >= 4
+    group = anonymizer.partition_.apply(whole)
+    for g in np.unique(group):
+        [label] = released["job"][group == g].unique()
+        assert label == JOBS.lowest_common_ancestor(whole["job"][group == g])
 
 
 @every_method

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,7 @@ from sklearn.utils.validation import validate_data
 from sfumato.anonymize.base import fewest_records
 from sfumato.anonymize.groups import Fit, GroupAnonymizer, as_table_like, checked_weight
 from sfumato.anonymize.guidance import guide_from
+from sfumato.anonymize.hierarchy_columns import in_tree_order
 from sfumato.anonymize.recoding import PartitionColumn, Recoding, cut_after
 from sfumato.anonymize.release import Counter
 from sfumato.criteria import Criterion
@@ -99,6 +101,11 @@ class HilbertAnonymizer(GroupAnonymizer):
         Columns of numbers that are codes, not amounts.
     limits : dict, optional
         Finest width (numbers), number of characters (text) or days (dates) that may leave, per column.
+    hierarchies : dict, optional
+        For each column, by name or position, a `Hierarchy`, the path of a hierarchy file, or a nested mapping. Such a
+        column is a category in the order of its tree; ``representative="range"`` publishes the lowest common ancestor
+        of a group, and information loss counts the values under it. Groups are still chosen by the
+        values in them.
     representative : str, default="median"
         How a group is rewritten: ``"median"``, ``"member"``, ``"model"``, ``"mean"``, ``"midrange"``, ``"sample"``,
         ``"range"`` (labels) or ``"bounds"`` (two columns). ``"model"`` and ``"member"`` look at `y` where given.
@@ -161,6 +168,7 @@ class HilbertAnonymizer(GroupAnonymizer):
         criteria: list[Criterion] | None = None,
         categorical_features: Any = None,
         limits: dict[Any, Any] | None = None,
+        hierarchies: Mapping[Any, Any] | None = None,
         representative: Representative = "median",
         suppression_limit: float = 0.0,
         max_bins: int = DEFAULT_MAX_BINS,
@@ -174,6 +182,7 @@ class HilbertAnonymizer(GroupAnonymizer):
         self.criteria = criteria
         self.categorical_features = categorical_features
         self.limits = limits
+        self.hierarchies = hierarchies
         self.representative = representative
         self.suppression_limit = suppression_limit
         self.max_bins = max_bins
@@ -190,6 +199,7 @@ class HilbertAnonymizer(GroupAnonymizer):
         counters = self._counters(table, criteria, target)
         self._check_feasible(counters, table.n_records)
         checked_weight(sample_weight, table.n_records)
+        hierarchies = self._checked_hierarchies(table, schema)
         guide = self._guide_of_representatives(y, table.n_records)
         source = MemorySource(
             table,
@@ -198,6 +208,7 @@ class HilbertAnonymizer(GroupAnonymizer):
             max_bins=self.max_bins,
             n_threads=self._n_threads(),
         )
+        source.columns, paths = in_tree_order(source.columns, hierarchies)
         codes = source.records(Guide(0)).codes
         grid = make_grid(source.layout)
         keys = hilbert_keys(grid_coordinates(codes, grid), grid.n_bits, n_threads=self._n_threads())
@@ -212,7 +223,8 @@ class HilbertAnonymizer(GroupAnonymizer):
         group = run_of_group[group]
         logger.info("%d groups of %d records", len(starts), table.n_records)
         self.schema_ = schema
-        values = self._describe_groups(source.columns, codes, collect(group, len(starts)), guide)
+        self.hierarchies_ = hierarchies
+        values = self._describe_groups(source.columns, codes, collect(group, len(starts)), guide, paths)
         self.partition_ = HilbertPartition(
             columns=tuple(_all_cuts(column) for column in source.columns),
             grid=grid,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -15,6 +15,7 @@ from sfumato.anonymize.base import TreeAnonymizer, fewest_records
 from sfumato.anonymize.grafting import graft, join_columns
 from sfumato.anonymize.groups import Fit, as_table_like
 from sfumato.anonymize.guidance import guide_from
+from sfumato.anonymize.hierarchy_columns import in_tree_order
 from sfumato.anonymize.release import Counter, make_counter
 from sfumato.anonymize.target import names_target, target_column
 from sfumato.columns import Column
@@ -88,6 +89,11 @@ class RPlusTreeAnonymizer(TreeAnonymizer):
         Columns of numbers that are codes, not amounts.
     limits : dict, optional
         Finest width (numbers), number of characters (text) or days (dates) that may leave, per column.
+    hierarchies : dict, optional
+        For each column, by name or position, a `Hierarchy`, the path of a hierarchy file, or a nested mapping. Such a
+        column is a category in the order of its tree; ``representative="range"`` publishes the lowest common ancestor
+        of a group, and information loss counts the values under it. Cuts are still chosen by the
+        values in the boxes.
     keep_records : bool, default=False
         Hold the records' quasi-identifiers, and the columns that criteria look at, inside the fitted anonymizer, so
         that later batches can be inserted. Such an anonymizer, and a pickle of it, is as personal as the data.
@@ -158,6 +164,7 @@ class RPlusTreeAnonymizer(TreeAnonymizer):
         criteria: list[Criterion] | None = None,
         categorical_features: Any = None,
         limits: dict[Any, Any] | None = None,
+        hierarchies: Mapping[Any, Any] | None = None,
         keep_records: bool = False,
         representative: Representative = "median",
         suppression_limit: float = 0.0,
@@ -172,6 +179,7 @@ class RPlusTreeAnonymizer(TreeAnonymizer):
         self.criteria = criteria
         self.categorical_features = categorical_features
         self.limits = limits
+        self.hierarchies = hierarchies
         self.keep_records = keep_records
         self.representative = representative
         self.suppression_limit = suppression_limit
@@ -220,6 +228,7 @@ class RPlusTreeAnonymizer(TreeAnonymizer):
         """Cut the leaves that overflow with these records, and describe all groups anew."""
         n_records, k = len(held.batch), fewest_records(counters)
         coded = [code_column(c, max_bins=self.max_bins, limit=self.partition_.limits.get(c.name)) for c in held.columns]
+        coded, paths = in_tree_order(coded, self.hierarchies_)
         codes = pack_records([c.codes for c in coded]).codes
         leaf = self.partition_.apply_columns(held.columns, n_records)
         full = np.flatnonzero(np.bincount(leaf, minlength=self.partition_.n_groups) >= 2 * k)
@@ -238,7 +247,7 @@ class RPlusTreeAnonymizer(TreeAnonymizer):
             partition = graft(partition, tree, full, coded)
             group = partition.apply_columns(held.columns, n_records)
         groups = collect(group, partition.n_groups)
-        values = self._describe_groups(coded, codes, groups, None)
+        values = self._describe_groups(coded, codes, groups, None, paths)
         # Values of groups index the categories of all records, so the partition has to know them too.
         self.partition_ = replace(
             graft(partition, None, np.zeros(0, np.int64), coded) if partition is self.partition_ else partition,

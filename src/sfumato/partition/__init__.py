@@ -9,12 +9,14 @@ The layers, each in a file of its own and each using only those before it::
     scoring    what a split is worth
     candidates a short ranked list of splits per node
     one_channel the everyday scan, in scalars
+    taxonomy   hierarchies of columns; hierarchy_splits the cuts between the children of a label
     splitting  the best admissible splits of one node, read off its histogram
-    grower     level by level, or best-first under a leaf limit
+    grower     level by level, or best-first under a leaf limit; its kernels are in growing_kernels
     tree       the flat tree that new records are run through
 
-``hilbert_curve`` and ``rplus`` form groups in their own way, along a curve and by bounding boxes; ``lattice`` finds the
-levels of hierarchies whose groups give up least.
+``hilbert_curve`` and ``rplus`` form groups in their own way, along a curve and by bounding boxes; ``relaxed`` by medians
+that divide equal values; ``set_aside`` by the widths of all columns (``boxes``), with odd records set aside. ``lattice``
+finds the levels of hierarchies whose groups give up least.
 
 ``guides`` says what makes a split good, ``grouping`` collects records by group, and ``naive`` holds the
 slow twin of every kernel, which the tests compare with the fast one.
