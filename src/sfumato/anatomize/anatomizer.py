@@ -62,7 +62,7 @@ class Anatomizer(BaseEstimator):
     References
     ----------
     Xiao, X., Tao, Y. (2006). Anatomy: simple and effective privacy preservation.
-    Mancuhan, K., Clifton, C. (2017). Support vector classification with l-diversity.
+    Mancuhan, K., Clifton, C. (2018). Support vector classification with l-diversity.
 
     Examples
     --------

@@ -199,7 +199,7 @@ _GUARANTEE = """
 
     References
     ----------
-    Mancuhan, K., Clifton, C. (2017). Support vector classification with l-diversity.
+    Mancuhan, K., Clifton, C. (2018). Support vector classification with l-diversity.
 """
 
 

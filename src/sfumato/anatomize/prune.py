@@ -123,7 +123,7 @@ def prune(
 
     References
     ----------
-    Mancuhan, K., Clifton, C. (2017). Support vector classification with l-diversity.
+    Mancuhan, K., Clifton, C. (2018). Support vector classification with l-diversity.
 
     Examples
     --------
