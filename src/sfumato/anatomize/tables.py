@@ -187,15 +187,12 @@ class AnatomizedTable:
             raise InputError(
                 f"{MANIFEST} describes something else: expected {FORMAT!r}, version {VERSION}. Save the table again."
             )
-        tables = {name: _read(place, part, manifest.get("csv")) for name, part in manifest["files"].items()}
-        n_suppressed = manifest["n_suppressed"]
-        loaded = cls(
-            tables["identifying"],
-            tables["sensitive"],
-            manifest["l"],
-            manifest["group"],
-            manifest["l"] - 1 if n_suppressed is None else n_suppressed,
-        )
+        try:
+            files, l, group, n_suppressed = (manifest[name] for name in ("files", "l", "group", "n_suppressed"))  # noqa: E741
+            tables = [_read(place, files[name], manifest.get("csv")) for name in ("identifying", "sensitive")]
+        except (KeyError, TypeError, AttributeError):
+            raise InputError(f"{MANIFEST} lacks something that it needs to have. Save the table again.") from None
+        loaded = cls(tables[0], tables[1], l, group, l - 1 if n_suppressed is None else n_suppressed)
         loaded.check()
         return loaded
 
