@@ -207,7 +207,8 @@ class _Judge:
                 self.risk(generalization, self.samples, self.personal),
             )
         errors, risks = self._measured[key]
-        return SweepPoint(minimizer, dict(setting), generalization, errors[0], risks[0], errors[1], risks[1])
+        n_buckets = sum(generalization.n_buckets)
+        return SweepPoint(minimizer, dict(setting), generalization, n_buckets, errors[0], risks[0], errors[1], risks[1])
 
     def _errors(self, generalization: Generalization, columns: list[NDArray[np.int64]]) -> tuple[float, float]:
         is_ordered = [attribute.kind != "category" for attribute in generalization.attributes]

@@ -30,6 +30,8 @@ class SweepPoint:
     parameters : dict
         The setting.
     generalization : Generalization
+    n_buckets : int
+        Buckets of all attributes together.
     validation_error, test_error : float
         Share of records whose class is predicted wrongly from buckets.
     validation_risk, test_risk : float
@@ -39,15 +41,11 @@ class SweepPoint:
     minimizer: str
     parameters: Mapping[str, Any]
     generalization: Generalization
+    n_buckets: int
     validation_error: float
     validation_risk: float
     test_error: float
     test_risk: float
-
-    @property
-    def n_buckets(self) -> int:
-        """Buckets of all attributes together."""
-        return sum(self.generalization.n_buckets)
 
     @property
     def is_limit(self) -> bool:
