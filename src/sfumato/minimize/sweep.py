@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -200,7 +201,10 @@ class _Judge:
     def point(self, minimizer: str, setting: Mapping[str, Any], generalization: Generalization) -> SweepPoint:
         """Measure a generalization."""
         columns = [self.samples.buckets(generalization, name) for name in generalization.names]
-        key = b"".join(np.ascontiguousarray(column, np.int32).tobytes() for column in columns)
+        digest = blake2b()
+        for column in columns:
+            digest.update(np.ascontiguousarray(column, np.int32).data)
+        key = digest.digest()
         if key not in self._measured:
             self._measured[key] = (
                 self._errors(generalization, columns),
