@@ -278,3 +278,13 @@ def test_a_model_that_does_not_tell_how_sure_it_is_is_refused():
     X, y = noisy_problem(100)
     with pytest.raises(ParameterError, match="neither probabilities nor a decision function"):
         attack_membership(Silent(), X, y, np.arange(100) < 50)
+
+
+def test_any_object_that_predicts_numbers_is_a_regressor():
+    class Plain:
+        def predict(self, X):
+            return X[:, 0]
+
+    X, _ = noisy_problem(100)
+    result = attack_membership(Plain(), X, X[:, 1], np.arange(100) < 50, attacks=["threshold"])["threshold"]
+    assert result.details["outputs"] == "numbers" and result.verdict == "not shown"

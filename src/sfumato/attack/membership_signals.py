@@ -132,7 +132,9 @@ def reader_of(model: Any, y: Any, kind: Literal["auto", "logits", "probabilities
         raise ParameterError(f"outputs={kind!r}: expected 'auto', 'logits' or 'probabilities'. 'auto' suits most.")
     has_scores, has_probabilities = hasattr(model, "decision_function"), hasattr(model, "predict_proba")
     if not has_scores and not has_probabilities:
-        if is_classifier(model) or not hasattr(model, "predict"):
+        # What is no estimator of scikit-learn has no tags, and with a plain predict it counts as a regressor.
+        is_known_classifier = hasattr(model, "__sklearn_tags__") and is_classifier(model)
+        if is_known_classifier or not hasattr(model, "predict"):
             raise ParameterError(
                 f"a {type(model).__name__} gives neither probabilities nor a decision function: expected a classifier "
                 "with predict_proba or decision_function, or a regressor. Choose a model that tells how sure it is."
