@@ -14,9 +14,9 @@ The layers, each in a file of its own and each using only those before it::
     grower     level by level, or best-first under a leaf limit; its kernels are in growing_kernels
     tree       the flat tree that new records are run through
 
-``hilbert_curve`` and ``rplus`` form groups in their own way, along a curve and by bounding boxes; ``relaxed`` by medians
-that divide equal values; ``set_aside`` by the widths of all columns (``boxes``), with odd records set aside. ``lattice``
-finds the levels of hierarchies whose groups give up least.
+``hilbert_curve`` and ``rplus`` form groups in their own way, along a curve and by bounding boxes; ``relaxed`` by
+medians that divide equal values; ``set_aside`` by the widths of all columns (``boxes``), with odd records set aside.
+``lattice`` finds the levels of hierarchies whose groups give up least.
 
 ``guides`` says what makes a split good, ``grouping`` collects records by group, and ``naive`` holds the
 slow twin of every kernel, which the tests compare with the fast one.
