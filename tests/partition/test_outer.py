@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Growing from counts and in branches gives the tree that growing in memory gives, group for group."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from partition_cases import Case, assert_same_trees, cases, diversity, in_examples, persons, separated_case
+
+from sfumato.partition.grower import Check
+from sfumato.partition.outer import Branch, grow_outer
+from sfumato.partition.tree import Tree
+from sfumato.sources import code_file
+from sfumato.sources.code_file import CodeFile
+
+
+def grown_outside(case: Case, checks: Sequence[Check], most_held: int, n_threads: int = 1) -> tuple[Tree, np.ndarray]:
+    records = case.records
+    branches: list[Branch] = []
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        with CodeFile(
+            folder, width=records.codes.shape[1], dtype=records.codes.dtype, n_dense=records.dense.shape[1],
+            n_threads=n_threads,
+        ) as file:  # fmt: skip
+            for start in range(0, records.n_records, 7):
+                file.append(records.codes[start : start + 7], records.dense[start : start + 7])
+            file.start(checks)
+            tree = grow_outer(
+                file, case.layout, case.guide, checks, branches.append,
+                min_records=case.min_records, fall_back=case.fall_back, most_held=most_held, n_threads=n_threads,
+                empty=file.empty, taxonomy=case.taxonomy,
+            )  # fmt: skip
+            (made,) = folder.iterdir()
+            assert made.stat().st_mode & 0o077 == 0  # nobody else can look
+        assert list(folder.iterdir()) == []
+    group = np.full(records.n_records, -1, np.int32)
+    n_groups = 0
+    for branch in branches:
+        group[branch.rows] = branch.group + n_groups
+        n_groups += branch.n_groups
+    return tree, group
+
+
+def checks_of(case: Case, kind: str) -> list[Check]:
+    values = np.arange(case.n_records) * 7 % max(2, case.n_records // 3)
+    if kind == "persons":
+        return [persons(values.tolist(), min(2, len(set(values.tolist()))))]
+    return [diversity((values % 3).tolist(), 0.8)] if kind == "diverse" else []
+
+
+@in_examples(100)
+@given(cases(), st.integers(1, 70), st.sampled_from([1, 2]), st.sampled_from(["", "persons", "diverse"]))
+def test_the_tree_and_its_groups_are_those_grown_in_memory(case: Case, most_held: int, n_threads: int, kind: str):
+    case = replace(case, weights=None)
+    checks = checks_of(case, kind)
+    tree, group = case.grower(checks).grow()
+    other, other_group = grown_outside(case, checks, most_held, n_threads)
+    assert_same_trees(other, tree)
+    np.testing.assert_array_equal(other_group, group)
+
+
+def test_chunks_smaller_than_the_table_change_nothing(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(code_file, "_CHUNK", 11)
+    monkeypatch.setattr(code_file, "_MOST_MARKS", 1)
+    case = separated_case(3, 200, min_records=5)
+    for checks in (checks_of(case, kind) for kind in ("", "persons", "diverse")):
+        tree, group = case.grower(checks).grow()
+        other, other_group = grown_outside(case, checks, 30)
+        assert_same_trees(other, tree)
+        np.testing.assert_array_equal(other_group, group)
+
+
+def test_the_working_files_are_gone_after_an_error(tmp_path: Path):
+    with pytest.raises(RuntimeError), CodeFile(tmp_path, width=8, dtype=np.uint8, n_dense=0) as file:
+        file.append(np.zeros((3, 8), np.uint8), np.zeros((3, 0), np.int64))
+        raise RuntimeError
+    assert list(tmp_path.iterdir()) == []
