@@ -67,7 +67,7 @@ def _at(microseconds: int, zone: dt.tzinfo | None = None) -> dt.datetime:
 
 def _integer(generator: np.random.Generator) -> int:
     small, large = generator.integers(-9, 90), generator.integers(-(2**63), 2**63 - 1, endpoint=True)
-    return int(generator.choice([generator.choice(INTEGERS), small, large]))
+    return int(generator.choice([generator.choice(INTEGERS), generator.choice(INTEGERS), small, large]))
 
 
 def _float(generator: np.random.Generator) -> float:
@@ -83,8 +83,8 @@ def _text(generator: np.random.Generator) -> str:
 
 
 def _microseconds(generator: np.random.Generator) -> int:
-    if generator.random() < 0.4:
-        return MOMENTS[generator.integers(len(MOMENTS))]
+    if generator.random() < 0.5:  # neighbours: what rounds moments joins these
+        return MOMENTS[generator.integers(len(MOMENTS))] + int(generator.integers(-1, 2))
     span = 10 ** int(generator.integers(3, 16))
     return int(generator.integers(-span, span))
 

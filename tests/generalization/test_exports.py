@@ -135,6 +135,30 @@ def test_javascript_reads_digits_as_the_numbers_they_are(case):
     assert run_node(case.generalization.to_javascript(), expression) == case.codes.tolist()
 
 
+@needs_node
+@pytest.mark.parametrize("as_codes", [False, True])
+def test_neighbours_beyond_the_exact_floats_are_told_apart(as_codes):
+    values = [2**53, 2**53 + 1, 2**53 + 2, 2**62, 2**62 + 1]
+    table = pa.table({"x": values})
+    made = made_from(table, {"x": [0, 1, 2, 3, 4]}, ["x"] if as_codes else ())
+    assert pl.from_arrow(table).select(made.to_polars("codes"))["x"].to_list() == [0, 1, 2, 3, 4]
+    for form in ('"{}"', "{}n"):  # digits as text, and BigInt
+        listed = ", ".join(form.format(value) for value in values)
+        found = run_node(made.to_javascript(), f'[{listed}].map((value) => generalization.bucketOf("x", value))')
+        assert found == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("unit", ["us", "ns"])
+def test_polars_tells_neighbouring_microseconds_apart(unit):
+    moments = [dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=us) for us in range(-1, 3)]
+    table = pa.table({"at": moments, "long": [at - dt.datetime(1970, 1, 1) for at in moments]})
+    made = made_from(table, {"at": [0, 1, 2, 3], "long": [0, 1, 2, 3]})
+    frame = pl.from_arrow(table).with_columns(
+        pl.col("at").cast(pl.Datetime(unit)), pl.col("long").cast(pl.Duration(unit))
+    )
+    assert frame.select(made.to_polars("codes")).to_numpy().tolist() == [[place] * 2 for place in range(4)]
+
+
 @pytest.fixture(scope="module")
 def small():
     table = pa.table(
