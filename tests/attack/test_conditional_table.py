@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The counted table beside a plain Python twin, and what it does where cells are empty."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.attack.conditional_table import count_table, information, mix_levels
-from sfumato.attack.questions import Clue, Question, guess, merge_cells, merge_rows, selection
+from sfumato.attack.questions import Clue, Question, guess, masked_scores, merge_cells, merge_rows, selection
 from strategies import in_examples
 
 
@@ -60,6 +62,15 @@ def test_a_cell_without_records_is_guessed_from_larger_cells():
     question = Question("attribute", 2, values, cells, np.zeros(cells.n_cells, int), everything, *parts)
     guesses = guess(question, count_table(question).scores(1e-6))
     assert guesses.values[cells.cell_of[12]] == 0  # the telling clue decides, though the other points to 1
+
+
+def test_scores_of_impossible_values_are_dropped():
+    question = dataclasses.replace(make_question(3), possible=np.array([[True, True, False], [False, False, True]]))
+    cells = np.arange(question.cells.n_cells)
+    even = masked_scores(question, lambda cells: np.ones((len(cells), 3), np.float32))(cells)
+    assert even.tolist() == [[[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]][mask] for mask in question.mask_of_cell]
+    none_left = masked_scores(question, lambda cells: np.zeros((len(cells), 3), np.float32))(cells)
+    np.testing.assert_allclose(none_left, question.prior[question.mask_of_cell], rtol=1e-6)
 
 
 def test_information_is_the_mutual_information():
