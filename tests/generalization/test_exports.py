@@ -229,6 +229,20 @@ def test_javascript_refuses_what_it_cannot_place_without_repeating_it(small, nam
 
 
 @needs_node
+@pytest.mark.parametrize(("text", "bucket"), [("08:59:59.999999", 0), ("23:59", 1), ("24:00", None), ("12:60", None)])
+def test_javascript_reads_times_that_exist(text, bucket):
+    made = made_from(pa.table({"t": [dt.time(8), dt.time(18)]}), {"t": [0, 1]})
+    source = (
+        made.to_javascript()
+        + f"""
+    let found = null;
+    try {{ found = generalization.bucketOf("t", "{text}"); }} catch (error) {{ found = null; }}
+    """
+    )
+    assert run_node(source, "found") == bucket
+
+
+@needs_node
 @pytest.mark.parametrize("value", ["null", "undefined", "NaN", '""', '"  "'])
 def test_javascript_knows_what_is_missing(small, value):
     assert run_node(small.to_javascript(), f'generalization.bucketOf("age", {value})') == 2

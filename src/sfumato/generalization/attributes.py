@@ -59,7 +59,8 @@ class OrderedAttribute:
     is_real : bool
         Whether the numbers are floats.
     is_whole : bool
-        Whether all numbers at fit were whole; labels are then written with whole numbers.
+        Whether all numbers at fit were whole; labels are then written with whole numbers, and a fraction that comes
+        later belongs to the bucket above the threshold that it passes.
     """
 
     name: str

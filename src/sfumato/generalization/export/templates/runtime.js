@@ -58,7 +58,9 @@
     }
     if (attribute.moment === "time") {
       const parts = /^(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d+))?)?$/.exec(text.trim());
-      if (!parts) return refuse(attribute, "a time such as 08:30");
+      if (!parts || parts[1] > "23" || parts[2] > "59" || (parts[3] || "") > "59") {
+        return refuse(attribute, "a time such as 08:30");
+      }
       const seconds = Number(parts[1]) * 3600 + Number(parts[2]) * 60 + Number(parts[3] || 0);
       return BigInt(seconds) * 1000000n + fraction(parts[4]);
     }
