@@ -28,6 +28,8 @@ _METHODS = {
     "features": "FeatureSelectionMinimizer",
     "apt": "AptMinimizer",
     "iterative": "IterativeMinimizer",
+    "adversarial": "AdversarialMinimizer",
+    "information": "MutualInformationMinimizer",
 }
 
 HELP = options.help_text(
@@ -125,9 +127,10 @@ def minimize(
         ),
     ] = 0.01,
     method: Annotated[
-        Literal["tree", "uniform", "features", "apt", "iterative"],
+        Literal["tree", "uniform", "features", "apt", "iterative", "adversarial", "information"],
         typer.Option(
-            help="tree (privacy-aware), uniform, features (selection), apt or iterative.",
+            help="tree (privacy-aware), uniform, features (selection), apt, iterative, adversarial or information (the "
+            "last two are neural and need the extra neural).",
             metavar="NAME",
             rich_help_panel=_METHOD,
         ),
