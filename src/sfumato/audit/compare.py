@@ -12,8 +12,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -230,6 +229,7 @@ def compare_protections(
     is_train = generator.permutation(table.n_records) < round(train_fraction * table.n_records)
     train, test = (table.replaced({}, keep_rows=np.flatnonzero(side)) for side in (is_train, ~is_train))
     groups = {name: _subgroups(table, name, is_train) for name in table.resolve(subgroups, "subgroups")}
+    split = _Split(labels, is_train, train, test, groups)
     rows = []
     for name, estimator in protections.items():
         logger.info("protection %s", name)
@@ -237,11 +237,10 @@ def compare_protections(
         start = time.perf_counter()
         model = with_seeds(estimator, random_state).fit(train, labels[is_train])
         seconds = time.perf_counter() - start
-        shadowed = estimator if NEED_SHADOWS.intersection(attacks) else None
         membership = attack_membership(
             model, X, labels, is_train,
-            attacks=attacks, estimator=shadowed, n_shadows=n_shadows, confidence=confidence,
-            random_state=random_state, n_jobs=n_jobs, cache=None if cache is None else Path(cache), progress=report,
+            attacks=attacks, estimator=estimator if NEED_SHADOWS.intersection(attacks) else None, n_shadows=n_shadows,
+            confidence=confidence, random_state=random_state, n_jobs=n_jobs, cache=cache, progress=report,
         )  # fmt: skip
         guessed: Mapping[str, AttackResult] = {}
         if attribute is not None:
@@ -249,22 +248,46 @@ def compare_protections(
                 model, train, labels[is_train], attribute,
                 control=(test, labels[~is_train]), confidence=confidence, random_state=random_state, n_jobs=n_jobs,
             )  # fmt: skip
-        answers, known = np.asarray(model.predict(test)), labels[~is_train]
-        utility, interval = _utility(model, answers, known, confidence)
-        train_utility, _ = _utility(model, np.asarray(model.predict(train)), labels[is_train], confidence)
-        row = ComparisonRow(name, train_utility, utility, interval, membership, guessed, (), seconds)
-        parts = [
-            _subgroup_row(model, row.strongest, column, group, of_record, answers, known, is_train, confidence)
-            for column, of_record in groups.items()
-            for group in sorted(set(of_record.tolist()) - {_NOT_SHOWN})
-        ]
-        rows.append(ComparisonRow(name, train_utility, utility, interval, membership, guessed, tuple(parts), seconds))
+        rows.append(_row(name, model, split, membership, guessed, confidence, seconds))
         if report is not None:
             report(1, 1)
     is_number = is_regressor(next(iter(protections.values())))
     metric = "R2" if is_number else "accuracy"
     blind = 0.0 if is_number else float(np.unique(labels[~is_train], return_counts=True)[1].max() / (~is_train).sum())
     return Comparison(tuple(rows), metric, blind, int(is_train.sum()), int((~is_train).sum()), random_state)
+
+
+@dataclass(frozen=True, eq=False)
+class _Split:
+    """The records, who is trained on, and the subgroup of every record by column."""
+
+    labels: NDArray[Any]
+    is_train: NDArray[np.bool_]
+    train: Any
+    test: Any
+    groups: Mapping[str, NDArray[np.object_]]
+
+
+def _row(
+    name: str,
+    model: Any,
+    split: _Split,
+    membership: Mapping[str, MembershipResult],
+    attribute: Mapping[str, AttackResult],
+    confidence: float,
+    seconds: float,
+) -> ComparisonRow:
+    answers, known = np.asarray(model.predict(split.test)), split.labels[~split.is_train]
+    utility, interval = _utility(model, answers, known, confidence)
+    of_train = np.asarray(model.predict(split.train))
+    train_utility, _ = _utility(model, of_train, split.labels[split.is_train], confidence)
+    row = ComparisonRow(name, train_utility, utility, interval, membership, attribute, (), seconds)
+    parts = [
+        _subgroup_row(model, row.strongest, column, group, of_record, answers, known, split.is_train, confidence)
+        for column, of_record in split.groups.items()
+        for group in sorted(set(of_record.tolist()) - {_NOT_SHOWN})
+    ]
+    return replace(row, subgroups=tuple(parts))
 
 
 class _Reporter:
