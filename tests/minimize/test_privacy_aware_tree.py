@@ -24,7 +24,8 @@ def fitted(table, y, seed, **parameters):
     """A minimizer with its sample, its tree and its buckets."""
     minimizer = PrivacyAwareTree(min_samples_leaf=1 + seed % 3, n_jobs=1, **parameters)
     sample = minimizer._read(table, y, None)
-    tree = minimizer._grow(_SharedGrowth(sample), 12, 1)
+    tree, presence = minimizer._grow(_SharedGrowth(sample), 12, 1)
+    tree = presence.joined(tree)
     return minimizer, sample, tree, buckets_of_tree(tree, sample.columns)
 
 
@@ -54,6 +55,36 @@ def test_the_tree_decides_alike_on_a_record_and_on_its_buckets(table, seed, alph
     codes = np.column_stack([column.codes for column in sample.columns])
     generalized = any_member(buckets, codes, np.random.default_rng(seed))
     np.testing.assert_array_equal(tree.apply(generalized), tree.apply(codes))
+
+
+@in_examples()
+@given(
+    table=tables(min_records=6, kinds=("text", "categorical", "boolean", "integer")),
+    seed=st.integers(0, 2**16),
+    max_leaves=st.integers(1, 12),
+)
+def test_free_sides_of_absent_categories_move_no_record_and_add_no_bucket(table, seed, max_leaves):
+    minimizer = PrivacyAwareTree(alpha=0.1, min_samples_leaf=1, n_jobs=1)
+    sample = minimizer._read(table.to("pandas"), labels_of(table, seed), None)
+    whole, presence = minimizer._grow(_SharedGrowth(sample), 12, 1)
+    plain = whole.pruned(max_leaves)
+    joined = presence.joined(plain)
+    codes = np.column_stack([column.codes for column in sample.columns])
+    np.testing.assert_array_equal(joined.apply(codes), plain.apply(codes))
+    for own, before in zip(
+        buckets_of_tree(joined, sample.columns), buckets_of_tree(plain, sample.columns), strict=True
+    ):
+        assert own.max() <= before.max()
+
+
+def test_categories_that_never_meet_share_a_bucket():
+    # Where a is small, x and y are told apart; where it is large, u and v are: x and u never meet, nor y and v.
+    a = np.repeat([0, 0, 1, 1], 100)
+    job = np.repeat(["x", "y", "u", "v"], 100)
+    y = np.repeat([0, 1, 2, 3], 100)
+    y[::10] ^= 1  # noise within either half, so that telling the halves apart is the best first split
+    minimizer = PrivacyAwareTree(alpha=0.0, min_samples_leaf=5).fit(pd.DataFrame({"a": a, "job": job}), y)
+    assert minimizer.generalization_.n_buckets == (2, 2)
 
 
 @in_examples()
@@ -176,7 +207,7 @@ def test_the_first_split_is_the_one_at_which_pgini_falls_most(seed):
     minimizer = PrivacyAwareTree(alpha=alpha, min_samples_leaf=1, n_jobs=1)
     sample = minimizer._read(table, y, None)
     best = max(value for *_, value in splits_with_falls(sample, alpha, minimizer._shares(sample).tolist()))
-    tree = minimizer._grow(_SharedGrowth(sample), 2, 1)
+    tree, _ = minimizer._grow(_SharedGrowth(sample), 2, 1)
     if tree.n_groups == 1:
         assert best <= 1e-9
         return

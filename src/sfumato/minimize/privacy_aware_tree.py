@@ -20,7 +20,7 @@ from sklearn.base import clone
 from sfumato.anonymize.groups import is_integer, is_number, thread_count
 from sfumato.errors import ParameterError
 from sfumato.minimize.base import Buckets, Minimizer, Output, Sample
-from sfumato.minimize.tree_buckets import buckets_of_tree, without_small_buckets
+from sfumato.minimize.tree_buckets import Presence, buckets_of_tree, without_small_buckets
 from sfumato.partition.binning import DEFAULT_MAX_BINS
 from sfumato.partition.grower import Grower
 from sfumato.partition.guides import CHANNELS, Guide, integer_weights
@@ -33,7 +33,8 @@ class PrivacyAwareTree(Minimizer):
     """Learn from a tree which values must be told apart to predict the class, at the least cost in privacy.
 
     Numbers are cut at the thresholds of all splits on them; two categories share a bucket exactly when every split on
-    their attribute sends both to the same side. What no split looks at is not collected at all.
+    their attribute sends both to the same side. A category without records in a node may go either way there, and goes
+    where fewer categories are told apart. What no split looks at is not collected at all.
 
     Parameters
     ----------
@@ -140,8 +141,8 @@ class PrivacyAwareTree(Minimizer):
                 raise ParameterError(f"{name}={value!r}: expected an integer from 1. Give a whole number.")
 
     def _buckets(self, sample: Sample) -> Buckets:
-        tree = self._grow(_SharedGrowth(sample), int(self.max_leaves), thread_count(self.n_jobs))
-        tree, buckets = self._bounded(tree, sample)
+        tree, presence = self._grow(_SharedGrowth(sample), int(self.max_leaves), thread_count(self.n_jobs))
+        tree, buckets = self._bounded(tree, presence, sample)
         self.n_leaves_ = tree.n_groups
         return buckets
 
@@ -159,17 +160,17 @@ class PrivacyAwareTree(Minimizer):
         grown = _SharedGrowth(sample)
 
         def grow(own: PrivacyAwareTree, places: list[int]) -> None:
-            tree = own._grow(grown, own.max_leaves, 1)
+            tree, presence = own._grow(grown, own.max_leaves, 1)
             for place in places:
                 limit = settings[place].get("max_leaves", self.max_leaves)
-                result[place] = own._bounded(tree.pruned(limit), sample)[1]
+                result[place] = own._bounded(tree.pruned(limit), presence, sample)[1]
 
         with ThreadPoolExecutor(thread_count(self.n_jobs)) as pool:
             for done in [pool.submit(grow, *growth) for growth in _from_both_ends(list(growths.values()))]:
                 done.result()
         return result
 
-    def _grow(self, growth: _SharedGrowth, max_leaves: int, n_threads: int) -> Tree:
+    def _grow(self, growth: _SharedGrowth, max_leaves: int, n_threads: int) -> tuple[Tree, Presence]:
         sample = growth.sample
         guide = pgini_guide(sample, float(self.alpha), self._shares(sample))
         records, store = growth.records_for(guide)
@@ -182,10 +183,11 @@ class PrivacyAwareTree(Minimizer):
             n_threads=n_threads,
             store=store,
         )
-        return grower.grow(max_leaves)[0]
+        tree, groups = grower.grow(max_leaves)
+        return tree, Presence(tree, groups, sample.columns)
 
-    def _bounded(self, tree: Tree, sample: Sample) -> tuple[Tree, Buckets]:
-        tree = without_small_buckets(tree, sample.columns, int(self.min_bucket_records))
+    def _bounded(self, tree: Tree, presence: Presence, sample: Sample) -> tuple[Tree, Buckets]:
+        tree = without_small_buckets(presence.joined(tree), sample.columns, int(self.min_bucket_records))
         return tree, buckets_of_tree(tree, sample.columns)
 
     def _shares(self, sample: Sample) -> NDArray[np.float64]:

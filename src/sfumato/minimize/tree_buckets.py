@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,100 @@ def _sides(tree: Tree, position: int, column: CodedColumn) -> NDArray[np.bool_]:
     words = tree.mask[splits][:, codes >> 6].T
     bits: NDArray[np.bool_] = (words >> (codes & 63).astype(np.uint64)[:, None]) & np.uint64(1) == 1
     return bits
+
+
+class Presence:
+    """Which categories have records in which node of a grown tree.
+
+    Parameters
+    ----------
+    tree : Tree
+    groups : ndarray of int32
+        Leaf of every record of the sample.
+    columns : sequence of CodedColumn
+    """
+
+    def __init__(self, tree: Tree, groups: NDArray[np.int32], columns: Sequence[CodedColumn]) -> None:
+        self.tree = tree
+        self.columns = columns
+        self.counts = [np.bincount(column.codes, minlength=column.bins.n_bins) for column in columns]
+        self._in_node = {
+            position: self._of_column(groups, column)
+            for position, column in enumerate(columns)
+            if not column.bins.is_ordered and (tree.column == position).any()
+        }
+
+    def _of_column(self, groups: NDArray[np.int32], column: CodedColumn) -> NDArray[np.bool_]:
+        tree, n_codes = self.tree, column.bins.n_bins
+        in_leaf = np.zeros((tree.n_groups, n_codes), np.bool_)
+        in_leaf[groups, column.codes] = True
+        in_node = np.zeros((tree.n_nodes, n_codes), np.bool_)
+        for node in range(tree.n_nodes - 1, -1, -1):  # children come after their parent
+            if tree.left[node] < 0:
+                in_node[node] = in_leaf[tree.group[node]]
+            else:
+                in_node[node] = in_node[tree.left[node]] | in_node[tree.right[node]]
+        return in_node
+
+    def joined(self, pruned: Tree) -> Tree:
+        """Return a pruned tree whose splits send absent categories where that leaves the fewest buckets.
+
+        A category without records in a node may go either way there: no record of the sample is sent elsewhere, and
+        fewer categories are told apart. From the most frequent category down, each joins the first bucket that it does
+        not contradict.
+        """
+        nodes = self._same_nodes(pruned)
+        mask = pruned.mask.copy()
+        for position, in_node in self._in_node.items():
+            splits = np.flatnonzero(pruned.column == position)
+            if len(splits):
+                sides = _sides(pruned, position, self.columns[position])
+                joined = _join_compatible(sides, in_node[nodes[splits]].T, self.counts[position])
+                # Where no category of a bucket has records, all of them go with the larger side, as before.
+                known = joined.is_known[joined.bucket]
+                side = np.where(known, joined.side[joined.bucket], pruned.missing_left[splits])
+                mask[splits] = _as_mask(side, mask.shape[1])
+        return replace(pruned, mask=mask)
+
+    def _same_nodes(self, pruned: Tree) -> NDArray[np.int64]:
+        """Return the node of the whole tree that each node of a pruned one was."""
+        same = np.zeros(pruned.n_nodes, np.int64)
+        for node in range(pruned.n_nodes):
+            if pruned.left[node] >= 0:
+                same[pruned.left[node]] = self.tree.left[same[node]]
+                same[pruned.right[node]] = self.tree.right[same[node]]
+        return same
+
+
+@dataclass(frozen=True, eq=False)
+class _Joined:
+    bucket: NDArray[np.int64]  # (codes,)
+    side: NDArray[np.bool_]  # (buckets, splits)
+    is_known: NDArray[np.bool_]  # (buckets, splits)
+
+
+def _join_compatible(sides: NDArray[np.bool_], is_present: NDArray[np.bool_], counts: NDArray[np.int64]) -> _Joined:
+    """Put codes together that no split tells apart where both are present; sides and presence are (codes, splits)."""
+    bucket = np.zeros(len(sides), np.int64)
+    side = np.zeros_like(sides)
+    is_known = np.zeros_like(is_present)
+    n_buckets = 0
+    for code in np.argsort(-counts, kind="stable"):
+        contradicts = is_known[:n_buckets] & is_present[code] & (side[:n_buckets] != sides[code])
+        free = np.flatnonzero(~contradicts.any(axis=1))
+        own = int(free[0]) if len(free) else n_buckets
+        n_buckets = max(n_buckets, own + 1)
+        bucket[code] = own
+        side[own] |= is_present[code] & sides[code]
+        is_known[own] |= is_present[code]
+    return _Joined(bucket, side, is_known)
+
+
+def _as_mask(sides: NDArray[np.bool_], n_words: int) -> NDArray[np.uint64]:
+    """Return sides of codes, (codes, splits), as one row of 64-bit words per split."""
+    bits = np.zeros((sides.shape[1], 64 * n_words), np.bool_)
+    bits[:, : len(sides)] = sides.T
+    return np.packbits(bits, axis=1, bitorder="little").view("<u8").astype(np.uint64)
 
 
 def without_small_buckets(tree: Tree, columns: Sequence[CodedColumn], min_records: int) -> Tree:
