@@ -71,6 +71,16 @@ def reconstruction_risk(
     AttackResult
         `rate` is the share of right guesses, mean over the personal attributes; `baseline` that of always guessing
         the most frequent value. `details["attributes"]` has the same for each attribute.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from sfumato.minimize import UniformMinimizer
+    >>> people = pa.table({"sex": ["f", "m", "m"] * 20, "title": ["Ms", "Mr", "Mr"] * 20})
+    >>> generalization = UniformMinimizer(n_buckets=1).fit(people).generalization_
+    >>> result = reconstruction_risk(generalization, people, people, people, quick=True)
+    >>> round(result.rate, 2), result.verdict
+    (0.67, 'not shown')
     """
     settings = FamilySettings(adversaries=("table",) if quick else None, random_state=random_state, n_jobs=n_jobs)
     samples = samples_for(generalization, train, validation, test)

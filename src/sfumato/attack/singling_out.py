@@ -53,6 +53,14 @@ def single_out(
     ----------
     Staab, R. et al. (2024), section 5 and appendix A. Cohen, A. and Nissim, K. (2020). Towards formalizing the GDPR's
     notion of singling out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sfumato.minimize import UniformMinimizer
+    >>> ages = np.array([[20.0], [21.0], [22.0], [60.0]])
+    >>> single_out(UniformMinimizer(n_buckets=2).fit(ages).generalization_, ages).rate
+    0.25
     """
     start = time.perf_counter()
     buckets = generalization.codes(breached)
