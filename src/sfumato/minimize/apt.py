@@ -24,6 +24,9 @@ from sfumato.partition.records import make_layout, pack_records
 from sfumato.partition.tree import Tree
 from sfumato.sources import CodedColumn
 
+_ROWS_AT_ONCE = 1 << 20
+"""Rows that the model is asked about at a time; asking costs more than answering where they are few."""
+
 
 class AptMinimizer(Minimizer):
     """Generalize while a model that was trained on full resolution still decides as before.
@@ -184,12 +187,13 @@ class _Search:
         self.informative = [place for place, size in enumerate(sample.n_codes) if size > 1]
         self.tree = _grow(minimizer, sample, learned, decided)
         self._levels: list[_Found] = []
+        self._restored: list[_Found] = []
 
     def run(self, target: float) -> _Found:
         """Return the coarsest level of the tree that reaches the target, or the whole tree with attributes restored."""
         levels = self._pruned_levels()
         if levels[0].accuracy < target:
-            return self._restore(levels[0], target)
+            return self._restore(target)
         n_good = next((n for n, level in enumerate(levels) if level.accuracy < target), len(levels))
         return levels[n_good - 1]
 
@@ -200,39 +204,67 @@ class _Search:
             for level in range(int(depth.max()), -1, -1):
                 tree = self.tree.without_splits(np.flatnonzero(depth >= level))
                 buckets = buckets_of_tree(tree, self.columns)
-                self._levels.append(_Found(buckets, self._agreement(buckets)))
+                self._levels.append(_Found(buckets, float(self._agreements([buckets])[0])))
         return self._levels
 
-    def _restore(self, start: _Found, target: float) -> _Found:
-        buckets, accuracy, restored = list(start.buckets), start.accuracy, list(start.restored)
-        while accuracy < target:
-            losses = [_information_loss(c, b, n) for c, b, n in zip(self.columns, buckets, self.counts, strict=True)]
-            tried = []
-            for place, loss in enumerate(losses):
-                if loss <= 0:
-                    continue
-                own = [*buckets[:place], np.arange(len(buckets[place])), *buckets[place + 1 :]]
-                reached = self._agreement(own)
-                gained = reached - accuracy
-                # Least information given back per agreement won; where nothing is won, the least information.
-                tried.append(((gained <= 0, loss / gained if gained > 0 else loss, place), own, reached))
-            if not tried:
+    def _restore(self, target: float) -> _Found:
+        """Give attributes their resolution back until the target is reached; the way there is the same for all."""
+        if not self._restored:
+            self._restored.append(self._pruned_levels()[0])
+        for found in self._restored:
+            if found.accuracy >= target:
+                return found
+        while self._restored[-1].accuracy < target:
+            following = self._restore_one(self._restored[-1])
+            if following is None:
                 break
-            (_, _, place), buckets, accuracy = min(tried, key=lambda one: one[0])
-            restored.append(self.names[place])
-        return _Found(buckets, accuracy, tuple(restored))
+            self._restored.append(following)
+        return self._restored[-1]
 
-    def _agreement(self, buckets: Buckets) -> float:
+    def _restore_one(self, found: _Found) -> _Found | None:
+        """Give back the resolution of one attribute; None where all have theirs."""
+        places, tried, losses = [], [], []
+        for place, (column, own, counts) in enumerate(zip(self.columns, found.buckets, self.counts, strict=True)):
+            loss = _information_loss(column, own, counts)
+            if loss > 0:
+                places.append(place)
+                losses.append(loss)
+                tried.append([*found.buckets[:place], np.arange(len(own)), *found.buckets[place + 1 :]])
+        if not places:
+            return None
+        accuracies = self._agreements(tried)
+        # Least information given back per agreement won; where nothing is won, the least information.
+        ranks = [
+            (won <= 0, loss / won if won > 0 else loss, place)
+            for won, loss, place in zip(accuracies - found.accuracy, losses, places, strict=True)
+        ]
+        best = ranks.index(min(ranks))
+        return _Found(tried[best], float(accuracies[best]), (*found.restored, self.names[places[best]]))
+
+    def _agreements(self, candidates: Sequence[Buckets]) -> NDArray[np.float64]:
         """Share of held-out records on which the model decides as before when it sees one value per bucket."""
-        seen = np.empty_like(self.held_out)
-        for place, (own, counts) in enumerate(zip(buckets, self.counts, strict=True)):
-            seen[:, place] = _most_frequent(own, counts)[own][self.held_out[:, place]]
-        first, group = merge_rows(list(seen.T), [int(column.max()) + 1 for column in seen.T], len(seen))
         if not hasattr(self.classifier, "fitted_"):  # one class: the model has nothing to decide
-            return 1.0
-        with one_thread():
-            predicted = self.classifier.fitted_.predict(seen[first][:, self.informative])
-        return float(self.weights @ (predicted[group] == self.decided))
+            return np.ones(len(candidates))
+        result = []
+        step = max(1, _ROWS_AT_ONCE // len(self.held_out))
+        for start in range(0, len(candidates), step):
+            seen = [self._seen(buckets) for buckets in candidates[start : start + step]]
+            with one_thread():
+                predicted = self.classifier.fitted_.predict(np.concatenate([rows for rows, _ in seen]))
+            stops = np.cumsum([len(rows) for rows, _ in seen])
+            for (rows, group), stop in zip(seen, stops, strict=True):
+                own = predicted[stop - len(rows) : stop]
+                result.append(self.weights @ (own[group] == self.decided))
+        return np.array(result)
+
+    def _seen(self, buckets: Buckets) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """What the model sees of the held-out records: distinct rows, and which of them each record is."""
+        columns = []
+        for place in self.informative:
+            own = buckets[place]
+            columns.append(_most_frequent(own, self.counts[place])[own][self.held_out[:, place]])
+        first, group = merge_rows(columns, [int(column.max()) + 1 for column in columns], len(self.held_out))
+        return np.column_stack([column[first] for column in columns]), group
 
 
 def _grow(minimizer: AptMinimizer, sample: Sample, learned: NDArray[np.int64], decided: NDArray[Any]) -> Tree:
