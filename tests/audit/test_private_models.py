@@ -6,7 +6,14 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier
 
+from sfumato.attack.membership_signals import reader_of
+from sfumato.attack.shadows import train_shadows
+from sfumato.audit import compare_protections, usual_protections
 from sfumato.audit.private_models import (
     PrivateForestClassifier,
     PrivateLogisticRegression,
@@ -130,3 +137,24 @@ def test_a_private_network_survives_empty_batches():
     X, y = people(40)
     model = PrivateNetworkClassifier(3.0, hidden=(4,), epochs=4, batch_size=1, random_state=0, **PRIVATE).fit(X, y)
     assert np.isfinite(model.predict_proba(X)).all()
+
+
+@needs_diffprivlib
+def test_private_models_stand_beside_the_others_in_one_table():
+    X, y = people(600)
+    encoder = make_column_transformer((OneHotEncoder(), ["region"]), remainder="passthrough")
+    plain = make_pipeline(encoder, DecisionTreeClassifier(random_state=0))
+    protections = usual_protections(plain, k=(), epsilons=(1.0,), **PRIVATE)
+    compared = compare_protections(X, y, protections, attacks=["threshold", "lira"], n_shadows=4)
+    names = [row.name for row in compared.rows]
+    assert names == ["none", "private forest, epsilon=1", "private logistic, epsilon=1"]
+    assert all(set(row.membership) == {"threshold", "lira"} for row in compared.rows)
+
+
+@needs_diffprivlib
+def test_every_shadow_of_a_private_model_has_noise_of_its_own():
+    X, y = people(200)
+    estimator = PrivateLogisticRegression(1.0, **PRIVATE)
+    same = X.iloc[[0] * 100 + [1] * 100], np.repeat(y[[0, np.flatnonzero(y != y[0])[0]]], 100)
+    outputs = train_shadows(estimator, *same, reader=reader_of(estimator, y), n_shadows=4).outputs
+    assert len(np.unique(outputs[:, 0, 0])) == 4
