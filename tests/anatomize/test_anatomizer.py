@@ -120,6 +120,13 @@ def test_the_group_says_nothing_about_the_order_of_the_input():
     assert abs(correlation) < 0.1  # 2,000 records: standard error 0.022
 
 
+def test_rows_are_not_in_the_order_of_the_input():
+    frame = pd.DataFrame({"age": np.arange(2000), "ill": np.tile(list("abcd"), 500)})
+    anatomized, rows = Anatomizer(2, sensitive="ill", random_state=0).fit_transform_with_rows(frame)
+    assert (anatomized.identifying["age"] == rows).all()
+    assert abs(np.corrcoef(rows, np.arange(2000))[0, 1]) < 0.1  # 2,000 records: standard error 0.022
+
+
 def test_the_same_seed_gives_the_same_tables_and_another_does_not():
     first, again, other = (
         Anatomizer(2, sensitive="ill", identifiers="name", random_state=seed).fit_transform(people())
