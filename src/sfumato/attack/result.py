@@ -17,6 +17,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from sfumato import __version__
+
 Verdict = Literal["stronger than baseline", "not shown", "failed attack"]
 """What an attack has shown. A *failed attack* did worse than the attacker who ignores the protected data: it says
 that the attack was badly made, never that the data is safe."""
@@ -85,7 +87,8 @@ def recalled(cache: str | Path | None, key: object, run: Callable[[], AttackResu
     if cache is None:
         return run()
     folder = Path(cache)
-    path = folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()}.json"
+    # Another version may attack better; what an older one found is not its answer.
+    path = folder / f"{hashlib.sha256(repr((__version__, key)).encode()).hexdigest()}.json"
     if path.exists():
         return AttackResult.from_dict(json.loads(path.read_text(encoding="utf-8")))
     result = run()
