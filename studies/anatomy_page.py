@@ -278,8 +278,9 @@ def _claims_table(errors: Errors) -> list[str]:
         rows.append(f"{where} {ours} | {'yes' if holds else 'no'} | {_unordered(errors, claim)} |")
     return [
         f"Mean errors in percent or points. The direction is the same in {n_same} of {n_judged} claims; a claim about",
-        "several l counts as the same only if it holds at each of them, however small the difference. The last column",
-        "judges the same claim with education unordered.",
+        "several l counts as the same only if it holds at each of them, however small the difference; rising and",
+        "falling compare the largest l with the smallest. The last column judges the same claim with education",
+        "unordered.",
         "",
         "| figure | where | the paper | here | same direction | education unordered |",
         "| --- | --- | --- | --- | --- | --- |",
@@ -317,7 +318,8 @@ def _tests_table(errors: Errors) -> list[str]:
                 n_all += 1
                 n_plain += plain < LEVEL
                 n_corrected += corrected < LEVEL
-                shown = (f"**{p:.3f}**" if p < LEVEL else f"{p:.3f}" for p in (plain, corrected))
+                texts = ("< 0.001" if p < 0.001 else f"{p:.3f}" for p in (plain, corrected))
+                shown = (f"**{t}**" if p < LEVEL else t for t, p in zip(texts, (plain, corrected), strict=True))
                 gap = float((pruned - original).mean())
                 lines.append(f"| {name} | {title} | {length} | {gap:+.2f} | {' | '.join(shown)} |")
     return [
