@@ -20,6 +20,9 @@ from sfumato.partition.taxonomy import Taxonomy, common_level, common_width, has
 MOST_IN_SET = 256
 """Codes of a category column whose sets are followed; wider ones count as they are while other columns are cut."""
 
+MOST_CHILDREN = 32
+"""Places at which a column without a hierarchy is cut at most; later cuts are finer."""
+
 PREFIX, ALONE = range(2)
 """What goes left: some first children of a column, or one child."""
 
@@ -45,11 +48,11 @@ def make_boxes(layout: Layout, taxonomy: Taxonomy) -> Boxes:
 
 @njit(nogil=True, cache=True)
 def _count_bits(word):  # type: ignore[no-untyped-def]
-    n = 0
-    while word:
-        word &= word - np.uint64(1)
-        n += 1
-    return n
+    """Number of bits that are set: added up in pairs, in fours, in bytes, and all bytes by one multiplication."""
+    word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
+    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
 @njit(nogil=True, cache=True)
@@ -132,8 +135,10 @@ def number_children(codes, order, weights, start, stop, column, layout, taxonomy
     """Write which child of a column each code present belongs to, -1 for absent codes between them.
 
     A child is a label below the one that all have in common, or a code. Codes of a category without a hierarchy are
-    numbered by falling frequency, all others in their order. Returns the number of children, the first and the last
-    code present, and the level of the children. `counts` is working memory, zeros, and zeros again.
+    numbered by falling frequency, all others in their order. Of many codes, neighbours share a child, with about as
+    many records each; of many categories the rarest do. Returns the number of children, the first and the last code
+    present, the level of the children, and how many codes are present. `counts` is working memory, zeros, and zeros
+    again.
     """
     first = layout.offsets[column]
     lowest = highest = np.int64(codes[order[start], column])
@@ -144,6 +149,10 @@ def number_children(codes, order, weights, start, stop, column, layout, taxonomy
             lowest = own
         if own > highest:
             highest = own
+    n_present, total = 0, 0
+    for code in range(lowest, highest + 1):
+        n_present += counts[code] > 0
+        total += counts[code]
     n_children, level = 0, -1
     if has_hierarchy(taxonomy, column):
         level = common_level(taxonomy, first + lowest, first + highest) - 1
@@ -161,16 +170,22 @@ def number_children(codes, order, weights, start, stop, column, layout, taxonomy
             code = lowest + ranked[place]
             child[code] = -1
             if counts[code] > 0:
-                child[code] = n_children
+                child[code] = min(n_children, MOST_CHILDREN - 1)
                 n_children += 1
+        n_children = min(n_children, MOST_CHILDREN)
     else:
+        before, mark = 0, -1
         for code in range(lowest, highest + 1):
             child[code] = -1
             if counts[code] > 0:
-                child[code] = n_children
-                n_children += 1
+                share = n_children if n_present <= MOST_CHILDREN else before * MOST_CHILDREN // total
+                if share != mark:
+                    mark = share
+                    n_children += 1
+                child[code] = n_children - 1
+                before += counts[code]
     counts[lowest : highest + 1] = 0
-    return n_children, lowest, highest, level
+    return n_children, lowest, highest, level, n_present
 
 
 class Sides(NamedTuple):
@@ -250,7 +265,7 @@ def best_cut_of_column(  # type: ignore[no-untyped-def]
     `columns` are those with more than one code, `kept` their widths, `node_width` their sum. A side with fewer than
     k of the n records would be set aside and cost `aside_width` per record. `ends` is working memory.
     """
-    m, _, _, _ = number_children(codes, order, weights, start, stop, column, layout, taxonomy, counts, child)
+    m, _, _, _, n_codes = number_children(codes, order, weights, start, stop, column, layout, taxonomy, counts, child)
     _measure_sides(codes, order, weights, start, stop, column, columns, boxes, child, m, sides)
     n_active = columns.shape[0]
     low, high, sets = sides.low, sides.high, sides.sets
@@ -266,13 +281,17 @@ def best_cut_of_column(  # type: ignore[no-untyped-def]
             n_right = n - n_left
             if n_right == 0 or (n_left < k and n_right < k):
                 continue
+            # How many codes of a set go left: the last of many children holds all the rarest.
+            codes_left = q + 1
+            if kind == ALONE:
+                codes_left = 1 if q < m - 1 else n_codes - m + 1
             left_width = right_width = aside_width
             if n_left >= k:
                 part = 0 if kind == ALONE else 1
                 at_row = q if kind == ALONE else q + 1
                 left_width = total_width(
                     layout, taxonomy, boxes, columns, low[part, at_row], high[part, at_row], sets[part, at_row],
-                    nothing, kept, column, 1 if kind == ALONE else q + 1,
+                    nothing, kept, column, codes_left,
                 )  # fmt: skip
             if n_right >= k:
                 for at in range(n_active):
@@ -282,7 +301,7 @@ def best_cut_of_column(  # type: ignore[no-untyped-def]
                         ends[1, at] = max(ends[1, at], high[1, q, at])
                 right_width = total_width(
                     layout, taxonomy, boxes, columns, ends[0], ends[1], sets[2, q + 1],
-                    sets[1, q] if kind == ALONE else nothing, kept, column, m - 1 if kind == ALONE else m - q - 1,
+                    sets[1, q] if kind == ALONE else nothing, kept, column, n_codes - codes_left,
                 )  # fmt: skip
             fall = n_left * (node_width - left_width) + n_right * (node_width - right_width)
             if fall > best_fall:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from sfumato.partition.boxes import MOST_IN_SET
+from sfumato.partition.boxes import MOST_CHILDREN, MOST_IN_SET
 from sfumato.partition.naive import hierarchy_labels, width
 from sfumato.partition.records import Layout
 from sfumato.partition.set_aside_kernels import ASIDE_SHARE, COMES_NEAR, LOOKED_AHEAD, POOLED_FROM, RELATIVE_NOISE
@@ -140,10 +140,18 @@ class _Growth:
         labels = hierarchy_labels(self.taxonomy, self.layout, column)
         counts = Counter(int(self.codes[row][column]) for row in rows)
         codes = sorted(counts)
-        if labels is None:
-            if self.layout.is_category[column]:
-                codes = sorted(codes, key=lambda code: (-counts[code], code))
+        if labels is None and self.layout.is_category[column]:
+            codes = sorted(codes, key=lambda code: (-counts[code], code))
+            rarest = codes[MOST_CHILDREN - 1 :]
+            return [{code} for code in codes[: MOST_CHILDREN - 1]] + ([set(rarest)] if rarest else [])
+        if labels is None and len(codes) <= MOST_CHILDREN:
             return [{code} for code in codes]
+        if labels is None:
+            shares: dict[int, set[int]] = {}
+            for code in codes:
+                before = sum(counts[other] for other in codes if other < code)
+                shares.setdefault(before * MOST_CHILDREN // len(rows), set()).add(code)
+            return list(shares.values())
         level = 0
         while len({labels[code][level] for code in codes}) > 1:
             level += 1

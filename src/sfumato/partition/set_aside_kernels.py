@@ -379,7 +379,7 @@ def _write_split(growth, ground, scratch, node, column):  # type: ignore[no-unty
     n_codes = layout.offsets[column + 1] - first
     missing = layout.missing[column]
     child, is_left = scratch.child, scratch.is_left
-    _, lowest, highest, level = number_children(
+    _, lowest, highest, level, _ = number_children(
         ground.codes, growth.order, ground.weights, start, stop, column, layout, taxonomy, scratch.counts, child
     )
     has_missing = missing >= 0 and lowest <= missing <= highest and child[missing] >= 0
