@@ -25,6 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("criteria", "loss", "representatives", "generalization"),
     ("attack", "measurement"),
     ("anonymize",),
+    ("parquet",),
     ("minimize", "anatomize"),
     ("audit",),
     ("report",),

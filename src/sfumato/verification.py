@@ -204,3 +204,85 @@ def _numbered(column: Any) -> NDArray[np.int64]:
     encoded = pa.array(values, mask=column.missing).dictionary_encode(null_encoding="encode")
     numbers: NDArray[np.int64] = encoded.indices.to_numpy().astype(np.int64)
     return numbers
+
+
+class GroupCounter:
+    """Counts the groups of a table that is read piece by piece, with nothing of the engine.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        The quasi-identifiers.
+    n_values : int, optional
+        Count how often each of so many values occurs in a group, too.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> counter = GroupCounter(["age"])
+    >>> for ages in ([30, None], [None, 30, 41]):
+    ...     counter.add(pa.table({"age": ages}))
+    >>> sorted(counter.sizes().tolist())
+    [1, 2, 2]
+    """
+
+    def __init__(self, columns: Sequence[str], n_values: int | None = None) -> None:
+        self._columns = list(columns)
+        self._n_values = n_values
+        self._codes: list[dict[Any, int]] = [{} for _ in columns]
+        self._counted: Any = None
+
+    def add(self, frame: Any, values: NDArray[Any] | None = None) -> None:
+        """Count a piece, with a value from 0 on per record where values are counted."""
+        import pyarrow as pa
+
+        table = read_table(frame)
+        keys: dict[str, Any] = {}
+        for position, name in enumerate(self._columns):
+            column = table.column(name, for_counting=True)
+            numbers = column.values
+            if column.categories is not None:
+                # Each piece numbers its own categories; here every one keeps the number it got first.
+                known = self._codes[position]
+                place = [known.setdefault(value, len(known)) for value in column.categories.tolist()]
+                numbers = np.array(place, np.int32)[numbers] if place else np.zeros(len(numbers), np.int32)
+            keys[str(position)] = pa.array(numbers, mask=column.missing)
+        counted = pa.table(keys or {"0": pa.nulls(table.n_records)})
+        if values is not None:
+            counted = counted.append_column(_COUNTED, pa.array(np.asarray(values, np.int64)))
+        counted = counted.group_by(counted.column_names, use_threads=False).aggregate([([], "count_all")])
+        self._counted = counted if self._counted is None else self._added(self._counted, counted)
+
+    @staticmethod
+    def _added(one: Any, other: Any) -> Any:
+        import pyarrow as pa
+
+        names = [name for name in one.column_names if name != "count_all"]
+        both = pa.concat_tables([one, other], promote_options="permissive")
+        added = both.group_by(names, use_threads=False).aggregate([("count_all", "sum")])
+        return added.rename_columns([*names, "count_all"])
+
+    def sizes(self) -> NDArray[np.int64]:
+        """Return the size of every group."""
+        sizes = np.bincount(self._group(), weights=self._counted["count_all"].to_numpy())
+        return np.asarray(np.rint(sizes), np.int64)
+
+    def n_distinct(self) -> NDArray[np.int64]:
+        """Return how many different values every group has."""
+        return np.asarray(np.bincount(self._group()), np.int64)
+
+    def counts(self) -> NDArray[np.int64]:
+        """Return how often each value occurs in every group, shape (groups, values); one value where none was given."""
+        if self._n_values is None:
+            return self.sizes()[:, None]
+        group = self._group()
+        out = np.zeros((int(group.max()) + 1, self._n_values), np.int64)
+        out[group, self._counted[_COUNTED].to_numpy()] = self._counted["count_all"].to_numpy()
+        return out
+
+    def _group(self) -> NDArray[np.int64]:
+        """Return the group of every row that was counted: a group, or a group and a value."""
+        if self._n_values is None:
+            return np.arange(self._counted.num_rows)
+        keys = self._counted.drop_columns([_COUNTED, "count_all"])
+        return label_groups(keys, keys.column_names)

@@ -180,7 +180,9 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
             result.append(criterion)
         return result
 
-    def _read(self, X: Any, criteria: list[Criterion], target: Any = None) -> tuple[Table, Schema]:
+    def _read(
+        self, X: Any, criteria: list[Criterion], target: Any = None, *, is_whole: bool = True
+    ) -> tuple[Table, Schema]:
         table = read_table(X)
         sensitive = [c.column for c in criteria if c.counting == "values" and not names_target(c, table, target)]
         units = {c.column for c in criteria if c.counting == "distinct"}
@@ -195,6 +197,7 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
             keep=self.keep,
             categorical_features=self._categorical_features(table),
             limits=self.limits,
+            is_whole=is_whole,
         )
         for criterion in criteria:
             if criterion.counting == "presence":

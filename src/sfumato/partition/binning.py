@@ -152,6 +152,21 @@ def bin_numbers(
     return bins, codes
 
 
+def bin_counts(
+    distinct: NDArray[Any], counts: NDArray[np.int64], *, has_missing: bool, max_bins: int = DEFAULT_MAX_BINS
+) -> Bins:
+    """Return the bins of numbers of which it is known how often each occurs; `distinct` is rising."""
+    if not len(distinct):
+        return Bins(True, distinct, distinct, distinct, has_missing)
+    return _describe_bins(distinct, counts, _cut_at_quantiles(counts, max_bins), has_missing)
+
+
+def bin_own_categories(n_categories: int, has_missing: bool) -> Bins:
+    """Return the bins of categories: one each."""
+    own = np.arange(n_categories, dtype=np.int64)
+    return Bins(False, own, own, own, has_missing)
+
+
 def bin_categories(
     indexes: NDArray[Any], missing: NDArray[np.bool_] | None, n_categories: int
 ) -> tuple[Bins, NDArray[Any]]:
@@ -162,8 +177,7 @@ def bin_categories(
             f"{n_categories} categories in one column: expected at most {MAX_CODES - 1}. "
             "Name the column in identifiers=, or shorten its values with limits=."
         )
-    own = np.arange(n_categories, dtype=np.int64)
-    bins = Bins(False, own, own, own, has_missing)
+    bins = bin_own_categories(n_categories, has_missing)
     codes = indexes.astype(code_type(bins.n_bins))
     if has_missing:
         codes[missing] = bins.missing_bin

@@ -181,6 +181,7 @@ def build_schema(
     keep: Names | None = None,
     categorical_features: Names | None = None,
     limits: Mapping[str | int, Limit] | None = None,
+    is_whole: bool = True,
 ) -> Schema:
     """Decide what each column is for, and refuse what cannot be meant.
 
@@ -205,6 +206,8 @@ def build_schema(
         Columns of numbers that are codes; None means those the table was read with.
     limits : dict of name or position to int, float or timedelta, default=None
         See :func:`coarsen`.
+    is_whole : bool, default=True
+        False for the beginning of a longer table: whether columns are near unique or constant cannot be told from it.
 
     Returns
     -------
@@ -273,8 +276,9 @@ def build_schema(
         if role == "unit":
             kinds[name] = table.kind(name)
         elif role == "other" and name not in kept:
-            kinds[name] = check_pass_through(table, name)
-    _warn_of_constants(table, named["quasi_identifier"], heads)
+            kinds[name] = check_pass_through(table, name) if is_whole else table.kind(name)
+    if is_whole:
+        _warn_of_constants(table, named["quasi_identifier"], heads)
     kinds = {name: kinds[name] for name in roles if name in kinds}
     return Schema(roles, kinds, checked_limits, kept, categorical)
 

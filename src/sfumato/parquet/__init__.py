@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables in Parquet files that are larger than memory: the same verbs, piece by piece.
+
+`fit_transform` anonymizes files into a file and gives exactly the groups and values that the same table in memory
+would get.
+"""
+
+from sfumato.parquet.anonymizing import ParquetRelease, fit_transform
+
+__all__ = ["ParquetRelease", "fit_transform"]
