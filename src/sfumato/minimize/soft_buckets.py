@@ -11,7 +11,7 @@ How an attribute with values x in [0, 1] is generalized::
     bucket j of k: softmax over j of -(M(x) - c_j)^2 / temperature, c_j the middle of the j-th of k equal parts
 
 All factors are squares, so M never falls. Categories, and missing values of ordered attributes, have no order: their
-code goes through one hidden layer to a score per bucket.
+code goes through one hidden layer to a score per bucket, and directly to a score as well.
 """
 
 from __future__ import annotations
@@ -94,6 +94,19 @@ class CodeTable:
         return shares
 
 
+def _spread(owner: NDArray[np.int64], n_buckets: int, generator: Any) -> NDArray[np.float64]:
+    """Return scores that deal the codes of each attribute to the buckets in turn, from a random order.
+
+    Codes that start in one bucket would stay there: the players see no difference, so none is ever learned.
+    """
+    order = require_torch().randperm(len(owner), generator=generator).numpy()
+    by_owner = order[np.argsort(owner[order], kind="stable")]
+    scores = np.zeros((len(owner), n_buckets))
+    place = np.arange(len(owner)) - np.searchsorted(owner[by_owner], owner[by_owner])
+    scores[by_owner, place % n_buckets] = 1.0
+    return scores
+
+
 class SoftBuckets:
     """Generalizations with probabilities in place of decisions, several at once.
 
@@ -165,7 +178,7 @@ class SoftBuckets:
         bound = HIDDEN_UNITS**-0.5
         self._hidden_bias = learned(uniform((len(attributes), HIDDEN_UNITS), -bound, bound))
         self._scoring = learned(uniform((len(attributes), HIDDEN_UNITS, n_buckets), -bound, bound))
-        self._score_bias = learned(uniform((len(attributes), n_buckets), -bound, bound))
+        self._direct = learned(torch.as_tensor(_spread(others, n_buckets, generator), dtype=torch.float32))
 
     def _normalised(self, values: Any) -> Any:
         """Subtract each ordered attribute's mean and divide by its standard deviation, over the records."""
@@ -191,7 +204,7 @@ class SoftBuckets:
         ordered = -((self.levels()[..., None] - self._centres) ** 2)
         hidden = (self._embedding + self._hidden_bias.index_select(1, owner)).relu()
         others = (hidden[..., None, :] @ self._scoring.index_select(1, owner))[..., 0, :]
-        return torch.cat([ordered, others + self._score_bias.index_select(1, owner)], dim=1)
+        return torch.cat([ordered, others + self._direct], dim=1)
 
     def log_probabilities(self, temperature: float) -> Any:
         """Return the logarithm of the probability of each bucket, shape (runs, rows, buckets)."""
