@@ -36,6 +36,8 @@ def run(context: Context) -> None:
             context.record(f"k={k}, loss with hierarchies", None, "", target=below(limit), note=note)
         return
     table, hierarchies = read_adult(folder)
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    context.record("other work at the start, load average", load, "", note="each time below waits for it")
     for k in (10,) if context.is_quick else LOSS_OF_ARX:
         measure_k(context, table, hierarchies, k)
 
