@@ -95,6 +95,13 @@ def test_two_outputs_need_two_names(people_file, tmp_path):
     assert "-o and --sql name the same file" in " ".join(found.output.split())
 
 
+def test_names_never_get_into_the_document(people_file, tmp_path):
+    document = tmp_path / "generalization.json"
+    found = call("minimize", people_file, "--target", "wage", "-o", document)
+    assert found.exit_code == 2
+    assert "column 'name' has" in " ".join(found.output.split()) and not document.exists()
+
+
 def test_a_target_of_amounts_is_refused(people_file, tmp_path):
     found = call("minimize", people_file, "--target", "born", "-o", tmp_path / "generalization.json")
     assert found.exit_code == 2

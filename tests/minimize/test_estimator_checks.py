@@ -173,6 +173,14 @@ def test_a_target_that_is_no_class_gets_a_sentence(y, message):
         PrivacyAwareTree().fit(X, y)
 
 
+def test_columns_that_name_people_are_refused():
+    X, y = people(200)
+    X["name"] = [f"person {i}" for i in range(200)]
+    with pytest.raises(InputError, match="column 'name' has 200 values that one record has alone"):
+        PrivacyAwareTree().fit(X, y)
+    PrivacyAwareTree(attributes=["age", "job"]).fit(X, y)
+
+
 def test_all_categories_are_personal_unless_told_otherwise():
     X, y = people()
     assert PrivacyAwareTree().fit(X, y).personal_ == ("town", "job")

@@ -40,8 +40,8 @@ HELP = options.help_text(
     "generalization is a plain document that clients apply themselves: as SQL, or as a form that asks for buckets.",
     examples=[
         "sfumato minimize sample.csv --target employed --personal sex,race,disability\n    -o generalization.json",
-        "sfumato minimize sample.parquet --target income --max-loss 0.005 -o generalization.json\n"
-        "    --sql view.sql --form form.html --schema record.schema.json",
+        "sfumato minimize sample.parquet --target income --max-loss 0.005\n"
+        "    -o generalization.json --sql view.sql --form form.html --schema record.json",
         "sfumato apply generalization.json new.csv -o minimized.csv",
     ],
 )

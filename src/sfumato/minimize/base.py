@@ -27,6 +27,9 @@ from sfumato.generalization import Generalization, generalization_from_bins
 from sfumato.partition.binning import MAX_CODES, code_type
 from sfumato.sources import CodedColumn, MemorySource
 
+_FEWEST_JUDGED = 50
+"""In samples with fewer records, values that one record has alone say little about a column."""
+
 Output = Literal["codes", "labels", "representatives"]
 Buckets = list[NDArray[np.int64]]
 """For every attribute the bucket of each of its fine codes, the missing code included."""
@@ -184,6 +187,8 @@ class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if not names:
             raise ParameterError("attributes is empty: expected the columns to generalize. None stands for all.")
         source = MemorySource(table, names, max_bins=self.max_bins, n_threads=thread_count(self.n_jobs))
+        for column in source.columns:
+            _refuse_names(column)
         return Sample(source.columns, codes, classes, self._personal_positions(table, source.columns), weight)
 
     def _personal_positions(self, table: Table, columns: Sequence[CodedColumn]) -> tuple[int, ...]:
@@ -222,6 +227,20 @@ class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags.target_tags.required = self._needs_target
         tags.transformer_tags.preserves_dtype = []  # buckets are integers, whatever the values were
         return tags
+
+
+def _refuse_names(column: CodedColumn) -> None:
+    """Refuse categories that most records have alone: a generalization lists its categories, and travels."""
+    if column.kind != "category" or len(column.codes) < _FEWEST_JUDGED:
+        return
+    counts = np.bincount(column.codes, minlength=column.bins.n_bins)[: column.bins.n_values]
+    n_alone = int((counts == 1).sum())
+    if 2 * n_alone > len(column.codes):
+        raise InputError(
+            f"column {column.name!r} has {n_alone} values that one record has alone, of {len(column.codes)} records: "
+            "expected categories that people share, since a generalization lists them. Drop the column if it names "
+            "people, shorten its values, or leave it out of attributes."
+        )
 
 
 def code_target(y: Any, n_records: int) -> tuple[NDArray[Any], NDArray[Any]]:
