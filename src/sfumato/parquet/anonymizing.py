@@ -273,24 +273,31 @@ class _Job:
 
         partition = self.anonymizer.partition_
         others = [n for n in self.files.names if n not in schema.quasi_identifiers and n not in schema.dropped]
-        start, writer = 0, None
-        try:
-            for batch in self._told("writing", self.files.batches(others or self.files.names[:1])):
-                stop = start + batch.num_rows
-                # What is rewritten need not be read: only its type counts.
-                arrays = [
-                    batch.column(n) if n in others else pa.nulls(batch.num_rows, self.files.schema.field(n).type)
-                    for n in self.files.names
-                ]
-                table = read_table(pa.table(arrays, schema=self.files.schema), categorical=schema.categorical_features)
-                released = partition.rewrite(table, group[start:stop])
-                if writer is None:
-                    writer = pq.ParquetWriter(temporary, released.schema, compression="zstd")
-                writer.write_table(released.cast(writer.schema))
-                start = stop
-        finally:
-            if writer is not None:
-                writer.close()
+        start, writer, writing = 0, None, None
+        with ThreadPoolExecutor(1) as pool:  # one piece is written while the next is put together
+            try:
+                for batch in self._told("writing", self.files.batches(others or self.files.names[:1])):
+                    stop = start + batch.num_rows
+                    # What is rewritten need not be read: only its type counts.
+                    arrays = [
+                        batch.column(n) if n in others else pa.nulls(batch.num_rows, self.files.schema.field(n).type)
+                        for n in self.files.names
+                    ]
+                    table = read_table(
+                        pa.table(arrays, schema=self.files.schema), categorical=schema.categorical_features
+                    )
+                    released = partition.rewrite(table, group[start:stop])
+                    if writer is None:
+                        writer = pq.ParquetWriter(temporary, released.schema, compression="zstd")
+                    elif writing is not None:
+                        writing.result()
+                    writing = pool.submit(writer.write_table, released.cast(writer.schema))
+                    start = stop
+                if writing is not None:
+                    writing.result()
+            finally:
+                if writer is not None:
+                    pool.submit(writer.close).result()
 
     def _recount(self, temporary: Path, schema: Schema, counters: list[Counter]) -> int:
         """Read the written file and count its groups with nothing of the engine; refuse it where one fails."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -76,14 +77,28 @@ class ParquetFiles:
         import pyarrow.parquet as pq
 
         wanted = None if columns is None else list(columns)
-        for path in self.paths:
-            with readable(path), pq.ParquetFile(path, memory_map=False) as file:
-                for batch in file.iter_batches(batch_size=size, columns=wanted):
-                    yield pa.Table.from_batches([batch]).select(wanted if wanted is not None else self.names)
+
+        def read() -> Iterator[Any]:
+            for path in self.paths:
+                with readable(path), pq.ParquetFile(path, memory_map=False) as file:
+                    for batch in file.iter_batches(batch_size=size, columns=wanted):
+                        yield pa.Table.from_batches([batch]).select(wanted if wanted is not None else self.names)
+
+        return one_ahead(read())
 
     def head(self, n: int = 1000) -> Any:
         """Return the first records."""
         return next(self.batches(size=n))
+
+
+def one_ahead(pieces: Iterator[Any]) -> Iterator[Any]:
+    """Yield the pieces, the next one being read while the caller works on the last."""
+    nothing = object()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(next, pieces, nothing)
+        while (piece := waiting.result()) is not nothing:
+            waiting = pool.submit(next, pieces, nothing)
+            yield piece
 
 
 @contextmanager
