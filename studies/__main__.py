@@ -12,7 +12,7 @@ import argparse
 import importlib
 from typing import Any
 
-NAMES = ("adult_utility",)
+NAMES = ("adult_utility", "classic_methods")
 
 
 def main() -> None:

@@ -36,6 +36,9 @@ class Cell:
     transformed : float or None
         The same on test records that went through the method's groups.
     n_groups : int or None
+    ranking : float or None
+        Area under the ROC curve on raw test records, in percent: how often a record of class 1 gets a higher
+        probability than one of class 0. It sees what accuracy does not where one class is rare.
     information_loss : float or None
         Of the training records, from 0 to 1.
     seconds : float or None
@@ -51,6 +54,7 @@ class Cell:
     k: int
     accuracy: float
     transformed: float | None = None
+    ranking: float | None = None
     n_groups: int | None = None
     information_loss: float | None = None
     seconds: float | None = None

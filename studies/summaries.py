@@ -39,6 +39,10 @@ class Accuracies:
         """Return the accuracy on test records that went through the method's groups."""
         return np.array([cell.transformed for cell in self._cells[table, model, method, k]], np.float64)
 
+    def ranking(self, table: str, model: str, method: str, k: int) -> NDArray[np.float64]:
+        """Return the area under the ROC curve on raw test records."""
+        return np.array([cell.ranking for cell in self._cells[table, model, method, k]], np.float64)
+
     def raw(self, table: str, model: str) -> NDArray[np.float64]:
         """Return the accuracy of the model that was trained on raw records."""
         return self.accuracy(table, model, RAW, 0)
