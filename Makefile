@@ -13,7 +13,7 @@ PINS := pyproject.toml constraints.txt
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installs into one environment would race
-.PHONY: help demo test test-all check bench neural clean
+.PHONY: help demo test test-all check bench docs neural clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,10 +40,14 @@ check: $(READY)-check ## Lint, formatting, types, and the table of allowed impor
 bench: $(READY)-test ## Measure speed and memory as ratios inside one run
 	@$(BIN)/python -m benchmarks
 
+docs: $(READY)-docs ## Build the documentation as a site into site/; a broken link fails
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "Open site/index.html"
+
 neural: $(READY)-neural ## Install torch, for the tests and models that use it
 
 clean: ## Remove caches and build outputs (delete .venv yourself to start over)
-	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .numba_cache .coverage src/*.egg-info
+	@rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .numba_cache .coverage src/*.egg-info
 	@find src tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The second attempt is for Pythons packaged without ensurepip: there the outer pip fills the environment.
@@ -63,6 +67,11 @@ $(READY)-test: $(READY)-core
 $(READY)-check: $(READY)-core
 	@echo "Adding ruff and mypy to $(VENV) (once) ..."
 	@$(PIP_INSTALL) -e '.[check]'
+	@touch $@
+
+$(READY)-docs: $(READY)-core
+	@echo "Adding mkdocs to $(VENV) (once) ..."
+	@$(PIP_INSTALL) -e '.[docs]'
 	@touch $@
 
 $(READY)-neural: $(READY)-core

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hooks of the documentation site: what is written in code is listed from code, when the site is built.
+
+Pages name a list in a comment, ``<!-- list: commands -->``, and get it put there. Pages of results and decision
+records join the navigation by being in their folders. Called by mkdocs, through ``mkdocs.yml``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+def on_config(config: Any) -> Any:
+    """Add the pages that other programs write to the navigation."""
+    docs = Path(config["docs_dir"])
+    for title, folder in (("Results", "results"), ("Decisions", "adr")):
+        pages = sorted(path.relative_to(docs).as_posix() for path in (docs / folder).glob("*.md"))
+        if pages:
+            config["nav"].append({title: sorted(pages, key=lambda page: not page.endswith("README.md"))})
+    return config
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Put every list that a page names in its place."""
+    return re.sub(r"<!-- list: ([a-z ]+) -->", lambda found: LISTS[found[1]](), markdown)
+
+
+def list_commands() -> str:
+    """Return every command with its help and its options."""
+    import typer
+
+    from sfumato.cli.application import application
+
+    commands = typer.main.get_command(application).commands  # type: ignore[attr-defined]
+    return "\n\n".join(_command(name, command) for name, command in commands.items())
+
+
+def list_policy_settings() -> str:
+    """Return one table per section of a policy file."""
+    from sfumato.policy.settings import SECTIONS
+
+    parts = []
+    for section, settings in SECTIONS.items():
+        rows = ["| setting | value | where the file does not say | meaning |", "| --- | --- | --- | --- |"]
+        for name, setting in settings.items():
+            kind = " or ".join(f"`{choice}`" for choice in setting.choices) or setting.kind
+            if setting.at_least is not None:
+                kind += f", at least {setting.at_least:g}"
+            rows.append(f"| `{name}` | {kind} | {_default(setting.default)} | {_cell(setting.sentence)} |")
+        parts.append(f"## `[{section}]`\n\n" + "\n".join(rows))
+    return "\n\n".join(parts)
+
+
+LISTS: dict[str, Callable[[], str]] = {"commands": list_commands, "policy settings": list_policy_settings}
+
+
+def _command(name: str, command: Any) -> str:
+    usage = " ".join(part.name.upper() for part in command.params if part.param_type_name == "argument")
+    text, _, rest = command.help.partition("[bold]Examples[/bold]")
+    examples, _, _ = rest.partition("Exit codes:")
+    lines = [f"## sfumato {name}", "", *_paragraphs(text), "```text", f"sfumato {name} [OPTIONS] {usage}".rstrip()]
+    lines += ["```", "", "```sh", *_examples(examples), "```", ""]
+    rows = ["| option | meaning | default |", "| --- | --- | --- |"]
+    for part in command.params:
+        if part.name != "help" and not part.hidden:
+            rows.append(_option(part))
+    return "\n".join([*lines, *rows])
+
+
+def _paragraphs(text: str) -> list[str]:
+    return [line for part in re.split(r"\n\s*\n", text.strip()) for line in (" ".join(part.split()), "")]
+
+
+def _examples(text: str) -> list[str]:
+    # Two spaces begin an example, four go on with it.
+    joined = re.sub(r"\n+ {3,}", " ", text)
+    return [line.strip() for line in joined.splitlines() if line.strip()]
+
+
+def _option(part: Any) -> str:
+    if part.param_type_name == "argument":
+        shown = f"`{part.name.upper()}`"
+    else:
+        value = "" if part.is_flag else f" {part.metavar or '...'}"
+        shown = f"`{', '.join([*part.opts, *part.secondary_opts])}{value}`"
+    if part.required:
+        default = "*required*"
+    else:
+        default = part.show_default if isinstance(part.show_default, str) else _default(part.default)
+    return f"| {shown} | {_cell(part.help or '')} | {_cell(str(default))} |"
+
+
+def _default(value: Any) -> str:
+    if value is None or value in ((), {}, ""):
+        return "nothing"
+    return f"`{value}`"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
