@@ -68,7 +68,7 @@ def page(cells: Mapping[str, dict[str, Any]]) -> str:
         "- No feature selection.",
         "- Lending Club of 2007 to 2011 stands for 2015, with the columns of the other studies.",
         "- The network has the paper's layers (1024, 512, 256, tanh, learning rate 0.0001) and 30 epochs, too few to",
-        "  learn people by heart as the paper's did (its train accuracy): that row says nothing about a network that has.",
+        "  learn people by heart as the paper's did (see train): these rows say nothing about a network that has.",
         "- The paper's attack on the tree is not described beyond its source; *confidence* and *confusion* are the two",
         "  forms of Fredrikson et al.",
         *(f"- {reason}" for reason in LEFT_OUT),
