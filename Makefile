@@ -42,7 +42,7 @@ bench: $(READY)-test ## Measure speed and memory as ratios inside one run
 
 docs: $(READY)-docs ## Build the documentation as a site into site/; a broken link fails
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
-	@echo "Open site/index.html"
+	@echo "Open site/index.html; to search in it, serve it: $(PYTHON) -m http.server -d site"
 
 neural: $(READY)-neural ## Install torch, for the tests and models that use it
 

@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every example runs: the README's Python and the docstrings'."""
+"""Every example runs: those of the README, of every page of the documentation, and of the docstrings.
+
+A page runs from top to bottom in an empty folder. A block with a title is written to the file of that name, Python runs
+in one namespace, and commands after a ``$`` run through the command line. Output that a page shows must come, up to its
+numbers; ``$ echo $?`` says which exit code the last command must have.
+"""
 
 import csv
 import doctest
 import importlib
+import importlib.util
 import os
 import pkgutil
 import re
@@ -16,11 +22,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
+from typer.testing import CliRunner
 
 import sfumato
+import sfumato.attack
+import sfumato.audit
 import sfumato.verification
+from sfumato.cli.application import application
+from sfumato.policy.settings import SECTIONS
 
 REPOSITORY = Path(__file__).parents[1]
+DOCUMENTATION = REPOSITORY / "docs"
+PAGES = [
+    page
+    for page in sorted(DOCUMENTATION.rglob("*.md"))
+    if page.relative_to(DOCUMENTATION).parts[0] not in ("adr", "results", "reference")
+]
+RUN_ELSEWHERE = {"learning-what-to-collect.md": "tests/minimize/test_page.py"}
+BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.DOTALL | re.MULTILINE)
 MODULES = ["sfumato", *(module.name for module in pkgutil.walk_packages(sfumato.__path__, "sfumato."))]
 
 
@@ -114,3 +133,93 @@ def test_every_docstring_example_runs(name):
     options = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     failed, _ = doctest.testmod(importlib.import_module(name), optionflags=options)
     assert failed == 0
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(DOCUMENTATION).as_posix()
+
+
+def without_numbers(line: str) -> str:
+    return " ".join(re.sub(r"\d[\d.,]*", "#", line).split())
+
+
+def steps(block: str) -> list[tuple[str, list[str]]]:
+    """Return the commands of a console block, each with the output that is shown for it."""
+    found: list[tuple[str, list[str]]] = []
+    for line in block.replace("\\\n", " ").splitlines():
+        if line.startswith("$ "):
+            found.append((line[2:], []))
+        else:
+            found[-1][1].append(line)
+    return found
+
+
+def run_console(block: str) -> None:
+    commands = steps(block)
+    for number, (command, shown) in enumerate(commands):
+        if command == "echo $?":
+            continue
+        follows = commands[number + 1] if number + 1 < len(commands) else ("", [])
+        expected = int(follows[1][0]) if follows[0] == "echo $?" else 0
+        program, *arguments = shlex.split(command)
+        assert program == "sfumato", command
+        target = None
+        if ">" in arguments:
+            arguments, [target] = arguments[: arguments.index(">")], arguments[arguments.index(">") + 1 :]
+        result = CliRunner().invoke(application, arguments)
+        assert result.exit_code == expected, f"{command}\n{result.output}"
+        if target is not None:
+            Path(target).write_text(result.stdout, encoding="utf-8")
+        printed = {without_numbers(line) for line in result.output.splitlines()}
+        assert [line for line in shown if without_numbers(line) not in printed] == [], result.output
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
+    if page.name in RUN_ELSEWHERE:
+        assert page.name in (REPOSITORY / RUN_ELSEWHERE[page.name]).read_text(encoding="utf-8")
+        return
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    names: dict[str, object] = {}
+    with threadpool_limits(1):
+        for language, title, text in BLOCK.findall(page.read_text(encoding="utf-8")):
+            if title:
+                Path(title).write_text(text, encoding="utf-8")
+            elif language == "python":
+                exec(compile(text, page.name, "exec"), names)
+            elif language == "console":
+                run_console(text)
+            else:
+                assert "sfumato " not in text, f"a {language} block of {page.name} has a command that nobody runs"
+
+
+def test_no_block_of_a_page_is_overlooked():
+    for page in PAGES:
+        rest = BLOCK.sub("", page.read_text(encoding="utf-8"))
+        drawings = re.compile(r"^```\n.*?^```$", re.DOTALL | re.MULTILINE)
+        assert "```" not in drawings.sub("", rest), name_of(page)
+
+
+def test_the_reference_has_every_public_name():
+    pages = "".join(page.read_text(encoding="utf-8") for page in (DOCUMENTATION / "reference").glob("*.md"))
+    described = set(re.findall(r"^::: sfumato\.([\w.]+)$", pages, re.MULTILINE))
+    wanted = {name for name in sfumato.__all__ if name not in ("__version__", "attack", "datasets")}
+    wanted |= {f"attack.{name}" for name in sfumato.attack.__all__}
+    wanted |= {f"audit.{name}" for name in sfumato.audit.__all__}
+    assert wanted - described == set()
+
+
+def test_the_site_lists_every_command_and_setting():
+    place = importlib.util.spec_from_file_location("docs_site", REPOSITORY / "scripts" / "docs_site.py")
+    site = importlib.util.module_from_spec(place)
+    place.loader.exec_module(site)
+    commands = site.on_page_markdown("<!-- list: commands -->")
+    for command in application.registered_commands:
+        assert f"## sfumato {command.callback.__name__}\n" in commands
+    assert "| `--min-k NUMBER` |" in commands
+    assert "None" not in commands
+    settings = site.on_page_markdown("<!-- list: policy settings -->")
+    for section, there in SECTIONS.items():
+        assert f"## `[{section}]`" in settings
+        assert [name for name in there if f"| `{name}` |" not in settings] == []

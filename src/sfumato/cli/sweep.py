@@ -165,4 +165,5 @@ def _show(console: Console, points: list[Point]) -> None:
         ["choice", "k", "score", "attack"],
         [(p.label, f"{p.k}", f"{p.score:.4f}", "-" if p.attack is None else f"{p.attack:.3f}") for p in points],
     )
-    console.text("An attacker who guesses is right in half of the cases: 0.500.")
+    if any(point.attack is not None for point in points):
+        console.text("An attacker who guesses is right in half of the cases: 0.500.")
