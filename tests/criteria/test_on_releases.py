@@ -245,7 +245,7 @@ def test_a_sensitive_column_is_no_quasi_identifier():
 
 
 def test_a_column_of_too_many_values_is_refused(monkeypatch):
-    monkeypatch.setattr("sfumato.anonymize.release._MOST_VALUES", 2)
+    monkeypatch.setattr("sfumato.anonymize.release.MOST_VALUES", 2)
     with pytest.raises(ParameterError, match="'ill' has 3 different values: expected at most 2 for a criterion"):
         ModelGuidedAnonymizer(5, criteria=[LDiversity(2, "ill")]).fit(*ill_people())
 

@@ -51,7 +51,7 @@ def guide_from(targets: Any, *, kind: str = "auto", n_records: int) -> Guide:
     if isinstance(targets, list) and len(targets) and getattr(targets[0], "ndim", 0) == 2:
         return _guide_from_several([_as_array(part, n_records) for part in targets])
     array = _as_array(targets, n_records)
-    chosen = _kind_of(array) if kind == "auto" else kind
+    chosen = kind_of_targets(array) if kind == "auto" else kind
     if chosen == "labels":
         return _guide_from_labels(array)
     numbers = _as_numbers(array)
@@ -109,7 +109,8 @@ def _is_missing(value: Any) -> bool:
     return type(value).__name__ in ("NoneType", "NAType", "NaTType") or (isinstance(value, float) and value != value)
 
 
-def _kind_of(array: NDArray[Any]) -> str:
+def kind_of_targets(array: NDArray[Any]) -> str:
+    """Say whether predictions are labels, probabilities or numbers."""
     if array.ndim == 1 and array.dtype.kind in "biu":
         return "labels"
     if array.ndim == 1:

@@ -16,7 +16,7 @@ from sfumato.errors import GuaranteeError, ParameterError
 from sfumato.frames import Column
 from sfumato.verification import count_groups, count_values_by_block, label_groups
 
-_MOST_VALUES = 1 << 16
+MOST_VALUES = 1 << 16
 """Different values of a sensitive column at most: beyond, nearly every record has one of its own."""
 
 
@@ -192,9 +192,9 @@ def make_counter(criterion: Criterion, column: Column | None) -> Counter:
     has_missing = column.missing is not None and bool(column.missing.any())
     leaves_out = has_missing and criterion.counting == "values" and getattr(criterion, "missing", "") == "suppress"
     if criterion.counting == "values":
-        if n_values > _MOST_VALUES:
+        if n_values > MOST_VALUES:
             raise ParameterError(
-                f"the column {column.name!r} has {n_values} different values: expected at most {_MOST_VALUES} for "
+                f"the column {column.name!r} has {n_values} different values: expected at most {MOST_VALUES} for "
                 "a criterion on how often each occurs. Round it, or put its values into classes."
             )
         if leaves_out and not n_values:

@@ -180,19 +180,32 @@ def describe_sizes(
     """Summarize how large the groups are; `n_records` differs from `sizes` when missing values match anything."""
     groups_of = np.bincount(sizes)
     different = np.flatnonzero(groups_of)
-    groups_of = groups_of[different]
     records_of = np.bincount(sizes, weights=n_records)[different].astype(np.int64)
+    return describe_size_counts(
+        different, groups_of[different], records_of, missing=missing, smallest_in_persons=smallest_in_persons
+    )
+
+
+def describe_size_counts(
+    different: NDArray[np.int64],
+    groups_of: NDArray[np.int64],
+    records_of: NDArray[np.int64],
+    *,
+    missing: str,
+    smallest_in_persons: int | None,
+) -> GroupSizes:
+    """Summarize how large the groups are, given the sizes that occur, rising, and the groups and records of each."""
     classes = []
     for low, above in zip(_FLOORS, (*_FLOORS[1:], None), strict=True):
         inside = (different >= low) & (True if above is None else different < above)
         counted = (int(groups_of[inside].sum()), int(records_of[inside].sum()))
         classes.append(SizeClass(low, None if above is None else above - 1, *counted))
     return GroupSizes(
-        n_groups=len(sizes),
+        n_groups=int(groups_of.sum()),
         smallest=int(different[0]),
         smallest_in_persons=smallest_in_persons,
         largest=int(different[-1]),
-        average=float(n_records.sum() / len(sizes)),
+        average=float(records_of.sum() / groups_of.sum()),
         quantiles_of_groups=_quantiles(different, groups_of),
         quantiles_of_records=_quantiles(different, records_of),
         histogram=tuple(classes),

@@ -24,15 +24,13 @@ from sfumato.anonymize.partition import partition_from_tree
 from sfumato.anonymize.release import Counter
 from sfumato.errors import GuaranteeError, InputError, ParameterError
 from sfumato.frames import read_table
-from sfumato.loss import group_ncp
 from sfumato.parquet.coding import encode, learn_columns
 from sfumato.parquet.files import ParquetFiles, unpublished
+from sfumato.parquet.groups import DescribedGroups, Describing, joined_loss, joined_sizes, joined_values
 from sfumato.parquet.pass_through import PassThrough
-from sfumato.partition.grouping import collect, summarize, widths
 from sfumato.partition.guides import Guide
 from sfumato.partition.outer import Branch, grow_outer
 from sfumato.partition.records import make_layout, pack_records
-from sfumato.representatives import GroupValues, represent
 from sfumato.schema import Schema
 from sfumato.sources import CodedColumn
 from sfumato.sources.code_file import CodeFile
@@ -121,7 +119,7 @@ class _Job:
         most_held: int,
         progress: Progress | None,
     ) -> None:
-        _check_supported(anonymizer)
+        check_supported(anonymizer, "Parquet files")
         self.files, self.model, self.most_held, self.progress = files, model, most_held, progress
         self.guides = (
             [] if guide_column is None else [guide_column] if isinstance(guide_column, str) else [*guide_column]
@@ -129,13 +127,8 @@ class _Job:
         for name in self.guides:
             if name not in files.names:
                 raise ParameterError(f"guide_column names {name!r}, which is no column of the files. Correct the name.")
-        # Predictions tell records apart almost as well as names do.
-        kept = _as_list(anonymizer.keep)
-        hidden = [name for name in self.guides if name not in kept]
         self.own = anonymizer
-        self.anonymizer = anonymizer.__class__(**anonymizer.get_params(deep=False)).set_params(
-            identifiers=[*_as_list(anonymizer.identifiers), *hidden] or None
-        )
+        self.anonymizer = with_hidden_guides(anonymizer, self.guides)
 
     def run(self, temporary: Path, path: Path) -> ParquetRelease:
         anonymizer, files = self.anonymizer, self.files
@@ -173,13 +166,13 @@ class _Job:
                 n_threads=n_threads, empty=file.empty,
             )  # fmt: skip
         anonymizer.partition_ = partition_from_tree(
-            tree, columns, groups.values(), groups.sizes(),
+            tree, columns, joined_values(groups.parts), joined_sizes(groups.parts),
             dropped=schema.dropped, limits=schema.to_dict()["limits"], categorical=schema.categorical_features,
             representative=anonymizer.representative, guarantees=tuple(c.describe() for c in criteria),
         )  # fmt: skip
         self._write(temporary, schema, groups.group)
         smallest = self._recount(temporary, schema, counters)
-        self._finish(head, schema, groups)
+        hand_over(self.own, anonymizer, head, schema, groups.parts)
         measures = {"information_loss": self.own.information_loss_}
         return ParquetRelease(path, files.n_records, groups.n_groups, smallest, measures)
 
@@ -200,12 +193,6 @@ class _Job:
         import pyarrow as pa
 
         names = list(dict.fromkeys(c.column for c in criteria if c.column is not None))
-        for criterion in criteria:
-            if criterion.counting == "presence":
-                raise ParameterError(
-                    f"{type(criterion).__name__} with Parquet files: expected a criterion on the records alone. Use "
-                    "release on a table in memory."
-                )
         whole = pa.concat_tables(list(self.files.batches(names))) if names else self.files.head(1)
         table = read_table(whole, categorical=[n for n in schema.categorical_features if n in names])
         counters: list[Counter] = self.anonymizer._counters(table, criteria)
@@ -329,81 +316,32 @@ class _Job:
         assert sizes is not None
         return int(sizes.min())
 
-    def _finish(self, head: Any, schema: Schema, groups: _Groups) -> None:
-        """Leave the caller's anonymizer as fitting in memory would."""
-        own = self.own
-        validate_data(own, head, skip_check_array=True)
-        own.partition_ = self.anonymizer.partition_
-        own.schema_ = schema
-        own.hierarchies_ = {}
-        own.group_sizes_ = groups.sizes()
-        own.n_groups_ = groups.n_groups
-        own.information_loss_ = groups.information_loss()
-
 
 class _Groups:
-    """The groups of all branches, from left to right: their values, sizes and widths."""
+    """The groups of all branches, from left to right, and the group of each record."""
 
     def __init__(
         self, anonymizer: TreeAnonymizer, columns: list[CodedColumn], schema: Schema, guide: Guide, n_records: int
     ) -> None:
-        self.columns = columns[: len(schema.quasi_identifiers)]
-        self.layout = make_layout([column.bins for column in self.columns])
-        self.kind, self.n_threads = anonymizer.representative, anonymizer._n_threads()
+        self.describing = Describing(
+            columns[: len(schema.quasi_identifiers)], len(columns), anonymizer.representative, anonymizer._n_threads()
+        )
         self.generator = anonymizer._generator()
         self.guide = guide
-        self.block_start = len(columns)
         self.group = np.empty(n_records, np.int32)
+        self.parts: list[DescribedGroups] = []
         self.n_groups = 0
-        self._sizes: list[NDArray[np.int64]] = []
-        self._parts: list[dict[str, list[GroupValues]]] = []
-        self._losses: list[tuple[float, int]] = []
 
     def add(self, branch: Branch) -> None:
         """Describe the groups of a branch; its records are forgotten afterwards."""
-        groups = collect(branch.group, branch.n_groups)
-        codes = branch.records.codes
-        summary = summarize(codes, groups, self.layout, n_threads=self.n_threads)
-        self._losses.append((group_ncp(widths(summary, self.layout), groups.sizes), len(branch.rows)))
-        own = replace(
-            self.guide,
-            dense=branch.records.dense if branch.records.dense.shape[1] else None,
-            code_blocks=[codes[:, self.block_start + q] for q in range(len(self.guide.cardinalities))],
-            classes=None if self.guide.classes is None else self.guide.classes[branch.rows],
-        )
-        self._parts.append(
-            represent(
-                self.kind, self.columns, codes, groups, self.layout,
-                guide=own, random_state=self.generator, summary=summary, n_threads=self.n_threads,
+        classes = None if self.guide.classes is None else self.guide.classes[branch.rows]
+        self.parts.append(
+            self.describing.describe(
+                branch.records, branch.group, branch.n_groups, replace(self.guide, classes=classes), self.generator
             )
-        )  # fmt: skip
-        self._sizes.append(groups.sizes)
+        )
         self.group[branch.rows] = branch.group + np.int32(self.n_groups)
         self.n_groups += branch.n_groups
-
-    def sizes(self) -> NDArray[np.int64]:
-        return np.concatenate(self._sizes)
-
-    def information_loss(self) -> float:
-        return float(sum(loss * n for loss, n in self._losses) / sum(n for _, n in self._losses))
-
-    def values(self) -> dict[str, list[GroupValues]]:
-        return {
-            name: [_joined([part[name][place] for part in self._parts]) for place in range(len(self._parts[0][name]))]
-            for name in self._parts[0]
-        }
-
-
-def _joined(parts: list[GroupValues]) -> GroupValues:
-    first = parts[0]
-    if first.labels is not None:
-        return GroupValues(first.name, labels=[label for part in parts for label in part.labels or []])
-    values = [part.values for part in parts if part.values is not None]
-    missing = [
-        np.zeros(len(own), np.bool_) if part.missing is None else part.missing
-        for part, own in zip(parts, values, strict=True)
-    ]
-    return GroupValues(first.name, np.concatenate(values), np.concatenate(missing))
 
 
 def guide_shape(guide: Guide, n_dense: int) -> Guide:
@@ -415,24 +353,56 @@ def _head(dense: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
     return None if dense is None else dense[:0]
 
 
-def _as_list(names: Any) -> list[Any]:
+def as_list(names: Any) -> list[Any]:
+    """Return what a parameter names as a list."""
     return [] if names is None else [names] if isinstance(names, str | int) else list(names)
 
 
-def _check_supported(anonymizer: Any) -> None:
+def check_supported(anonymizer: Any, source: str) -> None:
+    """Refuse what cannot be done by counting alone; `source` says where the records are."""
     if not isinstance(anonymizer, TreeAnonymizer):
         raise ParameterError(
-            f"{type(anonymizer).__name__} with Parquet files: expected a method that grows a tree from counts: "
+            f"{type(anonymizer).__name__} with {source}: expected a method that grows a tree from counts: "
             "ModelGuidedAnonymizer, MondrianAnonymizer or WorkloadAwareAnonymizer."
         )
     if isinstance(anonymizer, MondrianAnonymizer) and (anonymizer.rule != "median" or not anonymizer.strict):
         raise ParameterError(
-            f"MondrianAnonymizer(rule={anonymizer.rule!r}, strict={anonymizer.strict!r}) with Parquet files: expected "
+            f"MondrianAnonymizer(rule={anonymizer.rule!r}, strict={anonymizer.strict!r}) with {source}: expected "
             "the strict median rule, which needs counts only. Use that, or a table in memory."
         )
-    if getattr(anonymizer, "hierarchies", None):
-        raise ParameterError("hierarchies= with Parquet files: expected none. Use a table in memory.")
-    if getattr(anonymizer, "guide_estimator", None) is not None:
+    if anonymizer.suppression_limit:
         raise ParameterError(
-            "guide_estimator= with Parquet files: expected ready predictions, or a fitted model as model=."
+            f"suppression_limit={anonymizer.suppression_limit!r} with {source}, of which all records are kept: "
+            "expected 0. Use release on a table in memory, which may leave records out."
         )
+    if getattr(anonymizer, "hierarchies", None):
+        raise ParameterError(f"hierarchies= with {source}: expected none. Use a table in memory.")
+    if getattr(anonymizer, "guide_estimator", None) is not None:
+        raise ParameterError(f"guide_estimator= with {source}: expected ready predictions. Pass guide_column=.")
+    for criterion in anonymizer._all_criteria():
+        if criterion.counting == "presence":
+            raise ParameterError(
+                f"{type(criterion).__name__} with {source}: expected a criterion on the records alone. Use "
+                "release on a table in memory."
+            )
+
+
+def with_hidden_guides(anonymizer: TreeAnonymizer, guides: Sequence[str]) -> TreeAnonymizer:
+    """Return a copy that lets no guide leave, unless it is kept: predictions tell records apart like names do."""
+    hidden = [name for name in guides if name not in as_list(anonymizer.keep)]
+    copy: TreeAnonymizer = anonymizer.__class__(**anonymizer.get_params(deep=False))
+    copy.set_params(identifiers=[*as_list(anonymizer.identifiers), *hidden] or None)
+    return copy
+
+
+def hand_over(
+    own: TreeAnonymizer, fitted: TreeAnonymizer, head: Any, schema: Schema, parts: Sequence[DescribedGroups]
+) -> None:
+    """Leave the caller's anonymizer as fitting in memory would."""
+    validate_data(own, head, skip_check_array=True)
+    own.partition_ = fitted.partition_
+    own.schema_ = schema
+    own.hierarchies_ = {}
+    own.group_sizes_ = joined_sizes(parts)
+    own.n_groups_ = len(own.group_sizes_)
+    own.information_loss_ = joined_loss(parts)

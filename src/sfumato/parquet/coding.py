@@ -63,7 +63,7 @@ class ValueCounts:
         self._runs.append(sorted_distinct(present.astype(self._column.values.dtype)))
         # Runs are joined as in merge sort, so that each value is moved few times and few runs wait.
         while len(self._runs) > 1 and len(self._runs[-2][0]) <= 2 * len(self._runs[-1][0]):
-            self._runs.append(_joined([self._runs.pop(), self._runs.pop()]))
+            self._runs.append(join_runs([self._runs.pop(), self._runs.pop()]))
 
     def _widen(self, column: Column) -> None:
         """Integers may turn out to be fractions in a later piece, never categories."""
@@ -83,16 +83,9 @@ class ValueCounts:
         if column.kind == "category":
             categories: NDArray[np.object_] = np.empty(len(self._categories), object)
             categories[:] = sorted(self._categories)
-            if len(categories) > MAX_CODES - 3:
-                raise InputError(
-                    f"column {self.name!r} has {len(categories)} different values: expected at most {MAX_CODES - 3} "
-                    "in a category. Name it in identifiers= if it tells people apart, or shorten it with limits=."
-                )
-            bins = bin_own_categories(len(categories), self._has_missing)
-            nothing = np.zeros(0, code_type(bins.n_bins))
-            return CodedColumn(self.name, "category", bins, nothing, categories, None)
+            return coded_categories(self.name, categories, self._has_missing)
         values, counts = (
-            _joined(self._runs) if self._runs else (np.zeros(0, column.values.dtype), np.zeros(0, np.int64))
+            join_runs(self._runs) if self._runs else (np.zeros(0, column.values.dtype), np.zeros(0, np.int64))
         )
         bins = bin_counts(values, counts, has_missing=self._has_missing, max_bins=self._max_bins)
         nothing = np.zeros(0, code_type(bins.n_bins))
@@ -137,6 +130,22 @@ def learn_columns(
     return [own.coded() for own in counted]
 
 
+def coded_categories(name: str, categories: NDArray[np.object_], has_missing: bool) -> CodedColumn:
+    """Return the bins of a column of categories, sorted ones: one each."""
+    check_categories(name, len(categories))
+    bins = bin_own_categories(len(categories), has_missing)
+    return CodedColumn(name, "category", bins, np.zeros(0, code_type(bins.n_bins)), categories, None)
+
+
+def check_categories(name: str, n_categories: int) -> None:
+    """Refuse a column with more categories than codes."""
+    if n_categories > MAX_CODES - 3:
+        raise InputError(
+            f"column {name!r} has {n_categories} different values: expected at most {MAX_CODES - 3} "
+            "in a category. Name it in identifiers= if it tells people apart, or shorten it with limits=."
+        )
+
+
 def encode(column: CodedColumn, values: Column) -> NDArray[Any]:
     """Return the codes of a piece of a column whose bins are known."""
     bins = column.bins
@@ -158,7 +167,7 @@ def _without_records(column: Column) -> Column:
     return Column(column.name, column.kind, column.values[:0], None, None, column.moment, column.is_zoned)
 
 
-def _joined(runs: Sequence[tuple[NDArray[Any], NDArray[np.int64]]]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def join_runs(runs: Sequence[tuple[NDArray[Any], NDArray[np.int64]]]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Add up counts of sorted values."""
     if len(runs) == 1:
         return runs[0]

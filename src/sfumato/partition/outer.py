@@ -121,7 +121,7 @@ class OuterGrower(Grower):
 
     def _count_nodes(self, nodes: NDArray[np.int64], shape: Shape) -> None:
         """Count nodes whose records have arrived already."""
-        found = self.counting.advance(self._routing(nodes), shape)
+        found = self.counting.advance(self.routing(nodes), shape)
         for slot, node in enumerate(nodes):
             self._keep(int(node), found[slot])
 
@@ -136,7 +136,7 @@ class OuterGrower(Grower):
         smaller = np.where(sizes[left] <= sizes[right], left, right)
         larger = np.where(sizes[left] <= sizes[right], right, left)
         counted = np.flatnonzero(sizes[larger] > self.most_held)
-        found = self.counting.advance(self._routing(smaller[counted]), shape)
+        found = self.counting.advance(self.routing(smaller[counted]), shape)
         for slot, i in enumerate(counted):
             whole = self._histograms.pop(int(nodes[i]))
             self._histogram_bytes -= whole.nbytes
@@ -150,7 +150,8 @@ class OuterGrower(Grower):
             self._forget(int(node))
         return frontier
 
-    def _routing(self, counted: NDArray[np.int64]) -> Routing:
+    def routing(self, counted: NDArray[np.int64]) -> Routing:
+        """Return how records move on from where they are, and which of the nodes are counted."""
         n = self.nodes.n_nodes
         slot = np.full(n, -1, np.int64)
         slot[counted] = np.arange(len(counted))
@@ -247,13 +248,18 @@ def grow_outer(
         tree, group = grower.grow()
         branch = grower.nodes
         finish(Branch(branch, group, records, rows, tree.n_groups))
-        n = branch.n_nodes
-        branch.start[:n] += nodes.start[leaf]
-        branch.stop[:n] += nodes.start[leaf]
-        branch.depth[:n] += nodes.depth[leaf]
-        nodes.graft(np.array([leaf]), branch)
+        attach_branch(nodes, int(leaf), branch)
     nodes.sort_by_level()
     return nodes.to_tree(layout)
+
+
+def attach_branch(nodes: NodeTable, leaf: int, branch: NodeTable) -> None:
+    """Put what grew from the records of a leaf below it; `branch` numbers those records from 0 and is used up."""
+    n = branch.n_nodes
+    branch.start[:n] += nodes.start[leaf]
+    branch.stop[:n] += nodes.start[leaf]
+    branch.depth[:n] += nodes.depth[leaf]
+    nodes.graft(np.array([leaf]), branch)
 
 
 def advance_chunk(

@@ -123,6 +123,14 @@ class NodeTable:
                 setattr(self, name, grown)
         self._capacity = capacity
 
+    def trimmed(self) -> NodeTable:
+        """Return a copy without room to grow: small, to be sent elsewhere."""
+        own = NodeTable(self.mask.shape[1])
+        for name, part in vars(self).items():
+            setattr(own, name, part[: self.n_nodes].copy() if isinstance(part, np.ndarray) else part)
+        own._capacity = self.n_nodes
+        return own
+
     def to_tree(self, layout: Layout) -> Tree:
         """Return the flat tree over the growing tree's codes."""
         n = self.n_nodes

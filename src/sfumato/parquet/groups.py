@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Describe the groups of one branch at a time, and put the descriptions together.
+
+What a group gets depends on its own records alone, so branches may be described one after the other, or by different
+machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.loss import group_ncp
+from sfumato.partition.grouping import collect, summarize, widths
+from sfumato.partition.guides import Guide
+from sfumato.partition.records import Records, make_layout
+from sfumato.representatives import GroupValues, represent
+from sfumato.sources import CodedColumn
+
+
+@dataclass(frozen=True, eq=False)
+class DescribedGroups:
+    """What is known of some groups, without their records.
+
+    Attributes
+    ----------
+    sizes : ndarray of int64
+    values : dict
+        The values of every group, for each quasi-identifier.
+    loss : float
+        Normalised certainty penalty of these groups.
+    """
+
+    sizes: NDArray[np.int64]
+    values: dict[str, list[GroupValues]]
+    loss: float
+
+
+@dataclass(frozen=True, eq=False)
+class Describing:
+    """How groups are described.
+
+    Attributes
+    ----------
+    columns : sequence of CodedColumn
+        The quasi-identifiers; the first codes of every record are theirs.
+    block_start : int
+        Where the guide's codes begin among those of a record.
+    representative : str
+    n_threads : int
+    """
+
+    columns: Sequence[CodedColumn]
+    block_start: int
+    representative: str
+    n_threads: int = 1
+
+    def describe(
+        self,
+        records: Records,
+        group: NDArray[np.int32],
+        n_groups: int,
+        guide: Guide,
+        random_state: np.random.Generator | None = None,
+    ) -> DescribedGroups:
+        """Describe the groups of some records; `guide` has their classes, its channels are those of the records."""
+        groups = collect(group, n_groups)
+        codes = records.codes
+        layout = make_layout([column.bins for column in self.columns])
+        summary = summarize(codes, groups, layout, n_threads=self.n_threads)
+        own = replace(
+            guide,
+            dense=records.dense if records.dense.shape[1] else None,
+            code_blocks=[codes[:, self.block_start + q] for q in range(len(guide.cardinalities))],
+        )
+        values = represent(
+            self.representative, self.columns, codes, groups, layout,
+            guide=own, random_state=random_state, summary=summary, n_threads=self.n_threads,
+        )  # fmt: skip
+        return DescribedGroups(groups.sizes, values, group_ncp(widths(summary, layout), groups.sizes))
+
+
+def joined_sizes(parts: Sequence[DescribedGroups]) -> NDArray[np.int64]:
+    """Return the sizes of the groups of all parts, one part after the other."""
+    return np.concatenate([part.sizes for part in parts])
+
+
+def joined_loss(parts: Sequence[DescribedGroups]) -> float:
+    """Return the penalty over the records of all parts."""
+    sizes = [int(part.sizes.sum()) for part in parts]
+    return float(sum(part.loss * n for part, n in zip(parts, sizes, strict=True)) / sum(sizes))
+
+
+def joined_values(parts: Sequence[DescribedGroups]) -> dict[str, list[GroupValues]]:
+    """Return the values of the groups of all parts, one part after the other."""
+    first: dict[str, list[Any]] = parts[0].values
+    return {
+        name: [_joined([part.values[name][place] for part in parts]) for place in range(len(first[name]))]
+        for name in first
+    }
+
+
+def _joined(parts: list[GroupValues]) -> GroupValues:
+    first = parts[0]
+    if first.labels is not None:
+        return GroupValues(first.name, labels=[label for part in parts for label in part.labels or []])
+    values = [part.values for part in parts if part.values is not None]
+    missing = [
+        np.zeros(len(own), np.bool_) if part.missing is None else part.missing
+        for part, own in zip(parts, values, strict=True)
+    ]
+    return GroupValues(first.name, np.concatenate(values), np.concatenate(missing))
