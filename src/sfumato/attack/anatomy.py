@@ -350,7 +350,9 @@ def _judged(
     hits = np.bincount(group, guesses == published.truth, minlength=len(sizes))
     rate = float(hits.sum() / n_records)
     variance = float(((hits - rate * sizes) ** 2).sum()) / n_records**2
-    n_effective = rate * (1 - rate) / variance if variance > 0 and 0 < rate < 1 else float(len(sizes))
+    # Where every group has as many hits as the others, the groups are all there is to count.
+    is_even = variance * len(sizes) < 1e-9
+    n_effective = float(len(sizes)) if is_even else min(rate * (1 - rate) / variance, float(n_records))
     interval = wilson_interval(rate * n_effective, n_effective)
     of_slot = np.empty(n_records, np.int64)
     of_slot[published.slots] = np.repeat(np.arange(len(sizes)), sizes)
