@@ -44,7 +44,7 @@ def list_policy_settings() -> str:
 
     parts = []
     for section, settings in SECTIONS.items():
-        rows = ["| setting | value | where the file does not say | meaning |", "| --- | --- | --- | --- |"]
+        rows = ["| setting | value | default | meaning |", "| --- | --- | --- | --- |"]
         for name, setting in settings.items():
             kind = " or ".join(f"`{choice}`" for choice in setting.choices) or setting.kind
             if setting.at_least is not None:
@@ -76,8 +76,8 @@ def _paragraphs(text: str) -> list[str]:
 
 def _examples(text: str) -> list[str]:
     # Two spaces begin an example, four go on with it.
-    joined = re.sub(r"\n+ {3,}", " ", text)
-    return [line.strip() for line in joined.splitlines() if line.strip()]
+    joined = re.sub(r"\n+ {3,}", " \\\\\n    ", text)
+    return [re.sub(r"^ {2}(?! )", "", line.rstrip()) for line in joined.splitlines() if line.strip()]
 
 
 def _option(part: Any) -> str:
