@@ -94,8 +94,10 @@ def _option(part: Any) -> str:
 
 
 def _default(value: Any) -> str:
-    if value is None or value in ((), {}, ""):
-        return "nothing"
+    if value is None:
+        return "not set"
+    if value in ((), {}, ""):
+        return "none"
     return f"`{value}`"
 
 
