@@ -2,16 +2,20 @@
 """From one table to two and back: nothing lost, exact values, no link, and refusals in sentences."""
 
 import json
+import pickle
+import re
 from collections import Counter
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato import AnatomizedTable, Anatomizer, GuaranteeError, InputError, ParameterError
+from sfumato.frames import read_table
 from sfumato.testing.counting import rows_of
 from strategies import LIBRARIES, in_examples, tables
 
@@ -118,6 +122,63 @@ def test_the_group_says_nothing_about_the_order_of_the_input():
     anatomized, rows = Anatomizer(2, sensitive="ill", random_state=0).fit_transform_with_rows(frame)
     correlation = np.corrcoef(rows, anatomized.identifying["group"])[0, 1]
     assert abs(correlation) < 0.1  # 2,000 records: standard error 0.022
+
+
+def coded_by_appearance(kind):
+    """People whose categories are listed in the order in which they come up, as most writers of dictionaries do."""
+    random = np.random.default_rng(0)
+    who = [f"person with a long name {i:03d}!" for i in random.permutation(60)]
+    ill = [f"illness with a long name {i}!" for i in random.permutation(60) % 6]
+    table = pa.table({"who": who, "ill": ill})
+    if kind == "text of polars":
+        return pl.DataFrame({"who": who, "ill": ill}), who, ill
+    if kind == "categories of polars":
+        return pl.DataFrame({"who": who, "ill": ill}, schema={"who": pl.Categorical, "ill": pl.Categorical}), who, ill
+    if kind == "views of text":
+        return pa.table({"who": pa.array(who, pa.string_view()), "ill": pa.array(ill, pa.string_view())}), who, ill
+    coded = pa.table({name: table.column(name).dictionary_encode() for name in table.column_names})
+    if kind == "dictionaries":
+        return coded, who, ill
+    frame = coded.to_pandas(types_mapper=pd.ArrowDtype if kind == "dictionaries in pandas" else None)
+    return frame, who, ill
+
+
+KINDS = ["dictionaries", "categories", "dictionaries in pandas", "categories of polars", "text of polars"]
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "views of text"])
+def test_nothing_inside_the_tables_is_in_the_order_of_the_input(kind):
+    frame, who, ill = coded_by_appearance(kind)
+    anatomized = Anatomizer(2, sensitive="ill", random_state=0).fit_transform(frame)
+    for part, values in ((anatomized.identifying, who), (anatomized.sensitive, ill)):
+        assert sorted(row[0] for row in rows_of(part)) == sorted(values)
+        stored = re.findall(rb"(?:person|illness) with a long name \d+!", pickle.dumps(part))
+        in_order = list(dict.fromkeys(text.decode() for text in stored))
+        assert set(in_order) == set(values)
+        assert in_order != list(dict.fromkeys(values))
+
+
+def test_categories_of_polars_are_numbered_by_value():
+    frame, *_ = coded_by_appearance("categories of polars")
+    identifying = Anatomizer(2, sensitive="ill", random_state=0).fit_transform(frame).identifying
+    by_number = sorted(zip(identifying["who"].to_physical().to_list(), identifying["who"].to_list(), strict=True))
+    assert [name for _, name in by_number] == sorted(identifying["who"].to_list())
+
+
+@pytest.mark.parametrize(
+    "make", [pl.DataFrame, lambda data: pa.table({"ill": pa.array(data["ill"], pa.string_view())})]
+)
+def test_text_of_records_that_are_left_out_is_not_in_the_bytes(make):
+    table = read_table(make({"ill": [f"illness with a long name {i}" for i in range(9)]}))
+    kept = table.replaced({}, keep_rows=np.array([4, 2]))
+    assert set(re.findall(rb"name (\d)", pickle.dumps(kept))) == {b"4", b"2"}
+
+
+def test_an_order_of_categories_that_was_declared_stays():
+    frame = people()
+    frame["town"] = frame["town"].cat.reorder_categories(["Rome", "Bari", "Pisa"], ordered=True)
+    identifying = Anatomizer(2, sensitive="wage", random_state=0).fit_transform(frame).identifying
+    assert identifying["town"].cat.categories.tolist() == ["Rome", "Bari", "Pisa"]
 
 
 def test_rows_are_not_in_the_order_of_the_input():
@@ -326,3 +387,12 @@ def test_a_small_number_of_suppressed_records_is_not_told(tmp_path):
     assert anatomized.n_suppressed == 2
     anatomized.save(tmp_path / "shared")
     assert json.loads((tmp_path / "shared" / "manifest.json").read_text())["n_suppressed"] is None
+
+
+@pytest.mark.parametrize(("n_equal", "limit"), [(79, 0.58), (64, 0.28), (57, 0.14)])
+def test_the_limit_that_a_refusal_names_is_enough(n_equal, limit):
+    frame = pd.DataFrame({"age": range(100), "ill": ["x"] * n_equal + [f"v{i}" for i in range(100 - n_equal)]})
+    with pytest.raises(GuaranteeError, match=f"suppression_limit to {limit} or more"):
+        Anatomizer(2, sensitive="ill").fit(frame)
+    anatomizer = Anatomizer(2, sensitive="ill", suppression_limit=limit).fit(frame)
+    assert anatomizer.n_suppressed_ == round(100 * limit)

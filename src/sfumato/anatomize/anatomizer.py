@@ -17,7 +17,7 @@ from sfumato.anonymize.groups import is_integer, is_number
 from sfumato.columns import Column
 from sfumato.errors import GuaranteeError, InputError, ParameterError
 from sfumato.frames import Table, read_table
-from sfumato.frames.assembling import with_integers
+from sfumato.frames.assembling import with_integers, with_sorted_categories
 
 
 class Anatomizer(BaseEstimator):
@@ -58,6 +58,10 @@ class Anatomizer(BaseEstimator):
     *Guarantee.* See :class:`AnatomizedTable`; counted again on the finished tables before they are handed out.
     A missing sensitive value is a value of its own. Where several records belong to one person, an attacker may tell
     more than 1/l, since the groups count records.
+
+    Lists of categories are sorted, so that their order tells nothing about that of the records; of polars, Categorical
+    becomes Enum. Types with an order of their own (ordered categoricals, Enum) keep it: do not declare it from the
+    order in which values come up among the records.
 
     References
     ----------
@@ -127,8 +131,8 @@ class Anatomizer(BaseEstimator):
         identifying = table.replaced({}, drop=hidden, keep_rows=rows, compact_categories=True)
         sensitive = table.replaced({}, drop=apart, keep_rows=others, compact_categories=True)
         anatomized = AnatomizedTable(
-            with_integers(identifying, self.group, group[rows]),
-            with_integers(sensitive, self.group, group[others]),
+            with_integers(with_sorted_categories(identifying), self.group, group[rows]),
+            with_integers(with_sorted_categories(sensitive), self.group, group[others]),
             int(self.l),
             self.group,
             self.n_suppressed_,
@@ -224,7 +228,7 @@ def group_records(
         return assign_groups(codes, l, random, assignment)
     kept = plan_suppression(codes, l, random)
     n_dropped = n_records - len(kept)
-    if n_dropped > suppression_limit * n_records or not len(kept):
+    if n_dropped / n_records > suppression_limit or not len(kept):
         raise GuaranteeError(_refusal(names, l, best, n_records, n_dropped, suppression_limit))
     group = np.full(n_records, -1, np.int64)
     group[kept] = assign_groups(np.ascontiguousarray(codes[kept]), l, random, assignment)
@@ -245,12 +249,12 @@ def _refusal(names: list[str], l: int, best: int, n_records: int, n_dropped: int
     advice = "Lower l, or set" if best >= 2 else "Set"
     return (
         f"{given}: expected no value in more than 1/{l} of them, and {lower}. {advice} suppression_limit to "
-        f"{_rounded_up(n_dropped / n_records)} or more (it is {limit:g}), which leaves out {how_many} records."
+        f"{_rounded_up(n_dropped, n_records)} or more (it is {limit:g}), which leaves out {how_many} records."
     )
 
 
-def _rounded_up(share: float) -> str:
-    return f"{min(1.0, np.ceil(share * 10_000) / 10_000):g}"
+def _rounded_up(part: int, whole: int) -> str:
+    return f"{-(-part * 10_000 // whole) / 10_000:g}"  # in whole numbers, so that 0.14 is not rounded to 0.1401
 
 
 def numbered(column: Column) -> NDArray[np.int32]:

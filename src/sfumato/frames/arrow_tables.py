@@ -53,7 +53,7 @@ class ArrowBackend:
             if entry.new is not None:
                 column = write_arrow(column, entry.taken(keep_rows))
             elif keep_rows is not None:
-                column = column.take(pa.array(keep_rows))
+                column = _taken(column, keep_rows)
             arrays.append(column)
             nullable = field.nullable or column.null_count > 0
             fields.append(pa.field(entry.label, column.type, nullable))
@@ -69,6 +69,15 @@ class ArrowBackend:
 
         columns = [compact_dictionary(column) for column in frame.columns]
         return pa.table(columns, schema=frame.schema)
+
+
+def _taken(column: Any, rows: Rows) -> Any:
+    """Return some records of a column; views of text are copied, since they would hold all of the text."""
+    import pyarrow as pa
+
+    if pa.types.is_string_view(column.type):
+        return column.cast(pa.large_string()).take(pa.array(rows)).cast(column.type)
+    return column.take(pa.array(rows))
 
 
 def compact_dictionary(column: Any) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Put frames together from frames: a new column, rows side by side, an Arrow table; ``anatomize`` calls this.
+"""Put frames together from frames: a new column, sorted categories, rows side by side; ``anatomize`` calls this.
 
 Works on what :meth:`Table.replaced` returns, and on arrays, whose columns are known by their place.
 """
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.columns import one_chunk
 from sfumato.frames.objects import arrow_from_objects
 
 
@@ -23,6 +24,62 @@ def with_integers(frame: Any, name: str, values: npt.NDArray[np.int64]) -> Any:
     native = nw.maybe_reset_index(nw.from_native(frame, eager_only=True))
     series = nw.new_series(name, values, backend=native.implementation)
     return native.with_columns(series.alias(name)).to_native()
+
+
+def with_sorted_categories(frame: Any) -> Any:
+    """Return the frame with the lists of its categorical types sorted, where their order is not declared.
+
+    Such a list is often in the order in which the categories came up among the records, and two tables of the same
+    records would both tell that order. polars shares the list of Categorical with the whole process, so that such
+    columns become Enum. Types that declare an order (ordered categoricals, Enum) keep it.
+    """
+    if isinstance(frame, np.ndarray):
+        return frame
+    if type(frame).__module__.startswith("polars"):
+        return _sorted_in_polars(frame)
+    if type(frame).__module__.startswith("pandas"):
+        return _sorted_in_pandas(frame)
+    import pyarrow as pa
+
+    return pa.table([_sorted_dictionary(column) for column in frame.columns], schema=frame.schema)
+
+
+def _sorted_in_polars(frame: Any) -> Any:
+    import polars as pl
+
+    def sorted_enum(series: Any) -> Any:
+        text = series.cast(pl.String)
+        return text.cast(pl.Enum(text.drop_nulls().unique().sort()))
+
+    return pl.DataFrame([sorted_enum(s) if s.dtype == pl.Categorical else s for s in frame.get_columns()])
+
+
+def _sorted_in_pandas(frame: Any) -> Any:
+    import pandas as pd
+    import pyarrow as pa
+
+    frame = frame.copy(deep=False)
+    for place in range(frame.shape[1]):
+        series = frame.iloc[:, place]
+        if isinstance(series.dtype, pd.CategoricalDtype) and not series.dtype.ordered:
+            frame.isetitem(place, series.cat.reorder_categories(series.dtype.categories.sort_values()))
+        elif isinstance(series.dtype, pd.ArrowDtype) and pa.types.is_dictionary(series.dtype.pyarrow_dtype):
+            frame.isetitem(place, series.dtype.__from_arrow__(_sorted_dictionary(pa.array(series))))
+    return frame
+
+
+def _sorted_dictionary(column: Any) -> Any:
+    """Return a column of Arrow with a sorted dictionary; others, and ordered ones, as they are."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if not pa.types.is_dictionary(kind) or kind.ordered:
+        return column
+    array = one_chunk(column)
+    order = pc.sort_indices(array.dictionary)
+    codes = pc.sort_indices(order).take(array.indices).cast(kind.index_type)
+    return pa.DictionaryArray.from_arrays(codes, array.dictionary.take(order))
 
 
 def side_by_side(left: Any, left_rows: npt.NDArray[np.int64], right: Any, right_rows: npt.NDArray[np.int64]) -> Any:

@@ -74,7 +74,7 @@ class PolarsBackend:
             if entry.new is not None:
                 written = self._write(series, entry.taken(keep_rows))
             else:
-                written = series if keep_rows is None else series.gather(keep_rows)
+                written = series if keep_rows is None else _gathered(series, keep_rows)
             columns.append(written.alias(entry.label))
         return pl.DataFrame(columns)
 
@@ -112,3 +112,17 @@ class PolarsBackend:
             with suppress(pl.exceptions.PolarsError):  # a value that does not fit keeps the type it came in
                 native = native.cast(dtype)
         return native.gather(place)
+
+
+def _gathered(series: Any, rows: Rows) -> Any:
+    """Return some records of a column, and nothing of the others.
+
+    Gathering text only points into the text of the whole column: whoever gets the frame as bytes would get the text of
+    records that were left out, and the order that all of them had.
+    """
+    import polars as pl
+
+    taken = series.gather(rows)
+    if taken.dtype != pl.String:
+        return taken
+    return pl.Series(series.name, taken.to_arrow(compat_level=pl.CompatLevel.oldest()), dtype=pl.String)
