@@ -26,6 +26,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("attack", "measurement"),
     ("anonymize",),
     ("parquet",),
+    ("spark",),
     ("minimize", "anatomize"),
     ("audit",),
     ("report",),

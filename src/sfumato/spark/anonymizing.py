@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Anonymize a Spark DataFrame: the groups and values of the same table in memory, with records left on the workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.anonymize.base import TreeAnonymizer, check_of, fewest_records
+from sfumato.anonymize.partition import Partition, partition_from_tree
+from sfumato.anonymize.release import MOST_VALUES, Counter, make_counter
+from sfumato.columns import Column
+from sfumato.criteria import Criterion
+from sfumato.errors import InputError, ParameterError
+from sfumato.frames import read_table
+from sfumato.parquet.anonymizing import as_list, check_supported, guide_shape, hand_over, with_hidden_guides
+from sfumato.parquet.groups import Describing, joined_sizes, joined_values
+from sfumato.partition.outer import OuterGrower, attach_branch
+from sfumato.partition.records import make_layout
+from sfumato.schema import Schema
+from sfumato.schema.roles import SMALLEST_TABLE_CHECKED
+from sfumato.spark.codes import Coding, GrownBranch, SparkCounting, grow_branches
+from sfumato.spark.guiding import learn_guide
+from sfumato.spark.recounting import PERSON, recount
+from sfumato.spark.session import check_frame, example_of, kept, pieces
+from sfumato.spark.values import CountedColumn, Wanted, count_columns
+
+MOST_HELD = 1_000_000
+"""Records whose branch one worker grows in memory: about 200 bytes each."""
+
+
+def fit_transform(
+    anonymizer: TreeAnonymizer,
+    frame: Any,
+    *,
+    guide_column: str | Sequence[str] | None = None,
+    most_held: int = MOST_HELD,
+) -> Any:
+    """Anonymize a Spark DataFrame, and fit the anonymizer.
+
+    Parameters
+    ----------
+    anonymizer : ModelGuidedAnonymizer, MondrianAnonymizer (strict median) or WorkloadAwareAnonymizer
+        Unfitted; fitted afterwards, as if it had seen the table in memory.
+    frame : pyspark.sql.DataFrame
+        Must have the same records whenever it is read, as a table in files has. Read five times at most; cache it
+        where that is cheaper than computing it.
+    guide_column : str or list of str, optional
+        The column of predictions or labels, or one column of probabilities per class. It does not leave, unless it is
+        named in the anonymizer's `keep`.
+    most_held : int
+        Records that one worker holds in memory at once.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        The release, recounted by Spark's own ``groupBy``. It stays in Spark's cache, so that what was counted is what
+        is written; ``spark.catalog.clearCache()`` frees it.
+
+    Raises
+    ------
+    GuaranteeError
+        When a criterion does not hold on the result. Nothing is handed out then, and the anonymizer is not fitted.
+
+    Notes
+    -----
+    *Guarantee.* As of the anonymizer's own ``fit_transform``, counted again on the result. Temporary data of Spark
+    (shuffles, caches) hold codes and records on the disks of the workers: they are as secret as the table itself.
+    """
+    check_frame(frame)
+    check_supported(anonymizer, "a Spark DataFrame")
+    if anonymizer.representative == "sample":
+        raise ParameterError(
+            "representative='sample' with a Spark DataFrame: expected one that needs no draws, which would depend on "
+            "the order of the workers. Use 'member' or 'model', or a table in memory."
+        )
+    guides = as_list(guide_column)
+    for name in guides:
+        if name not in frame.columns:
+            raise ParameterError(f"guide_column names {name!r}, which is no column of the table. Correct the name.")
+    own = with_hidden_guides(anonymizer, guides)
+    own._check_parameters()
+    criteria = own._all_criteria()
+    example = example_of(frame)
+    _, schema = own._read(example, criteria, is_whole=False)
+    columns, counters, n_records = _counted(own, frame, schema, criteria)
+    guiding = learn_guide(own, frame, guides, schema)
+    checked = [(c.criterion.column, c.column) for c in counters if c.value_of_row is not None and c.criterion.column]
+    coding = Coding(columns, schema.limits, schema.categorical_features, guiding, checked)
+    with kept(coding.chunks(frame)) as chunks:
+        own.partition_, parts = _grown(own, chunks, coding, counters, schema, criteria, n_records, most_held)
+    release = recount(_rewritten(own.partition_, frame, schema), schema, own.partition_, counters, n_records)
+    hand_over(anonymizer, own, example, schema, parts)
+    return release
+
+
+# -- counting ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class WholeCounter(Counter):
+    """A counter that knows the counts of the whole table, and none of its records.
+
+    Attributes
+    ----------
+    totals : ndarray of int64
+        Of each value; of records or persons, their number.
+    column : CodedColumn or None
+        The codes of the counted values; None where records or persons are counted.
+    """
+
+    totals: NDArray[np.int64] | None = None
+    column: Any = None
+
+    @property
+    def reference(self) -> NDArray[np.int64]:
+        """The counts of all records."""
+        assert self.totals is not None
+        return self.seen(self.totals)
+
+    def count(self, group: Any, n_groups: int, group_of_fitted: Any = None) -> NDArray[np.int64]:
+        """Return the counts of all records as one group."""
+        assert self.totals is not None
+        assert n_groups == 1
+        return self.totals[None, :]
+
+
+def _counted(
+    anonymizer: TreeAnonymizer, frame: Any, schema: Schema, criteria: Sequence[Criterion]
+) -> tuple[list[Any], list[WholeCounter], int]:
+    """Count the values of all columns that matter; refuse what the whole table already fails."""
+    split = [Wanted(name, anonymizer.max_bins, True) for name in anonymizer._split_columns(schema)]
+    named = [c for c in criteria if c.column is not None]
+    asked = [Wanted(str(c.column), 0 if c.counting == "distinct" else MOST_VALUES, False) for c in named]
+    passing = [name for name in schema.with_role("other") if name not in schema.keep]
+    watched = [Wanted(name, 0, False) for name in passing]
+    found, n_records = count_columns(
+        frame, [*split, *asked, *watched], categorical=schema.categorical_features, limits=schema.limits
+    )
+    of_criteria = iter(found[len(split) : len(split) + len(asked)])
+    counters = [_counter(c, None if c.column is None else next(of_criteria), n_records) for c in criteria]
+    anonymizer._check_feasible(list(counters), n_records)
+    if n_records >= SMALLEST_TABLE_CHECKED:
+        for name, own in zip(passing, found[len(split) + len(asked) :], strict=True):
+            _check_passing(name, own)
+    return [own.column for own in found[: len(split)]], counters, n_records
+
+
+def _counter(criterion: Criterion, found: CountedColumn | None, n_records: int) -> WholeCounter:
+    if found is None:
+        return WholeCounter(criterion, None, 1, totals=np.array([n_records]))
+    if criterion.counting == "distinct":
+        n_persons = found.n_distinct + int(found.has_missing)
+        return WholeCounter(criterion, np.zeros(0, np.int64), n_persons, totals=np.array([n_persons]))
+    # Each value once is enough to know what a criterion makes of the values.
+    n_values = found.n_distinct
+    coded = found.column
+    values = np.arange(n_values + int(found.has_missing))
+    missing = values == n_values if found.has_missing else None
+    if coded is None or coded.categories is not None:
+        categories = values[:n_values].astype(object) if coded is None else coded.categories
+        every = Column(str(criterion.column), "category", values.astype(np.int32), missing, categories)
+    else:
+        ordered = np.append(coded.bins.values, coded.bins.values[:1]) if found.has_missing else coded.bins.values
+        every = Column(str(criterion.column), coded.kind, ordered, missing, None, coded.moment)
+    made = make_counter(criterion, every)
+    return WholeCounter(
+        made.criterion, np.zeros(0, np.int64), made.n_values,
+        leaves_out_last=made.leaves_out_last, totals=found.counts, column=coded,
+    )  # fmt: skip
+
+
+def _check_passing(name: str, found: CountedColumn) -> None:
+    if 2 * found.n_single > found.n_present:
+        raise InputError(
+            f"the column {name!r} would pass through untouched and more than half of its values occur exactly once: "
+            "expected a column that does not point at persons by itself. Name it in quasi_identifiers or identifiers, "
+            "or in keep if it may leave as it is."
+        )
+
+
+# -- growing -----------------------------------------------------------------------------------------------------
+
+
+def _grown(
+    anonymizer: TreeAnonymizer,
+    chunks: Any,
+    coding: Coding,
+    counters: list[WholeCounter],
+    schema: Schema,
+    criteria: Sequence[Criterion],
+    n_records: int,
+    most_held: int,
+) -> tuple[Partition, list[Any]]:
+    """Grow the top from counts, let workers grow the branches, and put the tree together."""
+    columns, empty = list(coding.columns), coding.empty
+    layout = make_layout([column.bins for column in columns])
+    guide = guide_shape(coding.guiding.of(None), empty.dense.shape[1])
+    checks = [check_of(counter) for counter in counters if counter.value_of_row is not None]
+    counting = SparkCounting(chunks, checks, empty, n_records)
+    fewest, fall_back = fewest_records(list(counters)), anonymizer._falls_back()
+    top = OuterGrower(
+        counting, most_held=most_held, records=empty, layout=layout, guide=guide, min_records=fewest,
+        checks=checks, fall_back=fall_back, n_threads=anonymizer._n_threads(),
+    )  # fmt: skip
+    nodes = top.grow_top()
+    describing = Describing(columns[: len(schema.quasi_identifiers)], len(columns), anonymizer.representative)
+    routing = top.routing(np.zeros(0, np.int64))
+    branches = grow_branches(counting, routing, layout, guide, describing, min_records=fewest, fall_back=fall_back)
+    leaves = np.flatnonzero(nodes.left[: nodes.n_nodes] < 0)
+    ordered: list[tuple[int, GrownBranch]] = [
+        (int(leaf), branches[int(leaf)]) for leaf in leaves[np.argsort(nodes.start[leaves], kind="stable")]
+    ]
+    for leaf, branch in ordered:
+        attach_branch(nodes, leaf, branch.nodes)
+    nodes.sort_by_level()
+    parts = [branch.groups for _, branch in ordered]
+    partition = partition_from_tree(
+        nodes.to_tree(layout), columns, joined_values(parts), joined_sizes(parts),
+        dropped=schema.dropped, limits=schema.to_dict()["limits"], categorical=schema.categorical_features,
+        representative=anonymizer.representative, guarantees=tuple(c.describe() for c in criteria),
+    )  # fmt: skip
+    return partition, parts
+
+
+# -- writing -----------------------------------------------------------------------------------------------------
+
+
+def _rewritten(partition: Partition, frame: Any, schema: Schema) -> Any:
+    """Return the frame with every record's quasi-identifiers replaced, and its person beside it where one is named."""
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    fields = []
+    for own in frame.schema.fields:
+        if own.name in partition.values:
+            fields += [
+                StructField(part.name, own.dataType if part.labels is None else StringType(), True)
+                for part in partition.values[own.name]
+            ]
+        elif own.name not in partition.dropped:
+            fields.append(own)
+    unit = schema.unit
+    if unit is not None:
+        fields.append(StructField(PERSON, frame.schema[unit].dataType, True))
+    rewritten = set(schema.quasi_identifiers)
+
+    def work(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        for piece in pieces(batches):
+            group = partition.apply(piece)
+            # Only the type of what is rewritten counts. Without its values none can slip through, and a missing one is
+            # written alike in all pieces.
+            arrays = [
+                pa.nulls(piece.num_rows, field.type) if field.name in rewritten else piece.column(field.name)
+                for field in piece.schema
+            ]
+            bare = pa.table(arrays, names=piece.column_names)
+            made = partition.rewrite(read_table(bare, categorical=partition.categorical), group)
+            if unit is not None:
+                made = made.append_column(PERSON, piece.column(unit))
+            yield from made.combine_chunks().to_batches()
+
+    return frame.mapInArrow(work, StructType(fields))

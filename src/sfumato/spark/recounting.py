@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Count the groups of a release again with Spark's own ``groupBy``, and hand it out only when all is well.
+
+Nothing of the engine is asked: groups are what Spark finds equal in the columns that leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from sfumato.anonymize.partition import Partition
+from sfumato.errors import GuaranteeError
+from sfumato.frames import read_table
+from sfumato.parquet.coding import encode
+from sfumato.schema import Schema
+from sfumato.spark.session import collected, quoted
+
+PERSON = "sfumato: person"
+"""The column that names persons beside a release, until they are counted."""
+
+
+def recount(release: Any, schema: Schema, partition: Partition, counters: Sequence[Any], n_records: int) -> Any:
+    """Count the groups of a release, and return it without the persons; raise where a criterion does not hold.
+
+    Parameters
+    ----------
+    release : Spark DataFrame
+        Kept in Spark's cache from here on.
+    schema : Schema
+    partition : Partition
+    counters : sequence of WholeCounter
+    n_records : int
+        Of the table.
+    """
+    from pyspark.sql import functions as sql
+
+    names = partition.output_names(schema.quasi_identifiers)
+    release.persist()
+    try:
+        keys = [sql.col(quoted(name)).alias(f"key {place}") for place, name in enumerate(names)]
+        counted = [sql.col(quoted(name)).alias(name) for name in _counted_names(counters, release)]
+        plain = release.select(*keys, *counted)
+        for counter in counters:
+            n_failed, n_groups, n_seen = _failed(plain, [f"`key {i}`" for i in range(len(names))], counter)
+            if n_seen != n_records:
+                raise GuaranteeError(
+                    f"{n_seen} records were rewritten instead of {n_records}: expected all. Nothing is handed out. "
+                    "Write the table to files first, if it is computed anew whenever it is read."
+                )
+            if n_failed:
+                raise GuaranteeError(
+                    f"the rewritten table has {n_failed} of {n_groups} groups for which it does not hold that "
+                    f"{counter.criterion.describe()}: expected none. Nothing is handed out. Please report this."
+                )
+    except BaseException:
+        release.unpersist()
+        raise
+    return release.drop(PERSON)
+
+
+def _counted_names(counters: Sequence[Any], release: Any) -> list[str]:
+    names = [
+        PERSON if counter.criterion.counting == "distinct" else counter.criterion.column
+        for counter in counters
+        if counter.criterion.column is not None
+    ]
+    return [name for name in dict.fromkeys(names) if name in release.columns]
+
+
+def _failed(plain: Any, keys: Sequence[str], counter: Any) -> tuple[int, int, int]:
+    """Return the groups that fail, all groups, and all records."""
+    from pyspark.sql import functions as sql
+
+    counting = counter.criterion.counting
+    if counting == "values":
+        sensitive = quoted(counter.criterion.column)
+        pairs = plain.groupBy(*keys, sensitive).agg(sql.count(sql.lit(1)).alias("n"))
+        listed = sql.collect_list(sql.struct(sql.col(sensitive).alias("value"), sql.col("n"))).alias("found")
+        groups = pairs.groupBy(*keys).agg(listed).select("found")
+    elif counting == "distinct":
+        # What is missing is one person, too, and countDistinct passes over it.
+        person = sql.col(quoted(PERSON))
+        several = sql.countDistinct(person) + sql.max(person.isNull().cast("int"))
+        groups = plain.groupBy(*keys).agg(several.alias("counted"), sql.count(sql.lit(1)).alias("n"))
+    else:
+        counted = sql.count(sql.lit(1))
+        groups = plain.groupBy(*keys).agg(counted.alias("counted"), counted.alias("n"))
+    if counting != "values":
+        # Few sizes occur, whatever the number of groups.
+        groups = groups.groupBy("counted").agg(sql.count(sql.lit(1)).alias("groups"), sql.sum("n").alias("records"))
+        found = collected(groups)
+        counts = found["counted"].to_numpy().astype(np.int64)[:, None]
+        n_groups = found["groups"].to_numpy()
+        return int(n_groups[~counter.passes(counts)].sum()), int(n_groups.sum()), int(found["records"].to_numpy().sum())
+    found = collected(groups.mapInArrow(_judged(counter), "failed bigint, groups bigint, records bigint"))
+    failed, n_groups, n_records = (int(found[name].to_numpy().sum()) for name in ("failed", "groups", "records"))
+    return failed, n_groups, n_records
+
+
+def _judged(counter: Any) -> Any:
+    """Return what judges groups by how often each sensitive value occurs in them."""
+
+    def work(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        for batch in batches:
+            found = batch.column(0)
+            if not len(found):
+                continue
+            pairs = found.flatten()
+            group = np.repeat(np.arange(len(found)), found.value_lengths().to_numpy())
+            read = read_table(
+                pa.table({"value": pairs.field("value")}),
+                categorical=["value"] if counter.column.categories is not None else [],
+            )
+            codes = encode(counter.column, read.column("value", for_counting=True))
+            n = pairs.field("n").to_numpy()
+            counts = np.zeros((len(found), counter.n_values), np.int64)
+            np.add.at(counts, (group, codes), n)
+            judged = [int((~counter.passes(counts)).sum()), len(found), int(n.sum())]
+            yield pa.RecordBatch.from_arrays(
+                [pa.array([number]) for number in judged], names=["failed", "groups", "records"]
+            )
+
+    return work

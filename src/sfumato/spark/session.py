@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The edge to Spark: columns by name, records in pieces, and the one way by which anything reaches the driver."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from sfumato import errors
+from sfumato.errors import InputError, MissingExtraError, SfumatoError
+
+PIECE = 1 << 16
+"""Records that a worker reads, codes and stores together."""
+
+
+def require_pyspark() -> Any:
+    """Return the pyspark module, or say how to install it."""
+    try:
+        import pyspark
+    except ImportError as error:
+        raise MissingExtraError(
+            "pyspark is not installed: tables in Spark need it. Install it with pip install 'sfumato[spark]'."
+        ) from error
+    return pyspark
+
+
+def check_frame(frame: Any) -> None:
+    """Refuse what is no Spark DataFrame, and one whose columns cannot be told apart."""
+    require_pyspark()
+    if not hasattr(frame, "mapInArrow"):
+        raise InputError(
+            f"the input is a {type(frame).__name__}: expected a Spark DataFrame. Use the anonymizer itself for a table "
+            "in memory, or sfumato.parquet for files."
+        )
+    repeated = sorted({name for name in frame.columns if frame.columns.count(name) > 1})
+    if repeated:
+        raise InputError(f"the table has several columns named {', '.join(map(repr, repeated))}: expected each once.")
+
+
+def quoted(name: str) -> str:
+    """Return the name of a column as Spark SQL wants it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def selected(frame: Any, names: Sequence[str]) -> Any:
+    """Return some columns of a frame."""
+    return frame.select(*[frame[quoted(name)] for name in names])
+
+
+def example_of(frame: Any) -> Any:
+    """Return a table of one record without any value, of the types that workers will see."""
+    import pyarrow as pa
+
+    return pa.table([pa.nulls(1, field.type) for field in arrow_schema(frame)], names=frame.columns)
+
+
+def arrow_schema(frame: Any) -> Any:
+    """Return the Arrow types of a frame's columns."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return to_arrow_schema(frame.schema, timezone="UTC")
+
+
+def pieces(batches: Iterable[Any]) -> Iterator[Any]:
+    """Yield the records of one worker's share as tables of about `PIECE` records."""
+    import pyarrow as pa
+
+    held: list[Any] = []
+    for batch in batches:
+        if batch.num_rows:
+            held.append(batch)
+        if sum(part.num_rows for part in held) >= PIECE:
+            yield pa.Table.from_batches(held)
+            held = []
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+@contextmanager
+def kept(frame: Any) -> Iterator[Any]:
+    """Let workers keep what they compute of a frame, in memory or on their disks, while it is used."""
+    frame.persist()
+    try:
+        yield frame
+    finally:
+        frame.unpersist()
+
+
+def collected(frame: Any) -> Any:
+    """Bring a small frame to the driver as an Arrow table. All that the driver sees comes through here."""
+    with own_errors():
+        return frame.toArrow()
+
+
+@contextmanager
+def own_errors() -> Iterator[None]:
+    """Turn what a worker refused back into the error it was."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        found = re.search(r"sfumato\.errors\.(\w+): (.*)", str(error))
+        kind = getattr(errors, found.group(1), None) if found else None
+        if found and isinstance(kind, type) and issubclass(kind, SfumatoError):
+            raise kind(found.group(2)) from None
+        raise

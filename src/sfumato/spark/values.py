@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bin the columns of a Spark DataFrame: the bins of the same table in memory, found without moving its values.
+
+Workers count the values of their shares, Spark adds the counts up and sorts the values of each column, and cuts them
+where ``partition.binning`` would. What reaches the driver is one row per bin and one per category.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.columns import Column, Kind, Moment
+from sfumato.errors import InputError
+from sfumato.frames import Table, read_table
+from sfumato.parquet.coding import check_categories, coded_categories, join_runs
+from sfumato.partition.binning import Bins, code_type, sorted_distinct
+from sfumato.schema.limits import checked_limit
+from sfumato.sources import CodedColumn
+from sfumato.sources.memory import read_limited
+from sfumato.spark.session import collected, kept, pieces, selected
+
+_ROWS = "place int, number bigint, text binary, n bigint"
+_LOW_BITS = np.int64(np.iinfo(np.int64).max)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A column whose values are counted.
+
+    Attributes
+    ----------
+    name : str
+    most_bins : int
+        Bins of numbers at most; 0: only how many values there are is asked, and how many of them occur once. A column
+        that is not split on is not binned: where it has more values, only those numbers are returned, too.
+    is_split : bool
+        Whether the column is read as one that is rewritten or split on, with its limit, or only to be counted.
+    """
+
+    name: str
+    most_bins: int
+    is_split: bool
+
+    def read(self, table: Table, limits: Mapping[str, Any]) -> Column:
+        """Read the column of a piece."""
+        return read_limited(table, self.name, limits) if self.is_split else table.column(self.name, for_counting=True)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """Of which kind the values of a share are."""
+
+    kind: Kind
+    is_real: bool
+    moment: Moment | None
+    is_zoned: bool
+    width: float | None
+    has_missing: bool
+    is_empty: bool
+
+
+@dataclass(frozen=True, eq=False)
+class CountedColumn:
+    """A column of the whole table.
+
+    Attributes
+    ----------
+    column : CodedColumn or None
+        Its bins; None where only numbers were asked for.
+    counts : ndarray of int64
+        Records of each code, missing last where it occurs.
+    n_distinct, n_single, n_present : int
+        Different values, those that occur once, and records that have one.
+    has_missing : bool
+    """
+
+    column: CodedColumn | None
+    counts: NDArray[np.int64]
+    n_distinct: int
+    n_single: int
+    n_present: int
+    has_missing: bool
+
+
+def count_columns(
+    frame: Any, wanted: Sequence[Wanted], *, categorical: Sequence[str], limits: Mapping[str, Any]
+) -> tuple[list[CountedColumn], int]:
+    """Count the values of columns, and the records.
+
+    Parameters
+    ----------
+    frame : Spark DataFrame
+    wanted : sequence of Wanted
+    categorical, limits
+        As of `MemorySource`.
+    """
+    reals: frozenset[int] = frozenset()
+    with kept(_added(frame, wanted, categorical, limits, reals)) as added:
+        totals, seen = _totals(added, len(wanted))
+        reals = frozenset(place for place, own in enumerate(seen) if _has_both(own))
+        if not reals:
+            return _whole(added, wanted, totals, seen)
+    # Whole numbers in some shares and fractions in others are fractions, and counted as such.
+    with kept(_added(frame, wanted, categorical, limits, reals)) as added:
+        return _whole(added, wanted, *_totals(added, len(wanted)))
+
+
+def _has_both(seen: set[_Seen]) -> bool:
+    return len({own.is_real for own in seen if own.kind == "number" and not own.is_empty}) == 2
+
+
+def _whole(
+    added: Any, wanted: Sequence[Wanted], totals: dict[int, tuple[int, int, int]], seen: list[set[_Seen]]
+) -> tuple[list[CountedColumn], int]:
+    asked = []
+    for place, own in enumerate(wanted):
+        n_distinct = totals.get(place, (0, 0, 0))[1]
+        is_category = any(found.kind == "category" for found in seen[place])
+        if own.is_split and own.most_bins and is_category:
+            check_categories(own.name, n_distinct)
+        is_too_much = not own.is_split and n_distinct > own.most_bins
+        asked.append(replace(own, most_bins=0) if is_too_much else own)
+    rows = _bins(added, asked, totals)
+    n_records = totals[len(wanted)][0]
+    counted = [
+        _counted(own, seen[place], totals.get(place, (0, 0, 0)), rows.get(place, []), n_records)
+        for place, own in enumerate(asked)
+    ]
+    return counted, n_records
+
+
+# -- on the workers ----------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class _Tally:
+    """Counts one column of a share."""
+
+    wanted: Wanted
+    as_real: bool
+    seen: set[_Seen] = field(default_factory=set)
+    runs: list[tuple[NDArray[Any], NDArray[np.int64]]] = field(default_factory=list)
+    categories: dict[Any, int] = field(default_factory=dict)
+
+    def add(self, table: Table, limits: Mapping[str, Any]) -> None:
+        column = self.wanted.read(table, limits)
+        missing = column.missing
+        is_empty = missing is not None and bool(missing.all())
+        limit = limits.get(self.wanted.name) if self.wanted.is_split and column.kind != "category" else None
+        is_real = self.as_real or column.values.dtype.kind == "f"
+        self.seen.add(
+            _Seen(
+                column.kind, is_real, column.moment, column.is_zoned,
+                None if limit is None or is_empty else checked_limit(column, limit),
+                missing is not None and bool(missing.any()), is_empty,
+            )
+        )  # fmt: skip
+        present = column.values if missing is None else column.values[~missing]
+        if column.categories is not None:
+            counts = np.bincount(present, minlength=len(column.categories)).tolist()
+            for value, n in zip(column.categories.tolist(), counts, strict=True):
+                if n:
+                    self.categories[value] = self.categories.get(value, 0) + n
+        elif len(present):
+            self.runs.append(sorted_distinct(present.astype(np.float64 if is_real else np.int64)))
+            while len(self.runs) > 1 and len(self.runs[-2][0]) <= 2 * len(self.runs[-1][0]):
+                one, other = self.runs.pop(), self.runs.pop()
+                dtype = np.result_type(one[0], other[0])
+                self.runs.append(join_runs([(one[0].astype(dtype), one[1]), (other[0].astype(dtype), other[1])]))
+
+    def rows(self, place: int) -> Iterator[Any]:
+        for values, counts in self.runs:
+            yield _batch(place, number=as_keys(values), n=counts)
+        if self.categories:
+            texts = [pickle.dumps(value, 4) for value in self.categories]
+            yield _batch(place, text=texts, n=list(self.categories.values()))
+        yield _batch(-1 - place, text=[pickle.dumps(own, 4) for own in self.seen], n=[1] * len(self.seen))
+
+
+def as_keys(values: NDArray[Any]) -> NDArray[np.int64]:
+    """Return whole numbers in the order of the values; of fractions, their bits."""
+    if values.dtype.kind == "i":
+        return values
+    bits = values.view(np.int64)
+    return bits ^ ((bits >> np.int64(63)) & _LOW_BITS)
+
+
+def from_keys(keys: NDArray[np.int64], is_real: bool) -> NDArray[Any]:
+    """Return the values that `as_keys` made keys of."""
+    return (keys ^ ((keys >> np.int64(63)) & _LOW_BITS)).view(np.float64) if is_real else keys
+
+
+def _batch(place: int, *, n: Any, number: Any = None, text: Any = None) -> Any:
+    import pyarrow as pa
+
+    size = len(n)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(np.full(size, place, np.int32)),
+            pa.nulls(size, pa.int64()) if number is None else pa.array(number, pa.int64()),
+            pa.nulls(size, pa.binary()) if text is None else pa.array(text, pa.binary()),
+            pa.array(n, pa.int64()),
+        ],
+        names=["place", "number", "text", "n"],
+    )
+
+
+# -- added up by Spark --------------------------------------------------------------------------------------------
+
+
+def _added(
+    frame: Any, wanted: Sequence[Wanted], categorical: Sequence[str], limits: Mapping[str, Any], reals: frozenset[int]
+) -> Any:
+    """Return how often each value of each column occurs, beside what was seen of its kind."""
+    from pyspark.sql import functions as sql
+
+    names = list(dict.fromkeys(own.name for own in wanted))
+    codes = [name for name in categorical if name in names]
+
+    def work(batches: Iterator[Any]) -> Iterator[Any]:
+        tallies = [_Tally(own, place in reals) for place, own in enumerate(wanted)]
+        n_records = 0
+        for piece in pieces(batches):
+            table = read_table(piece, categorical=codes)
+            n_records += table.n_records
+            for tally in tallies:
+                tally.add(table, limits)
+        yield _batch(len(wanted), number=[0], n=[n_records])
+        for place, tally in enumerate(tallies):
+            yield from tally.rows(place)
+
+    rows = selected(frame, names).mapInArrow(work, _ROWS)
+    return rows.groupBy("place", "number", "text").agg(sql.sum("n").alias("n"))
+
+
+def _totals(added: Any, n_columns: int) -> tuple[dict[int, tuple[int, int, int]], list[set[_Seen]]]:
+    """Return records, different values and values that occur once, and the kinds seen, of each column."""
+    from pyspark.sql import functions as sql
+
+    counted = added.where("place >= 0").groupBy("place")
+    once = (sql.col("n") == 1).cast("int")
+    numbers = counted.agg(
+        sql.sum("n").alias("total"), sql.count(sql.lit(1)).alias("different"), sql.sum(once).alias("single")
+    )
+    nothing = sql.lit(None).cast("bigint")
+    marks = added.where("place < 0").select(
+        "place", nothing.alias("total"), nothing.alias("different"), nothing.alias("single"), "text"
+    )
+    rows = collected(numbers.withColumn("text", sql.lit(None).cast("binary")).unionByName(marks)).to_pylist()
+    totals = {row["place"]: (row["total"], row["different"], row["single"]) for row in rows if row["place"] >= 0}
+    seen: list[set[_Seen]] = [set() for _ in range(n_columns)]
+    for row in rows:
+        if row["place"] < 0:
+            seen[-1 - row["place"]].add(pickle.loads(row["text"]))
+    if totals.get(n_columns, (0, 0, 0))[0] == 0:
+        raise InputError("the table has 0 records: expected some.")
+    return totals, seen
+
+
+def _bins(
+    added: Any, wanted: Sequence[Wanted], totals: Mapping[int, tuple[int, int, int]]
+) -> dict[int, list[dict[str, Any]]]:
+    """Cut the values of each column at its quantiles, as ``partition.binning`` does, and return its bins in order."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as sql
+
+    asked = {place: own for place, own in enumerate(wanted) if own.most_bins and place in totals}
+    if not asked:
+        return {}
+    most, total, different = (
+        sql.create_map(*[sql.lit(part) for pair in found.items() for part in pair])[sql.col("place")]
+        for found in (
+            {place: own.most_bins for place, own in asked.items()},
+            {place: totals[place][0] for place in asked},
+            {place: totals[place][1] for place in asked},
+        )
+    )
+    chosen = added.where(sql.col("place").isin(list(asked)))
+    in_order = Window.partitionBy("place").orderBy("number")
+    sized = (
+        chosen.where("text is null")
+        .withColumn("most", most)
+        .withColumn("capped", sql.least(sql.col("n") * sql.col("most"), total))
+        .withColumn("before", sql.sum("capped").over(in_order) - sql.col("capped"))
+        .withColumn("capped_total", sql.sum("capped").over(Window.partitionBy("place")))
+        .withColumn(
+            "bin",
+            sql.when(different <= sql.col("most"), sql.row_number().over(in_order).cast("bigint")).otherwise(
+                sql.expr("before * most div capped_total")
+            ),
+        )
+    )
+    # The most frequent value stands for a bin, the lowest on ties.
+    numbers = sized.groupBy("place", "bin").agg(
+        sql.min("number").alias("low"), sql.max("number").alias("high"),
+        sql.min_by("number", sql.struct(-sql.col("n"), sql.col("number"))).alias("mode"), sql.sum("n").alias("n"),
+    )  # fmt: skip
+    nothing = sql.lit(None).cast("bigint")
+    texts = chosen.where("text is not null").select(
+        "place", *[nothing.alias(name) for name in ("bin", "low", "high", "mode")], "n", "text"
+    )
+    found: dict[int, list[dict[str, Any]]] = {}
+    for row in collected(numbers.withColumn("text", sql.lit(None).cast("binary")).unionByName(texts)).to_pylist():
+        found.setdefault(row["place"], []).append(row)
+    return found
+
+
+def _counted(
+    wanted: Wanted, seen: set[_Seen], totals: tuple[int, int, int], rows: list[dict[str, Any]], n_records: int
+) -> CountedColumn:
+    n_present, n_distinct, n_single = totals
+    has_missing = any(own.has_missing for own in seen)
+    last = [n_records - n_present] if has_missing else []
+    if not wanted.most_bins:
+        return CountedColumn(None, np.zeros(0, np.int64), n_distinct, n_single, n_present, has_missing)
+    known = {own for own in seen if not own.is_empty} or seen
+    if len({(own.kind, own.moment) for own in known}) > 1:
+        raise InputError(
+            f"the column {wanted.name!r} holds values of different kinds in different parts of the table: expected one "
+            "kind. Convert the column."
+        )
+    own = next(iter(known))
+    if own.kind == "category":
+        pairs = sorted((pickle.loads(row["text"]), row["n"]) for row in rows)
+        categories: NDArray[np.object_] = np.empty(len(pairs), object)
+        categories[:] = [value for value, _ in pairs]
+        column = coded_categories(wanted.name, categories, has_missing)
+        counts = [n for _, n in pairs]
+    else:
+        rows = sorted(rows, key=lambda row: int(row["low"]))
+        is_real = any(found.is_real for found in known)
+        low, high, mode = (
+            from_keys(np.array([row[end] for row in rows], np.int64), is_real) for end in ("low", "high", "mode")
+        )
+        bins = Bins(True, mode, low, high, has_missing)
+        nothing = np.zeros(0, code_type(bins.n_bins))
+        column = CodedColumn(wanted.name, own.kind, bins, nothing, None, own.moment, own.width, own.is_zoned)
+        counts = [row["n"] for row in rows]
+    return CountedColumn(column, np.array(counts + last, np.int64), n_distinct, n_single, n_present, has_missing)
