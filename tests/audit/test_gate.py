@@ -22,7 +22,8 @@ def judged(required: dict[str, float], **changed: object) -> dict[str, bool]:
         "least_values": 3,
         "utility": UTILITY,
         "risks": (risk(0.5), risk(0.62)),
-        "share_suppressed": 0.01,
+        "n_suppressed": 10,
+        "n_records": 1000,
     }
     return {check.name: check.passed for check in judge_gate(required, **(measured | changed))}
 
@@ -70,3 +71,24 @@ def test_an_attack_below_its_baseline_has_no_advantage_and_no_negative_one():
 def test_what_an_attack_finds_out_about_strangers_too_is_no_advantage():
     assert risk(0.8, 0.5, 0.75).advantage == pytest.approx(0.05)
     assert risk(0.8, 0.5, 0.4).advantage == pytest.approx(0.3)
+
+
+def test_few_suppressed_records_are_judged_and_not_told():
+    [check] = judge_gate(
+        {"max_suppressed": 0.01}, smallest_group=10, least_values=None, utility=None, risks=(),
+        n_suppressed=3, n_records=997, smallest_shown=10,
+    )  # fmt: skip
+    assert check.passed and check.measured is None
+    assert check.sentence == "fewer than 10 records were left out, 1.00% of all is allowed"
+    assert judged({"max_suppressed": 0.001}, n_suppressed=3, smallest_shown=10) == {"max_suppressed": False}
+
+
+def test_persons_are_named_where_persons_were_counted():
+    [check] = judge_gate({"min_k": 5}, smallest_group=4, least_values=None, utility=None, risks=(), counted="persons")
+    assert check.sentence == "the smallest group has 4 persons, 5 are required"
+
+
+@pytest.mark.parametrize(("judged_score", "passes"), [(-0.1, True), (0.2, True), (-0.2, False)])
+def test_a_model_that_was_no_use_may_not_become_worse(judged_score: float, passes: bool):
+    useless = UtilityResult("R2", "m", -0.1, judged_score, judged_score, (0.0, 0.0), 100, 50)
+    assert judged({"min_accuracy_kept": 0.9}, utility=useless) == {"min_accuracy_kept": passes}

@@ -66,3 +66,17 @@ def test_the_same_release_twice_reveals_nothing_more():
     table = pd.DataFrame({"q": np.repeat([0, 1, 2], 5), "secret": list("abcde") * 3})
     found = intersect_releases(table, table, (["q"], ["q"]), sensitive="secret")
     assert (found.smallest_together, found.n_below, found.n_secrets_revealed) == (5, 0, 0)
+
+
+def test_people_of_one_release_only_count_for_what_it_promises():
+    first = pd.DataFrame({"who": range(8), "age": [1] * 4 + [2] * 4})
+    second = pd.DataFrame({"who": [0, 4, 10, 11, 12, 13], "age": [7] * 6})
+    found = intersect_releases(first, second, (["age"], ["age"]), key="who")
+    assert (found.n_people, found.smallest_first, found.smallest_second) == (2, 4, 6)
+    assert (found.smallest_together, found.n_below, found.n_alone) == (1, 2, 2)
+
+
+def test_a_key_that_is_missing_somewhere_is_refused():
+    first = pd.DataFrame({"who": ["a", None, "c"], "age": [1, 1, 1]})
+    with pytest.raises(InputError, match="missing in 1 record"):
+        intersect_releases(first, first, (["age"], ["age"]), key="who")

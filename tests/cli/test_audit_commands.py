@@ -95,3 +95,17 @@ def test_a_sweep_measures_every_k_and_draws_it(tmp_path: Path):
 def test_a_sweep_without_a_model_is_refused(tmp_path: Path):
     result = run("sweep", write(tmp_path, model="test_fraction = 0.0"))
     assert result.returncode == 2 and "test_fraction" in result.stderr
+
+
+def test_a_misspelt_quasi_identifier_is_not_left_out_silently(files: Path):
+    result = run("compare", files / "decades.csv", files / "shifted.csv", "--quasi-identifiers", "age,twon")
+    assert result.returncode == 2
+    assert "'twon'" in result.stderr
+
+
+def test_a_sweep_over_models_shows_each_on_raw_records(tmp_path: Path):
+    models = "decision-tree,logistic-regression"
+    result = run("sweep", write(tmp_path), "--k", "8", "--models", models, "--no-attack", "--json", "--quiet")
+    assert result.returncode == 0, result.stderr
+    raw = [point["label"] for point in json.loads(result.stdout)["points"] if point["k"] == 1]
+    assert raw == ["raw records, decision-tree", "raw records, logistic-regression"]

@@ -33,3 +33,24 @@ def test_an_existing_policy_is_not_replaced_unasked(people_file: Path, tmp_path:
     policy.write_text("mine", encoding="utf-8")
     assert run("init", people_file, "--target", "wage", "-o", policy).returncode == 2
     assert policy.read_text(encoding="utf-8") == "mine"
+
+
+def test_a_policy_reads_the_file_as_it_was_read_for_it(tmp_path: Path):
+    file = tmp_path / "people.csv"
+    rows = [f"{i % 7};{'?' if i % 9 == 0 else i % 11};{i % 2};{1000 + i}" for i in range(60)]
+    file.write_text("\n".join(["zip, new;age;wage;pay", *rows]), encoding="utf-8")
+    policy = tmp_path / "policy.toml"
+    result = run(
+        "init", file, "--target", "wage", "--sensitive", "pay", "-o", policy, "--k", 2,
+        "--separator", ";", "--missing", "?", "--types", "age=integer",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    read = read_policy(policy)
+    assert read.get("data", "types") == {"age": "integer"}
+    assert (read.get("data", "separator"), read.get("data", "missing")) == (";", ("?",))
+    # What is known to be sensitive has that role alone, though nearly every value is different.
+    assert read.get("columns", "identifiers") == () and read.get("columns", "sensitive") == ("pay",)
+    text = policy.read_text(encoding="utf-8").replace('sensitive = ["pay"]', 'sensitive = ["pay"]\nkeep = ["pay"]')
+    policy.write_text(text.replace('age = "integer"', '"zip, new" = "text"'), encoding="utf-8")
+    dry = run("run", policy, "--dry-run")
+    assert dry.returncode == 0, dry.stderr

@@ -19,7 +19,7 @@ from sfumato.attack.attribute import attack_attribute
 from sfumato.attack.membership import ATTACKS, NEED_SHADOWS, attack_membership
 from sfumato.attack.result import AttackResult
 from sfumato.audit.result import EuRisk, Risk
-from sfumato.errors import MissingExtraError, ParameterError, SfumatoError
+from sfumato.errors import InputError, MissingExtraError, ParameterError, SfumatoError
 from sfumato.frames import read_table
 
 Level = Literal["none", "quick", "standard", "full"]
@@ -118,7 +118,7 @@ def attack_model(
                 attacks=[name], estimator=estimator if name in NEED_SHADOWS else None, n_shadows=plan.n_shadows or 1,
                 random_state=random_state, n_jobs=n_jobs, cache=cache,
             )  # fmt: skip
-        except MissingExtraError as error:
+        except (MissingExtraError, InputError) as error:
             notes.append(f"Not run: {_TITLES[name]}. {error}")
             continue
         risks.append(make_risk(_TITLES[name], "inference", found[name]))

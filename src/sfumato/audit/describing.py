@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sfumato.audit.result import ColumnChange, GroupSizes
 from sfumato.columns import Column
 from sfumato.frames import read_table
-from sfumato.verification import count_values
+from sfumato.verification import label_groups
 
 _MOST_CLASSES = 24
 _SIZE_EDGES = tuple(
@@ -39,7 +39,7 @@ def describe_sizes(sizes: NDArray[np.int64]) -> GroupSizes:
         largest=int(sizes.max()),
         median=float(np.median(sizes)),
         edges=tuple(int(edge) for edge in edges),
-        shares=tuple(float(share) for share in weights / sizes.sum()),
+        shares=_as_shares(weights),
     )
 
 
@@ -54,8 +54,10 @@ def fewest_values(released: Any, quasi_identifiers: Sequence[str], sensitive: Se
         codes = np.unique(column.values, return_inverse=True)[1].astype(np.int64)
         if column.missing is not None:
             codes = np.where(column.missing, codes.max() + 1, codes)
-        counts = count_values(released, quasi_identifiers, codes, int(codes.max()) + 1)
-        poorest = int((counts > 0).sum(axis=1).min())
+        # Pairs that occur, not a table of all pairs: an amount has about as many values as there are records.
+        n_values = int(codes.max()) + 1
+        pairs = np.unique(label_groups(released, quasi_identifiers) * n_values + codes)
+        poorest = int(np.bincount(pairs // n_values).min())
         fewest = poorest if fewest is None else min(fewest, poorest)
     return fewest
 
@@ -150,15 +152,18 @@ def _category_shares(
     counts = np.bincount(_present(column), minlength=n_categories)
     order = np.argsort(-counts, kind="stable")
     shown = [int(c) for c in order[: _MOST_CLASSES - 1] if counts[c] >= smallest_shown]
-    class_of = np.full(n_categories, len(shown))
+    # The others have a class of their own, or where they are few people join the smallest that has a name.
+    rest = len(shown) if int(counts.sum() - counts[shown].sum()) >= smallest_shown else max(0, len(shown) - 1)
+    class_of = np.full(n_categories, rest)
     class_of[shown] = np.arange(len(shown))
-    before = np.bincount(class_of, weights=counts, minlength=len(shown) + 1)
+    n_classes = max(rest + 1, len(shown))
+    before = np.bincount(class_of, weights=counts, minlength=n_classes)
     if new is None:
         return _as_shares(before), ()
     assert new.categories is not None
     place = {value: int(class_of[code]) for code, value in enumerate(column.categories.tolist())}
-    own_class = np.array([place.get(value, len(shown)) for value in new.categories.tolist()], np.int64)
-    own = np.bincount(own_class[_present(new)], minlength=len(shown) + 1) if len(own_class) else np.zeros(len(before))
+    own_class = np.array([place.get(value, rest) for value in new.categories.tolist()], np.int64)
+    own = np.bincount(own_class[_present(new)], minlength=n_classes) if len(own_class) else np.zeros(n_classes)
     return _as_shares(before), _as_shares(own)
 
 
@@ -179,14 +184,17 @@ def _join_small(counts: NDArray[np.int64], fewest: int) -> NDArray[np.int64]:
 
 
 def _as_shares(counts: NDArray[Any]) -> tuple[float, ...]:
+    """Return shares in thousandths: all digits would tell of how many records they are, and so how many are not."""
     total = counts.sum()
-    return tuple(float(count) for count in counts / total) if total else ()
+    return tuple(round(float(count), 3) for count in counts / total) if total else ()
 
 
 def _sentence(
     role: str, loss: float | None, n_before: int, n_after: int | None, *, is_gone: bool, is_label: bool
 ) -> str:
     """Say in plain words what happened to a column and why."""
+    if is_gone and loss is not None:
+        return f"Exact values became the ends of ranges, in columns of their own; {_detail(loss)}."
     if is_gone:
         return "It names or would single out people, so it does not leave."
     if role == "target":

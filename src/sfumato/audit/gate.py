@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from sfumato.audit.result import GateCheck, Risk, UtilityResult
@@ -17,7 +18,10 @@ def judge_gate(
     least_values: int | None,
     utility: UtilityResult | None,
     risks: tuple[Risk, ...],
-    share_suppressed: float,
+    n_suppressed: int = 0,
+    n_records: int = 1,
+    smallest_shown: int = 1,
+    counted: str = "records",
 ) -> tuple[GateCheck, ...]:
     """Judge every condition that was asked for.
 
@@ -29,12 +33,17 @@ def judge_gate(
         ``min_k``, ``min_l``, ``max_attack_advantage``, ``min_accuracy_kept``, ``max_suppressed``; None or absent: not
         asked for.
     smallest_group : int
-        Records of the smallest group, as counted on what leaves.
+        Records of the smallest group, as counted on what leaves, or persons where they were counted.
     least_values : int or None
         Fewest different values of a sensitive column in a group; None where there is none.
     utility : UtilityResult or None
     risks : tuple of Risk
-    share_suppressed : float
+    n_suppressed, n_records : int
+        Records left out, of how many.
+    smallest_shown : int
+        A smaller number of records left out is judged, and not told.
+    counted : {"records", "persons"}
+        What `smallest_group` counts.
     """
     unknown = set(required) - set(_JUDGES)
     if unknown:
@@ -46,16 +55,21 @@ def judge_gate(
         "min_l": least_values,
         "max_attack_advantage": max((risk.advantage for risk in risks), default=None),
         "min_accuracy_kept": None if utility is None else utility.kept,
-        "max_suppressed": share_suppressed,
+        "max_suppressed": n_suppressed / n_records,
     }
-    return tuple(
-        _check(name, float(required[name]), measured[name]) for name in _JUDGES if required.get(name) is not None
-    )
+    checks = [
+        _check(name, float(required[name]), measured[name], counted)
+        for name in _JUDGES
+        if required.get(name) is not None
+    ]
+    if 0 < n_suppressed < smallest_shown:
+        checks = [_blurred(check, smallest_shown) if check.name == "max_suppressed" else check for check in checks]
+    return tuple(checks)
 
 
 # What each condition compares, in words; the first of the pair is for a number, the second for none.
 _JUDGES: dict[str, tuple[str, str]] = {
-    "min_k": ("the smallest group has {measured:.0f} records, {required:.0f} are required", "no group was counted"),
+    "min_k": ("the smallest group has {measured:.0f} {counted}, {required:.0f} are required", "no group was counted"),
     "min_l": (
         "the poorest group has {measured:.0f} values of a sensitive column, {required:.0f} are required",
         "no sensitive column was counted",
@@ -73,9 +87,15 @@ _JUDGES: dict[str, tuple[str, str]] = {
 }
 
 
-def _check(name: str, required: float, measured: float | None) -> GateCheck:
+def _blurred(check: GateCheck, smallest_shown: int) -> GateCheck:
+    sentence = f"fewer than {smallest_shown} records were left out, {check.required:.2%} of all is allowed"
+    return replace(check, measured=None, sentence=sentence)
+
+
+def _check(name: str, required: float, measured: float | None, counted: str) -> GateCheck:
     worded, not_measured = _JUDGES[name]
     if measured is None:
         return GateCheck(name, required, None, False, f"{not_measured}, so this cannot pass")
     passed = measured >= required if name.startswith("min_") else measured <= required
-    return GateCheck(name, required, float(measured), passed, worded.format(measured=measured, required=required))
+    sentence = worded.format(measured=measured, required=required, counted=counted)
+    return GateCheck(name, required, float(measured), passed, sentence)

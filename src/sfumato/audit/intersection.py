@@ -82,15 +82,13 @@ def intersect_releases(
     """
     tables = read_table(first), read_table(second)
     rows = _rows_of_common(tables, key)
-    labels = [
-        label_groups(frame, list(names))[own]
-        for frame, names, own in zip((first, second), quasi_identifiers, rows, strict=True)
-    ]
-    one, two = (np.unique(label, return_inverse=True)[1] for label in labels)
+    whole = [label_groups(frame, list(names)) for frame, names in zip((first, second), quasi_identifiers, strict=True)]
+    one, two = (np.unique(label[own], return_inverse=True)[1] for label, own in zip(whole, rows, strict=True))
     _, both = np.unique(one * (int(two.max()) + 1) + two, return_inverse=True)
-    sizes = [np.bincount(part) for part in (one, two, both)]
-    least = min(int(sizes[0].min()), int(sizes[1].min()))
-    in_both = sizes[2][both]
+    # What a release promises, it promises with all of its people, also those who are not in the other.
+    smallest = [int(np.bincount(label).min()) for label in whole]
+    sizes = np.bincount(both)
+    in_both = sizes[both]
     revealed = None
     if sensitive is not None:
         secrets = _codes(tables[0].column(sensitive, for_counting=True))[rows[0]]
@@ -98,11 +96,11 @@ def intersect_releases(
         revealed = int(((_n_common(one, two, both, secrets) == 1) & (left[0] > 1) & (left[1] > 1)).sum())
     return Intersection(
         n_people=len(one),
-        smallest_first=int(sizes[0].min()),
-        smallest_second=int(sizes[1].min()),
-        smallest_together=int(sizes[2].min()),
+        smallest_first=smallest[0],
+        smallest_second=smallest[1],
+        smallest_together=int(sizes.min()),
         n_alone=int((in_both == 1).sum()),
-        n_below=int((in_both < least).sum()),
+        n_below=int((in_both < min(smallest)).sum()),
         n_secrets_revealed=revealed,
     )
 
@@ -117,7 +115,14 @@ def _rows_of_common(tables: tuple[Any, Any], key: str | None) -> tuple[NDArray[n
             )
         every = np.arange(tables[0].n_records)
         return every, every
-    names = [_names(table.column(key, for_counting=True)) for table in tables]
+    columns = [table.column(key, for_counting=True) for table in tables]
+    for column in columns:
+        if column.missing is not None and column.missing.any():
+            raise InputError(
+                f"the key {key!r} is missing in {int(column.missing.sum()):,} records: expected each person once. "
+                "Leave those records out, or name another column."
+            )
+    names = [_names(column) for column in columns]
     for values in names:
         if len(set(values)) < len(values):
             raise InputError(

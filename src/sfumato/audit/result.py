@@ -82,8 +82,10 @@ class UtilityResult:
 
     @property
     def kept(self) -> float:
-        """The share of the raw score that survives."""
-        return 1.0 if self.raw <= 0 else self.judged / self.raw
+        """The share of the raw score that survives; of a model that was no use, all unless it became worse."""
+        if self.raw <= 0:
+            return 1.0 if self.judged >= self.raw else 0.0
+        return self.judged / self.raw
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ class GroupSizes:
     edges : tuple of int
         Sizes at which the classes of `shares` begin; the last class is open.
     shares : tuple of float
-        Share of the records in groups of each class of sizes.
+        Share of the records in groups of each class of sizes, in thousandths.
     """
 
     n_groups: int
@@ -119,10 +121,10 @@ class ColumnChange:
     loss : float or None
         Normalised certainty penalty, from 0 (as it was) to 1 (nothing is left); None for columns not rewritten.
     n_values_before, n_values_after : int or None
-        Different values; None where fewer than `smallest_shown` records would be told apart by the number.
+        Different values; None where the column did not leave, or not under its name.
     before, after : tuple of float
-        Shares of the records in the same classes of values, of both tables. Classes are ranges of numbers or single
-        frequent categories; their names are not given.
+        Shares of the records in the same classes of values, of both tables, in thousandths. Classes are ranges of
+        numbers or single frequent categories; their names are not given.
     sentence : str
         Why it lost detail, in plain words.
     """
@@ -178,7 +180,9 @@ class GateCheck:
     ----------
     name : str
         The setting of the policy, such as ``min_k``.
-    required, measured : float
+    required : float
+    measured : float or None
+        None where nothing was measured, or where the number would tell a count below `smallest_shown`.
     passed : bool
     sentence : str
     """

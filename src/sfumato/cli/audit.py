@@ -175,7 +175,6 @@ def _audit(
             least_values=fewest_values(after, names, secrets),
             utility=None,
             risks=risks,
-            share_suppressed=0.0,
         ),
         utility=None,
         sizes=describe_sizes(sizes),

@@ -59,6 +59,7 @@ def compare(
 
         with console.step("reading"):
             tables = [read_file(path).table for path in (first, second)]
+        _check_named(tables, quasi_identifiers)
         names = [_columns(table, quasi_identifiers, sensitive, key) for table in tables]
         with console.step("laying the groups of both over each other"):
             found = intersect_releases(tables[0], tables[1], (names[0], names[1]), sensitive=sensitive, key=key)
@@ -69,6 +70,17 @@ def compare(
             _show(console, found, min_k, holds=holds)
         if not holds:
             raise typer.Exit(GUARANTEE_FAILED)
+
+
+def _check_named(tables: list[Any], quasi_identifiers: list[str] | None) -> None:
+    """Refuse a name that neither release has: without that column people would seem better hidden than they are."""
+    from sfumato.cli.files import unknown_column
+    from sfumato.errors import ParameterError
+
+    every = list(dict.fromkeys(name for table in tables for name in table.column_names))
+    for name in options.split_names(quasi_identifiers, every):
+        if name not in every:
+            raise ParameterError(unknown_column("--quasi-identifiers", name, every))
 
 
 def _columns(table: Any, quasi_identifiers: list[str] | None, sensitive: str | None, key: str | None) -> list[str]:

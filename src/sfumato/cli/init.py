@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sfumato.cli import options
 from sfumato.cli.console import Console, exit_codes
+
+if TYPE_CHECKING:
+    from sfumato.cli.files import ReadingOptions
 
 HELP = options.help_text(
     "Write a first policy for a table by looking at it.",
@@ -57,7 +60,8 @@ def init(
         check_output(output, force=force, inputs=[file])
         check_numbers(k, 0.2, 0)
         with console.step(f"reading {file.name}"):
-            source = read_file(file, reading_options(types, separator, decimal, encoding, missing, header))
+            given = reading_options(types, separator, decimal, encoding, missing, header)
+            source = read_file(file, given)
         columns = source.table.column_names
         named = options.split_names(sensitive, columns)
         for option, names in {"--target": [target], "--sensitive": named}.items():
@@ -66,7 +70,14 @@ def init(
                     raise ParameterError(unknown_column(option, name, columns))
         with console.step("counting which columns single out records"):
             relative = Path(os.path.relpath(file, output.parent))
-            text, roles = write_policy(source.table, file=relative, target=target, sensitive=tuple(named), k=k)
+            text, roles = write_policy(
+                source.table,
+                file=relative,
+                target=target,
+                sensitive=tuple(named),
+                k=k,
+                reading=_reading(given),
+            )
         with unfinished(output) as [path]:
             path.write_text(text, encoding="utf-8")
         if as_json:
@@ -85,3 +96,15 @@ def init(
                     is_warning=True,
                 )
         console.text(f"Wrote {output.name}. Read it, correct it, then: sfumato run {output.name}")
+
+
+def _reading(given: ReadingOptions) -> dict[str, Any]:
+    """Return what was said about the file as settings of the policy, so that running it reads the same table."""
+    return {
+        "types": {name: own.name + (f":{own.format}" if own.format else "") for name, own in given.types.items()},
+        "separator": given.separator,
+        "decimal": given.decimal,
+        "encoding": given.encoding,
+        "missing": list(given.missing),
+        "header": None if given.header is None else "yes" if given.header else "no",
+    }

@@ -85,7 +85,7 @@ class Job:
 
     def features(self, table: Any) -> Any:
         """Return what a model may see of a table, raw or rewritten."""
-        hidden = {self.policy.get("columns", "target"), *self.dropped}
+        hidden = {self.policy.get("columns", "target"), self.policy.get("columns", "unit"), *self.dropped}
         return table.select([name for name in table.column_names if name not in hidden])
 
     def new_model(self) -> Any:
@@ -127,13 +127,21 @@ class Job:
 
 def open_job(console: Console, policy: Policy, n_jobs: int | None = None) -> Job:
     """Read the table of a policy and look its columns up, or say what does not fit, by line and key."""
-    from sfumato.cli.csv_columns import parse_types
+    from sfumato.cli.csv_columns import parse_type
 
     file = policy.file("file")
     assert file is not None
-    types = parse_types(",".join(f"{name}={kind}" for name, kind in policy.get("data", "types").items()))
+    said = policy.values["data"]
+    options = ReadingOptions(
+        encoding=said["encoding"],
+        separator=said["separator"],
+        decimal=said["decimal"],
+        header=None if said["header"] is None else said["header"] == "yes",
+        types={name: parse_type(name, kind) for name, kind in said["types"].items()},
+        missing=said["missing"],
+    )
     with console.step(f"reading {file.name}"):
-        source = read_file(file, ReadingOptions(types=types))
+        source = read_file(file, options)
     for sentence in source.notes:
         console.note(sentence)
     _check_columns(policy, source.table.column_names)
@@ -314,7 +322,9 @@ def protected_estimator(job: Job) -> Any:
 
     assert job.target is not None
     kind = AnonymizedClassifier if job.target.task == "classification" else AnonymizedRegressor
-    anonymizer = job.new_anonymizer().set_params(identifiers=None, keep=None, criteria=None)
+    # It gets what a model may see: neither the target nor what is dropped.
+    keep = [name for name in job.policy.get("columns", "keep") if name not in job.dropped]
+    anonymizer = job.new_anonymizer().set_params(identifiers=None, keep=keep or None, criteria=None)
     return kind(job.new_model(), anonymizer=anonymizer)
 
 

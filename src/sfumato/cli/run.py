@@ -15,6 +15,7 @@ from sfumato.cli.console import GUARANTEE_FAILED, Console, exit_codes
 if TYPE_CHECKING:
     from sfumato.audit.result import Audit
     from sfumato.cli.job import Job
+    from sfumato.policy import Policy
 
 HELP = options.help_text(
     "Do what a policy says: read, protect, verify, attack, report, and let the release through or not.",
@@ -52,25 +53,28 @@ def run(
         from sfumato.policy import read_policy
 
         read = read_policy(policy)
-        outputs = [path for name in ("release", "artifact", "audit", "report") if (path := read.file(name))]
-        _check_outputs(outputs, policy, read.file("file"), force=force)
+        _check_outputs(read, force=force)
         job = open_job(console, read, jobs)
         if dry_run:
             _show_plan(console, job)
             return
         with console.warnings_as_notes():
             audit = _run(console, job, keep_report=keep_report)
-        _show(console, job, audit)
+        _show(console, job, audit, keep_report=keep_report)
         if audit.passed is False:
             raise typer.Exit(GUARANTEE_FAILED)
 
 
-def _check_outputs(outputs: list[Path], policy: Path, source: Path | None, *, force: bool) -> None:
+def _check_outputs(policy: Policy, *, force: bool) -> None:
     from sfumato.cli.files import check_output
 
-    for place, path in enumerate(outputs):
-        before = [policy, *([source] if source else []), *outputs[:place]]
-        check_output(path, force=force, inputs=before, option=f"the policy's {path.name}")
+    source = policy.file("file")
+    before = [policy.path, *([source] if source else [])]
+    for name in ("release", "artifact", "audit", "report"):
+        path = policy.file(name)
+        if path is not None:
+            check_output(path, force=force, inputs=before, option=policy.where("data", name))
+            before.append(path)
 
 
 class _GateNotPassedError(Exception):
@@ -203,11 +207,14 @@ def _audit(
         guarantees=tuple(criterion.describe() for criterion in anonymizer._all_criteria()),
         gate=judge_gate(
             job.policy.values["gate"],
-            smallest_group=int(sizes.min()),
+            smallest_group=int(sizes.min()) if own["unit"] is None else _fewest_persons(anonymizer, release),
             least_values=fewest_values(read, names, own["sensitive"]),
             utility=utility,
             risks=risks,
-            share_suppressed=n_suppressed / n_records,
+            n_suppressed=n_suppressed,
+            n_records=n_records,
+            smallest_shown=k,
+            counted="records" if own["unit"] is None else "persons",
         ),
         utility=utility,
         sizes=describe_sizes(sizes),
@@ -221,14 +228,24 @@ def _audit(
     )
 
 
+def _fewest_persons(anonymizer: Any, release: Any) -> int:
+    """Return how many persons the smallest group has, as `release` counted before the unit was dropped."""
+    from sfumato.anonymize.groups import shown
+    from sfumato.criteria import KAnonymity
+
+    criteria = [c for c in anonymizer._all_criteria() if isinstance(c, KAnonymity) and c.unit is not None]
+    return min(int(release.measures[shown(criterion)]) for criterion in criteria)
+
+
 def _documents(job: Job, made: list[Audit]) -> dict[Path, Any]:
     """Return what is written beside the release: path to writer; the audit exists by the time they are called."""
-    from sfumato.report import to_html
+    from sfumato.report import to_html, to_markdown
 
     documents: dict[Path, Any] = {}
     report, data = job.policy.file("report"), job.policy.file("audit")
     if report is not None:
-        documents[report] = lambda path: path.write_text(to_html(made[0]), encoding="utf-8")
+        words = to_markdown if report.suffix == ".md" else to_html
+        documents[report] = lambda path: path.write_text(words(made[0]), encoding="utf-8")
     if data is not None:
         documents[data] = lambda path: _write_json(path, made[0].to_dict())
     return documents
@@ -270,7 +287,7 @@ def _show_plan(console: Console, job: Job) -> None:
     console.text("Nothing was done. Leave --dry-run out to do it.")
 
 
-def _show(console: Console, job: Job, audit: Audit) -> None:
+def _show(console: Console, job: Job, audit: Audit, *, keep_report: bool) -> None:
     from sfumato.cli.audit import show_risks
     from sfumato.report import wording
 
@@ -288,9 +305,10 @@ def _show(console: Console, job: Job, audit: Audit) -> None:
     show_risks(console, audit)
     console.verdict(wording.verdict(audit) + ".", holds=audit.passed is not False)
     names = ["release", "artifact", "audit", "report"]
-    written = [str(path) for name in names if (path := job.policy.file(name)) is not None and path.exists()]
     if audit.passed is False:
-        written = [path for path in written if path.endswith((".html", ".json"))]
+        # What lies there from an earlier run was not written now.
+        names = ["audit", "report"] if keep_report else []
         console.text("The release was not written.")
+    written = [str(path) for name in names if (path := job.policy.file(name)) is not None]
     if written:
         console.text(f"Written: {', '.join(written)}")

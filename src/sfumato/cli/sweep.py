@@ -126,17 +126,21 @@ def _points(
     from sfumato.cli.training import rows_of
 
     points: list[Point] = []
+    raw: dict[str, Point] = {}
+    is_one_model = len({model for _, model in choices}) == 1
     silent = Console(quiet=True)
     for method, model in choices:
-        label = f"{method}, {model}" if len({m for _, m in choices}) > 1 else method
+        label = method if is_one_model else f"{method}, {model}"
         for k in sizes:
             own = job.with_settings("method", name=method, k=k).with_settings("model", name=model)
             with console.step(f"{label}, k = {k}"):
                 compared = compare_models(silent, own)
                 if compared is None:
+                    console.note(f"k = {k} was left out: there are too few records to hold some out and protect others")
                     continue
-                if not points or points[0].k != 1:
-                    points.insert(0, Point("raw records", 1, compared.utility.raw))
+                if model not in raw:
+                    label_of_raw = "raw records" if is_one_model else f"raw records, {model}"
+                    raw[model] = Point(label_of_raw, 1, compared.utility.raw)
                 found = None
                 if attacks and own.is_comparable:
                     assert own.target is not None
@@ -150,7 +154,7 @@ def _points(
             if compared.utility.anonymized is not None:
                 score = compared.utility.anonymized
             points.append(Point(label, k, score, None if found is None else found.rate, None if found is None else 0.5))
-    return points
+    return [*raw.values(), *points]
 
 
 def _document(points: list[Point]) -> dict[str, object]:

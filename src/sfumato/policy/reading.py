@@ -168,7 +168,7 @@ def _checked(
                 "expected each column once. Remove the repetition."
             )
         return tuple(value)
-    return value
+    return tuple(value) if setting.kind == "words" else value
 
 
 def _is_of_kind(value: Any, setting: Setting) -> bool:
@@ -178,7 +178,7 @@ def _is_of_kind(value: Any, setting: Setting) -> bool:
         return isinstance(value, str) and value != ""
     if kind == "choice":
         return value in setting.choices
-    if kind == "names":
+    if kind in ("names", "words"):
         return isinstance(value, list) and all(isinstance(one, str) for one in value)
     if kind == "integer":
         return is_number and isinstance(value, int) and (setting.at_least is None or value >= setting.at_least)
@@ -201,6 +201,7 @@ def _expected(setting: Setting) -> str:
         "text": "text in quotes",
         "name": "the name of a column in quotes",
         "names": 'a list of column names, such as ["age", "zip"]',
+        "words": 'a list of texts, such as ["?", "unknown"]',
         "share": "a number from 0 to 1",
         "numbers by name": "numbers by column, such as { age = 5, zip = 3 }",
         "texts by name": "types by column, such as { zip = 'text' }",
@@ -250,13 +251,17 @@ def _check_together(policy: Policy) -> None:
         )
 
 
+_MAY_BE_BOTH = {("target", "sensitive"), ("sensitive", "keep")}
+"""The target may be sensitive, and a sensitive amount may leave although nearly every value is different."""
+
+
 def _check_roles(policy: Policy) -> None:
-    """Refuse a column with two roles; the target may be sensitive, and a subgroup any column."""
+    """Refuse a column with two roles; a subgroup may be any column."""
     roles: dict[str, str] = {}
     for name in ("target", "identifiers", "quasi_identifiers", "sensitive", "unit", "keep"):
         value = policy.get("columns", name)
         for column in (value,) if isinstance(value, str) else value or ():
-            if column in roles and (roles[column], name) != ("target", "sensitive"):
+            if column in roles and (roles[column], name) not in _MAY_BE_BOTH:
                 raise ParameterError(
                     f"{policy.where('columns', name)} names {column!r}, which is {roles[column]} already: expected "
                     "one role per column. Remove it from one of them."

@@ -31,6 +31,7 @@ MODELS = (
 )
 REPRESENTATIVES = ("model", "member", "median", "mean", "midrange", "sample", "range", "bounds")
 GUIDES = ("probabilities", "predictions", "labels")
+YES_NO = ("yes", "no")
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Setting:
 
     Attributes
     ----------
-    kind : {"text", "name", "names", "integer", "share", "number", "choice", "numbers by name", "texts by name"}
+    kind : {"text", "name", "names", "words", "integer", "share", "choice", "numbers by name", "texts by name"}
         What its value must be. A *name* is that of a column; a *share* is a number from 0 to 1.
     default : object
         What holds where the file does not say; None: nothing.
@@ -66,6 +67,11 @@ SECTIONS: dict[str, dict[str, Setting]] = {
         "report": Setting("text", "report.html", "the report for people, one HTML page"),
         "audit": Setting("text", "audit.json", "the same as data"),
         "types": Setting("texts by name", {}, "types of CSV columns where the file does not say, such as zip = 'text'"),
+        "separator": Setting("text", None, "what stands between the values of a CSV file, where it is not found out"),
+        "decimal": Setting("text", None, "the decimal mark of a CSV file, where it is not found out"),
+        "encoding": Setting("text", None, "the encoding of a CSV file, where it is not found out"),
+        "missing": Setting("words", (), "texts that mean missing in a CSV file, beside the usual ones"),
+        "header": Setting("choice", None, "whether a CSV file has a line of names, where it is not found out", YES_NO),
     },
     "columns": {
         "target": Setting("name", None, "what the model predicts; it is not rewritten"),

@@ -8,6 +8,7 @@ are found. Called by ``sfumato init``.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -145,7 +146,13 @@ def _looks_like_codes(column: Column, n_values: int) -> bool:
 
 
 def write_policy(
-    frame: Any, *, file: Path, target: str, sensitive: tuple[str, ...] = (), k: int = _DEFAULT_K
+    frame: Any,
+    *,
+    file: Path,
+    target: str,
+    sensitive: tuple[str, ...] = (),
+    k: int = _DEFAULT_K,
+    reading: Mapping[str, Any] | None = None,
 ) -> tuple[str, list[Suggestion]]:
     """Return the text of a first policy for a table, and what it took each column for.
 
@@ -158,6 +165,8 @@ def write_policy(
     sensitive : tuple of str
         Columns known to be sensitive; they are not rewritten.
     k : int
+    reading : mapping, optional
+        Settings of the ``data`` section by which a CSV file was read, for the policy to read it the same way.
     """
     roles = suggest_roles(frame, target)
     quasi_identifiers = [s.name for s in roles if s.role == "quasi-identifier" and s.name not in sensitive]
@@ -168,10 +177,11 @@ def write_policy(
             "artifact": None,
             "report": SECTIONS["data"]["report"].default,
             "audit": SECTIONS["data"]["audit"].default,
+            **(reading or {}),
         },
         "columns": {
             "target": target,
-            "identifiers": [s.name for s in roles if s.role == "identifier"],
+            "identifiers": [s.name for s in roles if s.role == "identifier" and s.name not in sensitive],
             "quasi_identifiers": quasi_identifiers,
             "sensitive": list(sensitive),
             "subgroups": [s.name for s in roles if s.special is not None and s.name in quasi_identifiers],
@@ -229,6 +239,8 @@ def _example(setting: Setting) -> str:
         "names": '["..."]',
         "integer": f"{2 if setting.at_least is None else max(2, int(setting.at_least))}",
         "share": "0.1",
+        "words": '["..."]',
+        "choice": _toml(setting.choices[0]) if setting.choices else "",
         "numbers by name": "{ age = 5 }",
         "texts by name": '{ zip = "text" }',
     }[setting.kind]
@@ -240,6 +252,8 @@ def _toml(value: Any) -> str:
         written = [_toml(one) for one in value]
         short = f"[{', '.join(written)}]"
         return short if len(short) <= 90 else "[\n" + "".join(f"  {one},\n" for one in written) + "]"
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{_toml(name)} = {_toml(one)}' for name, one in value.items())} }}"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return repr(value)

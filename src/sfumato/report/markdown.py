@@ -72,5 +72,5 @@ def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _cell(text: str) -> str:
     """Take away what Markdown or HTML inside it would act on."""
-    plain = re.sub(r"[\x00-\x1f\x7f\u200e\u200f\u202a-\u202e\u2066-\u2069]", " ", text)
+    plain = re.sub(r"[\x00-\x1f\x7f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]", " ", text)
     return re.sub(r"([\\`*_{}\[\]<>#|!~])", r"\\\1", plain).strip()

@@ -51,7 +51,8 @@ def what_was_done(audit: Audit) -> list[str]:
     for column in audit.columns:
         roles.setdefault(column.role, []).append(column.name)
     sentences = []
-    if dropped := [c.name for c in audit.columns if c.n_values_after is None]:
+    # Without a number of values, a column that was rewritten left as two, the ends of ranges.
+    if dropped := [c.name for c in audit.columns if c.n_values_after is None and c.loss is None]:
         sentences.append(f"{_listed(dropped)} {'was' if len(dropped) == 1 else 'were'} dropped.")
     if rewritten := roles.get("quasi-identifier"):
         sentences.append(
