@@ -13,7 +13,7 @@ PINS := pyproject.toml constraints.txt
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installs into one environment would race
-.PHONY: help demo test test-all check bench docs neural clean
+.PHONY: help demo test test-all check bench docs neural spark clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,8 @@ docs: $(READY)-docs ## Build the documentation as a site into site/; a broken li
 
 neural: $(READY)-neural ## Install torch, for the tests and models that use it
 
+spark: $(READY)-spark ## Install pyspark, for the tests and tables that use it (Java 17 is needed, too)
+
 clean: ## Remove caches and build outputs (delete .venv yourself to start over)
 	@rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .numba_cache .coverage src/*.egg-info
 	@find src tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -77,4 +79,9 @@ $(READY)-docs: $(READY)-core
 $(READY)-neural: $(READY)-core
 	@echo "Adding torch to $(VENV) (once) ..."
 	@$(PIP_INSTALL) -e '.[neural]'
+	@touch $@
+
+$(READY)-spark: $(READY)-core
+	@echo "Adding pyspark to $(VENV) (once) ..."
+	@$(PIP_INSTALL) -e '.[spark]'
 	@touch $@

@@ -35,7 +35,10 @@ PAGES = [
     for page in sorted(DOCUMENTATION.rglob("*.md"))
     if page.relative_to(DOCUMENTATION).parts[0] not in ("adr", "results", "reference")
 ]
-RUN_ELSEWHERE = {"learning-what-to-collect.md": "tests/minimize/test_page.py"}
+RUN_ELSEWHERE = {
+    "learning-what-to-collect.md": "tests/minimize/test_page.py",
+    "spark.md": "tests/spark/test_page.py",
+}
 BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.DOTALL | re.MULTILINE)
 MODULES = ["sfumato", *(module.name for module in pkgutil.walk_packages(sfumato.__path__, "sfumato."))]
 

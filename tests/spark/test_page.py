@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page docs/spark.md runs from top to bottom, on a cluster."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PAGE = Path(__file__).parents[2] / "docs" / "spark.md"
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # pyspark's own, of which there are many
+def test_the_examples_of_the_page_run_one_after_the_other(session: Any):
+    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    names: dict[str, Any] = {"spark": session}
+    assert len(blocks) == 3
+    for block in blocks:
+        exec(compile(block, PAGE.name, "exec"), names)
+    assert names["found"]["k"] >= 20
+    assert names["found"]["distinct_l"]["race"] >= 2
+    assert names["minimized"].columns == names["people"].columns
