@@ -41,7 +41,7 @@ bench: $(READY)-test ## Measure speed and memory as ratios inside one run
 	@$(BIN)/python -m benchmarks
 
 docs: $(READY)-docs ## Build the documentation as a site into site/; a broken link fails
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 	@echo "Open site/index.html; to search in it, serve it: $(PYTHON) -m http.server -d site"
 
 neural: $(READY)-neural ## Install torch, for the tests and models that use it
