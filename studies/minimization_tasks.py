@@ -3,7 +3,7 @@
 
 After appendix D of Staab et al. (2024), on the data of ``sfumato.datasets``: other states and years than the paper's,
 and of Lending Club the loans of 2007 to 2011. All categories are personal, except in Communities and Crime (race and
-state).
+state). Used by ``minimizers``, ``minimizers_figures`` and ``neural_gpu``.
 """
 
 from __future__ import annotations
@@ -24,6 +24,17 @@ SHARES = (0.6, 0.1, 0.3)
 MOST_NETWORK_ROWS = 60_000
 """Training records that the neural minimizers see at most."""
 
+MEASURED = (12_000, 5_000, 10_000)
+"""Training, validation and test records with which a generalization is measured, at most."""
+
+TITLES = {
+    "communities": "Communities and Crime",
+    "lending_club": "Lending Club 2007-2011",
+    "acs_public_coverage": "ACSPublicCoverage, New York 2024",
+    "acs_income": "ACSIncome, New York 2024",
+    "acs_employment": "ACSEmployment, Massachusetts 2015-2018",
+}
+
 _ACS_NUMBERS = frozenset({"AGEP", "SCHL", "WKHP", "PINCP"})
 # Known when a loan is granted. Columns about repayment give the outcome away.
 _LOAN_NUMBERS = (
@@ -40,13 +51,19 @@ _RACES = ("racepctblack", "racePctWhite", "racePctAsian", "racePctHisp")
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Records, their classes, and what an attacker would like to know."""
+    """Records, their classes, and what an attacker would like to know.
+
+    `is_balanced`: as many records of each class are measured (and learned from, but for the networks). One loan in
+    seven is bad, and what is known when it is granted is too little to call any one of them bad: the error of always
+    saying good is not beaten, and there would be no utility to lose.
+    """
 
     name: str
     X: pd.DataFrame
     y: NDArray[Any]
     personal: tuple[str, ...]
     categorical: tuple[str, ...]
+    is_balanced: bool = False
 
     def parts(self, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Return the rows of the training, validation and test parts; every category occurs in training."""
@@ -57,10 +74,37 @@ class Task:
         """Return the training rows that the neural minimizers see: the first ones, which hold every category."""
         return self.parts(seed)[0][:MOST_NETWORK_ROWS]
 
+    def learned_rows(self, seed: int) -> NDArray[np.int64]:
+        """Return the training rows that the other minimizers see."""
+        return self._balanced(self.parts(seed)[0])
+
+    def measured_rows(self, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Return the rows of each part with which generalizations are measured."""
+        train, validation, test = (
+            self._balanced(part)[:most] for part, most in zip(self.parts(seed), MEASURED, strict=True)
+        )
+        return train, validation, test
+
+    def records(self, rows: NDArray[np.int64]) -> tuple[pd.DataFrame, NDArray[Any]]:
+        """Return some records and their classes."""
+        return self.X.iloc[rows], self.y[rows]
+
+    def _balanced(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        if not self.is_balanced:
+            return rows
+        classes = [rows[self.y[rows] == value] for value in np.unique(self.y)]
+        fewest = min(map(len, classes))
+        return np.stack([own[:fewest] for own in classes], axis=1).ravel()
+
 
 def load_task(name: str, data_home: Any = None) -> Task:
     """Load one of `TASKS` by name."""
     return TASKS[name](data_home)
+
+
+def load_employment_of(year: int, data_home: Any = None) -> Task:
+    """Load the records of ``acs_employment`` of one year."""
+    return _acs("acs_employment", datasets.load_acs_employment(data_home, year=year))
 
 
 def _acs(name: str, bunch: Any) -> Task:
@@ -72,7 +116,7 @@ def _lending_club(data_home: Any) -> Task:
     bunch = datasets.load_lending_club(data_home)
     X = bunch.data[[*_LOAN_NUMBERS, *_LOAN_CATEGORIES]].copy()
     X["issue_d"] = X["issue_d"].astype(str)
-    return Task("lending_club", X, np.asarray(bunch.target), _LOAN_CATEGORIES, _LOAN_CATEGORIES)
+    return Task("lending_club", X, np.asarray(bunch.target), _LOAN_CATEGORIES, _LOAN_CATEGORIES, is_balanced=True)
 
 
 def _communities(data_home: Any) -> Task:

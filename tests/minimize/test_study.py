@@ -1,26 +1,58 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The study of the minimizers on a made-up table: sweeps are kept, read back, and become a page."""
+"""The study of the minimizers: its page says what the kept sweeps say; on a made-up task sweeps become a page."""
 
 import json
+import sys
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from studies import minimizers, minimizers_page
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from studies import minimizers, minimizers_claims, minimizers_figures, minimizers_page
+from studies.minimization_tasks import TITLES, Task
+
+
+def a_task(**changes):
+    generator = np.random.default_rng(0)
+    X = pd.DataFrame({"age": generator.integers(18, 90, 900), "job": generator.choice(list("abcd"), 900)})
+    y = ((X["age"] > 50) ^ (X["job"] == "b")).to_numpy()
+    return replace(Task("lending_club", X, y, ("job",), ("job",)), **changes)
 
 
 @pytest.fixture(scope="module")
-def cells():
-    generator = np.random.default_rng(0)
-    X = pd.DataFrame({"age": generator.integers(18, 90, 900), "job": generator.choice(list("abcd"), 900)})
-    table = minimizers.Table(X, ((X["age"] > 50) ^ (X["job"] == "b")).to_numpy(), ("job",))
-    names = ("UniformMinimizer", "FeatureSelectionMinimizer")
-    made = [minimizers.run_cell(table, "loan", name, 0, max_records=600) for name in names]
+def bench():
+    return minimizers.Bench(a_task(), 0)
+
+
+@pytest.fixture(scope="module")
+def cells(bench):
+    made = [minimizers.run_cell(bench, name) for name in ("UniformMinimizer", "FeatureSelectionMinimizer")]
     # What the privacy-aware tree would have found, had it found the best there is.
     nothing, everything = made[0].points[:2]
     best = replace(everything, minimizer="PrivacyAwareTree", validation_error=0.0, test_error=nothing.test_error)
     return [replace(made[0], minimizer="PrivacyAwareTree", points=(nothing, everything, best)), *made]
+
+
+def test_what_the_study_wrote_is_exactly_what_its_kept_sweeps_give():
+    kept = minimizers_page.documents(minimizers.read_cells())
+    for name, text in kept.items():
+        assert (minimizers_page.PAGES / name).read_text(encoding="utf-8") == text, name
+    assert {path.name for path in minimizers_page.PAGES.glob("minimizers*")} == set(kept)
+
+
+def test_the_trained_networks_are_of_every_task_and_seed():
+    runs = {(run.task, run.seed, run.objective) for run in minimizers.trained_networks()}
+    assert runs == {
+        (t, s, o) for t in minimizers.TABLES for s in minimizers.SEEDS for o in minimizers.OBJECTIVES.values()
+    }
+
+
+def test_the_tables_have_titles():
+    assert set(minimizers.TABLES) == set(TITLES)
 
 
 def test_sweeps_are_read_back_as_they_were(cells, tmp_path, monkeypatch):
@@ -28,20 +60,47 @@ def test_sweeps_are_read_back_as_they_were(cells, tmp_path, monkeypatch):
     assert minimizers.read_cells() == []
     lines = [json.dumps(asdict(cell)) for cell in reversed(cells)]
     minimizers.CELLS.write_text("\n".join(lines), encoding="utf-8")
-    assert [cell.key for cell in minimizers.read_cells()] == [cells[0].key, cells[2].key, cells[1].key]
-    assert minimizers.read_cells()[2] == cells[1]
+    assert [cell.key for cell in minimizers.read_cells()] == [cell.key for cell in cells]
+    assert minimizers.read_cells()[1] == cells[1]
 
 
 def test_the_page_says_who_covers_most(cells):
     page = minimizers_page.page(cells)
     assert "the privacy-aware tree covers most, 1.000 beside" in page
-    assert "Lending Club 2007-2011 600" in page
     nothing, everything, best = cells[0].points
     useless = replace(best, validation_risk=1.0, test_risk=1.0, validation_error=1.0, test_error=1.0)
     worse = [replace(cells[0], points=(nothing, everything, useless)), *cells[1:]]
     assert "does not cover most" in minimizers_page.page(worse)
 
 
-def test_records_beyond_the_limit_are_left_out(cells):
-    assert cells[1].n_records == 600
+def test_a_sweep_holds_the_limits_and_every_setting(cells):
+    assert [point.test_risk for point in cells[1].points[:1]] == [1.0]
     assert len(cells[1].points) == 2 + 5
+
+
+def test_the_slow_minimizers_get_some_of_the_targets(bench):
+    found = bench.sweep(bench.minimizer("AptMinimizer"), bench.learned("AptMinimizer"))
+    assert len(found) == len(minimizers.SOME_LOSSES)
+
+
+def test_a_balanced_task_is_measured_with_as_many_records_of_each_class():
+    task = a_task(y=np.arange(900) % 10 == 0, is_balanced=True)
+    for rows in (*task.measured_rows(0), task.learned_rows(0)):
+        assert task.y[rows].mean() == 0.5
+    assert set(task.learned_rows(0)) <= set(task.parts(0)[0])
+
+
+def test_claims_follow_the_areas(bench, cells):
+    def cell(figure, variant, *, is_good):
+        points = cells[0].points if is_good else cells[0].points[:2]
+        return replace(cells[0], table="acs_employment", figure=figure, variant=variant, points=points)
+
+    years = [cell(minimizers_figures.YEARS, str(year), is_good=year < 2018) for year in range(2015, 2019)]
+    by_text = {claim.text: claim.verdict for claim in minimizers_claims.claims(minimizers_claims.Found(years))}
+    assert [verdict for text, verdict in by_text.items() if "Figure 15" in text] == ["did not hold"]
+    years[-1] = cell(minimizers_figures.YEARS, "2018", is_good=True)
+    by_text = {claim.text: claim.verdict for claim in minimizers_claims.claims(minimizers_claims.Found(years))}
+    assert [verdict for text, verdict in by_text.items() if "Figure 15" in text] == ["held"]
+    assert [verdict for text, verdict in by_text.items() if "11)" in text and "every" in text] == [
+        "cannot be tested here"
+    ]

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The smaller experiments with the privacy-aware tree: how small the sample may be, one attribute or all, later years.
+
+Figures 8, 10 and 15 of Staab et al. (2024), all on ACSEmployment. Called by ``minimizers --figures``; the cells go to
+the others in ``results/minimizers.jsonl``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from studies.minimizers import Bench, Cell, keep, make_cell, read_cells
+
+TABLE, TREE = "acs_employment", "PrivacyAwareTree"
+SAMPLE, ONE_ATTRIBUTE, YEARS = "sample size", "one attribute", "years"
+#: Shares of the training part that the tree learns from; 0.05 is the paper's example.
+SHARES = (1.0, 0.2, 0.05, 0.01, 0.001)
+#: Marital status and sex, the paper's two.
+ATTRIBUTES = ("MAR", "SEX")
+LEARNED_YEAR, LATER_YEARS = 2015, (2016, 2017, 2018)
+#: A part of the paper's grid of twelve alphas and nine leaf limits.
+GRID: dict[str, list[Any]] = {"alpha": [i / 11 for i in (0, 3, 6, 9, 11)], "max_leaves": [2, 4, 8, 20, 50, 200]}
+
+
+def run_figures(seeds: Sequence[int]) -> None:
+    """Run the experiments that are not kept yet."""
+    kept = {cell.key for cell in read_cells()}
+    for seed in seeds:
+        for figure, variants, cells in (
+            (SAMPLE, [f"{share:g}" for share in SHARES], _sample_sizes),
+            (ONE_ATTRIBUTE, [f"{name} {who}" for name in ATTRIBUTES for who in ("all", "one")], _one_attribute),
+            (YEARS, [str(year) for year in (LEARNED_YEAR, *LATER_YEARS)], _years),
+        ):
+            if any((figure, TABLE, TREE, variant, seed) not in kept for variant in variants):
+                for cell in cells(seed):
+                    keep(cell)
+
+
+def _swept(figure: str, variant: str, bench: Bench, rows: Any, personal: Sequence[str] | None = None) -> Cell:
+    start = time.perf_counter()
+    points = bench.sweep(bench.minimizer(TREE, personal), rows, GRID)
+    return make_cell(figure, bench, TREE, variant, len(rows), start, points)
+
+
+def _sample_sizes(seed: int) -> Iterable[Cell]:
+    """Learn from fewer and fewer records; the first ones, which hold every category, are in each."""
+    from studies.minimization_tasks import load_task
+
+    bench = Bench(load_task(TABLE), seed)
+    rows = bench.learned(TREE)
+    for share in SHARES:
+        yield _swept(SAMPLE, f"{share:g}", bench, rows[: round(share * len(rows))])
+
+
+def _one_attribute(seed: int) -> Iterable[Cell]:
+    """Protect all attributes or the one that is attacked; only that one is attacked."""
+    from studies.minimization_tasks import load_task
+
+    task = load_task(TABLE)
+    for name in ATTRIBUTES:
+        bench = Bench(task, seed, personal=[name])
+        rows = bench.learned(TREE)
+        yield _swept(ONE_ATTRIBUTE, f"{name} all", bench, rows)
+        yield _swept(ONE_ATTRIBUTE, f"{name} one", bench, rows, [name])
+
+
+def _years(seed: int) -> Iterable[Cell]:
+    """Learn the generalizations, the classifier and the attacker on one year, and measure them on later ones."""
+    import numpy as np
+
+    from studies.minimization_tasks import MEASURED, load_employment_of
+
+    task = load_employment_of(LEARNED_YEAR)
+    for year in (LEARNED_YEAR, *LATER_YEARS):
+        test = None
+        if year != LEARNED_YEAR:
+            later = load_employment_of(year)
+            test = later.records(np.random.default_rng(seed).permutation(len(later.y))[: MEASURED[2]])
+        bench = Bench(task, seed, test=test)
+        yield _swept(YEARS, str(year), bench, bench.learned(TREE))
