@@ -22,6 +22,7 @@ from sfumato.attack.membership import NEED_SHADOWS
 from sfumato.errors import InputError, ParameterError
 
 ATTACKS = [name for name in ALL_ATTACKS if name != "network"]  # it needs torch and has tests of its own
+RARELY_WRONG = 0.999  # one draw is judged by an interval that a best attack leaves once in a thousand
 WITHOUT_SHADOWS = [name for name in ATTACKS if name not in NEED_SHADOWS]
 
 
@@ -88,24 +89,24 @@ def noisy_problem(n, seed=0, n_features=5):
 
 def test_the_threshold_reaches_the_best_attack_where_all_records_are_alike():
     X, y, is_member = identities(4000)
-    model = Confider(gap=1.5, difficulty=0.0, random_state=7).fit(X[is_member], y[is_member])
-    result = attack_membership(model, X, y, is_member, attacks=["threshold"])["threshold"]
+    model = Confider(gap=1.5, difficulty=0.0).fit(X[is_member], y[is_member])
+    result = attack_membership(model, X, y, is_member, attacks=["threshold"], confidence=RARELY_WRONG)["threshold"]
     low, high = result.interval
     assert low <= norm.cdf(0.75) <= high
     area_low, area_high = result.details["auc_interval"]
     assert area_low <= norm.cdf(1.5 / np.sqrt(2)) <= area_high
-    at_one_percent = result.details["true_positives_at"]["0.01"]
-    best = norm.sf(norm.isf(at_one_percent["false_positive_rate"]) - 1.5)
-    assert abs(at_one_percent["rate"] - best) < 0.03
+    low, high = result.details["true_positives_at"]["0.01"]["interval"]
+    assert low <= norm.sf(norm.isf(0.01) - 1.5) <= high
 
 
 def test_lira_reaches_the_best_attack_where_records_differ():
     X, y, is_member = identities(3000)
     estimator = Confider(gap=1.5)
-    model = Confider(gap=1.5, random_state=12345).fit(X[is_member], y[is_member])
+    model = Confider(gap=1.5).fit(X[is_member], y[is_member])
     found = attack_membership(
-        model, X, y, is_member, attacks=["threshold", "lira", "lira_offline"], estimator=estimator, n_shadows=64
-    )
+        model, X, y, is_member,
+        attacks=["threshold", "lira", "lira_offline"], estimator=estimator, n_shadows=64, confidence=RARELY_WRONG,
+    )  # fmt: skip
     low, high = found["lira"].interval
     # 64 shadows know a record's difficulty up to a sixth of its noise; that costs less than half a percent.
     assert low <= norm.cdf(0.75) <= high + 0.005
@@ -115,7 +116,7 @@ def test_lira_reaches_the_best_attack_where_records_differ():
 
 def test_rmia_beats_the_threshold_where_records_differ():
     X, y, is_member = identities(3000)
-    model = Confider(gap=1.5, difficulty=1.0, random_state=12345).fit(X[is_member], y[is_member])
+    model = Confider(gap=1.5, difficulty=1.0).fit(X[is_member], y[is_member])
     found = attack_membership(
         model, X, y, is_member,
         attacks=["threshold", "rmia"], estimator=Confider(gap=1.5, difficulty=1.0), n_shadows=32,
@@ -126,10 +127,11 @@ def test_rmia_beats_the_threshold_where_records_differ():
 def test_lira_of_a_regressor_reaches_the_best_attack():
     X, _, is_member = identities(3000)
     y = X[:, 0]
-    model = ConfidingRegressor(gap=1.5, random_state=12345).fit(X[is_member], y[is_member])
+    model = ConfidingRegressor(gap=1.5).fit(X[is_member], y[is_member])
     found = attack_membership(
         model, X, y, is_member,
         attacks=["threshold", "random_forest", "lira", "rmia"], estimator=ConfidingRegressor(gap=1.5), n_shadows=32,
+        confidence=RARELY_WRONG,
     )  # fmt: skip
     assert found["lira"].details["outputs"] == "numbers"
     # The log squared error of a member is lower by the gap; its noise has the standard deviation 1.
@@ -139,15 +141,23 @@ def test_lira_of_a_regressor_reaches_the_best_attack():
 
 
 def test_a_model_that_saw_neither_half_gives_nothing_away():
-    X, y = noisy_problem(1200)
-    estimator = RandomForestClassifier(n_estimators=10, random_state=0)
-    model = estimator.fit(X[:400], y[:400])
-    is_member = np.random.default_rng(11).permutation(800) < 400
-    found = attack_membership(model, X[400:], y[400:], is_member, attacks=ATTACKS, estimator=estimator, n_shadows=8)
-    for result in found.values():
-        # The stated error of a verdict is 2.5%; the rate itself lies within three standard errors.
-        assert abs(result.rate - 0.5) < 3 * 0.5 / np.sqrt(800)
-        assert result.verdict != "stronger than baseline"
+    n_seeds, n_attacked = 10, 400
+    rates, n_called = {name: [] for name in ATTACKS}, dict.fromkeys(ATTACKS, 0)
+    for seed in range(n_seeds):
+        X, y = noisy_problem(600, seed=2 * seed)
+        estimator = RandomForestClassifier(n_estimators=5, random_state=seed)
+        model = estimator.fit(X[:200], y[:200])
+        is_member = np.random.default_rng([seed, 1]).permutation(n_attacked) < n_attacked // 2
+        found = attack_membership(
+            model, X[200:], y[200:], is_member, attacks=ATTACKS, estimator=estimator, n_shadows=4, random_state=seed
+        )
+        for name, result in found.items():
+            rates[name].append(result.rate)
+            n_called[name] += result.verdict == "stronger than baseline"
+    for name in ATTACKS:
+        # A verdict is wrong in 2.5% of audits: three of ten in one of the six attacks are seen with chance 1.2%.
+        assert n_called[name] < 3
+        assert abs(np.mean(rates[name]) - 0.5) < 3 * 0.5 / np.sqrt(n_seeds * n_attacked)
 
 
 def test_an_attack_without_power_is_called_stronger_no_more_often_than_stated():

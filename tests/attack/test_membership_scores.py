@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
 from sfumato.attack.membership_likelihood import gaussians, lira_offline, lira_online, rmia
@@ -150,6 +151,19 @@ def test_a_low_rate_is_the_best_among_the_thresholds_allowed(rows, most):
     assert low <= found.false_positive_rate <= high
 
 
+@pytest.mark.parametrize("most", [0.01, 0.001])
+def test_intervals_of_a_low_rate_cover_the_truth(most):
+    # The threshold that 1% of all others pass is not the one that 1% of these others pass.
+    truth = norm.sf(norm.isf(most) - 1.5)
+    is_member = np.arange(2000) < 1000
+    n_covered = 0
+    for seed in range(200):
+        scores = np.random.default_rng(seed).normal(size=2000) + 1.5 * is_member
+        low, high = low_rate(scores, is_member, most).interval
+        n_covered += low <= truth <= high
+    assert n_covered >= 180  # 200 intervals at 95%: fewer are seen with chance 0.2%
+
+
 def test_a_record_has_no_say_in_its_own_threshold():
     scores = np.array([0.0, 1.0, 2.0, 3.0])
     is_member = np.array([False, True, True, False])
@@ -160,8 +174,6 @@ def test_a_record_has_no_say_in_its_own_threshold():
 
 
 def test_intervals_of_the_area_cover_the_truth():
-    from scipy.stats import norm
-
     generator = np.random.default_rng(4)
     n_covered = 0
     for _ in range(400):

@@ -25,6 +25,7 @@ from sfumato.attack import (
     reconstruction_risk,
 )
 from sfumato.attack.family import answer
+from sfumato.attack.intervals import wilson_interval
 from sfumato.attack.reconstruction import ask
 from sfumato.errors import ParameterError
 from sfumato.frames import read_table
@@ -164,8 +165,10 @@ def attack_known(seed, adversary):
 def test_every_adversary_reaches_the_known_best_rate(adversary):
     if adversary == "network":
         pytest.importorskip("torch")
-    result = attack_known(27, adversary)
-    low, high = result.interval
+    result = attack_known(0, adversary)
+    counts = result.details["attributes"]["secret"]
+    # A best attack falls out of its 99.9% interval once in a thousand seeds; how often the 95% one holds is below.
+    low, high = wilson_interval(counts["successes"], counts["trials"], 0.999)
     assert low <= BEST_KNOWN <= high
     assert result.verdict == "stronger than baseline"
     assert result.control == pytest.approx(0.25, abs=0.03)
@@ -173,16 +176,17 @@ def test_every_adversary_reaches_the_known_best_rate(adversary):
 
 def test_the_interval_holds_the_known_best_rate_as_often_as_it_says():
     # 20 audits at 95%: fewer than 16 intervals that hold it are seen with chance 0.3%.
-    intervals = [attack_known(seed, "table").interval for seed in range(20, 40)]
+    intervals = [attack_known(seed, "table").interval for seed in range(20)]
     assert sum(low <= BEST_KNOWN <= high for low, high in intervals) >= 16
 
 
 def test_the_surest_guesses_reach_their_known_best_rate():
-    generator = np.random.default_rng(12)
+    generator = np.random.default_rng(0)
     train, validation, test = (draw_known(generator, n) for n in (6000, 3000, 6000))
     samples = Samples(train, validation, test)
     result = reconstruct(pairs_generalization(train), samples, ["secret"], certainty=0.5, settings=EXACT)
-    low, high = result.interval
+    counts = result.details["attributes"]["secret"]
+    low, high = wilson_interval(counts["successes"], counts["trials"], 0.999)
     assert low <= 13 / 14 <= high  # records whose trace lies in their pair are 14/16 of all, and the surest
     assert result.attack == "high-certainty reconstruction (A2)"
 
@@ -204,7 +208,7 @@ def test_on_independent_attributes_nothing_is_shown_beyond_the_stated_error_rate
 
 
 def test_an_attacker_with_another_sample_reaches_the_same_rate():
-    generator = np.random.default_rng(13)
+    generator = np.random.default_rng(0)
     minimizers, attackers, validation, test = (draw_known(generator, n) for n in (3000, 3000, 2000, 4000))
     generalization = pairs_generalization(minimizers)
     own = reconstruction_risk(generalization, minimizers, validation, test, ["secret"], quick=True)

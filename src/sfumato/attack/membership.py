@@ -197,7 +197,7 @@ def attack_membership(
         ``"lira"`` and ``"lira_offline"`` (Carlini et al., 2022), ``"rmia"`` (Zarifzadeh et al., 2024).
     estimator : unfitted estimator, optional
         What the model was made with, *protection included*: for the attacks with shadow models. Shadows without the
-        protection make a weaker attack.
+        protection imitate another model, and may make a weaker attack.
     n_shadows : int, default=64
         Each is trained on a random half of X.
     population : (X, y), optional

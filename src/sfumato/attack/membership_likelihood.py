@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from sfumato.attack.membership_signals import Floats
 
 #: How many shadows the variance of all records is worth beside a record's own. With few shadows a record's own variance
-#: is mostly noise (the published attack then uses one for all records); with many it prevails.
+#: is mostly noise (the published attack then uses one for all records); with many it prevails. Set by looking at
+#: forests on Adult, where its rates may therefore be a little too high.
 _WORTH_OF_COMMON_VARIANCE = 4.0
 _LOWEST_VARIANCE = 1e-12
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta, norm, rankdata
+from scipy.stats import beta, binom, norm, rankdata
 
 from sfumato.attack.intervals import judge, wilson_interval
 from sfumato.attack.membership_signals import Floats
@@ -34,23 +34,27 @@ class LowRate:
         True positives. The threshold is the one that finds the most among those with at most the wanted share of
         false positives; records with equal scores stand or fall together.
     interval : (float, float)
-        Wilson's interval of the rate at that threshold.
+        Of the share of members found where exactly the wanted share of all others passes. Nobody knows that threshold:
+        with few others it may lie far from the one that was found, so the interval spans all where it may lie.
+    interval_at_threshold : (float, float)
+        Wilson's interval of the rate at the threshold that was found, whatever that lets through.
     false_positive_rate : float
-        What the threshold really lets through.
+        What the threshold lets through of these records.
     false_positive_interval : (float, float)
-        Exact interval (Clopper and Pearson). An attack is only shown to work when the rate's interval lies above
-        this one: the threshold was chosen on these records, too.
+        Exact interval (Clopper and Pearson). An attack is only shown to work when the rate's interval at the threshold
+        lies above this one: the threshold was chosen on these records, too.
     """
 
     rate: float
     interval: tuple[float, float]
+    interval_at_threshold: tuple[float, float]
     false_positive_rate: float
     false_positive_interval: tuple[float, float]
 
     @property
     def is_shown(self) -> bool:
         """Whether more members than others pass, beyond chance."""
-        return self.interval[0] > self.false_positive_interval[1]
+        return self.interval_at_threshold[0] > self.false_positive_interval[1]
 
 
 def judged(
@@ -124,15 +128,36 @@ def low_rate(scores: Floats, is_member: NDArray[np.bool_], most: float, confiden
     """Return the true positives where at most the share `most` of the others passes."""
     members, others = np.sort(scores[is_member]), np.sort(scores[~is_member])
     n_allowed = int(np.floor(most * len(others) + 1e-9))
-    # The highest score of those that must not pass; whoever has no more than that does not pass either.
-    bar = others[len(others) - n_allowed - 1]
-    n_found = len(members) - int(np.searchsorted(members, bar, side="right"))
-    n_passed = len(others) - int(np.searchsorted(others, bar, side="right"))
+    n_found, n_passed = _above(members, others, n_allowed), _above(others, others, n_allowed)
     tail = (1 - confidence) / 2
     low = 0.0 if n_passed == 0 else float(beta.ppf(tail, n_passed, len(others) - n_passed + 1))
     high = float(beta.ppf(1 - tail, n_passed + 1, len(others) - n_passed))
-    interval = wilson_interval(n_found, len(members), confidence)
-    return LowRate(n_found / len(members), interval, n_passed / len(others), (low, high))
+    at_threshold = wilson_interval(n_found, len(members), confidence)
+    interval = _around(members, others, most, confidence)
+    return LowRate(n_found / len(members), interval, at_threshold, n_passed / len(others), (low, high))
+
+
+def _above(scores: Floats, others: Floats, n_allowed: int) -> int:
+    """Count the scores above all of the others but a number; both are sorted."""
+    if n_allowed >= len(others):
+        return len(scores)
+    # The highest score of those that must not pass; whoever has no more than that does not pass either.
+    return len(scores) - int(np.searchsorted(scores, others[len(others) - n_allowed - 1], side="right"))
+
+
+def _around(members: Floats, others: Floats, most: float, confidence: float) -> tuple[float, float]:
+    """Return the interval of the true positives at the threshold that the share `most` of all others passes.
+
+    Of so many others, a number that follows the binomial distribution passes it: half of the error is for that number,
+    the other half for the members found at the strictest and at the loosest threshold it leaves.
+    """
+    tail = (1 - confidence) / 4
+    fewest, largest = (int(number) for number in binom.ppf([tail, 1 - tail], len(others), most))
+    each = 1 - 2 * tail
+    # Where no other may pass, the threshold is above all of them, and nobody knows how far.
+    strict = _above(members, others, fewest - 1) if fewest else 0
+    loose = _above(members, others, largest)
+    return wilson_interval(strict, len(members), each)[0], wilson_interval(loose, len(members), each)[1]
 
 
 def _verdict(scores: Floats, is_member: NDArray[np.bool_], n_right: int, confidence: float) -> Verdict:
@@ -149,6 +174,7 @@ def _as_dict(low: LowRate) -> Mapping[str, Any]:
     return {
         "rate": low.rate,
         "interval": low.interval,
+        "interval_at_threshold": low.interval_at_threshold,
         "false_positive_rate": low.false_positive_rate,
         "false_positive_interval": low.false_positive_interval,
     }

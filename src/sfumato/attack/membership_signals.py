@@ -23,7 +23,7 @@ OutputKind = Literal["logits", "probabilities", "numbers"]
 Floats = NDArray[np.float64]
 
 # A forest of a hundred trees tells shares apart by one in a hundred and often says exactly 0. A floor far below that
-# would turn the last vote into an outlier that no Gaussian describes.
+# would turn the last vote into an outlier that no Gaussian describes. Set by looking at forests on Adult.
 _LOWEST_VOTE = 0.01
 _LOWEST_PROBABILITY = 1e-12
 _SHARE_OF_ZEROS_OF_A_VOTE = 1e-3
