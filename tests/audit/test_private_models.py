@@ -78,6 +78,21 @@ def test_classes_must_be_told(model):
         model(0, **PRIVATE).fit(X, y)
 
 
+def test_a_class_without_records_is_refused_where_its_absence_would_show():
+    X, y = people(50)
+    with pytest.raises(InputError, match="1 of the 3 classes have no record") as refusal:
+        PrivateLogisticRegression(**{**PRIVATE, "classes": ["maybe", "no", "yes"]}).fit(X, y)
+    assert "maybe" not in str(refusal.value)
+
+
+@needs_diffprivlib
+def test_a_forest_knows_the_classes_that_it_was_told():
+    X, y = people(1000)
+    model = PrivateForestClassifier(100.0, **{**PRIVATE, "classes": ["maybe", "no", "yes"]}, random_state=0).fit(X, y)
+    assert model.predict_proba(X).shape == (1000, 3)
+    assert (model.predict(X) == y).mean() > 0.8
+
+
 @pytest.mark.skipif(diffprivlib is not None, reason="diffprivlib is installed here")
 def test_a_missing_extra_is_named():
     X, y = people(50)

@@ -155,7 +155,8 @@ class PrivateLogisticRegression(_PrivateClassifier):
     Notes
     -----
     *Guarantee.* Pure epsilon-differential privacy of the coefficients, as diffprivlib perturbs the objective,
-    for tables that differ in one record, under the assumption that the bounds were chosen without the data.
+    for tables that differ in one record, under the assumption that the bounds were chosen without the data. diffprivlib
+    fits one model per class that occurs, so a class without records is refused: its absence would show.
     """
 
     def __init__(
@@ -180,6 +181,12 @@ class PrivateLogisticRegression(_PrivateClassifier):
     def fit(self, X: Any, y: Any) -> Self:
         """Fit on raw records."""
         numbers, codes = self._checked(X, y)
+        n_absent = len(self.classes_) - len(np.unique(codes))
+        if n_absent:
+            raise InputError(
+                f"{n_absent} of the {len(self.classes_)} classes have no record: expected records of each, since the "
+                "coefficients would show which are absent. Take them out of classes=, or use PrivateForestClassifier."
+            )
         with leaks_are_errors():
             model = _diffprivlib().LogisticRegression(
                 epsilon=float(self.epsilon),
