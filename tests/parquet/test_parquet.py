@@ -220,3 +220,33 @@ def test_what_cannot_be_done_piece_by_piece_is_said(census, tmp_path: Path, anon
     anonymizer.set_params(quasi_identifiers=QI, keep=["noise", "score"])
     with pytest.raises(ParameterError, match=expected_words):
         fit_transform(anonymizer, source, tmp_path / "out.parquet")
+
+
+@pytest.mark.parametrize("representative", ["median", "bounds", "range"])
+def test_a_release_lists_no_category_that_no_record_of_it_has_and_keeps_their_order(
+    census, tmp_path: Path, representative: str
+):
+    levels = ["low", "middle", "high", "highest"]
+    random = np.random.default_rng(1)
+    table = census[["age", "sex"]].assign(
+        town=pd.Categorical(np.where(np.arange(4_000) == 1234, "Rareville", random.choice(["Ulm", "Graz"], 4_000))),
+        level=pd.Categorical(random.choice(levels[:3], 4_000), levels, ordered=True),
+    )
+    # The first piece lacks what later ones have: order and types must not depend on what a piece has.
+    table = pd.concat([table[table.level == "high"], table[table.level != "high"]], ignore_index=True)
+    anonymizer = MondrianAnonymizer(40, representative=representative)
+    source = write_parts(table, tmp_path / "in")
+    fit_transform(anonymizer, source, tmp_path / "out.parquet")
+    released = pq.read_table(tmp_path / "out.parquet")
+    whole = MondrianAnonymizer(40, representative=representative).fit_transform(pq.read_table(source))
+    assert released.column_names == whole.column_names
+    for name in whole.column_names:
+        assert released[name].type == whole[name].type
+        assert released[name].to_pylist() == whole[name].to_pylist()
+    if representative == "median":  # in ranges every value of a group has its place
+        assert b"Rareville" not in (tmp_path / "out.parquet").read_bytes()
+    for name in released.column_names:
+        if pa.types.is_dictionary(released[name].type):
+            listed = released[name].unify_dictionaries().chunk(0).dictionary.to_pylist()
+            assert set(listed) == set(released[name].unique().to_pylist())
+            assert "level" not in name or listed == [level for level in levels if level in listed]

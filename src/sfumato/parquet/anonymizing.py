@@ -8,7 +8,7 @@ before it gets its name.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from sklearn.utils.validation import validate_data
 
 from sfumato.anonymize.base import TreeAnonymizer, check_of, fewest_records
 from sfumato.anonymize.mondrian import MondrianAnonymizer
-from sfumato.anonymize.partition import partition_from_tree
+from sfumato.anonymize.partition import Partition, partition_from_tree
 from sfumato.anonymize.release import Counter
 from sfumato.errors import GuaranteeError, InputError, ParameterError
 from sfumato.frames import read_table
@@ -170,7 +170,7 @@ class _Job:
             dropped=schema.dropped, limits=schema.to_dict()["limits"], categorical=schema.categorical_features,
             representative=anonymizer.representative, guarantees=tuple(c.describe() for c in criteria),
         )  # fmt: skip
-        self._write(temporary, schema, groups.group)
+        self._write(temporary, schema, columns, groups.group)
         smallest = self._recount(temporary, schema, counters)
         hand_over(self.own, anonymizer, head, schema, groups.parts)
         measures = {"information_loss": self.own.information_loss_}
@@ -254,12 +254,14 @@ class _Job:
 
     # -- writing -------------------------------------------------------------------------------------------------
 
-    def _write(self, temporary: Path, schema: Schema, group: NDArray[np.int32]) -> None:
+    def _write(self, temporary: Path, schema: Schema, columns: Sequence[CodedColumn], group: NDArray[np.int32]) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         partition = self.anonymizer.partition_
         others = [n for n in self.files.names if n not in schema.quasi_identifiers and n not in schema.dropped]
+        listed = {c.name: _in_declared_order(c) for c in columns if c.places is not None}
+        used = _used_categories(partition, listed)
         start, writer, writing = 0, None, None
         with ThreadPoolExecutor(1) as pool:  # one piece is written while the next is put together
             try:
@@ -267,13 +269,15 @@ class _Job:
                     stop = start + batch.num_rows
                     # What is rewritten need not be read: only its type counts.
                     arrays = [
-                        batch.column(n) if n in others else pa.nulls(batch.num_rows, self.files.schema.field(n).type)
+                        batch.column(n)
+                        if n in others
+                        else _nothing(batch.num_rows, self.files.schema.field(n).type, listed.get(n))
                         for n in self.files.names
                     ]
                     table = read_table(
                         pa.table(arrays, schema=self.files.schema), categorical=schema.categorical_features
                     )
-                    released = partition.rewrite(table, group[start:stop])
+                    released = _with_dictionaries(partition.rewrite(table, group[start:stop]), used)
                     if writer is None:
                         writer = pq.ParquetWriter(temporary, released.schema, compression="zstd")
                     elif writing is not None:
@@ -406,3 +410,54 @@ def hand_over(
     own.group_sizes_ = joined_sizes(parts)
     own.n_groups_ = len(own.group_sizes_)
     own.information_loss_ = joined_loss(parts)
+
+
+def _in_declared_order(column: CodedColumn) -> list[Any]:
+    assert column.categories is not None and column.places is not None
+    listed: list[Any] = column.categories[np.argsort(column.places)].tolist()
+    return listed
+
+
+def _nothing(n: int, kind: Any, listed: list[Any] | None) -> Any:
+    """Return missing values of a type; where its categories have an order, with a dictionary that declares it."""
+    import pyarrow as pa
+
+    if listed is None or not pa.types.is_dictionary(kind):
+        return pa.nulls(n, kind)
+    declared = pa.array(listed, kind.value_type)
+    return pa.DictionaryArray.from_arrays(pa.nulls(n, kind.index_type), declared, ordered=kind.ordered)
+
+
+def _used_categories(partition: Partition, listed: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+    """Return, for each rewritten column of categories, those that some group got, in their order."""
+    used: dict[str, list[Any]] = {}
+    for column in partition.columns:
+        for part in partition.values.get(column.name, []):
+            if column.categories is None or part.values is None:
+                continue
+            codes = part.values if part.missing is None else part.values[~part.missing]
+            given = {column.categories[code] for code in np.unique(codes).tolist()}
+            in_order = listed.get(column.name, column.categories.tolist())
+            used[part.name] = [value for value in in_order if value in given]
+    return used
+
+
+def _with_dictionaries(table: Any, used: Mapping[str, list[Any]]) -> Any:
+    """Return the table with dictionaries of the given categories alone, the same in every piece.
+
+    A rewritten column would otherwise list every category that was fitted on, among them those of one person.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for name, categories in used.items():
+        place = table.schema.get_field_index(name)
+        field = table.schema.field(place)
+        if not pa.types.is_dictionary(field.type):
+            continue
+        dictionary = pa.array(categories, field.type.value_type)
+        plain = table.column(place).cast(field.type.value_type).combine_chunks()
+        codes = pc.index_in(plain, value_set=dictionary, skip_nulls=True).cast(field.type.index_type)
+        column = pa.DictionaryArray.from_arrays(codes, dictionary, ordered=field.type.ordered)
+        table = table.set_column(place, field, column)
+    return table

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ class ValueCounts:
         self._has_missing = False
         self._runs: list[tuple[NDArray[Any], NDArray[np.int64]]] = []
         self._categories: set[Any] = set()
+        self._places: dict[Any, int] | None = {}
         self._width: float | int | None = None
         self._is_unknown = True
 
@@ -58,12 +60,23 @@ class ValueCounts:
             self._width = checked_limit(column, limit)
         if column.categories is not None:
             self._categories.update(column.categories.tolist())
+            self._note_places(column)
             return
         present = column.values if column.missing is None else column.values[~column.missing]
         self._runs.append(sorted_distinct(present.astype(self._column.values.dtype)))
         # Runs are joined as in merge sort, so that each value is moved few times and few runs wait.
         while len(self._runs) > 1 and len(self._runs[-2][0]) <= 2 * len(self._runs[-1][0]):
             self._runs.append(join_runs([self._runs.pop(), self._runs.pop()]))
+
+    def _note_places(self, column: Column) -> None:
+        """Remember the declared order of the categories, where all pieces declare one and the same."""
+        if self._places is None or column.places is None or column.categories is None:
+            self._places = None
+            return
+        own = dict(zip(column.categories.tolist(), column.places.tolist(), strict=True))
+        known = self._places
+        is_same = all(known.get(value, place) == place for value, place in own.items())
+        self._places = known | own if is_same else None
 
     def _widen(self, column: Column) -> None:
         """Integers may turn out to be fractions in a later piece, never categories."""
@@ -83,7 +96,11 @@ class ValueCounts:
         if column.kind == "category":
             categories: NDArray[np.object_] = np.empty(len(self._categories), object)
             categories[:] = sorted(self._categories)
-            return coded_categories(self.name, categories, self._has_missing)
+            coded = coded_categories(self.name, categories, self._has_missing)
+            places = self._places or {}
+            if len(places) < len(categories) or len(set(places.values())) < len(places) or not places:
+                return coded
+            return replace(coded, places=np.array([places[value] for value in categories.tolist()], np.int64))
         values, counts = (
             join_runs(self._runs) if self._runs else (np.zeros(0, column.values.dtype), np.zeros(0, np.int64))
         )
