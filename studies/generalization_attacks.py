@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What attackers learn from generalized records: Staab et al., *Vertical Data Minimization*, tables 3, 4, 5 and 6.
+
+Multi-breach reconstruction (A6), linkability (A7), singling out (A8), and reconstruction by networks of three sizes.
+Every finished cell is kept in ``results/generalization_attacks.jsonl``, so a run that stops goes on where it was;
+``generalization_attacks_page`` writes ``docs/results/attacks-on-generalizations.md``.
+
+    SFUMATO_DATA=... python -m studies.generalization_attacks [--only 5] [--write-only]
+
+What is less than in the paper is below (`MOST_NETWORK_ROWS`, `WEIGHT_DECAYS`, ``minimization_tasks.MEASURED``) and on
+the page. The adversarial minimizer is trained here: the bucket maps of ``neural_gpu`` have no place of birth.
+"""
+
+from __future__ import annotations
+
+import os
+
+for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")  # one thread per process; must be set before numpy is imported
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+CELLS = HERE / "results" / "generalization_attacks.jsonl"
+PAGE = HERE.parent / "docs" / "results" / "attacks-on-generalizations.md"
+
+SEED = 0
+STATE = "PA"
+"""The state with the most records of ACSIncome 2018 at hand."""
+
+MOST_NETWORK_ROWS = 20_000
+"""Training records that the adversarial minimizer sees at most."""
+
+WEIGHT_DECAYS = (1e-4,)
+"""L2 penalties of the attacking networks. The paper tunes it."""
+
+LEAVES_OF_TABLE_3 = 20
+"""The paper does not say how many leaves the trees of its table 3 have."""
+
+ARCHITECTURES = ("MLP-2", "MLP-3", "MLP-5")
+
+
+@dataclass(frozen=True)
+class Made:
+    """A generalization, by the way it is made."""
+
+    minimizer: str
+    setting: float
+    leaves: int = 0
+
+    @property
+    def title(self) -> str:
+        """Its name on the page and in the keys of cells."""
+        if self.minimizer == "PAT":
+            return f"PAT, {self.leaves} leaves, alpha {self.setting:g}"
+        return f"Uniform, {self.setting:g} buckets" if self.minimizer == "Uniform" else f"AdvTrain, {self.setting:g}"
+
+
+def tree(leaves: int, alpha: float) -> Made:
+    """Name a privacy-aware tree."""
+    return Made("PAT", alpha, leaves)
+
+
+def uniform(n_buckets: int) -> Made:
+    """Name equal buckets for everything."""
+    return Made("Uniform", n_buckets)
+
+
+def adversarial(weight: float) -> Made:
+    """Name an adversarially trained generalization; the paper calls the weight of privacy alpha in its tables."""
+    return Made("AdvTrain", weight)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One number of the paper's tables, or several: what was attacked how, and what the paper found.
+
+    `attack`: A1, A6, A7, A8; in table 6 an architecture, or "classifier" and an architecture.
+    """
+
+    table: int
+    attack: str
+    made: tuple[Made, ...]
+    paper: tuple[float, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Its name in the file of results."""
+        return f"table {self.table}, {self.attack}, {' + '.join(made.title for made in self.made)}"
+
+
+_PRIVATE = tree(LEAVES_OF_TABLE_3, 0.7)
+#: Error of reconstruction from both breaches, and from either.
+TABLE_3 = tuple(
+    Row(3, "A6", (other, _PRIVATE), (both, alone, 0.48))
+    for other, both, alone in (
+        (tree(LEAVES_OF_TABLE_3, 0.1), 0.42, 0.43),
+        (tree(LEAVES_OF_TABLE_3, 0.3), 0.45, 0.47),
+        (uniform(3), 0.33, 0.37),
+        (uniform(4), 0.27, 0.32),
+    )
+)
+SINGLE_BREACHES = tuple(Row(3, "A1", (made,)) for made in (_PRIVATE, *(row.made[0] for row in TABLE_3)))
+#: Buckets in all, percentage of entries linked; without the breach the paper links 0.24 percent.
+TABLE_4 = tuple(
+    Row(4, "A7", (made,), paper)
+    for made, paper in (
+        (tree(8, 0.3), (21, 0.25)),
+        (tree(20, 0.3), (43, 0.30)),
+        (tree(50, 0.3), (348, 0.46)),
+        (tree(50, 0.9), (200, 0.27)),
+        (uniform(3), (30, 0.36)),
+        (adversarial(0.0), (33, 0.33)),
+    )
+)
+PAPER_AT_RANDOM = 0.24
+#: Buckets in all, records of the rarest combination, combinations as rare.
+TABLE_5 = tuple(
+    Row(5, "A8", (tree(leaves, alpha),), paper)
+    for leaves, alpha, paper in (
+        (2, 0.3, (17, 52_000, 1)),
+        (4, 0.3, (19, 1_900, 1)),
+        (10, 0.3, (25, 1, 1)),
+        (20, 0.3, (33, 1, 44)),
+        (20, 0.0, (39, 1, 120)),
+        (20, 0.8, (33, 1, 10)),
+    )
+)
+#: Of each generalization: error of the classifier and error of the adversary, by architecture.
+PAPER_TABLE_6 = {
+    uniform(3): ((0.36, 0.36, 0.36), (0.52, 0.52, 0.52)),
+    uniform(5): ((0.22, 0.21, 0.21), (0.31, 0.24, 0.24)),
+    adversarial(0.0): ((0.17, 0.17, 0.18), (0.39, 0.30, 0.31)),
+    adversarial(0.5): ((0.22, 0.22, 0.22), (0.48, 0.50, 0.43)),
+    tree(4, 0.7): ((0.20, 0.20, 0.20), (0.47, 0.47, 0.50)),
+    tree(10, 0.7): ((0.19, 0.19, 0.19), (0.46, 0.46, 0.47)),
+    tree(50, 0.7): ((0.17, 0.18, 0.18), (0.36, 0.36, 0.37)),
+}
+COUNTS = "counts"
+"""The adversary that counts, which the paper does not have: what networks must reach."""
+TABLE_6 = tuple(
+    Row(6, attack, (made,), paper)
+    for place, architecture in enumerate(ARCHITECTURES)
+    for made, (errors, risks) in PAPER_TABLE_6.items()
+    for attack, paper in (
+        *(((COUNTS, ()),) if place == 0 else ()),
+        (architecture, (risks[place],)),
+        (f"classifier {architecture}", (errors[place],)),
+    )
+)
+#: What is quick comes first, then what claims hang on: a run that stops early has the most to say.
+ROWS = (*TABLE_5, *TABLE_4, *SINGLE_BREACHES, *TABLE_3, *TABLE_6)
+
+
+# -- data and generalizations --------------------------------------------------------------------------------
+
+
+@cache
+def load(table: int) -> Any:
+    """Load the records of one of the paper's tables."""
+    from sfumato import datasets
+    from studies.minimization_tasks import Task, load_task
+
+    if table == 5:
+        return load_task("acs_employment")
+    bunch = datasets.load_acs_income(state=STATE)
+    categorical = tuple(name for name in bunch.data.columns if name not in ("AGEP", "SCHL", "WKHP"))
+    return Task("acs_income_2018", bunch.data, bunch.target.to_numpy(), categorical, categorical)
+
+
+@cache
+def generalize(table: int, made: Made) -> Any:
+    """Make a generalization of all training records, the adversarial one of the first."""
+    from sfumato import minimize
+
+    task = load(table)
+    rows = task.learned_rows(SEED)
+    arguments: dict[str, Any] = {
+        "personal": list(task.personal),
+        "categorical_features": list(task.categorical),
+        "random_state": SEED,
+        "n_jobs": 1,
+    }
+    if made.minimizer == "PAT":
+        minimizer: Any = minimize.PrivacyAwareTree(made.setting, made.leaves, **arguments)
+    elif made.minimizer == "Uniform":
+        minimizer = minimize.UniformMinimizer(int(made.setting), **arguments)
+    else:
+        rows = rows[:MOST_NETWORK_ROWS]
+        minimizer = minimize.AdversarialMinimizer(made.setting, device="cpu", **arguments)
+    return minimizer.fit(*task.records(rows)).generalization_
+
+
+@cache
+def read_samples(table: int) -> Any:
+    """Read what the attacker learns from, tunes on, and what is breached."""
+    from sfumato.attack.samples import Samples
+
+    task = load(table)
+    frames = [task.records(rows)[0] for rows in task.measured_rows(SEED)]
+    return Samples(*frames, categorical_features=task.categorical)
+
+
+# -- attacks -------------------------------------------------------------------------------------------------
+
+
+def run(row: Row) -> dict[str, Any]:
+    """Make and attack the generalizations of one row."""
+    made = [generalize(row.table, own) for own in row.made]
+    start = time.perf_counter()
+    found = _ATTACKS[row.attack.split()[0]](row, made)
+    return {
+        "key": row.key,
+        "n_buckets": [sum(own.n_buckets) for own in made],
+        **found,
+        "seconds": round(time.perf_counter() - start, 1),
+    }
+
+
+def family(*adversaries: Any, architecture: Any = "MLP-2") -> Any:
+    """Return some members of the family, with networks as the page describes them."""
+    from sfumato.attack.family import FamilySettings
+    from sfumato.attack.reconstruction_network import NetworkSettings
+
+    network = NetworkSettings(architecture=architecture, weight_decays=WEIGHT_DECAYS, device="cpu")
+    return FamilySettings(adversaries=adversaries, random_state=SEED, n_jobs=1, network=network)
+
+
+def _reconstruct(row: Row, made: list[Any]) -> dict[str, Any]:
+    from sfumato.attack.reconstruction import reconstruct, reconstruct_from_breaches
+
+    if row.attack in ARCHITECTURES:
+        settings = family("network", architecture=row.attack)
+    else:
+        settings = family("table") if row.attack == COUNTS else family("table", "network")
+    samples, personal = read_samples(row.table), list(load(row.table).personal)
+    if len(made) > 1:
+        result = reconstruct_from_breaches(made, samples, personal, settings=settings)
+    else:
+        result = reconstruct(made[0], samples, personal, settings=settings)
+    details = result.to_dict()["details"]
+    attributes = {
+        name: {"error": round(1 - own["rate"], 6), "adversary": own["adversary"]}
+        for name, own in details["attributes"].items()
+    }
+    return {**_errors(result.rate, result.interval, result.baseline), "attributes": attributes}
+
+
+def _classify(row: Row, made: list[Any]) -> dict[str, Any]:
+    """Predict the class from buckets as an attacker guesses an attribute, with the same networks."""
+    import numpy as np
+
+    from sfumato.attack.family import answer, rate_of
+    from sfumato.attack.intervals import wilson_interval
+    from sfumato.attack.reconstruction import ask
+
+    task, samples = load(row.table), read_samples(row.table)
+    y = np.unique(np.concatenate([task.records(rows)[1] for rows in task.measured_rows(SEED)]), return_inverse=True)[1]
+    about_cells = ask(made, samples, {task.personal[0]: ()})[0]
+    n_cells, n_classes = about_cells.cells.n_cells, int(y.max()) + 1
+    question = replace(
+        about_cells,
+        attribute="class",
+        n_values=n_classes,
+        values=y.astype(np.int64),
+        mask_of_cell=np.zeros(n_cells, np.int64),
+        possible=np.ones((1, n_classes), bool),
+    )
+    found = answer([question], family("network", architecture=row.attack.split()[1]))[0]
+    rate = rate_of(question, found.guesses, question.test, 1.0)
+    n_test = question.test.stop - question.test.start
+    majority = float((question.values[question.test] == question.majority).mean())
+    return _errors(rate, wilson_interval(rate * n_test, n_test), majority)
+
+
+def _link(row: Row, made: list[Any]) -> dict[str, Any]:
+    from sfumato.attack.linkability import link_records
+
+    task = load(row.table)
+    train, _, test = task.parts(SEED)
+    breached, others = task.records(test)[0], task.records(train[: len(test)])[0]
+    result = link_records(made[0], breached, breached, ["POBP"], ["OCCP"], control=others)
+    return {**result.to_dict(), "seconds": None}
+
+
+def _single_out(row: Row, made: list[Any]) -> dict[str, Any]:
+    from sfumato.attack.singling_out import single_out
+
+    task = load(row.table)
+    result = single_out(made[0], task.records(task.learned_rows(SEED))[0])
+    return {**result.to_dict(), "seconds": None}
+
+
+def _errors(rate: float, interval: tuple[float, float], baseline: float) -> dict[str, Any]:
+    low, high = interval
+    return {
+        "error": round(1 - rate, 6),
+        "interval": [round(1 - high, 6), round(1 - low, 6)],
+        "naive_error": round(1 - baseline, 6),
+    }
+
+
+_ATTACKS: dict[str, Callable[[Row, list[Any]], dict[str, Any]]] = {
+    "A7": _link,
+    "A8": _single_out,
+    "classifier": _classify,
+    **dict.fromkeys(("A1", "A6", COUNTS, *ARCHITECTURES), _reconstruct),
+}
+
+
+# -- cells ---------------------------------------------------------------------------------------------------
+
+
+def read_cells() -> dict[str, dict[str, Any]]:
+    """Return the cells kept so far."""
+    if not CELLS.exists():
+        return {}
+    cells = [json.loads(line) for line in CELLS.read_text(encoding="utf-8").splitlines()]
+    return {cell["key"]: cell for cell in cells}
+
+
+def main() -> None:
+    """Run what is missing and write the page."""
+    parser = argparse.ArgumentParser(prog="python -m studies.generalization_attacks")
+    parser.add_argument("--only", type=int, choices=(3, 4, 5, 6), help="one of the paper's tables")
+    parser.add_argument("--write-only", action="store_true", help="write the page from the cells at hand")
+    options = parser.parse_args()
+    from studies.generalization_attacks_page import page
+
+    CELLS.parent.mkdir(exist_ok=True)
+    for row in () if options.write_only else ROWS:
+        if row.key in read_cells() or options.only not in (None, row.table):
+            continue
+        cell = run(row)
+        with CELLS.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(cell) + "\n")
+        print(f"{row.key}: {cell['seconds']} s", flush=True)
+    PAGE.write_text(page(read_cells()), encoding="utf-8")
+    print(f"wrote {PAGE.relative_to(HERE.parent)}")
+
+
+if __name__ == "__main__":
+    main()
