@@ -2,6 +2,7 @@
 """The attacks on anatomized tables: strong where they must be, at their baseline where nothing is to be learned."""
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from sfumato import Anatomizer, InputError, ParameterError
-from sfumato.attack.anatomy import _balanced, _weigh, definetti, minimality
+from sfumato.attack import anatomy
+from sfumato.attack.anatomy import _balanced, _Block, _weigh, definetti, minimality
 
 
 def people(n=2000, seed=0, *, strength=0.8, n_values=4):
@@ -82,7 +84,7 @@ def test_orders_of_a_group_are_weighed_exactly():
     records, values = np.array([[0, 1, 2]]), np.array([[0, 1, 1]])
     chance = [np.log([[0.7, 0.3], [0.2, 0.8]])]
     codes = [np.array([0, 1, 1])]
-    weight = _weigh(records, values, codes, chance)[0]
+    weight = _weigh(_Block(records, values, np.ones((1, 3))), codes, chance)[0]
     # Whoever has value 0: record 0 with 0.7 * 0.8 * 0.8, records 1 and 2 with 0.3 * 0.2 * 0.8 each.
     first, second = 0.7 * 0.8 * 0.8, 0.3 * 0.2 * 0.8
     total = first + 2 * second
@@ -91,7 +93,7 @@ def test_orders_of_a_group_are_weighed_exactly():
 
 
 def test_large_groups_are_balanced_so_that_everyone_has_one_row_and_every_row_one_owner():
-    weight = _balanced(np.random.default_rng(0).normal(size=(3, 7, 7)))
+    weight = _balanced(np.random.default_rng(0).normal(size=(3, 7, 7)), np.ones((3, 7)))
     assert weight.sum(axis=1) == pytest.approx(np.ones((3, 7)), abs=1e-3)
     assert weight.sum(axis=2) == pytest.approx(np.ones((3, 7)))
 
@@ -201,3 +203,39 @@ def test_tables_that_do_not_fit_together_are_refused(change, sentence):
 def test_at_least_one_round_is_needed():
     with pytest.raises(ParameterError, match="n_iterations=0"):
         definetti(*anatomized(people(n=100)), n_iterations=0)
+
+
+def one_group(n, n_values, seed=0):
+    random = np.random.default_rng(seed)
+    ill = random.integers(0, n_values, n)
+    trace = np.where(random.random(n) < 0.9, ill, random.integers(0, n_values, n))
+    groups = np.arange(n) // (n - n // 4)  # a large group, and a small one
+    order = random.permutation(n)
+    who = pa.table({"trace": [f"t{v}" for v in trace], "group": groups})
+    what = pa.table({"ill": [f"i{v}" for v in ill[order]], "group": groups[order]})
+    return who, what, [f"i{v}" for v in ill]
+
+
+def test_equal_rows_of_a_large_group_are_weighed_together(monkeypatch):
+    tables = one_group(40, 4)
+    together = definetti(*tables)
+    monkeypatch.setattr(anatomy, "_MOST_BY_ROWS", 1000)
+    one_by_one = definetti(*tables)
+    assert together.rate == pytest.approx(one_by_one.rate)
+    assert together.details == one_by_one.details
+
+
+def test_a_group_of_many_thousands_is_attacked_in_little_memory():
+    tracemalloc.start()
+    result = definetti(*one_group(20_000, 3))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 100e6  # a row for each pair of records would take 1.8 GB
+    assert result.details["n_not_weighed"] == 0
+
+
+def test_a_group_too_large_to_be_weighed_is_guessed_by_its_most_frequent_value(monkeypatch):
+    monkeypatch.setattr(anatomy, "_MOST_WEIGHED", 100)
+    result = definetti(*one_group(400, 4))
+    assert result.details["n_not_weighed"] == 400
+    assert result.rate == pytest.approx(result.baseline)

@@ -25,6 +25,21 @@ from sfumato.sources import MemorySource
 _MOST_ENUMERATED = 5  # groups of up to so many records have few enough orders to try them all
 _N_ROUNDS = 30  # of making rows and columns of larger groups sum to 1
 _N_DRAWS = 500
+_MOST_BY_ROWS = 32  # records of a group up to which every sensitive row is looked at by itself
+_MOST_WEIGHED = 20_000_000  # records times values of one group
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """Some groups: records, shape (groups, size), the values they may have, and how many records have each.
+
+    A group too large to be weighed has its most frequent value alone.
+    """
+
+    records: NDArray[np.int64]
+    values: NDArray[np.int64]
+    counts: NDArray[np.float64]
+    is_weighed: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +73,24 @@ class Published:
         """Records of each group."""
         return np.diff(self.starts)
 
-    def of_size(self, size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return records and values of all groups of a size, each of shape (groups, size)."""
-        places = self.starts[:-1][self.sizes == size][:, None] + np.arange(size)
-        return self.records[places], self.values[self.slots[places]]
+    def blocks(self) -> list[_Block]:
+        """Return the groups, those of a size together; of a large group, equal sensitive rows are one with a number."""
+        found = []
+        for size in np.unique(self.sizes):
+            starts = self.starts[:-1][self.sizes == size]
+            if size <= _MOST_BY_ROWS:
+                places = starts[:, None] + np.arange(size)
+                values = self.values[self.slots[places]]
+                found.append(_Block(self.records[places], values, np.ones(values.shape)))
+                continue
+            for start in starts:
+                values, counts = np.unique(self.values[self.slots[start : start + size]], return_counts=True)
+                records = self.records[start : start + size]
+                is_weighed = len(records) * len(values) <= _MOST_WEIGHED
+                if not is_weighed:
+                    values, counts = values[[counts.argmax()]], np.array([size])
+                found.append(_Block(records[None], values[None], counts[None].astype(np.float64), is_weighed))
+        return found
 
 
 def definetti(
@@ -100,6 +129,8 @@ def definetti(
     AttackResult
         The rate is the share of identifying rows whose value was guessed. The baseline guesses the most frequent value
         of the group; the control judges the same guesses by a truth that was shuffled within groups.
+        ``n_not_weighed`` among the details are records of groups too large for this attack, which were guessed by the
+        most frequent value.
 
     References
     ----------
@@ -123,21 +154,24 @@ def definetti(
     codes = [c.codes.astype(np.int64) for c in MemorySource(published.table, names, max_bins=max_bins).columns]
     n_codes = [int(code.max()) + 1 for code in codes]
     n_values = int(published.values.max()) + 1
-    blocks = [published.of_size(size) for size in np.unique(published.sizes)]
-    weights = [np.full((*records.shape, records.shape[1]), 1 / records.shape[1]) for records, _ in blocks]
+    blocks = published.blocks()
+    weights = [_even(block) for block in blocks]
     n_done, moved = 0, np.inf
     while n_done < n_iterations and moved > 1e-3:
         chances = _count(blocks, weights, codes, n_codes, n_values)
-        fresh = [_weigh(records, values, codes, chances) for records, values in blocks]
+        fresh = [_weigh(block, codes, chances) for block in blocks]
         moved = max(float(np.abs(new - old).mean()) for new, old in zip(fresh, weights, strict=True))
         weights = fresh
         n_done += 1
     guesses = np.empty(len(published.group), np.int64)
-    for (records, values), weight in zip(blocks, weights, strict=True):
-        is_same = values[:, :, None] == values[:, None, :]  # rows of the same value are one answer
-        best = (weight @ is_same.astype(np.float64)).argmax(axis=2)
-        guesses[records] = np.take_along_axis(values, best, axis=1)
-    details = {"n_iterations": n_done, "n_columns": len(names)}
+    for block, weight in zip(blocks, weights, strict=True):
+        values = block.values
+        if values.shape[1] <= _MOST_BY_ROWS:
+            is_same = values[:, :, None] == values[:, None, :]  # rows of the same value are one answer
+            weight = weight @ is_same.astype(np.float64)
+        guesses[block.records] = np.take_along_axis(values, weight.argmax(axis=2), axis=1)
+    n_left = sum(block.records.size for block in blocks if not block.is_weighed)
+    details = {"n_iterations": n_done, "n_columns": len(names), "n_not_weighed": n_left}
     return _judged("definetti", published, guesses, details, started, random_state)
 
 
@@ -244,7 +278,7 @@ def _coded_alike(column: Any, truth: NDArray[Any]) -> tuple[NDArray[np.int64], N
 
 
 def _count(
-    blocks: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
+    blocks: list[_Block],
     weights: list[NDArray[np.float64]],
     codes: list[NDArray[np.int64]],
     n_codes: list[int],
@@ -254,27 +288,33 @@ def _count(
     chances = []
     for code, n in zip(codes, n_codes, strict=True):
         counts = np.full(n_values * n, 1 / n)  # no code is impossible
-        for (records, values), weight in zip(blocks, weights, strict=True):
-            pairs = values[:, None, :] * n + code[records][:, :, None]
+        for block, weight in zip(blocks, weights, strict=True):
+            if not block.is_weighed:
+                continue
+            pairs = block.values[:, None, :] * n + code[block.records][:, :, None]
             counts += np.bincount(pairs.ravel(), weight.ravel(), minlength=n_values * n)
         table = counts.reshape(n_values, n)
         chances.append(np.log(table / table.sum(axis=1, keepdims=True)))
     return chances
 
 
-def _weigh(
-    records: NDArray[np.int64],
-    values: NDArray[np.int64],
-    codes: list[NDArray[np.int64]],
-    chances: list[NDArray[np.float64]],
-) -> NDArray[np.float64]:
-    """Return how likely each record of a group has each of its sensitive rows, shape (groups, records, rows)."""
-    fit = np.zeros((*records.shape, records.shape[1]))
+def _even(block: _Block) -> NDArray[np.float64]:
+    """Return the weights of someone who knows nothing but the group."""
+    size = block.records.shape[1]
+    return np.repeat(block.counts[:, None, :] / size, size, axis=1)
+
+
+def _weigh(block: _Block, codes: list[NDArray[np.int64]], chances: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Return how likely each record of a group has each of its values, shape (groups, records, values)."""
+    records, values = block.records, block.values
+    if not block.is_weighed:
+        return _even(block)
+    fit = np.zeros((*records.shape, values.shape[1]))
     for code, chance in zip(codes, chances, strict=True):
         fit += chance[values[:, None, :], code[records][:, :, None]]
     size = records.shape[1]
     if size > _MOST_ENUMERATED:
-        return _balanced(fit)
+        return _balanced(fit, block.counts)
     weight = np.zeros_like(fit)
     orders = np.array(list(itertools.permutations(range(size))))
     own = np.arange(size)
@@ -286,11 +326,11 @@ def _weigh(
     return weight
 
 
-def _balanced(fit: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scale rows and columns in turns until both sum to 1: a stand-in for trying all orders of a large group."""
+def _balanced(fit: NDArray[np.float64], counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scale columns to their counts and rows to 1 in turns: a stand-in for trying all orders of a large group."""
     weight: NDArray[np.float64] = np.exp(np.clip(fit - fit.max(axis=2, keepdims=True), -50, 0))
     for _ in range(_N_ROUNDS):
-        weight /= weight.sum(axis=1, keepdims=True)
+        weight *= counts[:, None, :] / weight.sum(axis=1, keepdims=True)
         weight /= weight.sum(axis=2, keepdims=True)
     return weight
 
