@@ -86,7 +86,7 @@ def audit(
                 check_output(path, force=force, inputs=inputs)
         if report is not None and report.suffix not in (".html", ".md"):
             raise ParameterError(f"--report {report.name!r}: expected a name that ends in .html or .md.")
-        with console.step("reading"):
+        with console.step(f"reading {original.name} and {release.name}"):
             before, after = read_file(original).table, read_file(release).table
             others = None if control is None else read_file(control).table
         names, secrets = _roles(before, after, quasi_identifiers, sensitive)
@@ -99,6 +99,8 @@ def audit(
                 for path, text in zip(paths, documents.values(), strict=True):
                     path.write_text(text, encoding="utf-8")
         _show(console, made)
+        if documents and not as_json:
+            console.text(f"Written: {', '.join(str(path) for path in documents)}")
         if made.passed is False:
             raise typer.Exit(GUARANTEE_FAILED)
 

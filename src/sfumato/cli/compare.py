@@ -57,7 +57,7 @@ def compare(
         from sfumato.audit.intersection import intersect_releases
         from sfumato.cli.files import read_file
 
-        with console.step("reading"):
+        with console.step(f"reading {first.name} and {second.name}"):
             tables = [read_file(path).table for path in (first, second)]
         _check_named(tables, quasi_identifiers)
         names = [_columns(table, quasi_identifiers, sensitive, key) for table in tables]

@@ -34,6 +34,8 @@ def verdict(audit: Audit) -> str:
         return "No gate was set: nothing was required, so nothing passed or failed"
     n_failed = sum(not check.passed for check in audit.gate)
     if audit.passed:
+        if len(audit.gate) == 1:
+            return "The gate is passed: its one condition is met"
         return f"The gate is passed: all {len(audit.gate)} conditions are met"
     return (
         f"The gate is not passed: {n_failed} of {len(audit.gate)} conditions {'is' if n_failed == 1 else 'are'} not met"
