@@ -13,10 +13,10 @@ from studies.generalization_attacks import (
     PAPER_TABLE_6,
     TABLE_3,
     TABLE_4,
+    TABLE_4_ALL_STATES,
     TABLE_5,
     Made,
     Row,
-    tree,
 )
 
 Cells = Mapping[str, dict[str, Any]]
@@ -36,17 +36,32 @@ def claims(cells: Cells) -> list[Claim]:
             "Table 4: more is linked, significantly, from finer records (held: more with each of 8, 20 and 50 leaves, "
             "and the intervals of the first and the last apart)",
             TABLE_4[:3],
-            _finer_links_more,
+            lambda cells: _finer_links_more(cells, TABLE_4),
+        ),
+        (
+            "The same with the records of 35 states",
+            TABLE_4_ALL_STATES[:3],
+            lambda cells: _finer_links_more(cells, TABLE_4_ALL_STATES),
         ),
         (
             "Table 4: every generalization links more than picking any occupation (held: the interval lies above)",
             TABLE_4,
-            _all_link,
+            lambda cells: _all_link(cells, TABLE_4),
+        ),
+        (
+            "The same with the records of 35 states",
+            TABLE_4_ALL_STATES,
+            lambda cells: _all_link(cells, TABLE_4_ALL_STATES),
         ),
         (
             "Table 4: with 50 leaves, alpha 0.9 links less than alpha 0.3 (held: intervals apart)",
-            [_linked(50, 0.3), _linked(50, 0.9)],
-            _private_links_less,
+            TABLE_4[2:4],
+            lambda cells: _private_links_less(cells, TABLE_4),
+        ),
+        (
+            "The same with the records of 35 states",
+            TABLE_4_ALL_STATES[2:4],
+            lambda cells: _private_links_less(cells, TABLE_4_ALL_STATES),
         ),
         (
             "Table 5: finer generalizations single out more easily (held: from 2 to 20 leaves the rarest combination "
@@ -125,31 +140,25 @@ def _breaches_add_up(cells: Cells) -> tuple[bool, str]:
     ), f"falls by {numbers}; beyond the interval in {n_clear} of {len(falls)} cases"
 
 
-def _linked(leaves: int, alpha: float) -> Row:
-    return Row(4, "A7", (tree(leaves, alpha),))
-
-
 def _rates(cells: Cells, rows: Sequence[Row]) -> list[float]:
     return [cells[row.key]["details"]["by_buckets_alone"] for row in rows]
 
 
-def _finer_links_more(cells: Cells) -> tuple[bool, str]:
-    rows = TABLE_4[:3]
-    rates = _rates(cells, rows)
-    is_apart = linked_interval(cells[rows[0].key])[1] < linked_interval(cells[rows[-1].key])[0]
+def _finer_links_more(cells: Cells, rows: Sequence[Row]) -> tuple[bool, str]:
+    rates = _rates(cells, rows[:3])
+    is_apart = linked_interval(cells[rows[0].key])[1] < linked_interval(cells[rows[2].key])[0]
     return rates[0] < rates[1] < rates[2] and is_apart, _percents(rates)
 
 
-def _all_link(cells: Cells) -> tuple[bool, str]:
-    above = [linked_interval(cells[row.key])[0] > cells[row.key]["details"]["random_value"] for row in TABLE_4]
+def _all_link(cells: Cells, rows: Sequence[Row]) -> tuple[bool, str]:
+    above = [linked_interval(cells[row.key])[0] > cells[row.key]["details"]["random_value"] for row in rows]
     return all(above), f"{sum(above)} of {len(above)}"
 
 
-def _private_links_less(cells: Cells) -> tuple[bool, str]:
-    rows = [_linked(50, 0.3), _linked(50, 0.9)]
-    open_cell, private_cell = (cells[row.key] for row in rows)
+def _private_links_less(cells: Cells, rows: Sequence[Row]) -> tuple[bool, str]:
+    open_cell, private_cell = (cells[row.key] for row in rows[2:4])
     is_less = linked_interval(private_cell)[1] < linked_interval(open_cell)[0]
-    return is_less, _percents(_rates(cells, rows))
+    return is_less, _percents(_rates(cells, rows[2:4]))
 
 
 def _percents(rates: Sequence[float]) -> str:

@@ -60,7 +60,7 @@ def made_up_task(monkeypatch):
     X = pd.DataFrame({name: rng.integers(6, size=1200) for name in ("AGEP", "OCCP", "POBP")})
     y = np.where(rng.random(1200) < 0.9, X["OCCP"] >= 3, rng.random(1200) < 0.5).astype(int)
     task = Task("made_up", X, y, ("OCCP", "POBP"), ("OCCP", "POBP"))
-    monkeypatch.setattr(study, "load", lambda table: task)
+    monkeypatch.setattr(study, "load", lambda data: task)
     for cached in (study.generalize, study.read_samples):
         cached.cache_clear()
     yield task
@@ -73,14 +73,14 @@ def test_a_cell_of_one_generalization_is_what_the_attack_finds(made_up_task, att
     if attack == "A1":
         pytest.importorskip("torch")
     cell = study.run(study.Row(6, attack, (study.tree(4, 0.1),)))
-    assert cell["n_buckets"] == [sum(study.generalize(6, study.tree(4, 0.1)).n_buckets)]
+    assert cell["n_buckets"] == [sum(study.generalize(study.INCOME, study.tree(4, 0.1)).n_buckets)]
     if attack in ("A1", study.COUNTS):
         # The bucket of the occupation leaves three of six; nothing tells the place of birth.
         assert cell["error"] == pytest.approx((2 / 3 + 5 / 6) / 2, abs=0.06)
         assert cell["naive_error"] == pytest.approx(5 / 6, abs=0.06)
     elif attack == "A8":
         learned = made_up_task.records(made_up_task.learned_rows(study.SEED))[0]
-        combinations = pd.DataFrame(study.generalize(6, study.tree(4, 0.1)).codes(learned)).value_counts()
+        combinations = pd.DataFrame(study.generalize(study.INCOME, study.tree(4, 0.1)).codes(learned)).value_counts()
         assert cell["details"]["n_records"] == 720
         assert cell["details"]["rarest"] == combinations.min() > 1
         assert cell["rate"] == 0
