@@ -172,6 +172,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(
         return plain_advance(self, routing, shape)
 
     monkeypatch.setattr(SparkCounting, "advance", fatal)
+    monkeypatch.setattr("sfumato.spark.codes._MOST_ADDED", 3)  # and shares are added in two rounds
     anonymizer = ModelGuidedAnonymizer(15, quasi_identifiers=QI, keep=["person"], n_jobs=1)
     release = spark.fit_transform(anonymizer, frame, guide_column="score", most_held=700)
     assert "second" not in cluster.processes
@@ -216,6 +217,7 @@ def test_what_workers_refuse_is_said_as_in_memory(session: Any, census: pa.Table
         (MondrianAnonymizer(10, rule="information_loss"), "median"),
         (ModelGuidedAnonymizer(10, representative="sample"), "sample"),
         (ModelGuidedAnonymizer(10, suppression_limit=0.1), "suppression_limit"),
+        (ModelGuidedAnonymizer(10, criteria=[LDiversity(2, "y")]), "no column of the table"),
     ],
 )
 def test_what_spark_cannot_do_is_said(frame: Any, anonymizer: Any, expected_words: str):

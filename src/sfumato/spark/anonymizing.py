@@ -23,11 +23,12 @@ from sfumato.partition.outer import OuterGrower, attach_branch
 from sfumato.partition.records import make_layout
 from sfumato.schema import Schema
 from sfumato.schema.roles import SMALLEST_TABLE_CHECKED
+from sfumato.sources import CodedColumn
 from sfumato.spark.codes import Coding, GrownBranch, SparkCounting, grow_branches
 from sfumato.spark.guiding import learn_guide
 from sfumato.spark.recounting import PERSON, recount
 from sfumato.spark.session import check_frame, example_of, kept, pieces
-from sfumato.spark.values import CountedColumn, Wanted, count_columns
+from sfumato.spark.values import CountedColumn, Counts, Wanted, count_columns
 
 MOST_HELD = 1_000_000
 """Records whose branch one worker grows in memory: about 200 bytes each."""
@@ -85,15 +86,21 @@ def fit_transform(
     own = with_hidden_guides(anonymizer, guides)
     own._check_parameters()
     criteria = own._all_criteria()
+    for criterion in criteria:
+        if criterion.column is not None and criterion.column not in frame.columns:
+            raise ParameterError(
+                f"{type(criterion).__name__} is on {criterion.column!r}, which is no column of the table: expected one "
+                "of its columns, the target included. Correct the name, or add the column."
+            )
     example = example_of(frame)
     _, schema = own._read(example, criteria, is_whole=False)
-    columns, counters, n_records = _counted(own, frame, schema, criteria)
+    columns, counters, counts = _counted(own, frame, schema, criteria)
     guiding = learn_guide(own, frame, guides, schema)
     checked = [(c.criterion.column, c.column) for c in counters if c.value_of_row is not None and c.criterion.column]
     coding = Coding(columns, schema.limits, schema.categorical_features, guiding, checked)
     with kept(coding.chunks(frame)) as chunks:
-        own.partition_, parts = _grown(own, chunks, coding, counters, schema, criteria, n_records, most_held)
-    release = recount(_rewritten(own.partition_, frame, schema), schema, own.partition_, counters, n_records)
+        own.partition_, parts = _grown(own, chunks, coding, counters, schema, criteria, counts, most_held)
+    release = recount(_rewritten(own.partition_, frame, schema), schema, own.partition_, counters, counts.n_records)
     hand_over(anonymizer, own, example, schema, parts)
     return release
 
@@ -114,7 +121,7 @@ class WholeCounter(Counter):
     """
 
     totals: NDArray[np.int64] | None = None
-    column: Any = None
+    column: CodedColumn | None = None
 
     @property
     def reference(self) -> NDArray[np.int64]:
@@ -131,23 +138,24 @@ class WholeCounter(Counter):
 
 def _counted(
     anonymizer: TreeAnonymizer, frame: Any, schema: Schema, criteria: Sequence[Criterion]
-) -> tuple[list[Any], list[WholeCounter], int]:
+) -> tuple[list[CodedColumn], list[WholeCounter], Counts]:
     """Count the values of all columns that matter; refuse what the whole table already fails."""
     split = [Wanted(name, anonymizer.max_bins, True) for name in anonymizer._split_columns(schema)]
     named = [c for c in criteria if c.column is not None]
     asked = [Wanted(str(c.column), 0 if c.counting == "distinct" else MOST_VALUES, False) for c in named]
     passing = [name for name in schema.with_role("other") if name not in schema.keep]
     watched = [Wanted(name, 0, False) for name in passing]
-    found, n_records = count_columns(
+    counts = count_columns(
         frame, [*split, *asked, *watched], categorical=schema.categorical_features, limits=schema.limits
     )
+    found, n_records = counts.columns, counts.n_records
     of_criteria = iter(found[len(split) : len(split) + len(asked)])
     counters = [_counter(c, None if c.column is None else next(of_criteria), n_records) for c in criteria]
     anonymizer._check_feasible(list(counters), n_records)
     if n_records >= SMALLEST_TABLE_CHECKED:
         for name, own in zip(passing, found[len(split) + len(asked) :], strict=True):
             _check_passing(name, own)
-    return [own.column for own in found[: len(split)]], counters, n_records
+    return [own.column for own in found[: len(split)] if own.column is not None], counters, counts
 
 
 def _counter(criterion: Criterion, found: CountedColumn | None, n_records: int) -> WholeCounter:
@@ -193,7 +201,7 @@ def _grown(
     counters: list[WholeCounter],
     schema: Schema,
     criteria: Sequence[Criterion],
-    n_records: int,
+    counts: Counts,
     most_held: int,
 ) -> tuple[Partition, list[Any]]:
     """Grow the top from counts, let workers grow the branches, and put the tree together."""
@@ -201,7 +209,7 @@ def _grown(
     layout = make_layout([column.bins for column in columns])
     guide = guide_shape(coding.guiding.of(None), empty.dense.shape[1])
     checks = [check_of(counter) for counter in counters if counter.value_of_row is not None]
-    counting = SparkCounting(chunks, checks, empty, n_records)
+    counting = SparkCounting(chunks, checks, empty, counts.n_records, counts.n_shares)
     fewest, fall_back = fewest_records(list(counters)), anonymizer._falls_back()
     top = OuterGrower(
         counting, most_held=most_held, records=empty, layout=layout, guide=guide, min_records=fewest,

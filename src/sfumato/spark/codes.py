@@ -31,7 +31,7 @@ from sfumato.sources.memory import read_limited
 from sfumato.spark.guiding import Guiding
 from sfumato.spark.session import collected, pieces, selected
 
-_MOST_ADDED = 64  # histograms that one worker adds up at a time
+_MOST_ADDED = 64  # shares whose histograms one worker adds up; more are added in two rounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,10 +139,13 @@ class SparkCounting:
     checks : sequence of Check
     empty : Records
     n_records : int
+    n_shares : int
+        Spark's partitions of the frame.
     """
 
-    def __init__(self, chunks: Any, checks: Sequence[Check], empty: Records, n_records: int) -> None:
-        self.chunks, self.checks, self.empty, self.n_records = chunks, checks, empty, n_records
+    def __init__(self, chunks: Any, checks: Sequence[Check], empty: Records, n_records: int, n_shares: int) -> None:
+        self.chunks, self.checks, self.empty = chunks, checks, empty
+        self.n_records, self.n_shares = n_records, n_shares
         self._routing: Routing | None = None
 
     def advance(self, routing: Routing, shape: Shape) -> NDArray[np.int64]:
@@ -212,10 +215,11 @@ class SparkCounting:
                 total += np.frombuffer(blob, np.int64)
             return _slot_batch(table["slot"][0].as_py(), total, as_table=True)
 
-        rows = self.chunks.mapInArrow(work, "slot int, counts binary")
-        share = (sql.spark_partition_id() % _MOST_ADDED).alias("share")
-        parts = rows.groupBy("slot", share).applyInArrow(add, "slot int, counts binary")
-        found = collected(parts.groupBy("slot").applyInArrow(add, "slot int, counts binary")).to_pylist()
+        added = self.chunks.mapInArrow(work, "slot int, counts binary")
+        if self.n_shares > _MOST_ADDED:
+            share = (sql.spark_partition_id() % _MOST_ADDED).alias("share")
+            added = added.groupBy("slot", share).applyInArrow(add, "slot int, counts binary")
+        found = collected(added.groupBy("slot").applyInArrow(add, "slot int, counts binary")).to_pylist()
         out = np.zeros(size, np.int64)
         for row in found:
             out[row["slot"]] = np.frombuffer(row["counts"], np.int64).reshape(size[1:])

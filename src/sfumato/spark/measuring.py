@@ -47,6 +47,12 @@ def measure(
                     f"{parameter} names the column {name!r}, which the table does not have: expected one of its "
                     f"{len(frame.columns)} columns. Correct the name."
                 )
+    for name in secret:
+        if name in names:
+            raise ParameterError(
+                f"the column {name!r} is named in quasi_identifiers and in sensitive: expected one role per column. "
+                "Remove it from one of them."
+            )
     if not names:
         raise ParameterError(
             "quasi_identifiers names no column: expected at least one. Name the columns that could point at a person."

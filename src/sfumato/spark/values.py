@@ -88,10 +88,27 @@ class CountedColumn:
     has_missing: bool
 
 
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """What was counted of a frame.
+
+    Attributes
+    ----------
+    columns : list of CountedColumn
+    n_records : int
+    n_shares : int
+        Spark's partitions: each is counted by one worker.
+    """
+
+    columns: list[CountedColumn]
+    n_records: int
+    n_shares: int
+
+
 def count_columns(
     frame: Any, wanted: Sequence[Wanted], *, categorical: Sequence[str], limits: Mapping[str, Any]
-) -> tuple[list[CountedColumn], int]:
-    """Count the values of columns, and the records.
+) -> Counts:
+    """Count the values of columns, the records, and the shares they lie in.
 
     Parameters
     ----------
@@ -117,7 +134,7 @@ def _has_both(seen: set[_Seen]) -> bool:
 
 def _whole(
     added: Any, wanted: Sequence[Wanted], totals: dict[int, tuple[int, int, int]], seen: list[set[_Seen]]
-) -> tuple[list[CountedColumn], int]:
+) -> Counts:
     asked = []
     for place, own in enumerate(wanted):
         n_distinct = totals.get(place, (0, 0, 0))[1]
@@ -132,7 +149,7 @@ def _whole(
         _counted(own, seen[place], totals.get(place, (0, 0, 0)), rows.get(place, []), n_records)
         for place, own in enumerate(asked)
     ]
-    return counted, n_records
+    return Counts(counted, n_records, totals[len(wanted) + 1][0])
 
 
 # -- on the workers ----------------------------------------------------------------------------------------------
@@ -232,6 +249,7 @@ def _added(
             for tally in tallies:
                 tally.add(table, limits)
         yield _batch(len(wanted), number=[0], n=[n_records])
+        yield _batch(len(wanted) + 1, number=[0], n=[1])
         for place, tally in enumerate(tallies):
             yield from tally.rows(place)
 
