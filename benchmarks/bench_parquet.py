@@ -3,7 +3,8 @@
 
 Census-like records with twelve quasi-identifiers, guided by a column of probabilities, k=100, from a Parquet file to
 a recounted one, each size in a fresh process, once. Beside it stands the time of 10,000,000 records in memory, which
-reads and writes no file. The largest size is run when SFUMATO_BENCH_LARGE is set: it needs ten minutes and 5 GB of disk.
+reads and writes no file. The largest size is run when SFUMATO_BENCH_LARGE is set: it needs ten minutes and 5 GB of
+disk.
 """
 
 import json
