@@ -109,3 +109,12 @@ def test_a_sweep_over_models_shows_each_on_raw_records(tmp_path: Path):
     assert result.returncode == 0, result.stderr
     raw = [point["label"] for point in json.loads(result.stdout)["points"] if point["k"] == 1]
     assert raw == ["raw records, decision-tree", "raw records, logistic-regression"]
+
+
+@pytest.mark.parametrize(("options", "fewest"), [((), 10), (("--min-k", 25), 25)])
+def test_a_release_that_protects_nobody_makes_no_finer_report(files: Path, options: tuple[object, ...], fewest: int):
+    result = run("audit", files / "people.csv", files / "people.csv", *options, "--json", "--quiet")
+    audit = json.loads(result.stdout)
+    assert audit["sizes"]["smallest"] == 1 and audit["smallest_shown"] == fewest
+    shares = [share for column in audit["columns"] for share in column["before"]]
+    assert min(shares) >= fewest / 400 - 0.0005

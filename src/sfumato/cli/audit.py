@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sfumato.audit.result import Audit
 
 _GATE = "Gate"
+_SMALLEST_SHOWN = 10  # records, where nothing is required
 
 HELP = options.help_text(
     "Measure and attack a release that anyone made, beside the table it was made of.",
@@ -162,7 +163,8 @@ def _audit(
             *notes,
             "No people outside the release were given: an attack may know what is true of people at large.",
         )
-    shown = max(2, min(10, int(sizes.min())))
+    # Classes of the original values: a release that fails must not make them any finer.
+    shown = max(2, required["min_k"] or _SMALLEST_SHOWN)
     roles = roles_of(before.column_names, quasi_identifier=names, sensitive=secrets)
     return Audit(
         name=original.name,
