@@ -10,7 +10,7 @@ test. Every finished sweep is kept in ``results/minimizers.jsonl``, so a run tha
 
 Utility is the error of gradient boosting on buckets, risk the success of the counted table (A1): both quick enough for
 thousands of generalizations. What is less than the paper's comparison (``minimization_tasks.MEASURED``, `MOST_LEARNED`,
-`SOME_LOSSES`, `quick_model`) is also on the page. The neural minimizers are not trained here but read from
+`quick_model`) is also on the page. The neural minimizers are not trained here but read from
 ``results/minimizers_networks.npz``, which ``neural_gpu`` wrote.
 """
 
@@ -25,7 +25,7 @@ import argparse
 import json
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -49,8 +49,6 @@ OBJECTIVES = {"AdversarialMinimizer": "adversarial", "MutualInformationMinimizer
 SEEDS = (0, 1, 2)
 #: Training records that the two slow minimizers see at most.
 MOST_LEARNED = {"AptMinimizer": 12_000, "IterativeMinimizer": 12_000}
-#: Which of the nine target errors, evenly between nothing and everything generalized, the two slow minimizers get.
-SOME_LOSSES = (0, 1, 2, 4)
 ROUNDS = 20
 """Of boosting, for the model that the two slow minimizers ask thousands of times."""
 
@@ -138,8 +136,24 @@ class Bench:
             return self.task.network_rows(self.seed)
         return self.task.learned_rows(self.seed)[: MOST_LEARNED.get(name)]
 
-    def sweep(self, minimizer: Any, rows: Any, grid: Mapping[str, Sequence[Any]] | None = None) -> list[Any]:
-        """Learn from some rows with every setting of a grid (None: the paper's), and measure what was learned."""
+    def sweep(
+        self,
+        minimizer: Any,
+        rows: Any,
+        grid: Mapping[str, Sequence[Any]] | None = None,
+        change: Callable[[Any, Any], Any] = lambda sample, buckets: buckets,
+    ) -> list[Any]:
+        """Learn from some rows with every setting of a grid, and measure what was learned.
+
+        Parameters
+        ----------
+        minimizer : Minimizer
+        rows : ndarray of int
+        grid : mapping, optional
+            None: the paper's.
+        change : callable
+            What becomes of the buckets of a sample before they are measured.
+        """
         from sklearn.model_selection import ParameterGrid
 
         name = type(minimizer).__name__
@@ -147,9 +161,10 @@ class Bench:
         if name in OBJECTIVES:
             return [self._point(name, *own, sample) for own in self._trained(name, sample)]
         errors = self.limits[0].validation_error, self.limits[1].validation_error
-        settings = list(ParameterGrid(grid or some_of(minimizer.default_grid(sample, errors), name)))
+        settings = list(ParameterGrid(grid or minimizer.default_grid(sample, errors)))
         made = minimizer._buckets_of_settings(sample, settings)
-        return [self._point(name, setting, own, sample) for setting, own in zip(settings, made, strict=True)]
+        changed = (change(sample, own) for own in made)
+        return [self._point(name, setting, own, sample) for setting, own in zip(settings, changed, strict=True)]
 
     def _trained(self, name: str, sample: Any) -> Iterator[tuple[dict[str, float], Any]]:
         """Yield the privacy weights that were trained elsewhere, and their buckets."""
@@ -171,13 +186,6 @@ def quick_model(seed: int) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     return HistGradientBoostingClassifier(max_iter=ROUNDS, early_stopping=False, random_state=seed)
-
-
-def some_of(grid: Mapping[str, Sequence[Any]], name: str) -> Mapping[str, Sequence[Any]]:
-    """Return the settings of a grid that are tried: all, but of the slow minimizers' targets some."""
-    if name not in MOST_LEARNED:
-        return grid
-    return {key: [values[place] for place in SOME_LOSSES] for key, values in grid.items()}
 
 
 @cache
