@@ -250,3 +250,10 @@ def test_a_release_lists_no_category_that_no_record_of_it_has_and_keeps_their_or
             listed = released[name].unify_dictionaries().chunk(0).dictionary.to_pylist()
             assert set(listed) == set(released[name].unique().to_pylist())
             assert "level" not in name or listed == [level for level in levels if level in listed]
+
+
+def test_a_sensitive_amount_leaves_as_it_does_from_memory(census, tmp_path: Path):
+    table = census[["age", "sex", "noise"]]
+    anonymizer = MondrianAnonymizer(20, quasi_identifiers=["age", "sex"], criteria=[LDiversity(2, "noise")])
+    fit_transform(anonymizer, write_parts(table, tmp_path / "in"), tmp_path / "out.parquet")
+    assert pq.read_table(tmp_path / "out.parquet")["noise"].to_pylist() == table["noise"].tolist()

@@ -15,6 +15,7 @@ import numpy as np
 from sfumato.errors import InputError
 from sfumato.frames import read_table
 from sfumato.schema import Schema
+from sfumato.schema.roles import SMALLEST_TABLE_CHECKED
 
 _ONE_IN = 64
 _COUNTED_WHOLE = 1_000_000  # records up to which all values are counted
@@ -32,8 +33,9 @@ class PassThrough:
 
     def __init__(self, schema: Schema, n_records: int) -> None:
         self._one_in = _ONE_IN if n_records > _COUNTED_WHOLE else 1
-        released = [name for name in schema.released if name not in schema.quasi_identifiers]
-        self._counts: dict[str, dict[Any, int]] = {name: {} for name in released if name not in schema.keep}
+        # As in memory: what a criterion protects leaves as it is, and few records say nothing about a column.
+        watched = schema.with_role("other") if n_records >= SMALLEST_TABLE_CHECKED else ()
+        self._counts: dict[str, dict[Any, int]] = {name: {} for name in watched if name not in schema.keep}
 
     def add(self, batch: Any) -> None:
         """Count a piece."""
