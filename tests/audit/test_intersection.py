@@ -80,3 +80,11 @@ def test_a_key_that_is_missing_somewhere_is_refused():
     first = pd.DataFrame({"who": ["a", None, "c"], "age": [1, 1, 1]})
     with pytest.raises(InputError, match="missing in 1 record"):
         intersect_releases(first, first, (["age"], ["age"]), key="who")
+
+
+def test_groups_show_the_secrets_of_people_who_are_in_one_release_only():
+    first = pd.DataFrame({"who": [1, 2, 3, 4], "age": [1, 1, 2, 2], "ill": ["a", "b", "a", "b"]})
+    second = pd.DataFrame({"who": [1, 2, 3, 5], "age": [7, 8, 7, 8], "ill": ["a", "b", "a", "c"]})
+    found = intersect_releases(first, second, (["age"], ["age"]), sensitive="ill", key="who")
+    # The second person is ill with a or b says the first, with b or c says the second; 7 shows a alone anyway.
+    assert found.n_secrets_revealed == 1

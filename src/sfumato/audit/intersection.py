@@ -91,9 +91,14 @@ def intersect_releases(
     in_both = sizes[both]
     revealed = None
     if sensitive is not None:
-        secrets = _codes(tables[0].column(sensitive, for_counting=True))[rows[0]]
-        left = [_n_values(part, secrets) for part in (one, two)]
-        revealed = int(((_n_common(one, two, both, secrets) == 1) & (left[0] > 1) & (left[1] > 1)).sum())
+        # Groups show the values of all their people, also of those who are not in the other release.
+        secrets = _codes([table.column(sensitive, for_counting=True) for table in tables])
+        n_values = 1 + max(int(own.max()) for own in secrets)
+        shown = [np.unique(label * n_values + own) for label, own in zip(whole, secrets, strict=True)]
+        groups = [label[own] for label, own in zip(whole, rows, strict=True)]
+        left = [np.bincount(pairs // n_values)[own] for pairs, own in zip(shown, groups, strict=True)]
+        common = _n_common(shown, groups, both, n_values)
+        revealed = int(((common == 1) & (left[0] > 1) & (left[1] > 1)).sum())
     return Intersection(
         n_people=len(one),
         smallest_first=smallest[0],
@@ -143,31 +148,37 @@ def _names(column: Any) -> list[Any]:
     return names
 
 
-def _codes(column: Any) -> NDArray[np.int64]:
-    codes = np.unique(column.values, return_inverse=True)[1].astype(np.int64)
-    return codes if column.missing is None else np.where(column.missing, codes.max() + 1, codes)
-
-
-def _n_values(group: NDArray[np.intp], secrets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return, per record, how many values its group has."""
-    pairs = np.unique(group * (int(secrets.max()) + 1) + secrets)
-    return np.asarray(np.bincount(pairs // (int(secrets.max()) + 1), minlength=int(group.max()) + 1)[group])
+def _codes(columns: Sequence[Any]) -> list[NDArray[np.int64]]:
+    """Return a number per value of some columns, the same for the same value of each; missing is one value."""
+    known: dict[Any, int] = {}
+    codes = []
+    for column in columns:
+        names = _names(column)
+        if column.missing is not None:
+            names = [None if absent else name for name, absent in zip(names, column.missing.tolist(), strict=True)]
+        codes.append(np.array([known.setdefault(name, len(known)) for name in names], np.int64))
+    return codes
 
 
 def _n_common(
-    one: NDArray[np.intp], two: NDArray[np.intp], both: NDArray[np.intp], secrets: NDArray[np.int64]
+    shown: Sequence[NDArray[np.int64]],
+    groups: Sequence[NDArray[np.int64]],
+    both: NDArray[np.intp],
+    n_values: int,
 ) -> NDArray[np.int64]:
-    """Return, per record, how many values both of its groups have: what is left to whoever finds both groups."""
-    n_values = int(secrets.max()) + 1
-    has_one, has_two = ({*np.unique(part * n_values + secrets).tolist()} for part in (one, two))
-    first = np.unique(both, return_index=True)[1]
+    """Return, per record, how many values both of its groups show: what is left to whoever finds both groups.
+
+    `shown` has the pairs of a group and a value, as one number, that occur in either release.
+    """
+    in_second = set(shown[1].tolist())
     values_of: dict[int, list[int]] = {}
-    for code in has_one:
-        values_of.setdefault(code // n_values, []).append(code % n_values)
+    for pair in shown[0].tolist():
+        values_of.setdefault(pair // n_values, []).append(pair % n_values)
+    first = np.unique(both, return_index=True)[1]
     common = np.array(
         [
-            sum(int(b) * n_values + value in has_two for value in values_of[int(a)])
-            for a, b in zip(one[first], two[first], strict=True)
+            sum(b * n_values + value in in_second for value in values_of[a])
+            for a, b in zip(groups[0][first].tolist(), groups[1][first].tolist(), strict=True)
         ]
     )
     return np.asarray(common[both])
