@@ -253,3 +253,12 @@ def test_a_table_too_small_to_be_attacked_as_planned_is_judged_by_the_other_atta
     audit = json.loads(result.stdout)
     assert any(note.startswith("Not run: membership, by the loss.") for note in audit["notes"])
     assert {risk["eu_risk"] for risk in audit["risks"]} >= {"singling out", "linkability"}
+
+
+def test_a_wrong_type_in_a_policy_is_named_with_its_line(tmp_path: Path):
+    policy = write(tmp_path)
+    text = policy.read_text(encoding="utf-8").replace('zip = "text"', 'zip = "txt"')
+    policy.write_text(text, encoding="utf-8")
+    result = run("run", policy, "--dry-run")
+    assert result.returncode == 2
+    assert "line 6, [data] types" in result.stderr and "--types" not in result.stderr

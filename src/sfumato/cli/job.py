@@ -127,8 +127,6 @@ class Job:
 
 def open_job(console: Console, policy: Policy, n_jobs: int | None = None) -> Job:
     """Read the table of a policy and look its columns up, or say what does not fit, by line and key."""
-    from sfumato.cli.csv_columns import parse_type
-
     file = policy.file("file")
     assert file is not None
     said = policy.values["data"]
@@ -137,7 +135,7 @@ def open_job(console: Console, policy: Policy, n_jobs: int | None = None) -> Job
         separator=said["separator"],
         decimal=said["decimal"],
         header=None if said["header"] is None else said["header"] == "yes",
-        types={name: parse_type(name, kind) for name, kind in said["types"].items()},
+        types=_types(policy),
         missing=said["missing"],
     )
     with console.step(f"reading {file.name}"):
@@ -158,6 +156,21 @@ def open_job(console: Console, policy: Policy, n_jobs: int | None = None) -> Job
         job.new_model()  # a model that does not fit the task is refused before any work
     job.new_anonymizer()
     return job
+
+
+def _types(policy: Policy) -> dict[str, Any]:
+    from sfumato.cli.csv_columns import TYPE_NAMES, parse_type
+
+    types = {}
+    for name, kind in policy.get("data", "types").items():
+        try:
+            types[name] = parse_type(name, kind)
+        except ParameterError:
+            raise ParameterError(
+                f"{policy.where('data', 'types')}: {name} = {kind!r}, expected one of {', '.join(TYPE_NAMES)}, a date "
+                "perhaps with its format, such as 'date:%d.%m.%Y'. Correct the type."
+            ) from None
+    return types
 
 
 def _check_columns(policy: Policy, columns: list[str]) -> None:
