@@ -61,6 +61,24 @@ def test_no_exact_value_of_a_single_person_stands_for_a_bucket(people, made):
     assert not {bucket.representative for bucket in made.attribute("income").buckets} & incomes
 
 
+def test_rare_categories_of_what_is_not_collected_are_not_in_the_document():
+    frame = pa.table({"job": ["nurse"] * 30 + ["cook"] * 20 + ["astronaut"], "code": [3] * 30 + [4] * 20 + [777]})
+    columns = MemorySource(read_table(frame, categorical=["code"]), ["job", "code"]).columns
+    kept = generalization_from_bins(columns, [np.arange(3), np.arange(3)])
+    dropped = generalization_from_bins(columns, [np.zeros(3, int), np.zeros(3, int)])
+    joined = kept.coarsened({"job": [0, 0, 0], "code": [0, 0, 0]})
+    assert "astronaut" in kept.to_json() and "777" in kept.to_json()
+    for generalization in (dropped, joined):
+        text = generalization.to_json()
+        again = Generalization.from_json(text)
+        assert again == generalization
+        assert not any(rare in text for rare in ("astronaut", "cook", "777"))
+        assert generalization.describe().rows[0].before == 3
+        for output in ("codes", "labels", "representatives"):
+            assert len(again.transform(frame, output).column("job").unique()) == 1
+        assert again.transform(frame, "representatives").to_pydict() == {"job": ["nurse"] * 51, "code": [3] * 51}
+
+
 def test_shares_of_few_records_are_not_told(made):
     assert [bucket.share for bucket in made.attribute("age").buckets] == [None, None, None]
     shares = [bucket.share for bucket in made.attribute("job").buckets]

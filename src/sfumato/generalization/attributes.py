@@ -184,7 +184,8 @@ class CategoryAttribute:
     ----------
     name : str
     categories : tuple
-        The categories seen at fit, sorted, or in the order that their type declares.
+        The categories seen at fit, sorted, or in the order that their type declares. Where all are one bucket, the one
+        that stands for them.
     bucket_of : tuple of int
         The bucket of each category.
     missing, unseen : int
@@ -290,19 +291,32 @@ class CategoryAttribute:
             return self
         order = first_seen([mapping[bucket] for bucket in self.bucket_of])
         target = [order.get(mapping[bucket], len(order)) for bucket in range(self.n_buckets)]
+        buckets = merged_buckets(self.buckets, target)
         return CategoryAttribute(
             self.name,
-            self.categories,
-            tuple(target[bucket] for bucket in self.bucket_of),
+            *told_categories(self.categories, [target[bucket] for bucket in self.bucket_of], buckets),
             target[self.missing],
             target[self.unseen],
             self.saw_missing,
-            merged_buckets(self.buckets, target),
+            buckets,
             self.n_before,
         )
 
 
 Attribute = OrderedAttribute | CategoryAttribute
+
+
+def told_categories(
+    categories: Sequence[Any], bucket_of: Sequence[int], buckets: Sequence[Bucket]
+) -> tuple[tuple[Any, ...], tuple[int, ...]]:
+    """Return the categories that a document has to list, and their buckets.
+
+    Where everything is one bucket no category has to be known: the one that stands for them all is kept, and rare ones
+    do not travel.
+    """
+    if len(buckets) == 1 and categories:
+        return (buckets[0].representative,), (0,)
+    return tuple(categories), tuple(bucket_of)
 
 
 def first_seen(given: Sequence[int]) -> dict[int, int]:

@@ -20,6 +20,7 @@ from sfumato.generalization.attributes import (
     OrderedAttribute,
     first_seen,
     ordered_runs,
+    told_categories,
 )
 from sfumato.generalization.thresholds import moment_threshold, real_threshold, whole_threshold
 from sfumato.generalization.typical import SAFE_SIZE, typical_value
@@ -141,14 +142,15 @@ def _category(column: CodedColumn, given: list[int], counts: NDArray[np.int64]) 
     for bucket in range(len(numbers)):
         members = np.flatnonzero(np.array(ranks) == bucket)
         representatives.append(column.categories[members[np.argmax(counts[members])]])
+    buckets = _described([plain(value) for value in representatives], target, counts)
+    categories = [plain(column.categories[code]) for code in order.tolist()]
     return CategoryAttribute(
         column.name,
-        tuple(plain(column.categories[code]) for code in order.tolist()),
-        tuple(ranks[code] for code in order.tolist()),
+        *told_categories(categories, [ranks[code] for code in order.tolist()], buckets),
         missing,
         int(np.argmax(sizes)),
         column.bins.has_missing,
-        _described([plain(value) for value in representatives], target, counts),
+        buckets,
         column.bins.n_bins,
     )
 
