@@ -129,6 +129,14 @@ def test_files_that_exist_are_replaced_only_by_force(people_file, tmp_path):
     assert call("anatomize", people_file, *USUAL, "-o", people_file).exit_code == 2
 
 
+def test_two_groupings_of_the_same_people_do_not_end_up_in_one_folder(people_file, tmp_path):
+    assert call("anatomize", people_file, *USUAL, "-o", tmp_path, "--no-attack").exit_code == 0
+    refused = call("anatomize", people_file, *USUAL, "-o", tmp_path, "--no-attack", "--force", "--format", "parquet")
+    assert refused.exit_code == 2
+    assert "of an earlier run" in refused.output
+    assert not (tmp_path / "sensitive.parquet").exists()
+
+
 def test_a_file_that_reads_back_otherwise_is_not_kept(people_file, tmp_path, monkeypatch):
     read = judging.read_back
 

@@ -2,6 +2,7 @@
 """``sfumato minimize``: from a file to a document that clients can apply."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -60,6 +61,21 @@ def test_json_has_errors_and_risks_of_both_limits(people_file, tmp_path):
     assert result["risk"]["full"] == 1.0 >= result["risk"]["buckets"] >= result["risk"]["nothing"] - 0.1
     assert set(result["n_buckets"]) == {"age", "zip", "hours", "born", "job"}
     assert result["n_settings"] >= 2
+
+
+def test_a_loss_above_the_limit_on_test_is_said(people_file, tmp_path, monkeypatch):
+    from sfumato.minimize import MinimizerSweep
+
+    # Chosen where little is lost, and on the test records much is.
+    monkeypatch.setattr(
+        MinimizerSweep,
+        "coarsest",
+        lambda self, max_loss: replace(self.limits[0], test_error=self.limits[0].test_error + 0.2),
+    )
+    found, _ = minimize(people_file, tmp_path)
+    assert "20.0% is lost" in " ".join(found.output.split())
+    again, _ = minimize(people_file, tmp_path, "--force", "--json")
+    assert json.loads(again.stdout)["keeps_max_loss"] is False
 
 
 @pytest.mark.slow

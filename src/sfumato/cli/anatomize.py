@@ -187,6 +187,12 @@ def _check_folder(folder: Path, written_as: str, *, force: bool, file: Path) -> 
     if folder.is_dir():
         for final in _finals(folder, written_as):
             check_output(final, force=force, inputs=[file])
+        for other in _finals(folder, "csv" if written_as == "parquet" else "parquet")[:-1]:
+            if other.exists():
+                raise ParameterError(
+                    f"-o {str(folder)!r} has {other.name!r} of an earlier run: expected no other grouping beside this "
+                    "one, since two of the same people tell more than either. Give another folder, or remove it."
+                )
     elif not folder.absolute().parent.is_dir():
         raise ParameterError(f"-o {str(folder)!r} lies in a folder that does not exist. Create that first.")
 

@@ -349,6 +349,7 @@ def _report(
                 "n_buckets": dict(zip(chosen.generalization.names, chosen.generalization.n_buckets, strict=True)),
                 "error": {"full": nothing.test_error, "buckets": chosen.test_error, "nothing": everything.test_error},
                 "risk": {"full": nothing.test_risk, "buckets": chosen.test_risk, "nothing": everything.test_risk},
+                "keeps_max_loss": _lost(swept, chosen) <= max_loss,
                 "n_settings": len(swept.points) - 2,
                 "seconds": round(console.seconds, 3),
             }
@@ -376,11 +377,22 @@ def _report(
         ]
     )
     console.text(f"Written: {', '.join(written)}")
+    if _lost(swept, chosen) > max_loss:
+        console.note(
+            f"{max_loss:.1%} may be lost and was kept to where the setting was chosen; on the records above "
+            f"{_lost(swept, chosen):.1%} is lost. Use more records, or a smaller --max-loss.",
+            is_warning=True,
+        )
     if chosen is nothing:
         console.note(
             "no coarser setting loses so little: everything is collected as it is. Allow a larger --max-loss.",
             is_warning=True,
         )
+
+
+def _lost(swept: MinimizerSweep, chosen: SweepPoint) -> float:
+    """Return how many more records, as a share, are classified wrongly than with full resolution, on test."""
+    return chosen.test_error - swept.limits[0].test_error
 
 
 def _about(attribute: Any) -> str:
