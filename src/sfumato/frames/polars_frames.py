@@ -121,8 +121,9 @@ def _gathered(series: Any, rows: Rows) -> Any:
     records that were left out, and the order that all of them had.
     """
     import polars as pl
+    import pyarrow as pa
 
     taken = series.gather(rows)
     if taken.dtype != pl.String:
         return taken
-    return pl.Series(series.name, taken.to_arrow(compat_level=pl.CompatLevel.oldest()), dtype=pl.String)
+    return pl.Series(series.name, taken.to_arrow().cast(pa.large_string()), dtype=pl.String)

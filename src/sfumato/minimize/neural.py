@@ -179,6 +179,16 @@ class AdversarialMinimizer(_NeuralMinimizer):
     ----------
     Staab, R. et al. (2024). From Principle to Practice: Vertical Data Minimization for Machine Learning, section 6,
     appendices C and F (AdvTrain).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sfumato import AdversarialMinimizer
+    >>> age, town = np.tile(np.arange(20, 80), 10), np.repeat(np.arange(10), 60)
+    >>> X, y = np.column_stack([age, town]), age >= 64
+    >>> minimizer = AdversarialMinimizer(0.5, n_buckets=2, personal=[1], epochs=5, random_state=0).fit(X, y)
+    >>> minimizer.generalization_.n_buckets
+    (2, 1)
     """
 
     _objective: Objective = "adversarial"
@@ -282,6 +292,16 @@ class MutualInformationMinimizer(_NeuralMinimizer):
     ----------
     Staab, R. et al. (2024). From Principle to Practice: Vertical Data Minimization for Machine Learning, section 6,
     appendices C and F (MutualInf).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sfumato import MutualInformationMinimizer
+    >>> age, town = np.tile(np.arange(20, 80), 10), np.repeat(np.arange(10), 60)
+    >>> X, y = np.column_stack([age, town]), age >= 64
+    >>> minimizer = MutualInformationMinimizer(0.5, n_buckets=2, personal=[1], epochs=5, random_state=0).fit(X, y)
+    >>> minimizer.generalization_.n_buckets
+    (2, 1)
     """
 
     _objective: Objective = "mutual_information"
