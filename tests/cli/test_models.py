@@ -103,3 +103,13 @@ def test_a_model_of_the_wrong_task_names_the_right_one():
         make_model("linear-regression", "classification")
     with pytest.raises(ParameterError, match="is not known"):
         make_model("oracle", "regression")
+
+
+def test_categories_of_trees_are_places_in_one_column_and_missing_comes_last():
+    encoder = TableEncoder(one_hot=False, max_categories=2).fit(
+        pa.table({"job": ["b", "a", "b", "a", "c", None], "age": [1, 2, 3, 4, 5, 6]})
+    )
+    encoded = encoder.transform(pa.table({"job": ["a", "b", "c", "new", None], "age": [1, 2, 3, 4, 5]}))
+    assert encoded[:, 0].tolist() == [0.0, 1.0, 2.0, 2.0, 3.0]
+    assert encoded[:, 1].tolist() == [0.0, 0.0, 0.0, 0.0, 1.0]  # whether it is missing
+    assert encoder.get_feature_names_out().tolist() == ["job", "job is missing", "age"]

@@ -44,8 +44,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     categorical : sequence of str, default=()
         Columns of numbers that are codes.
     max_categories : int, default=100
-        The most frequent categories of a column get a column of their own, so many at most; the others share the
-        absence of all of them.
+        The most frequent categories of a column are told apart, so many at most; the others count as one.
+    one_hot : bool, default=True
+        Give each category a column of its own, as linear models and networks need. Trees take one column of codes,
+        which is smaller by far.
 
     Attributes
     ----------
@@ -57,8 +59,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Notes
     -----
     Numbers and moments become one float column (moments in days), with missing values at the median and, where any was
-    missing, a second column that says so. Categories become one column each; a missing category counts as one more.
-    Categories that were not seen during fit are ignored.
+    missing, a second column that says so. Categories become one column each, or their place in the order of the
+    categories; a missing category counts as one more. Categories that were not seen during fit are like the rare ones:
+    none of the columns, or the place after the last.
 
     Examples
     --------
@@ -67,16 +70,25 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     [[1.0, 0.0], [3.0, 0.0], [2.0, 1.0]]
     """
 
-    def __init__(self, *, scale: bool = False, categorical: Sequence[str] = (), max_categories: int = 100) -> None:
+    def __init__(
+        self,
+        *,
+        scale: bool = False,
+        categorical: Sequence[str] = (),
+        max_categories: int = 100,
+        one_hot: bool = True,
+    ) -> None:
         self.scale = scale
         self.categorical = categorical
         self.max_categories = max_categories
+        self.one_hot = one_hot
 
     def fit(self, X: Any, y: Any = None) -> TableEncoder:
         """Learn medians, scales and categories."""
         table = read_table(X, categorical=self._categorical_in(X))
         self.columns_ = [
-            _learn(table.column(name), scale=self.scale, max_categories=self.max_categories) for name in table.names
+            _learn(table.column(name), scale=self.scale, max_categories=self.max_categories, one_hot=self.one_hot)
+            for name in table.names
         ]
         self.n_features_in_ = len(table.names)
         return self
@@ -129,23 +141,26 @@ class _EncodedColumn:
         offset: float = 0.0,
         scale: float = 1.0,
         unit: float = 1.0,
+        one_hot: bool = True,
     ) -> None:
         self.name = name
+        self.is_coded = categories is not None and not one_hot
         self.categories = categories
         self.has_missing = has_missing
         self.center, self.offset, self.scale, self.unit = center, offset, scale, unit
 
     @property
     def width(self) -> int:
-        return (1 if self.categories is None else len(self.categories)) + int(self.has_missing)
+        return (1 if self.categories is None or self.is_coded else len(self.categories)) + int(self.has_missing)
 
     @property
     def suffixes(self) -> list[str]:
-        values = [""] if self.categories is None else [f"={value}" for value in self.categories]
+        is_single = self.categories is None or self.is_coded
+        values = [""] if is_single else [f"={value}" for value in self.categories or ()]
         return [*values, " is missing"] if self.has_missing else values
 
 
-def _learn(column: Column, *, scale: bool, max_categories: int) -> _EncodedColumn:
+def _learn(column: Column, *, scale: bool, max_categories: int, one_hot: bool) -> _EncodedColumn:
     present = column.values if column.missing is None else column.values[~column.missing]
     has_missing = column.missing is not None and bool(column.missing.any())
     if column.kind == "category":
@@ -154,7 +169,7 @@ def _learn(column: Column, *, scale: bool, max_categories: int) -> _EncodedColum
         # A stable sort on falling counts keeps ties in the order of the categories, whatever the order of records.
         most_frequent = np.sort(np.argsort(-counts, kind="stable")[:max_categories])
         kept = {column.categories[position]: place for place, position in enumerate(most_frequent)}
-        return _EncodedColumn(column.name, categories=kept, has_missing=has_missing)
+        return _EncodedColumn(column.name, categories=kept, has_missing=has_missing, one_hot=one_hot)
     unit = float(_MICROSECONDS_PER_DAY) if column.kind == "moment" else 1.0
     # Days since the median rather than since 1970: 32-bit floats would not see single seconds otherwise.
     center = float(np.median(present)) if len(present) else 0.0
@@ -180,6 +195,9 @@ def _encode(learned: _EncodedColumn, column: Column, out: npt.NDArray[np.float32
     if learned.categories is not None:
         if not len(column.categories if column.categories is not None else ()):
             return
+        if learned.is_coded:
+            _encode_places(learned, column, out)
+            return
         assert column.categories is not None
         places = np.array([learned.categories.get(value, -1) for value in column.categories], dtype=np.int64)
         at = places[column.values]
@@ -192,6 +210,16 @@ def _encode(learned: _EncodedColumn, column: Column, out: npt.NDArray[np.float32
     if column.missing is not None:
         values[column.missing] = learned.center
     out[:, 0] = (values - learned.offset) / (learned.unit * learned.scale)
+
+
+def _encode_places(learned: _EncodedColumn, column: Column, out: npt.NDArray[np.float32]) -> None:
+    """Write the place of each category; those that are not told apart come last, missing ones after all."""
+    assert learned.categories is not None and column.categories is not None
+    last = len(learned.categories)
+    places = np.array([learned.categories.get(value, last) for value in column.categories], dtype=np.float32)
+    out[:, 0] = places[column.values]
+    if column.missing is not None:
+        out[column.missing, 0] = last + 1
 
 
 def _is_all_missing(column: Column) -> bool:
@@ -233,7 +261,7 @@ def make_model(
     from sklearn.pipeline import make_pipeline
 
     is_scaled = name in ("logistic-regression", "linear-regression", "neural-network")
-    encoder = TableEncoder(scale=is_scaled, categorical=tuple(categorical))
+    encoder = TableEncoder(scale=is_scaled, categorical=tuple(categorical), one_hot=name != "gradient-boosting")
     return make_pipeline(encoder, _estimator(name, task, random_state, n_jobs, n_records))
 
 
