@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-_STARTING = 180  # seconds until a master or a worker must have said that it runs
+_STARTING = 300  # seconds until master and workers must have said that they run, on a machine that is busy
 
 
 class Cluster:
@@ -41,31 +41,38 @@ class Cluster:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        self._start("master", "Master", "--port", str(self.port), expected="I have been elected leader")
+        # All at once: workers knock until the master opens.
+        self._start("master", "Master", "--port", str(self.port))
+        for name in ("first", "second"):
+            self.start_worker(name)
 
     @property
     def address(self) -> str:
         return f"spark://127.0.0.1:{self.port}"
 
     def start_worker(self, name: str) -> None:
-        self._start(name, "Worker", "--cores", "1", "--memory", "1g", self.address, expected="Successfully registered")
+        self._start(name, "Worker", "--cores", "1", "--memory", "1g", self.address)
 
-    def _start(self, name: str, role: str, *arguments: str, expected: str) -> None:
-        log = self.folder / f"{name}.log"
+    def _start(self, name: str, role: str, *arguments: str) -> None:
         command = [
             "java", "-Xmx256m", "-Dspark.master.rest.enabled=false", "-cp", f"{self.home}/jars/*",
             f"org.apache.spark.deploy.{role.lower()}.{role}", "--host", "127.0.0.1", "--webui-port", "0", *arguments,
         ]  # fmt: skip
-        with log.open("wb") as output:
+        with (self.folder / f"{name}.log").open("wb") as output:
             # A session of its own: a worker starts executors, and they are ended together.
             self.processes[name] = subprocess.Popen(
                 command, env=self.environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
             )
+
+    def wait(self) -> None:
+        """Return when every worker that was started is part of the cluster."""
         until = time.monotonic() + _STARTING
-        while expected not in log.read_text(errors="replace"):
-            if self.processes[name].poll() is not None or time.monotonic() > until:
-                raise RuntimeError(f"the {role.lower()} did not start: {log.read_text(errors='replace')[-2_000:]}")
-            time.sleep(0.2)
+        for name, process in self.processes.items():
+            expected = "Started daemon" if name == "master" else "Successfully registered with master"
+            while expected not in (said := (self.folder / f"{name}.log").read_text(errors="replace")):
+                if process.poll() is not None or time.monotonic() > until:
+                    raise RuntimeError(f"{name} did not start: {said[-2_000:]}")
+                time.sleep(0.2)
 
     def kill(self, name: str) -> None:
         """End a process and what it started, without asking."""
@@ -86,8 +93,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         pytest.skip("Java is not installed")
     started = Cluster(tmp_path_factory.mktemp("cluster"))
     try:
-        for name in ("first", "second"):
-            started.start_worker(name)
+        started.wait()
         yield started
     finally:
         started.stop()

@@ -177,6 +177,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(
     release = spark.fit_transform(anonymizer, frame, guide_column="score", most_held=700)
     assert "second" not in cluster.processes
     cluster.start_worker("second")
+    cluster.wait()
     assert_same(anonymizer, release, census, "score")
 
 
