@@ -51,16 +51,3 @@ def test_what_a_run_left_unfinished_is_not_compared():
     page = anatomy_page.page(anatomy_page.Errors(cells(n_folds=N_FOLDS - 1)), {}, [])
     assert "not finished" in page
     assert "in 0 of 0 claims" in page
-
-
-def test_the_examples_of_the_page_run(capsys):
-    import re
-
-    text = (Path(__file__).parents[2] / "docs" / "anatomy.md").read_text(encoding="utf-8")
-    names: dict[str, object] = {}
-    for block in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
-        exec(compile(block, "anatomy.md", "exec"), names)
-    first, second = capsys.readouterr().out.splitlines()
-    assert first == "45222 records in 15074 groups"
-    sizes = [int(size) for size in second.strip("[]").split()]
-    assert abs(sum(sizes) - 45222) <= 4
