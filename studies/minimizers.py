@@ -118,6 +118,11 @@ class Bench:
         self._judge = _Judge(reader, parts, CodesClassifier(seed=seed), attacker)
         self.limits = [self._judge.point(name, {}, own) for name, own in _limits(self._judge.sample_for(reader))]
 
+    @property
+    def attacked(self) -> tuple[Any, tuple[str, ...]]:
+        """The records of the three parts, and the attributes that the attacker is after."""
+        return self._judge.samples, self._judge.personal
+
     def minimizer(self, name: str, personal: Sequence[str] | None = None) -> Any:
         """Return an unfitted minimizer that knows the task's attributes."""
         from sfumato import minimize
