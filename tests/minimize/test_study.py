@@ -89,6 +89,34 @@ def test_a_balanced_task_is_measured_with_as_many_records_of_each_class():
     assert set(task.learned_rows(0)) <= set(task.parts(0)[0])
 
 
+def test_numbers_that_are_not_personal_are_cut_at_their_quartiles_too(bench):
+    sample = bench.minimizer("PrivacyAwareTree")._read(*bench.task.records(bench.learned("PrivacyAwareTree")), None)
+    tree = [(np.arange(n_codes) >= n_codes - 3).astype(np.int64) for n_codes in sample.n_codes]
+    age, job = minimizers_figures._quartered(sample, tree)
+    assert (np.diff(age) >= 0).all()
+    assert age.max() == 4  # four quarters, and the last one in two
+    assert job is tree[1]
+
+
+def test_a_front_that_is_attacked_again_keeps_its_errors(bench, cells, monkeypatch):
+    monkeypatch.setattr("studies.minimization_tasks.load_task", lambda name: bench.task)
+    (again,) = minimizers_figures._attacked_again("lending_club", ["FeatureSelectionMinimizer"], 0)
+    assert again.figure == minimizers_figures.STRONGER
+    assert again.points[:2] == cells[2].points[:2]
+    errors = {point.test_error for point in cells[2].points}
+    assert {point.test_error for point in again.points[2:]} <= errors
+
+
+def test_a_table_where_the_tree_is_behind_is_looked_at_again(cells):
+    nothing, everything, best = cells[0].points
+    better = replace(cells[1], points=(nothing, everything, replace(best, minimizer="UniformMinimizer")))
+    behind = [replace(cells[0], points=(nothing, everything, replace(nothing, minimizer="PrivacyAwareTree"))), better]
+    again = [replace(cell, figure=minimizers_figures.STRONGER) for cell in (cells[0], cells[1])]
+    (sentence,) = minimizers_claims.verdicts(minimizers_claims.Found([*behind, *again]))
+    assert "ahead of it: Uniform by 1.000 with seed 0" in sentence
+    assert "the tree is ahead: 1.000 (by counting 0.000)" in sentence
+
+
 def test_claims_follow_the_areas(bench, cells):
     def cell(figure, variant, *, is_good):
         points = cells[0].points if is_good else cells[0].points[:2]
