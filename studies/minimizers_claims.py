@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import mean
 from typing import Any
 
@@ -221,26 +221,36 @@ def _why(found: Found, table: str) -> str:
         as_it_is = [found.area(cell) for cell in found.fronts(table) if cell.minimizer == TREE and cell.seed in changed]
         if changed:
             told.append(
-                f"{change} its area is {mean(changed.values()):.3f} instead of {mean(as_it_is):.3f} "
-                f"(seed{'s' * (len(changed) > 1)} {', '.join(map(str, sorted(changed)))})."
+                f"{change} its area is {mean(changed.values()):.3f} instead of {mean(as_it_is):.3f} ({_told(changed)})."
             )
     return "".join(f" {sentence}" for sentence in (*told, *_against_stronger(found, table)))
 
 
 def _against_stronger(found: Found, table: str) -> list[str]:
     """Say what the areas are when gradient boosting guesses as well as the counted table."""
-    areas = {cell.minimizer: found.area(cell) for cell in found.of(STRONGER) if cell.table == table}
-    if TREE not in areas or len(areas) < 2:
+    again = [cell for cell in found.of(STRONGER) if cell.table == table]
+    names = list(dict.fromkeys(cell.minimizer for cell in again))
+    seeds = {cell.seed for cell in again}
+    seeds = {seed for seed in seeds if sum(cell.seed == seed for cell in again) == len(names)}
+    if TREE not in names or len(names) < 2 or not seeds:
         return []
-    counted = {cell.minimizer: found.area(cell) for cell in found.fronts(table) if cell.seed == 0}
+    areas, counted = (
+        {name: mean(found.area(c) for c in cells if c.minimizer == name and c.seed in seeds) for name in names}
+        for cells in (again, found.fronts(table))
+    )
     others = "; ".join(
         f"{_short(name)} {area:.3f} (by counting {counted[name]:.3f})" for name, area in areas.items() if name != TREE
     )
     first = "the tree is ahead" if areas[TREE] == max(areas.values()) else "the tree is still not ahead"
     return [
-        f"When the fronts are attacked by gradient boosting as well as by counting (seed 0), {first}: "
+        f"When the fronts are attacked by gradient boosting as well as by counting ({_told(seeds)}), {first}: "
         f"{areas[TREE]:.3f} (by counting {counted[TREE]:.3f}) beside {others}."
     ]
+
+
+def _told(seeds: Iterable[int]) -> str:
+    numbers = [str(seed) for seed in sorted(seeds)]
+    return f"{'seed' if len(numbers) == 1 else 'seeds'} {', '.join(numbers)}"
 
 
 def _short(name: str) -> str:
