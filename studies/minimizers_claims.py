@@ -242,6 +242,8 @@ def _against_stronger(found: Found, table: str) -> list[str]:
         f"{_short(name)} {area:.3f} (by counting {counted[name]:.3f})" for name, area in areas.items() if name != TREE
     )
     first = "the tree is ahead" if areas[TREE] == max(areas.values()) else "the tree is still not ahead"
+    if areas[TREE] == max(areas.values()) > 0 and counted[TREE] < max(counted.values()):
+        others += "; so counting is too weak an attacker for the finer buckets of the others"
     return [
         f"When the fronts are attacked by gradient boosting as well as by counting ({_told(seeds)}), {first}: "
         f"{areas[TREE]:.3f} (by counting {counted[TREE]:.3f}) beside {others}."
