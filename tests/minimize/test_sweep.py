@@ -263,3 +263,13 @@ def test_hypervolume_without_a_rectangle_is_nothing():
 def test_the_knee_is_furthest_below_the_line():
     costs = np.array([[0.0, 10.0], [1.0, 2.0], [3.0, 1.0], [5.0, 0.0]])
     assert knee_of(costs, costs[0], costs[-1]) == 1
+
+
+def test_the_whole_family_attacks_every_point_and_the_limit_where_nothing_is_collected():
+    random = np.random.default_rng(3)
+    table = pd.DataFrame({"job": random.choice(list("abc"), 400), "town": random.choice(list("uvwx"), 400)})
+    wage = (table["job"] == "a").astype(int).to_numpy()
+    found = sweep_minimizers(UniformMinimizer(), table, wage, grid={"n_buckets": [2]}, risk="family", n_jobs=1)
+    frame = found.to_frame()
+    assert len(frame) == 3  # two limits and one point
+    assert frame["test_risk"].between(0, 1).all()

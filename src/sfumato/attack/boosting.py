@@ -48,7 +48,9 @@ def fit_boosting(question: Question, settings: BoostingSettings, *, seed: int) -
     models: dict[int, _Model] = {}
     learned = question.learned
     mask_of_pair = question.mask_of_cell[learned.cells]
-    for mask in np.unique(mask_of_pair).tolist():
+    # Where all is generalized nothing is left to learn from: what is frequent is all there is to guess.
+    masks = np.unique(mask_of_pair).tolist() if features.shape[1] else []
+    for mask in masks:
         pairs = np.flatnonzero(mask_of_pair == mask)
         pairs = pairs[_is_frequent(learned.values[pairs], learned.counts[pairs], question.n_values)]
         values = np.unique(learned.values[pairs])
@@ -82,8 +84,8 @@ def _features(question: Question) -> tuple[NDArray[np.float32], NDArray[np.bool_
     cells = question.cells
     varies = [len(np.unique(cells.clues[:, position])) > 1 for position in range(len(cells.sizes))]
     kept = np.flatnonzero(varies)
-    sizes = np.array(cells.sizes)[kept]
-    categorical = ~np.array(cells.is_ordered)[kept] & (sizes > _FEW_CODES) & (sizes <= _CATEGORY_LIMIT)
+    sizes = np.array(cells.sizes, np.int64)[kept]
+    categorical = ~np.array(cells.is_ordered, np.bool_)[kept] & (sizes > _FEW_CODES) & (sizes <= _CATEGORY_LIMIT)
     return cells.clues[:, kept].astype(np.float32), categorical
 
 
