@@ -192,9 +192,9 @@ def test_an_interrupted_run_leaves_nothing(tmp_path: Path):
     time.sleep(0.2)
     started.send_signal(signal.SIGINT)
     started.communicate(timeout=60)
-    assert started.returncode in (130, 0)
-    if started.returncode == 130:
-        assert written(tmp_path) == []
+    # A signal that comes while a compiled module is being loaded may end it otherwise than 130, never as a failed gate.
+    assert started.returncode != 1
+    assert written(tmp_path) == (sorted(OUTPUTS) if started.returncode == 0 else [])
 
 
 def with_persons(folder: Path) -> None:
