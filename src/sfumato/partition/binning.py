@@ -290,7 +290,7 @@ def _count_sorted(keys):  # type: ignore[no-untyped-def]
 @njit(nogil=True, cache=True)
 def _cell(value, lowest, scale, n_cells):  # type: ignore[no-untyped-def]
     # Rounding may move a value to a neighbouring cell, but never past a larger value: order is all that counts.
-    if scale == 0.0:
+    if scale == 0.0 or value <= lowest:  # far below, the difference would leave the range of floats
         return np.int64(0)
     return np.int64(min(max((np.float64(value) - lowest) * scale, 0.0), np.float64(n_cells)))
 

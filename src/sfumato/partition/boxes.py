@@ -48,11 +48,14 @@ def make_boxes(layout: Layout, taxonomy: Taxonomy) -> Boxes:
 
 @njit(nogil=True, cache=True)
 def _count_bits(word):  # type: ignore[no-untyped-def]
-    """Number of bits that are set: added up in pairs, in fours, in bytes, and all bytes by one multiplication."""
+    """Number of bits that are set: added up in pairs, in fours, in bytes, and the bytes in three steps."""
     word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
     word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
     word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
+    word += word >> np.uint64(8)
+    word += word >> np.uint64(16)
+    word += word >> np.uint64(32)
+    return np.int64(word & np.uint64(127))
 
 
 @njit(nogil=True, cache=True)
