@@ -362,3 +362,14 @@ def test_the_best_candidate_that_passes_is_found_however_many_fail_before_it(see
     )  # fmt: skip
     assert tree.n_groups == len(list(root.leaves()))
     check_tree(case, tree, groups, checks, is_whole=False)
+
+
+def test_threads_pack_the_same_records(monkeypatch):
+    from sfumato.partition import records
+
+    monkeypatch.setattr(records, "_SHARED_FROM", 1)
+    random = np.random.default_rng(0)
+    columns = [random.integers(0, 200, 1_001).astype(np.uint8), random.integers(0, 900, 1_001).astype(np.uint16)]
+    one, three = (records.pack_records(columns, n_threads=n) for n in (1, 3))
+    np.testing.assert_array_equal(one.codes, three.codes)
+    np.testing.assert_array_equal(one.codes[:, :2], np.column_stack(columns))

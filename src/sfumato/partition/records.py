@@ -12,7 +12,9 @@ a record during growth copies a few words::
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +22,7 @@ from numpy.typing import NDArray
 
 from sfumato.partition.binning import Bins
 
+_SHARED_FROM = 200_000  # records; below it threads cost more than they bring
 _WORD = 8  # bytes of the machine words that records are moved in
 
 
@@ -102,6 +105,8 @@ def pack_records(
     code_blocks: Sequence[NDArray[Any]] = (),
     dense: NDArray[np.int64] | None = None,
     weights: NDArray[np.int64] | None = None,
+    *,
+    n_threads: int = 1,
 ) -> Records:
     """Put code columns side by side and add the guide's channels.
 
@@ -112,14 +117,26 @@ def pack_records(
     code_blocks : sequence of ndarray
         Codes of the guide's coded blocks, such as predicted classes.
     dense, weights : ndarray of int64, optional
+    n_threads : int
+        Threads to copy with, each its own run of records.
     """
     every = [*columns, *code_blocks]
     n_records = len(every[0])
     dtype = np.dtype(max((c.dtype for c in every), key=lambda d: d.itemsize))
     per_word = _WORD // dtype.itemsize
     codes = np.zeros((n_records, -(-len(every) // per_word) * per_word), dtype)
-    for position, column in enumerate(every):
-        codes[:, position] = column
+
+    def copy(run: slice) -> None:
+        for position, column in enumerate(every):
+            codes[run, position] = column[run]
+
+    edges = np.linspace(0, n_records, n_threads + 1).astype(int).tolist()
+    runs = [slice(a, b) for a, b in pairwise(edges)]
+    if n_threads > 1 and n_records >= _SHARED_FROM:
+        with ThreadPoolExecutor(n_threads) as pool:
+            list(pool.map(copy, runs))
+    else:
+        copy(slice(0, n_records))
     return Records(
         codes,
         np.zeros((n_records, 0), np.int64) if dense is None else np.ascontiguousarray(dense, np.int64),

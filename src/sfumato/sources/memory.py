@@ -47,6 +47,7 @@ class MemorySource:
         n_threads: int = 1,
     ) -> None:
         limits = limits or {}
+        self._n_threads = n_threads
 
         def read(name: str) -> CodedColumn:
             return code_column(read_limited(table, name, limits), max_bins=max_bins, limit=limits.get(name))
@@ -63,7 +64,8 @@ class MemorySource:
 
     def records(self, guide: Guide, weights: NDArray[np.int64] | None = None) -> Records:
         """Return the codes of all columns together with the guide's channels."""
-        return pack_records([c.codes for c in self.columns], guide.code_blocks, guide.dense, weights)
+        codes = [column.codes for column in self.columns]
+        return pack_records(codes, guide.code_blocks, guide.dense, weights, n_threads=self._n_threads)
 
 
 def read_limited(table: Table, name: str, limits: Mapping[str, Any]) -> Column:
