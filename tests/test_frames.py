@@ -656,3 +656,12 @@ def test_importing_frames_loads_no_frame_library():
     code = f"import sys, sfumato.frames, sfumato.schema; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_category_that_only_the_last_record_has_is_found_and_one_that_none_has_is_not():
+    codes = np.zeros(70_000, np.int8)
+    codes[-1] = 2
+    frame = pd.DataFrame({"c": pd.Categorical.from_codes(codes, ["a", "unused", "z"])})
+    table = read_table(frame)
+    assert list(table.column("c").categories) == ["a", "z"]
+    assert list(table.replaced({}, compact_categories=True)["c"].cat.categories) == ["a", "z"]

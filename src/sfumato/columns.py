@@ -23,6 +23,7 @@ Moment = Literal["date", "datetime", "duration", "time"]
 #: Moments are counted in microseconds, whatever the unit of the frame: a partition fitted on one library's
 #: nanoseconds must mean the same to another library's milliseconds.
 MICROSECONDS_PER_DAY = 86_400_000_000
+_FIRST = 65_536  # records that are looked at before all are
 #: As many decimal digits as a float64 always holds.
 _SAFE_DIGITS = 15
 TICKS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -246,9 +247,7 @@ def category_column(
             "numbers or booleans. Convert the categories to text."
         )
     n_listed = len(dictionary)
-    occurring = (
-        np.arange(n_listed) if is_encoded else np.flatnonzero(np.bincount(codes + 1, minlength=n_listed + 1)[1:])
-    )
+    occurring = np.arange(n_listed) if is_encoded else occurring_codes(codes, n_listed)
     listed = dictionary.take(pa.array(occurring))
     if types.is_floating(kind):
         numbers = number_column(name, listed.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False))
@@ -281,6 +280,18 @@ def category_column(
         places = first[order]
     categories = _objects(distinct.take(pa.array(order)).to_pylist())
     return Column(name, "category", values, missing, categories, places=places)
+
+
+def occurring_codes(codes: npt.NDArray[np.integer[Any]], n_listed: int) -> npt.NDArray[np.int64]:
+    """Return which of the codes 0 to `n_listed` - 1 occur, rising; negative ones say missing.
+
+    The first records tell most often that all do, and the others need not be counted.
+    """
+    for some in (codes[:_FIRST], codes):
+        seen = np.bincount(some.astype(np.int64) + 1, minlength=n_listed + 1)[1:]
+        if seen.all():
+            break
+    return np.flatnonzero(seen)
 
 
 def moment_column(

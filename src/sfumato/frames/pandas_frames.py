@@ -14,6 +14,7 @@ from sfumato.columns import (
     GroupedValues,
     category_column,
     column_from_arrow,
+    occurring_codes,
     one_chunk,
 )
 from sfumato.errors import InputError
@@ -102,8 +103,8 @@ class PandasBackend:
             series = frame.iloc[:, place]
             if isinstance(series.dtype, pd.CategoricalDtype):
                 # pandas sorts the codes for it; counting first says quickly that there is nothing to remove.
-                codes = series.array.codes.astype(np.int64)
-                if not np.bincount(codes + 1, minlength=len(series.dtype.categories) + 1)[1:].all():
+                n_listed = len(series.dtype.categories)
+                if len(occurring_codes(series.array.codes, n_listed)) < n_listed:
                     series = series.cat.remove_unused_categories()
             elif isinstance(series.dtype, pd.ArrowDtype):
                 short = compact_dictionary(pa.array(series))
