@@ -26,11 +26,12 @@ class Style:
 
 @dataclass(frozen=True)
 class Panel:
-    """One plot: lines by name, each a list of (k, value), and level lines by name."""
+    """One plot: lines by name, each a list of (k, value), and level lines by name; `axis` is what k is called."""
 
     title: str
-    lines: Mapping[str, Sequence[tuple[int, float]]]
+    lines: Mapping[str, Sequence[tuple[float, float]]]
     levels: Mapping[str, float]
+    axis: str = "k"
 
 
 def draw(panels: Sequence[Panel], styles: Mapping[str, Style], *, columns: int, label: str) -> str:
@@ -74,7 +75,7 @@ def _panel(panel: Panel, styles: Mapping[str, Style]) -> list[str]:
     every_k = sorted({k for line in panel.lines.values() for k, _ in line})
     inner_width, inner_height = PANEL_WIDTH - LEFT - RIGHT, PANEL_HEIGHT - TOP - BOTTOM
 
-    def across(k: int) -> float:
+    def across(k: float) -> float:
         span = math.log(every_k[-1] / every_k[0]) or 1.0
         return LEFT + 10 + (inner_width - 20) * math.log(k / every_k[0]) / span
 
@@ -89,8 +90,9 @@ def _panel(panel: Panel, styles: Mapping[str, Style]) -> list[str]:
         parts.append(f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{tick:g}</text>')
     bottom = TOP + inner_height
     for k in every_k:
-        parts.append(f'<text x="{across(k):.1f}" y="{bottom + 15}" text-anchor="middle">{k}</text>')
-    parts.append(f'<text x="{(left + right) / 2:.1f}" y="{bottom + 29}" text-anchor="middle">k</text>')
+        parts.append(f'<text x="{across(k):.1f}" y="{bottom + 15}" text-anchor="middle">{k:g}</text>')
+    middle = (left + right) / 2
+    parts.append(f'<text x="{middle:.1f}" y="{bottom + 29}" text-anchor="middle">{escape(panel.axis)}</text>')
     for name, level in panel.levels.items():
         parts.append(_path([(left, down(level)), (right, down(level))], styles[name]))
     for name, line in reversed(panel.lines.items()):  # the first line lies on top
@@ -102,7 +104,7 @@ def _panel(panel: Panel, styles: Mapping[str, Style]) -> list[str]:
 def nice_ticks(values: Sequence[float]) -> list[float]:
     """Return four to seven round numbers that reach around the values."""
     low, high = min(values), max(values)
-    for step in (0.2, 0.5, 1, 2, 5, 10, 20, 50):
+    for step in (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50):
         first, last = math.floor(low / step), math.ceil(high / step)
         if last - first <= 6:
             return [round(i * step, 10) for i in range(first, max(last, first + 1) + 1)]

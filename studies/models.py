@@ -22,10 +22,11 @@ def make_model(name: str, seed: int, frame: Any) -> Any:
     """Return an unfitted model of `MODELS` behind an encoder for frames with the columns of this one."""
     from sklearn.pipeline import make_pipeline
 
-    return make_pipeline(_encoder(frame, one_hot=name in ("lr", "nn")), _classifier(name, seed))
+    return make_pipeline(encoder(frame, one_hot=name in ("lr", "nn")), _classifier(name, seed))
 
 
-def _encoder(frame: Any, *, one_hot: bool) -> Any:
+def encoder(frame: Any, *, one_hot: bool) -> Any:
+    """Return what turns the columns of such a frame into numbers: scaled and one-hot, or as they are and ordinal."""
     from sklearn.compose import ColumnTransformer
     from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 

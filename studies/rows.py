@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of results (what was run and what came out, as one dict each): choose, average, put into a page.
+
+Called by the pages of the experiments beyond the papers and of the papers' smaller figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+Row = dict[str, Any]
+
+
+def where(rows: Iterable[Row], **fixed: Any) -> list[Row]:
+    """Return the rows that have these values; of a tuple, any of them."""
+    return [
+        row
+        for row in rows
+        if all(row.get(name) in value if isinstance(value, tuple) else row.get(name) == value
+               for name, value in fixed.items())
+    ]  # fmt: skip
+
+
+def mean(rows: Iterable[Row], name: str, **fixed: Any) -> float:
+    """Return the mean of a result over the rows that have these values, such as those of all splits."""
+    values = [row[name] for row in where(rows, **fixed)]
+    if not values:
+        raise KeyError(f"no row with {fixed}: expected one that was run. Run the study.")
+    return float(np.mean(values))
+
+
+def has(rows: Iterable[Row], **fixed: Any) -> bool:
+    """Say whether anything was run with these values."""
+    return bool(where(rows, **fixed))
+
+
+def n_splits(rows: Iterable[Row], **fixed: Any) -> str:
+    """Say in words over how many splits these rows go."""
+    n = len({row["seed"] for row in where(rows, **fixed)})
+    return "one split" if n == 1 else f"{n} splits"
+
+
+def table(header: Sequence[str], lines: Iterable[Sequence[str]], *, n_words: int = 1) -> list[str]:
+    """Return a Markdown table; the first `n_words` columns hold words, the others numbers."""
+    rule = ["---"] * n_words + ["---:"] * (len(header) - n_words)
+    return ["", *(f"| {' | '.join(line)} |" for line in (header, rule, *lines)), ""]
+
+
+def signed(value: float) -> str:
+    """Return a difference in points, with its sign."""
+    return f"{value:+.2f}"
+
+
+def times(n: int) -> str:
+    """Return how often, in words."""
+    return "once" if n == 1 else "twice" if n == 2 else f"{n} times"
+
+
+def how_it_was_run(rows: Sequence[Row], name: str, reductions: Sequence[str]) -> list[str]:
+    """Return the last section of a page: the command, the time, the machine, and what is less than it could be."""
+    minutes = sum(row.get("seconds") or 0.0 for row in rows) / 60
+    machines = sorted({row["environment"] for row in rows if row.get("environment")})
+    return [
+        "## How it was run",
+        "",
+        f"`sfumato study {name}`; the cells are in `studies/results/{name.replace('-', '_')}.jsonl`. "
+        f"{len(rows)} cells took {minutes:.1f} minutes, one process with one thread beside other work on the same "
+        f"machine: {'; '.join(machines)}.",
+        "",
+        "Reductions and choices:",
+        "",
+        *(f"- {reduction}" for reduction in reductions),
+    ]
