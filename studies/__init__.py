@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Experiments on real data, each a small declaration of its cells and of the page that they fill.
+"""Every table and figure of the papers on real data, beside ours; ``sfumato study`` lists them and runs them.
 
-``python -m studies NAME`` runs what is missing of one study and writes its page; without a name it lists them. The
-parts: ``cells`` (what is kept of a run), ``runner`` (what runs, resumes and writes), ``accuracy`` (how a cell comes
-about) on ``tables``, ``models`` and ``methods``, and ``summaries`` and ``charts`` for the pages.
+``catalogue`` holds one declarative file per table or figure, ``experiments`` lists the modules that say how their cells
+come about, and ``runner`` runs both and explains how a new one plugs in. ``cells`` is what is kept of a run, ``views``
+and ``charts`` what is shown of it, ``claims`` how the papers' claims are judged, ``papers`` writes the pages.
 """

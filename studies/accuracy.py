@@ -1,19 +1,97 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a cell comes about: train on raw records, anonymize them, train again, test both. Called by ``runner``."""
+"""How accurate a model is after anonymizing: train on raw records, anonymize them, train again, test both.
+
+Shared by the experiments ``adult_utility`` and ``classic_methods``, which differ in their keys.
+"""
 
 from __future__ import annotations
 
-import os
-import platform
 import time
 import warnings
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, NamedTuple
 
-from studies.cells import RAW, Cell, Key
 from studies.methods import METHODS
-from studies.models import make_model
+from studies.models import MODELS, make_model
+from studies.tables import TITLES as TABLE_TITLES
 from studies.tables import Table, load
+
+RAW = "raw"  # the method of the model that was trained on the records as they are; its k is 0
+BY = ("table", "model", "seed", "method", "k")
+TOGETHER = BY[:3]  # what shares a model trained on raw records
+TITLES = {
+    **TABLE_TITLES,
+    **MODELS,
+    **{name: method.title for name, method in METHODS.items()},
+    RAW: "raw records",
+}
+
+
+class Key(NamedTuple):
+    """What has to be run: one model on one split of one table, trained on what one method made of it."""
+
+    table: str
+    model: str
+    seed: int
+    method: str
+    k: int
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What came out.
+
+    Attributes
+    ----------
+    table, model, method : str
+        Names in ``tables``, ``models`` and ``methods``.
+    seed, k : int
+    accuracy : float
+        On raw test records, in percent.
+    transformed : float or None
+        The same on test records that went through the method's groups.
+    ranking : float or None
+        Area under the ROC curve on raw test records, in percent: how often a record of class 1 gets a higher
+        probability than one of class 0. It sees what accuracy does not where one class is rare.
+    n_groups : int or None
+    information_loss : float or None
+        Of the training records, from 0 to 1.
+    seconds : float or None
+        Anonymizing, training and testing.
+    environment : str or None
+        The machine and the versions.
+    """
+
+    table: str
+    model: str
+    seed: int
+    method: str
+    k: int
+    accuracy: float
+    transformed: float | None = None
+    ranking: float | None = None
+    n_groups: int | None = None
+    information_loss: float | None = None
+    seconds: float | None = None
+    environment: str | None = None
+
+    @property
+    def key(self) -> Key:
+        """What was run."""
+        return Key(self.table, self.model, self.seed, self.method, self.k)
+
+
+def as_cells(kept: Sequence[Mapping[str, Any]]) -> list[Cell]:
+    """Read kept cells."""
+    names = {entry.name for entry in fields(Cell)}
+    return [Cell(**{name: value for name, value in cell.items() if name in names}) for cell in kept]
+
+
+def run(keys: Sequence[Mapping[str, Any]], paper_scale: bool) -> Iterator[dict[str, Any]]:
+    """Run the cells of one table, model and split; only their number differs at the paper's scale."""
+    for cell in accuracies([Key(*(key[name] for name in BY)) for key in keys]):
+        yield {name: value for name, value in asdict(cell).items() if value is not None and name not in BY}
 
 
 def accuracies(keys: Sequence[Key]) -> Iterator[Cell]:
@@ -43,7 +121,7 @@ def accuracies(keys: Sequence[Key]) -> Iterator[Cell]:
     def cell(key: Key, fitted: Any, **more: Any) -> Cell:
         ranking = round(100 * float(roc_auc_score(y_test, fitted.predict_proba(X_test)[:, 1])), 3)
         accuracy, seconds = percent(fitted, X_test), round(time.perf_counter() - start, 2)
-        return Cell(*key, accuracy, ranking=ranking, **more, seconds=seconds, environment=environment())
+        return Cell(*key, accuracy, ranking=ranking, **more, seconds=seconds)
 
     for key in keys:
         if key.method == RAW:
@@ -83,14 +161,3 @@ def _guide(kind: str | None, raw: Any, X_train: Any, y_train: Any) -> Any:
         return y_train
     probabilities = raw.predict_proba(X_train)
     return probabilities if kind == "probabilities" else probabilities.argmax(axis=1)
-
-
-def environment() -> str:
-    """Return the machine and the versions in words."""
-    import numpy
-    import sklearn
-
-    return (
-        f"{platform.machine()}, {os.cpu_count()} cores, one thread, Python {platform.python_version()}, "
-        f"numpy {numpy.__version__}, scikit-learn {sklearn.__version__}"
-    )

@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from studies.cells import RAW, Cell, Key
+from studies.accuracy import BY, RAW, TITLES, TOGETHER, Cell, Key, as_cells, run
 from studies.models import MODELS
-from studies.runner import Study
+from studies.runner import Experiment
 from studies.summaries import Accuracies, interval
 
 N_SPLITS = 5
+PAPER_SCALE_SPLITS = 20
 WIDE = [(n, k) for n in (12, 10, 8) for k in (10, 100, 200, 500, 1000)]
 NARROW = [(12, k) for k in (10, 100, 1000)]
 CELLS_OF_MODEL = {"gb": WIDE, "lr": WIDE, "rf": NARROW, "nn": NARROW, "hgb": NARROW}
@@ -26,8 +27,8 @@ JUDGED = ("gb", "lr", "rf", "nn")  # the models of the comparison; hgb is an ext
 Change = Callable[[str, int, str], float]
 
 
-def _keys() -> Iterator[Key]:
-    for seed in range(N_SPLITS):
+def _keys(n_splits: int) -> Iterator[Key]:
+    for seed in range(n_splits):
         for model, pairs in CELLS_OF_MODEL.items():
             for table in dict.fromkeys(f"adult-{n}" for n, _ in pairs):
                 yield Key(table, model, seed, RAW, 0)
@@ -93,7 +94,7 @@ def page(cells: list[Cell]) -> str:
     lines += [f"- {sentence}" for sentence in verdicts(rows)]
     lines += [
         "",
-        "Run with `python -m studies adult_utility`; the cells are in `studies/results/adult_utility.jsonl`.",
+        "Run with `sfumato study goldsteen-adult-utility`; the cells are in `studies/results/adult_utility.jsonl`.",
         "Linear model and network get one-hot categories and scaled numbers, the tree models ordinal codes; the",
         "network stops early. All other settings are scikit-learn's defaults.",
     ]
@@ -165,8 +166,13 @@ def _verdicts_on_histogram_boosting(change: Change) -> Iterator[str]:
     )
 
 
-QUICK = tuple(Key("adult-12", "lr", 0, method, k) for k in (10, 100) for method in ("paper", "ours"))
-
-STUDY = Study(
-    "adult_utility", "What k-anonymity costs a model on Adult (figures 2 and 3)", tuple(_keys()), QUICK, page=page
+EXPERIMENT = Experiment(
+    name="adult_utility",
+    by=BY,
+    keys=tuple(key._asdict() for key in _keys(N_SPLITS)),
+    paper_scale_keys=tuple(key._asdict() for key in _keys(PAPER_SCALE_SPLITS)),
+    run=run,
+    together=TOGETHER,
+    titles=TITLES,
+    documents=lambda cells: {"docs/results/adult-utility.md": page(as_cells(cells))},
 )

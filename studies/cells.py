@@ -1,89 +1,72 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is kept of a run: one line of JSON for every table, model, split, method and k."""
+"""What is kept of a run: one line of JSON for every cell, in one file for every experiment. Used by ``runner``.
+
+A *key* says what has to be run, a *cell* is the key with what came out. Both are plain JSON objects, so that every
+experiment has the entries it needs; the names of the key's entries are the experiment's `by`.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
-RAW = "raw"  # the method of the model that was trained on the records as they are; its k is 0
-
-
-class Key(NamedTuple):
-    """What has to be run: one model on one split of one table, trained on what one method made of it."""
-
-    table: str
-    model: str
-    seed: int
-    method: str
-    k: int
+Key = dict[str, Any]
+Cell = dict[str, Any]
+Identity = tuple[Any, ...]
 
 
-@dataclass(frozen=True)
-class Cell:
-    """What came out.
-
-    Attributes
-    ----------
-    table, model, method : str
-        Names in ``tables``, ``models`` and ``methods``.
-    seed, k : int
-    accuracy : float
-        On raw test records, in percent.
-    transformed : float or None
-        The same on test records that went through the method's groups.
-    n_groups : int or None
-    ranking : float or None
-        Area under the ROC curve on raw test records, in percent: how often a record of class 1 gets a higher
-        probability than one of class 0. It sees what accuracy does not where one class is rare.
-    information_loss : float or None
-        Of the training records, from 0 to 1.
-    seconds : float or None
-        Anonymizing, training and testing.
-    environment : str or None
-        The machine and the versions.
-    """
-
-    table: str
-    model: str
-    seed: int
-    method: str
-    k: int
-    accuracy: float
-    transformed: float | None = None
-    ranking: float | None = None
-    n_groups: int | None = None
-    information_loss: float | None = None
-    seconds: float | None = None
-    environment: str | None = None
-
-    @property
-    def key(self) -> Key:
-        """What was run."""
-        return Key(self.table, self.model, self.seed, self.method, self.k)
+def identity(cell: Mapping[str, Any], by: Sequence[str]) -> Identity:
+    """Return what tells a cell from the others of its experiment."""
+    return tuple(cell[name] for name in by)
 
 
-def read_cells(path: Path) -> dict[Key, Cell]:
-    """Return the cells of a file; of several with the same key the last one, which was run last."""
+def read_cells(path: Path, by: Sequence[str]) -> dict[Identity, Cell]:
+    """Return the cells of a file by their identity; of several with the same the last one, which was run last."""
     if not path.exists():
         return {}
-    cells = [Cell(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
-    return {cell.key: cell for cell in cells}
+    cells = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return {identity(cell, by): cell for cell in cells}
 
 
 def append_cell(path: Path, cell: Cell) -> None:
     """Keep one finished cell, so that a run which stops goes on where it was."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as file:
-        file.write(_line(cell))
+        file.write(json.dumps(cell) + "\n")
 
 
 def write_cells(path: Path, cells: Iterable[Cell]) -> None:
     """Write a file anew, in the order given."""
-    path.write_text("".join(map(_line, cells)), encoding="utf-8")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{json.dumps(cell)}\n" for cell in cells), encoding="utf-8")
 
 
-def _line(cell: Cell) -> str:
-    return json.dumps({name: value for name, value in asdict(cell).items() if value is not None}) + "\n"
+def matches(key: Mapping[str, Any], chosen: Mapping[str, Any]) -> bool:
+    """Say whether a key is among the chosen ones.
+
+    Parameters
+    ----------
+    key : mapping
+    chosen : mapping
+        For some entries of keys, a value or a list of values; words may hold ``*`` and ``?``.
+
+    Examples
+    --------
+    >>> matches({"table": "adult-12", "k": 10}, {"table": "adult-*", "k": [10, 100]})
+    True
+    >>> matches({"table": "nursery", "k": 10}, {"table": "adult-*"})
+    False
+    """
+    return all(
+        any(_is_alike(key[name], value) for value in (values if isinstance(values, list) else [values]))
+        for name, values in chosen.items()
+    )
+
+
+def _is_alike(found: Any, wanted: Any) -> bool:
+    if isinstance(found, str) and isinstance(wanted, str):
+        return fnmatchcase(found, wanted)
+    return bool(found == wanted)

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from studies.cells import Cell
+from studies.accuracy import Cell
+from studies.claims import HELD, NOT_HELD, UNTESTED, Claim
 from studies.methods import METHODS
 from studies.models import MODELS
 from studies.summaries import Accuracies
 from studies.tables import LARGER_CLASS, PAPER_SPLIT, TITLES
 
-HELD, NOT_HELD, UNTESTED = "held", "did not hold", "cannot be tested here"
 CLASSICS = ("mondrian", "hilbert", "rplus_tree")  # the three of the paper's Figures 2 to 4
 UNGUIDED = ("information_loss", *CLASSICS)
 LARGE_K = (500, 1000)
@@ -55,15 +55,6 @@ class Found:
     def networks_on_adult(self) -> list[Place]:
         """The places of the paper's Figure 2, split 80/20."""
         return [p for p in self.places if p[0] in ("adult-12", "adult-10", "adult-8") and p[1] == "nn"]
-
-
-@dataclass(frozen=True)
-class Claim:
-    """One row: what the paper says, whether it held, and the numbers."""
-
-    text: str
-    verdict: str
-    numbers: str
 
 
 @dataclass(frozen=True)

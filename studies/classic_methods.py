@@ -3,20 +3,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from studies.cells import RAW, Cell, Key
+from studies.accuracy import BY, RAW, TITLES, TOGETHER, Cell, Key, as_cells, run
 from studies.charts import Panel, Style, draw
 from studies.classic_claims import Found, claims, mondrian_beside_the_papers, what_else
 from studies.methods import METHODS
 from studies.models import MODELS, MOST_CATEGORIES
-from studies.runner import Study
+from studies.runner import Experiment
 from studies.summaries import Accuracies
-from studies.tables import LARGER_CLASS, LENDING_CLUB_OTHERS, PAPER_SPLIT, TITLES
+from studies.tables import LARGER_CLASS, LENDING_CLUB_OTHERS, PAPER_SPLIT
 
+PAPER_SCALE_SPLITS = 10  # of every table and model
 K = (10, 100, 200, 500, 1000)
 #: Models and number of splits of every table.
 SPLITS = {
@@ -66,10 +68,12 @@ STYLES = {
 Measure = Callable[[str, str, str, int], Any]
 
 
-def _keys() -> Iterator[Key]:
-    runs = [(seed, model, table) for seed in range(3) for model in ("hgb", "dt", "nn") for table in SPLITS]
+def _keys(n_splits: int | None = None) -> Iterator[Key]:
+    """List the cells: as many splits as `SPLITS` says, or so many of each."""
+    seeds = range(3 if n_splits is None else n_splits)
+    runs = [(seed, model, table) for seed in seeds for model in ("hgb", "dt", "nn") for table in SPLITS]
     for seed, model, table in runs:
-        if seed < SPLITS[table].get(model, 0):
+        if model in SPLITS[table] and seed < (n_splits or SPLITS[table][model]):
             yield Key(table, model, seed, RAW, 0)
             yield from (Key(table, model, seed, method, k) for method in METHODS for k in K)
 
@@ -126,8 +130,8 @@ def page(cells: list[Cell]) -> str:
         "",
         "## How it was run",
         "",
-        "`python -m studies classic_methods`, with `SFUMATO_DATA` set for Lending Club; `--quick` runs a few cells",
-        "anew and shows them beside the kept ones. The cells are in `studies/results/classic_methods.jsonl`, the",
+        "`sfumato study goldsteen-figure-2` to `-5`, with `SFUMATO_DATA` set for Lending Club; `--quick` runs a few",
+        "cells anew and shows them beside the kept ones. The cells are in `studies/results/classic_methods.jsonl`, the",
         f"means in `studies/results/classic_methods.json`. {len(cells)} cells took "
         f"{sum(cell.seconds or 0 for cell in cells) / 60:.0f} minutes,",
         "one process with one thread beside other work on the same machine:",
@@ -204,14 +208,23 @@ def summary(cells: list[Cell]) -> list[dict[str, Any]]:
     return entries
 
 
-QUICK = tuple(Key("adult-12", "hgb", 0, method, 100) for method in METHODS)
+def documents(cells: list[Cell]) -> dict[str, str]:
+    """Return the page, its drawings and the means by their path."""
+    return {
+        "docs/results/classic-methods.md": page(cells),
+        **{f"docs/results/{name}": drawing for name, drawing in charts(cells).items()},
+        "studies/results/classic_methods.json": json.dumps(summary(cells), indent=1) + "\n",
+    }
 
-STUDY = Study(
-    "classic_methods",
-    "Guided and classic anonymizers on Adult and Lending Club (figures 2 to 5)",
-    tuple(_keys()),
-    QUICK,
-    page=page,
-    charts=charts,
-    summary=summary,
+
+EXPERIMENT = Experiment(
+    name="classic_methods",
+    by=BY,
+    keys=tuple(key._asdict() for key in _keys()),
+    paper_scale_keys=tuple(key._asdict() for key in _keys(PAPER_SCALE_SPLITS)),
+    run=run,
+    together=TOGETHER,
+    titles=TITLES,
+    claims=lambda cells: claims(Found(as_cells(cells), SHOWN, K)),
+    documents=lambda cells: documents(as_cells(cells)),
 )

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from studies.classic_claims import HELD, NOT_HELD, UNTESTED, Claim
+from studies.claims import HELD, NOT_HELD, UNTESTED, Claim
 from studies.generalization_attacks import (
     ARCHITECTURES,
     COUNTS,

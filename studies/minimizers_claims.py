@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from statistics import mean
 from typing import Any
 
-from studies.classic_claims import HELD, NOT_HELD, UNTESTED, Claim
+from studies.claims import HELD, NOT_HELD, UNTESTED, Claim
 from studies.minimization_tasks import TITLES
 from studies.minimizers import FRONTS, MINIMIZERS, TABLES, Cell
 from studies.minimizers_figures import (

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from studies.cells import RAW, Cell
+from studies.accuracy import RAW, Cell
 
 
 class Accuracies:

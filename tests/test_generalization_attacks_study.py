@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # studies are no part of the package
 from studies import generalization_attacks as study
-from studies.classic_claims import HELD, NOT_HELD, UNTESTED
+from studies.claims import HELD, NOT_HELD, UNTESTED
 from studies.generalization_attacks_claims import claims
 from studies.generalization_attacks_page import page
 from studies.minimization_tasks import Task

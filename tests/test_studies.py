@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The studies: their pages say what the kept cells say, and a run goes on where it stopped."""
 
-import importlib
+import json
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,126 +13,220 @@ import pytest
 REPOSITORY = Path(__file__).parent.parent
 sys.path.insert(0, str(REPOSITORY))
 
-from studies import accuracy, runner  # noqa: E402
-from studies.__main__ import NAMES  # noqa: E402
-from studies.cells import RAW, Cell, Key, append_cell, read_cells, write_cells  # noqa: E402
+from studies import accuracy  # noqa: E402
+from studies.accuracy import BY, RAW, TOGETHER, Cell, Key, as_cells  # noqa: E402
+from studies.cells import append_cell, matches, read_cells, write_cells  # noqa: E402
 from studies.charts import Panel, Style, draw, nice_ticks  # noqa: E402
 from studies.classic_claims import Found, contest  # noqa: E402
+from studies.experiments import NAMES, load_experiment  # noqa: E402
 from studies.methods import METHODS  # noqa: E402
 from studies.models import MODELS, make_model  # noqa: E402
+from studies.runner import Experiment, run_all, run_missing  # noqa: E402
 from studies.summaries import Accuracies, interval  # noqa: E402
 from studies.tables import LARGER_CLASS, TITLES, Table, load  # noqa: E402
 
-STUDIES = {name: importlib.import_module(f"studies.{name}").STUDY for name in NAMES}
-LOAN = Cell("lending-club-18", "nn", 0, "ours", 10, 90.0, 91.0, 70.0, 7, 0.25, 1.5, "a machine")
+from sfumato.errors import InputError  # noqa: E402
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_a_study_wrote_is_exactly_what_its_kept_cells_give(name):
-    for path, text in STUDIES[name].documents().items():
-        assert path.read_text(encoding="utf-8") == text, path.name
+def test_what_an_experiment_wrote_is_exactly_what_its_kept_cells_give(name):
+    experiment = load_experiment(name)
+    if experiment.documents is None:
+        pytest.skip("has no page of its own")
+    for path, text in experiment.documents(experiment.cells()).items():
+        assert (REPOSITORY / path).read_text(encoding="utf-8") == text, path
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_cell_that_a_study_declares_is_kept(name):
-    study = STUDIES[name]
-    assert set(read_cells(study.results)) == set(study.keys)
-    assert len(set(study.keys)) == len(study.keys)
+def test_an_experiment_is_well_declared(name):
+    experiment = load_experiment(name)
+    assert experiment.name == name
+    assert set(experiment.together) <= set(experiment.by)
+    for keys in (experiment.keys, experiment.paper_scale_keys):
+        assert len({tuple(key.values()) for key in keys}) == len(keys)
+        assert all(tuple(key) == experiment.by for key in keys)
+        assert json.loads(json.dumps(keys)) == list(keys)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_study_names_only_tables_models_and_methods_there_are(name):
-    for key in (*STUDIES[name].keys, *STUDIES[name].quick):
-        assert key.table in TITLES
-        assert key.model in MODELS
-        assert (key.method == RAW) == (key.k == 0)
-        assert key.method in (RAW, *METHODS)
+def test_a_kept_cell_is_one_of_those_declared(name):
+    experiment = load_experiment(name)
+    declared = {tuple(key.values()) for key in experiment.keys}
+    assert set(experiment.kept()) <= declared
 
 
-def test_every_module_that_declares_a_study_is_listed():
-    modules = {path.stem for path in (REPOSITORY / "studies").glob("*.py") if "\nSTUDY = " in path.read_text("utf-8")}
+@pytest.mark.parametrize("name", ["adult_utility", "classic_methods"])
+def test_accuracies_name_only_tables_models_and_methods_there_are(name):
+    experiment = load_experiment(name)
+    assert len(experiment.kept()) == len(experiment.keys)
+    for key in (*experiment.keys, *experiment.paper_scale_keys):
+        assert key["table"] in TITLES
+        assert key["model"] in MODELS
+        assert (key["method"] == RAW) == (key["k"] == 0)
+        assert key["method"] in (RAW, *METHODS)
+
+
+def test_every_module_that_declares_an_experiment_is_listed():
+    folder = REPOSITORY / "studies"
+    modules = {path.stem for path in folder.glob("*.py") if "\nEXPERIMENT = " in path.read_text("utf-8")}
     assert modules == set(NAMES)
 
 
+def test_an_unknown_experiment_is_refused():
+    with pytest.raises(KeyError, match=r"'alchemy': expected one of adult_utility, .* List it in"):
+        load_experiment("alchemy")
+
+
+# -- cells -------------------------------------------------------------------------------------------------------------
+
+
 def test_a_cell_comes_back_from_its_file_as_it_was_kept(tmp_path):
-    path, raw = tmp_path / "cells.jsonl", Cell("adult-8", "dt", 1, RAW, 0, 80.125)
-    append_cell(path, raw)
-    append_cell(path, LOAN)
-    assert read_cells(path) == {raw.key: raw, LOAN.key: LOAN}
-    assert "null" not in path.read_text("utf-8")
+    path = tmp_path / "new" / "cells.jsonl"
+    first, second = {"side": 2, "seed": 0, "heads": 0.5}, {"side": 2, "seed": 1, "heads": None}
+    append_cell(path, first)
+    append_cell(path, second)
+    assert read_cells(path, ("side", "seed")) == {(2, 0): first, (2, 1): second}
 
 
 def test_of_two_cells_with_one_key_the_later_counts(tmp_path):
     path = tmp_path / "cells.jsonl"
-    later = Cell(*LOAN.key, 95.0)
-    write_cells(path, [LOAN, later])
-    assert read_cells(path) == {LOAN.key: later}
+    write_cells(path, [{"side": 2, "heads": 0.5}, {"side": 2, "heads": 0.6}])
+    assert read_cells(path, ("side",)) == {(2,): {"side": 2, "heads": 0.6}}
+
+
+def test_cells_are_chosen_by_values_lists_and_patterns():
+    key = {"table": "adult-12", "k": 10}
+    assert matches(key, {})
+    assert matches(key, {"table": ["nursery", "adult-*"], "k": 10})
+    assert not matches(key, {"table": "adult"})
+    assert not matches(key, {"k": [1, 100]})
+
+
+# -- the runner --------------------------------------------------------------------------------------------------------
+
+
+def coins(run, **more):
+    """An experiment with four cells in two groups."""
+    keys = tuple({"side": side, "seed": seed} for side in (2, 6) for seed in (0, 1))
+    return Experiment("coins", ("side", "seed"), keys, run, together=("side",), **more)
+
+
+def toss(keys, paper_scale):
+    for key in keys:
+        yield {"heads": key["seed"] / key["side"], "group": len(keys), "scale": paper_scale}
+
+
+def test_a_run_keeps_its_cells_and_goes_on_where_it_stopped(tmp_path):
+    experiment, told = coins(toss), []
+    first = run_missing(experiment, experiment.keys[1:], folder=tmp_path, report=told.append)
+    assert [cell["heads"] for cell in first.cells] == [0.5, 0.0, 1 / 6]
+    assert [cell["group"] for cell in first.cells] == [1, 2, 2]
+    assert [(own.n_done, own.n_all) for own in told] == [(1, 3), (2, 3), (3, 3)]
+    assert told[-1].seconds_left == 0
+    again = run_missing(experiment, experiment.keys, folder=tmp_path)
+    assert [(cell["side"], cell["seed"]) for cell in again.cells] == [(2, 0)]
+    assert [list(key) for key in experiment.kept(tmp_path)] == [[2, 0], [2, 1], [6, 0], [6, 1]]
+    lines = experiment.path(tmp_path).read_text("utf-8").splitlines()
+    assert [json.loads(line)["seed"] for line in lines] == [0, 1, 0, 1]  # in the order declared, not as they came
+    assert run_missing(experiment, experiment.keys, folder=tmp_path).cells == []
+
+
+def test_a_cell_says_how_long_it_took_and_where(tmp_path):
+    [cell, *_] = run_all(coins(toss), [{"side": 2, "seed": 0}]).cells
+    assert 0 <= cell["seconds"] < 1
+    assert "numpy" in cell["environment"]
+    own = coins(lambda keys, paper_scale: ({"seconds": 12.5} for _ in keys))
+    assert run_all(own, own.keys[:1]).cells[0]["seconds"] == 12.5
+
+
+def test_cells_at_the_papers_scale_lie_apart(tmp_path):
+    experiment = coins(toss, paper_scale_keys=({"side": 2, "seed": 9},))
+    assert experiment.all_keys(True) == experiment.paper_scale_keys
+    run_missing(experiment, experiment.all_keys(True), folder=tmp_path, paper_scale=True)
+    assert experiment.kept(tmp_path) == {}
+    [cell] = experiment.kept(tmp_path, paper_scale=True).values()
+    assert cell["scale"] is True
+
+
+def test_where_data_are_missing_the_other_groups_still_run(tmp_path):
+    def run(keys, paper_scale):
+        for key in keys:
+            if key["side"] == 2 and key["seed"] == 1:
+                raise InputError("no coins here: expected a folder. Set SFUMATO_DATA.")
+            yield {"heads": 0}
+
+    outcome = run_missing(coins(run), coins(run).keys, folder=tmp_path)
+    assert outcome.left == {"no coins here: expected a folder. Set SFUMATO_DATA.": 1}
+    assert [(cell["side"], cell["seed"]) for cell in outcome.cells] == [(2, 0), (6, 0), (6, 1)]
+
+
+def test_cells_whose_packages_are_missing_are_left():
+    experiment = coins(toss, needs=lambda key: ("no_such_module",) if key["seed"] else ())
+    outcome = run_all(experiment, experiment.keys)
+    assert outcome.left == {"no_such_module is not installed here": 2}
+    assert [cell["seed"] for cell in outcome.cells] == [0, 0]
+
+
+def test_an_error_that_is_nobodys_fault_but_ours_is_raised():
+    def run(keys, paper_scale):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run_all(coins(run), coins(run).keys)
+
+
+def test_processes_give_the_same_numbers(tmp_path):
+    experiment = load_experiment("classic_methods")
+    keys = [key for key in experiment.keys if matches(key, {"table": "adult-8", "model": "dt", "method": RAW})]
+    assert len(keys) == 2
+    in_two = run_missing(experiment, keys, folder=tmp_path, processes=2).cells
+    here = run_all(experiment, keys).cells
+    kept = [experiment.kept()[tuple(key.values())] for key in keys]
+    in_two.sort(key=lambda cell: cell["seed"])
+    assert [cell["accuracy"] for cell in in_two] == [cell["accuracy"] for cell in here]
+    assert [cell["accuracy"] for cell in in_two] == [cell["accuracy"] for cell in kept]
+    assert len(read_cells(experiment.path(tmp_path), BY)) == 2
+
+
+def test_a_process_that_fails_says_why(tmp_path, monkeypatch):
+    monkeypatch.setenv("SFUMATO_DATA", str(tmp_path))
+    experiment = load_experiment("classic_methods")
+    keys = [key for key in experiment.keys if matches(key, {"table": "lending-club-18", "model": "nn"})][:2]
+    outcome = run_all(experiment, keys, processes=2)
+    [(reason, n_left)] = outcome.left.items()
+    assert n_left == 2
+    assert "SFUMATO_DATA" in reason
+
+
+# -- accuracies --------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def small_study(tmp_path, monkeypatch):
-    """A study of two models on a table of 400 records, with its files in a folder of its own."""
-    monkeypatch.setattr(runner, "STUDIES", tmp_path)
-    monkeypatch.setattr(runner, "PAGES", tmp_path)
+def small_table(monkeypatch):
+    """400 records, whatever table is asked for."""
     table = load("adult-8")
     small = Table(table.X.iloc[:400], table.y[:400], table.quasi_identifiers)
     monkeypatch.setattr(accuracy, "load", lambda name: small)
+    return small
+
+
+def test_every_method_gives_a_cell(small_table):
     keys = tuple(
-        Key("adult-8", model, 0, method, 0 if method == RAW else 20)
+        Key("adult-8", model, 0, method, 0 if method == RAW else 20)._asdict()
         for model, methods in {"dt": (RAW, *METHODS), "lr": (RAW, "mondrian")}.items()
         for method in methods
     )
-
-    def page(cells):
-        return "".join(f"{cell.method} {cell.accuracy}\n" for cell in cells)
-
-    return runner.Study("small", "a small study", keys, keys[:2], page, summary=len)
-
-
-def test_a_study_runs_every_method_and_then_resumes(small_study, capsys):
-    runner.run(small_study, processes=1)
-    finished = small_study.cells()
-    assert [cell.key for cell in finished] == list(small_study.keys)
+    experiment = Experiment("small", BY, keys, accuracy.run, together=TOGETHER)
+    finished = as_cells(run_all(experiment, keys).cells)
+    assert [cell.key._asdict() for cell in finished] == list(keys)
     for cell in finished:
         assert 50 < cell.accuracy <= 100
         assert (cell.method == RAW) == (cell.n_groups is None)
         assert cell.method == RAW or 1 < cell.n_groups <= 320 / 20
 
-    # As if the run had stopped before its last cell, and one number had come from elsewhere.
-    foreign = Cell(*finished[0].key, 12.5)
-    write_cells(small_study.results, [foreign, *finished[1:-1]])
-    capsys.readouterr()
-    runner.run(small_study, processes=1, again=["hilbert"])
-    again = small_study.cells()
-    assert [cell.key for cell in again] == list(small_study.keys)
-    assert again[0] == foreign
-    assert again[1].seconds == finished[1].seconds
-    assert [cell.accuracy for cell in again[1:]] == [cell.accuracy for cell in finished[1:]]
-    assert len(capsys.readouterr().out.splitlines()) == 2  # the last cell, and the one that was asked for again
 
-
-def test_processes_give_the_same_numbers(tmp_path, monkeypatch):
-    monkeypatch.setattr(runner, "STUDIES", tmp_path)
-    keys = tuple(Key("adult-8", "dt", seed, RAW, 0) for seed in (0, 1))
-    study = runner.Study("two_splits", "two splits", keys, (), lambda cells: "")
-    runner.run(study, processes=2)
-    in_two = [cell.accuracy for cell in study.cells()]
-    study.results.unlink()
-    runner.run(study, processes=1)
-    assert [cell.accuracy for cell in study.cells()] == in_two
-
-
-def test_a_study_writes_its_page_and_its_summary_from_the_cells_alone(small_study, tmp_path, capsys):
-    small_study.results.parent.mkdir()
-    write_cells(small_study.results, [Cell(*small_study.keys[0], 77.5), LOAN])
-    assert small_study.documents() == {
-        tmp_path / "small.md": "raw 77.5\n",
-        tmp_path / "results" / "small.json": "1\n",
-    }
-
-
-def test_split_as_in_the_paper_no_released_group_is_thinner_than_k(small_study, monkeypatch):
-    table = replace(accuracy.load("adult-8"), has_paper_split=True)
+def test_split_as_in_the_paper_no_released_group_is_thinner_than_k(small_table, monkeypatch):
+    table = replace(small_table, has_paper_split=True)
     monkeypatch.setattr(accuracy, "load", lambda name: table)
     cells = list(accuracy.accuracies([Key("adult-8", "dt", 0, method, 20) for method in METHODS]))
     assert [cell.method for cell in cells] == list(METHODS)
@@ -141,15 +235,9 @@ def test_split_as_in_the_paper_no_released_group_is_thinner_than_k(small_study, 
         assert cell.transformed is None
 
 
-def test_the_quick_cells_are_shown_beside_the_kept_ones_which_stay(small_study, capsys):
-    small_study.results.parent.mkdir()
-    kept = Cell(*small_study.keys[0], 12.5)
-    write_cells(small_study.results, [kept])
-    runner.run_quick(small_study, processes=1)
-    shown = capsys.readouterr().out
-    assert "kept: 12.50%" in shown
-    assert "kept: nothing" in shown
-    assert small_study.cells() == [kept]
+def test_an_accuracy_is_read_back_from_its_file():
+    cell = Cell("lending-club-18", "nn", 0, "ours", 10, 90.0, 91.0, 70.0, 7, 0.25, 1.5, "a machine")
+    assert as_cells([asdict(cell) | {"of another experiment": 1}]) == [cell]
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The catalogue: one small file per table or figure. What may stand in a file is in the docstring of ``runner``.
+
+Read by the command ``sfumato study``, by ``papers``, and by the tests.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from studies.cells import Cell, Key, identity, matches
+from studies.claims import Claim
+from studies.experiments import load_experiment
+from studies.runner import Experiment
+from studies.views import Pivot
+
+FOLDER = Path(__file__).parent
+PAPERS = ("goldsteen", "staab", "mancuhan", "beyond", "front-page")
+
+
+@dataclass(frozen=True)
+class Study:
+    """One table or figure.
+
+    Attributes
+    ----------
+    name : str
+        Of its file.
+    title, shows : str
+    paper : str
+        One of `PAPERS`.
+    source : str
+        Where it is in the paper.
+    data : list of str
+        What it runs on, and what that stands in for.
+    experiment : str
+        Empty where it cannot be run; `cannot_run` says why.
+    cells, quick : mapping
+        Which of the experiment's keys; of these, which are run anew in a minute.
+    view : str
+        Of the experiment; empty: `table`.
+    reductions : list of str
+        Where it is less than in the paper.
+    published : list of mapping
+        What the paper prints, as ``where`` and ``value``.
+    claims : list of str
+        Patterns of the texts of the experiment's claims.
+    page : str
+        A page in ``docs/results`` with more, if there is one.
+    """
+
+    name: str
+    title: str
+    paper: str
+    source: str
+    shows: str
+    data: list[str]
+    experiment: str = ""
+    cannot_run: str = ""
+    cells: Mapping[str, Any] = field(default_factory=dict)
+    quick: Mapping[str, Any] = field(default_factory=dict)
+    view: str = ""
+    table: Pivot | None = None
+    reductions: list[str] = field(default_factory=list)
+    published: list[Mapping[str, Any]] = field(default_factory=list)
+    claims: list[str] = field(default_factory=list)
+    page: str = ""
+
+    @property
+    def can_run(self) -> bool:
+        """Whether there is an experiment for it."""
+        return bool(self.experiment)
+
+    def load_experiment(self) -> Experiment:
+        """Return its experiment."""
+        return load_experiment(self.experiment)
+
+    def keys(self, *, paper_scale: bool = False) -> list[Key]:
+        """Return the keys of its cells."""
+        return [key for key in self.load_experiment().all_keys(paper_scale) if matches(key, self.cells)]
+
+    def quick_keys(self) -> list[Key]:
+        """Return the keys of the few cells that are run anew with ``--quick``."""
+        return [key for key in self.keys() if self.quick and matches(key, self.quick)]
+
+    def kept(self, folder: Path | None = None, *, paper_scale: bool = False) -> list[Cell]:
+        """Return its cells that are kept, in the order of its keys."""
+        experiment = self.load_experiment()
+        found = experiment.kept(folder, paper_scale=paper_scale)
+        own = [identity(key, experiment.by) for key in self.keys(paper_scale=paper_scale)]
+        return [found[key] for key in own if key in found]
+
+    def judged(self, folder: Path | None = None) -> list[Claim]:
+        """Return the claims of the paper about it, judged by the kept cells."""
+        experiment = self.load_experiment()
+        if experiment.claims is None or not self.claims:
+            return []
+        return [
+            claim
+            for claim in experiment.claims(experiment.cells(folder))
+            if any(fnmatchcase(claim.text, pattern) for pattern in self.claims)
+        ]
+
+    def in_words(self, entries: Sequence[Any]) -> str:
+        """Return entries of a key in words; those without words of their own are shown as they are."""
+        titles = self.load_experiment().titles
+        return ", ".join(str(titles.get(entry, entry)) for entry in entries)
+
+
+def names() -> list[str]:
+    """Return the names of all studies, by paper and then as they are sorted in the folder."""
+    return [study.name for study in all_studies()]
+
+
+def all_studies() -> list[Study]:
+    """Return all studies, those of a paper together; figures before tables, 2 before 10."""
+    found = [load(path.stem) for path in FOLDER.glob("*.toml")]
+    return sorted(found, key=lambda study: (PAPERS.index(study.paper), _places(study.name)))
+
+
+@cache
+def load(name: str) -> Study:
+    """Read one file of the catalogue."""
+    path = FOLDER / f"{name}.toml"
+    with path.open("rb") as file:
+        document = tomllib.load(file)
+    unknown = set(document) - {entry.name for entry in fields(Study)}
+    if unknown:
+        raise ValueError(f"{path.name} has {sorted(unknown)}: expected what Study has. Correct the file.")
+    if document["paper"] not in PAPERS:
+        raise ValueError(f"{path.name} has paper {document['paper']!r}: expected one of {', '.join(PAPERS)}.")
+    if bool(document.get("experiment")) == bool(document.get("cannot_run")):
+        raise ValueError(f"{path.name}: expected either experiment or cannot_run.")
+    if "table" in document:
+        document["table"] = Pivot(**document["table"])
+    if document.get("experiment") and not (document.get("view") or "table" in document):
+        raise ValueError(f"{path.name}: expected [table], or view with the name of a view of the experiment.")
+    return Study(name=name, **document)
+
+
+def _places(name: str) -> list[tuple[int, int | str]]:
+    """Sort numbers in names as numbers."""
+    return [(0, int(part)) if part.isdigit() else (1, part) for part in name.split("-")]

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The experiments there are, by name: one line each, loaded when asked for."""
+
+from __future__ import annotations
+
+import importlib
+
+from studies.runner import Experiment
+
+NAMES = (
+    "adult_utility",
+    "classic_methods",
+)
+
+
+def load_experiment(name: str) -> Experiment:
+    """Return the `EXPERIMENT` of a module of ``studies``."""
+    if name not in NAMES:
+        raise KeyError(f"experiment {name!r}: expected one of {', '.join(NAMES)}. List it in studies/experiments.py.")
+    experiment: Experiment = importlib.import_module(f"studies.{name}").EXPERIMENT
+    return experiment
