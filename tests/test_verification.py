@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from sfumato import verification
-from sfumato.verification import count_groups, label_groups
+from sfumato.verification import count_groups, diversity_of, label_groups
 
 
 def test_large_numbers_beside_negative_ones_are_not_taken_for_equal():
@@ -29,3 +29,18 @@ def test_threads_count_the_same_groups_and_persons(n_threads: int, monkeypatch: 
     persons = count_groups(table, ["age", "sex"], distinct=person, n_threads=n_threads)
     assert sorted(sizes.tolist()) == sorted(len(members) for members in groups.values())
     assert sorted(persons.tolist()) == sorted(len(set(members)) for members in groups.values())
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3, 50])
+@pytest.mark.parametrize("seed", range(4))
+def test_threads_find_the_same_least_diverse_group(n_threads: int, seed: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(verification, "_THREADED_FROM", 1)
+    random = np.random.default_rng(seed)
+    group, illness = random.integers(10, 30, 400), random.choice(["flu", "cold", "gout", None], 400)
+    counts: dict[int, dict[str | None, int]] = {}
+    for where, what in zip(group.tolist(), illness.tolist(), strict=True):
+        found = counts.setdefault(where, {})
+        found[what] = found.get(what, 0) + 1
+    expected = min(sum(found.values()) / max(found.values()) for found in counts.values())
+    table = pa.table({"group": group, "illness": pa.array(illness.tolist())})
+    assert diversity_of(table, "group", "illness", n_threads=n_threads) == expected

@@ -13,7 +13,7 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.preprocessing import FunctionTransformer
 
 from sfumato import AnatomizedTable, Anatomizer, InputError, ParameterError
-from sfumato.anatomize import Bound, kernels, naive, prune, theorem_bound
+from sfumato.anatomize import Bound, kernels, naive, prune, theorem_bound, threads
 from sfumato.anatomize.bound import linear_weights
 from sfumato.anatomize.coding import learn_coding
 from sfumato.frames import read_table
@@ -100,6 +100,16 @@ def test_groups_numbered_by_somebody_else_are_pruned_alike():
         for frame in (anatomized.identifying, anatomized.sensitive)
     ]
     assert prune(AnatomizedTable(*renumbered, 2)).candidates.tolist() == prune(anatomized).candidates.tolist()
+
+
+def test_threads_choose_the_same_candidates(monkeypatch):
+    anatomized = Anatomizer(2, sensitive="wage", random_state=0).fit_transform(wages())
+    alone = prune(anatomized)
+    monkeypatch.setattr(threads, "_THREADED_FROM", 1)
+    monkeypatch.setattr(threads, "thread_count", lambda n_jobs: 3)
+    together = prune(anatomized)
+    assert together.candidates.tolist() == alone.candidates.tolist()
+    assert (together.radius_min, together.radius_max) == (alone.radius_min, alone.radius_max)
 
 
 def test_another_word_for_per_is_refused():

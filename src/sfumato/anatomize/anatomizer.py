@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from sfumato.anatomize.bucketize import Assignment, assign_groups, largest_l, plan_suppression
 from sfumato.anatomize.tables import AnatomizedTable
+from sfumato.anatomize.threads import run_side_by_side
 from sfumato.anonymize.groups import is_integer, is_number
 from sfumato.columns import Column
 from sfumato.errors import GuaranteeError, InputError, ParameterError
@@ -124,19 +126,19 @@ class Anatomizer(BaseEstimator):
         """
         table, names, group, random = self._grouped(X)
         kept = np.flatnonzero(group >= 0)
-        # Two orders that know nothing of each other, nor of the order of the input.
-        rows, others = random.permutation(kept), random.permutation(kept)
         apart = [name for name in table.names if name not in names]
         hidden = [*names, *self._identifiers(table)]
-        identifying = table.replaced({}, drop=hidden, keep_rows=rows, compact_categories=True)
-        sensitive = table.replaced({}, drop=apart, keep_rows=others, compact_categories=True)
-        anatomized = AnatomizedTable(
-            with_integers(with_sorted_categories(identifying), self.group, group[rows]),
-            with_integers(with_sorted_categories(sensitive), self.group, group[others]),
-            int(self.l),
-            self.group,
-            self.n_suppressed_,
-        )
+
+        def shuffled(drop: list[str], order: np.random.Generator) -> tuple[Any, NDArray[np.int64]]:
+            rows = order.permutation(kept)
+            frame = table.replaced({}, drop=drop, keep_rows=rows, compact_categories=True)
+            return with_integers(with_sorted_categories(frame), self.group, group[rows]), rows
+
+        # Two orders that know nothing of each other, nor of the order of the input.
+        orders = random.spawn(2)
+        tasks = [partial(shuffled, drop, order) for drop, order in zip((hidden, apart), orders, strict=True)]
+        (identifying, rows), (sensitive, _) = run_side_by_side(tasks, len(kept))
+        anatomized = AnatomizedTable(identifying, sensitive, int(self.l), self.group, self.n_suppressed_)
         anatomized.check()
         return anatomized, rows
 

@@ -109,7 +109,7 @@ def _by_one_column(
     bucket = np.empty(len(order), np.int32)
     bucket[order] = np.arange(len(order))
     of_record = bucket[values]
-    group = hand_out(of_record, random.permutation(len(values)), counts[order], drawn, l)
+    group = hand_out(of_record, random.random(len(drawn)), counts[order], drawn, l)
     return _place_the_rest(group, of_record, n_groups, random)
 
 

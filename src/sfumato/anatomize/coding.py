@@ -7,13 +7,16 @@ joined anatomized table, where a record counts as often as its group has candida
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.anatomize.kernels import add_looked_up, add_squares
+from sfumato.anatomize.threads import run_side_by_side, stretches
 from sfumato.columns import MICROSECONDS_PER_DAY, Column
 from sfumato.errors import InputError, ParameterError
 
@@ -34,20 +37,24 @@ class NumberCoding:
 
     def coordinates(self, column: Column) -> NDArray[np.float64]:
         """Return one coordinate per record; a missing value is at the mean."""
-        if column.kind == "category" and column.categories is not None and len(column.categories):
-            raise InputError(
-                f"column {self.name!r} holds categories and held numbers in training: expected the same kind. Convert "
-                "the column."
-            )
+        self._check_kind(column)
         values = (as_numbers(column) - self.mean) / self.scale
         if column.missing is not None:
             values[column.missing] = 0.0
         return values[:, None]
 
-    def norms(self, column: Column) -> NDArray[np.float64]:
-        """Return the squared coordinate per record."""
-        values = self.coordinates(column)[:, 0]
-        return values * values
+    def add_norms(self, total: NDArray[np.float64], column: Column, some: slice) -> None:
+        """Add the squared coordinate of some records."""
+        self._check_kind(column)
+        unit = float(MICROSECONDS_PER_DAY if column.kind == "moment" else 1)
+        add_squares(total, column.values[some], missing_of(column, some), unit, self.mean, self.scale)
+
+    def _check_kind(self, column: Column) -> None:
+        if column.kind == "category" and column.categories is not None and len(column.categories):
+            raise InputError(
+                f"column {self.name!r} holds categories and held numbers in training: expected the same kind. Convert "
+                "the column."
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,20 +72,21 @@ class CategoryCoding:
 
     def coordinates(self, column: Column) -> NDArray[np.float64]:
         """Return the coordinates per record."""
-        return self._looked_up(self.rows, column)
-
-    def norms(self, column: Column) -> NDArray[np.float64]:
-        """Return the sum of squared coordinates per record."""
-        return self._looked_up((self.rows**2).sum(axis=1), column)
-
-    def _looked_up(self, entries: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
-        """Return the entry of each record's category."""
-        unknown = len(self.rows) - 1
-        places = [self.place.get(value, unknown) for value in categories_of(column)] or [unknown]
-        found: NDArray[np.float64] = entries[places][column.values]
+        rows = self.rows[self._places(column)]
+        found: NDArray[np.float64] = rows[column.values]
         if column.missing is not None:
-            found[column.missing] = entries[self.place.get(_MISSING, unknown)]
+            found[column.missing] = rows[-1]
         return found
+
+    def add_norms(self, total: NDArray[np.float64], column: Column, some: slice) -> None:
+        """Add the sum of squared coordinates of some records."""
+        squares = (self.rows**2).sum(axis=1)[self._places(column)]
+        add_looked_up(total, column.values[some], missing_of(column, some), squares)
+
+    def _places(self, column: Column) -> list[int]:
+        """Return the row of coordinates of each of the column's categories, and of a missing value."""
+        unknown = len(self.rows) - 1
+        return [self.place.get(value, unknown) for value in (*categories_of(column), _MISSING)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +107,12 @@ class Coding:
     def norms(self, columns: Sequence[Column]) -> NDArray[np.float64]:
         """Return the squared norm of every record, without the matrix."""
         total = np.zeros(columns[0].n_records)
-        for part, column in zip(self.parts, columns, strict=True):
-            total += part.norms(column)
+
+        def add(some: slice) -> None:
+            for part, column in zip(self.parts, columns, strict=True):
+                part.add_norms(total[some], column, some)
+
+        run_side_by_side([partial(add, some) for some in stretches(len(total))], len(total))
         return total
 
 
@@ -119,12 +131,11 @@ def learn_coding(columns: Sequence[Column], coding: CodingName, weight: NDArray[
     """
     if coding not in CODINGS:
         raise ParameterError(f"coding={coding!r}: expected 'paper' or 'one-hot'.")
-    return Coding(
-        tuple(
-            (_learn_categories if column.kind == "category" else _learn_number)(column, coding, weight)
-            for column in columns
-        )
-    )
+    tasks: list[Callable[[], NumberCoding | CategoryCoding]] = [
+        partial(_learn_categories if column.kind == "category" else _learn_number, column, coding, weight)
+        for column in columns
+    ]
+    return Coding(tuple(run_side_by_side(tasks, columns[0].n_records if columns else 0)))
 
 
 def _learn_number(column: Column, coding: CodingName, weight: NDArray[Any] | None) -> NumberCoding:
@@ -171,6 +182,11 @@ def categories_of(column: Column) -> list[Any]:
         )
     listed: list[Any] = column.categories.tolist()
     return listed
+
+
+def missing_of(column: Column, some: slice) -> NDArray[np.bool_]:
+    """Say which of some records have no value; nothing where all records have one."""
+    return np.empty(0, np.bool_) if column.missing is None else column.missing[some]
 
 
 def as_numbers(column: Column) -> NDArray[np.float64]:

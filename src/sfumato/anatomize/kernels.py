@@ -6,6 +6,8 @@ Arrays in, arrays out. ``bucketize``, ``repair`` and ``prune`` call these.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -186,31 +188,29 @@ def _find(tree, target):  # type: ignore[no-untyped-def]
 @njit(nogil=True, cache=True)
 def hand_out(
     bucket: NDArray[np.int32],
-    shuffled: NDArray[np.int64],
+    uniform: NDArray[np.float64],
     counts: NDArray[np.int64],
     drawn: NDArray[np.int64],
     l: int,  # noqa: E741
 ) -> NDArray[np.int64]:
-    """Give every drawing of a bucket the bucket's next record in shuffled order; return each record's group, or -1.
+    """Give every drawing of a bucket any record of it that is still there; return each record's group, or -1.
 
     `bucket` is that of each record, `counts` the records of each bucket, `drawn` the buckets that were drawn, l per
-    group.
+    group, and `uniform` a random number for each drawing.
     """
-    start = np.empty(counts.shape[0], np.int64)
-    total = 0
-    for b in range(counts.shape[0]):
-        start[b] = total
-        total += counts[b]
+    stop = np.cumsum(counts)
+    start = stop - counts
     place = start.copy()
-    by_bucket = np.empty(shuffled.shape[0], np.int64)
-    for i in range(shuffled.shape[0]):
-        b = bucket[shuffled[i]]
-        by_bucket[place[b]] = shuffled[i]
-        place[b] += 1
-    group = np.full(shuffled.shape[0], -1, np.int64)
+    by_bucket = np.empty(bucket.shape[0], np.int64)
+    for i in range(bucket.shape[0]):
+        by_bucket[place[bucket[i]]] = i
+        place[bucket[i]] += 1
+    group = np.full(bucket.shape[0], -1, np.int64)
     for d in range(drawn.shape[0]):
         b = drawn[d]
-        group[by_bucket[start[b]]] = d // l
+        any_left = start[b] + int(uniform[d] * (stop[b] - start[b]))
+        group[by_bucket[any_left]] = d // l
+        by_bucket[any_left] = by_bucket[start[b]]  # those still there stay together
         start[b] += 1
     return group
 
@@ -275,3 +275,35 @@ def nearest_candidates(
                 best = distance
                 chosen[i] = c
     return chosen
+
+
+@njit(nogil=True, cache=True)
+def add_squares(
+    total: NDArray[np.float64],
+    values: NDArray[Any],
+    missing: NDArray[np.bool_],
+    unit: float,
+    mean: float,
+    scale: float,
+) -> None:
+    """Add to every record's total the square of its number's distance from the mean; a missing one has none.
+
+    `missing` is empty where no record lacks the number.
+    """
+    for i in range(values.shape[0]):
+        if missing.shape[0] and missing[i]:
+            continue
+        coordinate = (values[i] / unit - mean) / scale
+        total[i] += coordinate * coordinate
+
+
+@njit(nogil=True, cache=True)
+def add_looked_up(
+    total: NDArray[np.float64], codes: NDArray[np.int32], missing: NDArray[np.bool_], entries: NDArray[np.float64]
+) -> None:
+    """Add to every record's total the entry of its category, the last entry where it is missing."""
+    for i in range(codes.shape[0]):
+        if missing.shape[0] and missing[i]:
+            total[i] += entries[-1]
+        else:
+            total[i] += entries[codes[i]]

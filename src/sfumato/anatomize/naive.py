@@ -48,16 +48,19 @@ def draw_at_random(counts: Sequence[int], l: int, n_groups: int, uniform: Sequen
 
 def hand_out(
     bucket: Sequence[int],
-    shuffled: Sequence[int],
+    uniform: Sequence[float],
     counts: Sequence[int],
     drawn: Sequence[int],
     l: int,  # noqa: E741
 ) -> list[int]:
-    """Give every drawing of a bucket the bucket's next record in shuffled order."""
-    waiting = [[record for record in shuffled if bucket[record] == b] for b in range(len(counts))]
+    """Give every drawing of a bucket any record of it that is still there; the first takes the place of that one."""
+    waiting = [[record for record in range(len(bucket)) if bucket[record] == b] for b in range(len(counts))]
     group = [-1] * len(bucket)
     for place, b in enumerate(drawn):
-        group[waiting[b].pop(0)] = place // l
+        chosen = int(uniform[place] * len(waiting[b]))
+        group[waiting[b][chosen]] = place // l
+        waiting[b][chosen] = waiting[b][0]
+        waiting[b].pop(0)
     return group
 
 

@@ -7,7 +7,9 @@ made: the cost is that of the columns plus one addition per candidate.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +19,7 @@ from sklearn.base import clone
 from sfumato.anatomize.coding import Coding, CodingName, learn_coding
 from sfumato.anatomize.kernels import extreme_norms, nearest_candidates
 from sfumato.anatomize.tables import AnatomizedTable, matched_groups, without_group
+from sfumato.anatomize.threads import run_side_by_side, stretches
 from sfumato.columns import Column
 from sfumato.errors import ParameterError
 from sfumato.frames import read_table
@@ -79,11 +82,15 @@ class Candidates:
     @classmethod
     def of(cls, anatomized: AnatomizedTable, categorical: tuple[list[str], list[str]] = ([], [])) -> Candidates:
         """Read the columns of both tables, some numbers as categories."""
-        columns: list[list[Column]] = []
-        for frame, codes in zip((anatomized.identifying, anatomized.sensitive), categorical, strict=True):
-            table = read_table(frame, categorical=codes)
-            columns.append([table.column(name) for name in table.names[:-1]])
-        return cls(columns[0], columns[1], *matched_groups(anatomized))
+        left, right = (
+            read_table(frame, categorical=codes)
+            for frame, codes in zip((anatomized.identifying, anatomized.sensitive), categorical, strict=True)
+        )
+        tasks: list[Callable[[], Any]] = [partial(matched_groups, anatomized)]
+        tasks += [partial(table.column, name) for table in (left, right) for name in table.names[:-1]]
+        groups, *columns = run_side_by_side(tasks, left.n_records)
+        n_left = len(left.names) - 1
+        return cls(columns[:n_left], columns[n_left:], *groups)
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -156,7 +163,7 @@ def choose(
         theirs = sensitive.norms(candidates.sensitive)[candidates.order]
         low, high = extreme_norms(own, candidates.group, theirs, candidates.starts)
         expected = (low + high) / 2
-        chosen = nearest_candidates(own, candidates.group, theirs, candidates.starts, expected)
+        chosen = _nearest(own, candidates, theirs, expected)
         distance = np.abs(own + theirs[chosen] - expected) if per == "group" else None
     else:
         low, high, chosen, distance = _nearest_mapped(candidates, identifying, sensitive, feature_map)
@@ -167,6 +174,20 @@ def choose(
         rows = by_group[np.flatnonzero(np.diff(candidates.group[by_group], prepend=-1))]
         chosen = chosen[rows]
     return PrunedTable(anatomized, rows, candidates.order[chosen], float(low), float(high), float(expected), per)
+
+
+def _nearest(
+    own: NDArray[np.float64], candidates: Candidates, theirs: NDArray[np.float64], expected: float
+) -> NDArray[np.int64]:
+    """Choose for every record, a stretch of the records in each thread."""
+
+    def nearest(some: slice) -> NDArray[np.int64]:
+        chosen: NDArray[np.int64] = nearest_candidates(
+            own[some], candidates.group[some], theirs, candidates.starts, expected
+        )
+        return chosen
+
+    return np.concatenate(run_side_by_side([partial(nearest, some) for some in stretches(len(own))], len(own)))
 
 
 def _nearest_mapped(

@@ -12,6 +12,7 @@ import secrets
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.anatomize.kernels import sort_groups
+from sfumato.anatomize.threads import run_side_by_side
+from sfumato.anonymize.groups import thread_count
 from sfumato.errors import GuaranteeError, InputError, ParameterError
 from sfumato.frames import read_table
 from sfumato.frames.assembling import as_arrow, select, side_by_side
@@ -224,7 +227,9 @@ def matched_groups(table: AnatomizedTable) -> tuple[NDArray[np.int64], NDArray[n
 
 def check_groups(identifying: Any, sensitive: Any, l: int) -> None:  # noqa: E741
     """Raise unless both tables have the same groups and no sensitive value is above 1/l of one."""
-    sizes = [_sizes(groups_of(frame)) for frame in (identifying, sensitive)]
+    n_records = read_table(identifying).n_records
+    tasks = [partial(_sizes_in, frame) for frame in (identifying, sensitive)]
+    sizes = run_side_by_side(tasks, n_records)
     if sizes[0].shape != sizes[1].shape or (sizes[0] != sizes[1]).any():
         raise GuaranteeError(
             "the identifying and the sensitive table do not have the same numbers of records in the same groups. "
@@ -232,12 +237,16 @@ def check_groups(identifying: Any, sensitive: Any, l: int) -> None:  # noqa: E74
         )
     names = read_table(sensitive).names
     for name in names[:-1]:
-        reached = diversity_of(sensitive, names[-1], name)
+        reached = diversity_of(sensitive, names[-1], name, n_threads=thread_count(None))
         if reached < l:
             raise GuaranteeError(
                 f"l = {l} does not hold: a group has a value of {name!r} in more than 1/{l} of its records. Nothing "
                 "is released; please report this if sfumato made the groups."
             )
+
+
+def _sizes_in(frame: Any) -> NDArray[np.int64]:
+    return _sizes(groups_of(frame))
 
 
 def _sizes(group: NDArray[np.int64]) -> NDArray[np.int64]:
