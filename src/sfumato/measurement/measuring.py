@@ -15,10 +15,9 @@ from sfumato.errors import InputError, ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.measurement.grouping import Codes, Grouping, encode, encode_together, group
 from sfumato.measurement.ranking import rank
-from sfumato.measurement.result import Measurement, MissingPolicy, Uniqueness, describe_sizes
-from sfumato.measurement.risks import Risk, risk_of, unknown_risk
+from sfumato.measurement.result import Measurement, MissingPolicy
 from sfumato.measurement.sensitive import measure_criteria
-from sfumato.measurement.uniqueness import estimate_from_weights, estimates_from_sizes, expected_inverse
+from sfumato.measurement.tally import GroupTally, population_size
 from sfumato.measurement.wildcard import match_counts
 
 Names = str | int | Iterable[str | int]
@@ -80,19 +79,10 @@ def measure(
     >>> found.k, found.uniqueness.n_unique, found.prosecutor.average
     (1, 1, 0.6)
     """
-    if missing not in get_args(MissingPolicy):
-        raise ParameterError(
-            f"missing={missing!r}: expected 'value' (a missing value is a value of its own) or 'wildcard' (a missing "
-            "quasi-identifier matches anything)."
-        )
-    table = read_table(frame, categorical=_as_list(categorical_features))
-    roles = _resolve_roles(table, quasi_identifiers, sensitive, weights, unit)
-    for name in table.resolve(list(hierarchies or {}), "hierarchies"):
-        if name not in roles.sensitive:
-            raise ParameterError(
-                f"hierarchies names the column {name!r}, which is not named in sensitive: expected sensitive columns. "
-                "Name it in sensitive, too, or leave its hierarchy out."
-            )
+    check_policy(missing)
+    table = read_table(frame, categorical=as_list(categorical_features))
+    roles = resolve_roles(table, quasi_identifiers, sensitive, weights, unit)
+    check_hierarchies(table, hierarchies, roles)
     people = _read_population(population, roles.quasi_identifiers, table)
     codes = {
         name: encode(table.column(name, for_counting=True)) for name in table.names if name not in roles.weight_column
@@ -104,21 +94,28 @@ def measure(
     survey = _read_weights(table, weights, roles)
     is_matching = missing == "wildcard" and any(column.has_missing for column in own)
     size_in_population = _count_in_population(table, people, roles, groups, missing) if people is not None else None
+    tally = GroupTally(
+        sizes=sizes,
+        matched=matched,
+        n_groups=np.ones_like(sizes),
+        in_population=size_in_population,
+        weight=None if survey is None else np.add.reduceat(survey[groups.order], groups.starts[:-1]),
+        is_matching=is_matching,
+        missing=missing,
+    )
+    size, basis = population_size(
+        table.n_records, population, None if people is None else people.n_records, None if survey is None else survey
+    )
     return Measurement(
         n_records=table.n_records,
         quasi_identifiers=roles.quasi_identifiers,
         sensitive=roles.sensitive,
         missing=missing,
         n_with_missing=int(np.logical_or.reduce([column.values == 0 for column in own]).sum()),
-        groups=describe_sizes(
-            matched,
-            sizes,
-            missing=missing,
-            smallest_in_persons=None if unit is None else _fewest_persons(groups, codes[roles.unit[0]], is_matching),
-        ),
-        prosecutor=risk_of("prosecutor", 1.0 / matched, sizes, basis="table", missing=missing),
-        **_risks_in_population(groups, matched, size_in_population, survey, missing, is_matching),
-        uniqueness=_uniqueness(groups, matched, population, people, size_in_population, survey, missing, is_matching),
+        groups=tally.described(None if unit is None or is_matching else fewest_persons(groups, codes[roles.unit[0]])),
+        prosecutor=tally.prosecutor(),
+        **tally.risks_in_population(),
+        uniqueness=tally.uniqueness(size, basis),
         ranking=rank(list(codes.values()), roles.quasi_identifiers, groups),
         criteria=measure_criteria(
             groups,
@@ -135,32 +132,55 @@ def measure(
 # -- what was given --------------------------------------------------------------------------------------------
 
 
+def check_policy(missing: str) -> None:
+    """Refuse an unknown meaning of missing values."""
+    if missing not in get_args(MissingPolicy):
+        raise ParameterError(
+            f"missing={missing!r}: expected 'value' (a missing value is a value of its own) or 'wildcard' (a missing "
+            "quasi-identifier matches anything)."
+        )
+
+
+def check_hierarchies(table: Table, hierarchies: Mapping[str, Any] | None, roles: Roles) -> None:
+    """Refuse hierarchies of columns that are not sensitive."""
+    for name in table.resolve(list(hierarchies or {}), "hierarchies"):
+        if name not in roles.sensitive:
+            raise ParameterError(
+                f"hierarchies names the column {name!r}, which is not named in sensitive: expected sensitive columns. "
+                "Name it in sensitive, too, or leave its hierarchy out."
+            )
+
+
 @dataclass(frozen=True)
-class _Roles:
+class Roles:
+    """The columns of a table by their roles in a measurement."""
+
     quasi_identifiers: tuple[str, ...]
     sensitive: tuple[str, ...]
     unit: tuple[str, ...]
     weight_column: tuple[str, ...]
 
 
-def _as_list(names: Names | None) -> list[str | int]:
+def as_list(names: Names | None) -> list[str | int]:
+    """Return what a parameter names as a list."""
     if names is None:
         return []
     return [names] if isinstance(names, str | int | np.integer) else list(names)
 
 
-def _resolve_roles(
+def resolve_roles(
     table: Table, quasi_identifiers: Names | None, sensitive: Names | None, weights: Any, unit: Any
-) -> _Roles:
-    sensitive_names = table.resolve(_as_list(sensitive), "sensitive")
-    unit_name = table.resolve(_as_list(unit), "unit")
+) -> Roles:
+    """Look the columns up and give each one role, or say what does not fit together."""
+    sensitive_names = table.resolve(as_list(sensitive), "sensitive")
+    unit_name = table.resolve(as_list(unit), "unit")
     weight_name = table.resolve(weights, "weights") if isinstance(weights, str | int) else ()
     taken = {**dict.fromkeys(sensitive_names, "sensitive"), **dict.fromkeys(unit_name, "unit")}
     taken |= dict.fromkeys(weight_name, "weights")
     if quasi_identifiers is None:
         named: tuple[str, ...] = tuple(name for name in table.names if name not in taken)
     else:
-        named = table.resolve(_as_list(quasi_identifiers), "quasi_identifiers")
+        named = table.resolve(as_list(quasi_identifiers), "quasi_identifiers")
     for name in named:
         if name in taken:
             raise ParameterError(
@@ -171,7 +191,7 @@ def _resolve_roles(
         raise ParameterError(
             "quasi_identifiers names no column: expected at least one. Name the columns that could point at a person."
         )
-    return _Roles(named, sensitive_names, unit_name, weight_name)
+    return Roles(named, sensitive_names, unit_name, weight_name)
 
 
 def _read_population(population: Any, names: Sequence[str], table: Table) -> Table | None:
@@ -198,7 +218,7 @@ def _is_whole(given: object) -> bool:
     return isinstance(given, numbers.Integral) and not isinstance(given, bool)
 
 
-def _read_weights(table: Table, weights: Any, roles: _Roles) -> NDArray[np.float64] | None:
+def _read_weights(table: Table, weights: Any, roles: Roles) -> NDArray[np.float64] | None:
     if weights is None:
         return None
     if roles.weight_column:
@@ -227,7 +247,8 @@ def _read_weights(table: Table, weights: Any, roles: _Roles) -> NDArray[np.float
 # -- the parts -------------------------------------------------------------------------------------------------
 
 
-def _keys(columns: Sequence[Codes], groups: Grouping) -> NDArray[np.int32]:
+def keys_of(columns: Sequence[Codes], groups: Grouping) -> NDArray[np.int32]:
+    """Return the codes of one record of each group."""
     first = groups.order[groups.starts[:-1]]
     return np.stack([column.values[first] for column in columns], axis=1)
 
@@ -236,12 +257,12 @@ def _matched(columns: Sequence[Codes], groups: Grouping, sizes: NDArray[np.int64
     """Return how many records each group's records match."""
     if missing == "value" or not any(column.has_missing for column in columns):
         return sizes
-    keys = _keys(columns, groups)
+    keys = keys_of(columns, groups)
     return match_counts(keys, keys, sizes[:, None])[:, 0]
 
 
 def _count_in_population(
-    table: Table, people: Table, roles: _Roles, groups: Grouping, missing: str
+    table: Table, people: Table, roles: Roles, groups: Grouping, missing: str
 ) -> NDArray[np.int64]:
     """Return how many people of the population each group's records match."""
     pairs = [
@@ -249,93 +270,33 @@ def _count_in_population(
         for name in roles.quasi_identifiers
     ]
     theirs = group([second for _, second in pairs], people.n_records)
-    keys = _keys([first for first, _ in pairs], groups)
-    their_keys = _keys([second for _, second in pairs], theirs)
-    if missing == "wildcard" and any(first.has_missing or second.has_missing for first, second in pairs):
-        return match_counts(keys, their_keys, theirs.sizes[:, None])[:, 0]
+    keys = keys_of([first for first, _ in pairs], groups)
+    their_keys = keys_of([second for _, second in pairs], theirs)
+    is_wild = missing == "wildcard" and any(first.has_missing or second.has_missing for first, second in pairs)
+    n_codes = [first.n_codes for first, _ in pairs]
+    return count_matches(keys, their_keys, theirs.sizes, n_codes, is_wild=is_wild)
+
+
+def count_matches(
+    keys: NDArray[np.int32],
+    their_keys: NDArray[np.int32],
+    their_sizes: NDArray[np.int64],
+    n_codes: Sequence[int],
+    *,
+    is_wild: bool,
+) -> NDArray[np.int64]:
+    """Return how many records of others each key matches; codes of a column are below its `n_codes` in both."""
+    if is_wild:
+        return match_counts(keys, their_keys, their_sizes[:, None])[:, 0]
     both = np.concatenate([keys, their_keys])
-    columns = [Codes("", np.ascontiguousarray(both[:, j]), pairs[j][0].n_codes, False) for j in range(both.shape[1])]
+    columns = [Codes("", np.ascontiguousarray(both[:, j]), n_codes[j], False) for j in range(both.shape[1])]
     label = group(columns, len(both)).of_records()
     counted = np.zeros(int(label.max()) + 1, np.int64)
-    counted[label[len(keys) :]] = theirs.sizes
+    counted[label[len(keys) :]] = their_sizes
     return counted[label[: len(keys)]]
 
 
-def _fewest_persons(groups: Grouping, unit: Codes, is_matching: bool) -> int | None:
+def fewest_persons(groups: Grouping, unit: Codes) -> int:
     """Return the fewest different persons of a group; persons that nobody can tell apart count as one."""
-    if is_matching:  # matching sets overlap, so their persons are not counted by dividing groups
-        return None
     divided = groups.divided(unit)
     return int(np.diff(np.searchsorted(divided.starts, groups.starts)).min())
-
-
-def _weight_of_groups(groups: Grouping, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.add.reduceat(weights[groups.order], groups.starts[:-1])
-
-
-def _risks_in_population(
-    groups: Grouping,
-    matched: NDArray[np.int64],
-    size_in_population: NDArray[np.int64] | None,
-    weights: NDArray[np.float64] | None,
-    missing: str,
-    is_matching: bool,
-) -> dict[str, Risk]:
-    """Return the risks of the journalist and the marketer, who look for people in the population."""
-    attackers = ("journalist", "marketer")
-    if size_in_population is not None:
-        # A person of the table is a person of the population, whatever the population table says.
-        risk, basis = 1.0 / np.maximum(size_in_population, matched), "population"
-    elif weights is not None and not is_matching:
-        risk, basis = expected_inverse(groups.sizes, _weight_of_groups(groups, weights)), "weights"
-    else:
-        reason = "a population is needed, and none was given: pass population= (a table of the people) or weights="
-        if weights is not None:
-            reason = "weights are summed over separate groups, and with missing='wildcard' groups overlap"
-        return {name: unknown_risk(name, missing=missing, reason=reason) for name in attackers}
-    return {name: risk_of(name, risk, groups.sizes, basis=basis, missing=missing) for name in attackers}
-
-
-def _uniqueness(
-    groups: Grouping,
-    matched: NDArray[np.int64],
-    population: Any,
-    people: Table | None,
-    size_in_population: NDArray[np.int64] | None,
-    weights: NDArray[np.float64] | None,
-    missing: str,
-    is_matching: bool,
-) -> Uniqueness:
-    """Count who is alone in the table, and count or estimate who is alone in the population."""
-    sizes = groups.sizes
-    n_records = int(sizes.sum())
-    population_size, basis = None, None
-    if people is not None:
-        population_size, basis = people.n_records, "table"
-    elif population is not None:
-        population_size, basis = int(population), "number"
-    elif weights is not None:
-        population_size, basis = max(n_records, round(float(weights.sum()))), "weights"
-    reason = None
-    if is_matching:
-        reason = "estimators need separate groups, and with missing='wildcard' groups overlap"
-    elif population_size is None:
-        reason = "the number of people in the population is needed: pass population= (a number or a table) or weights="
-    elif population_size < n_records:
-        reason = "the population table has fewer records than the table, so the table was not drawn from it"
-    estimates = estimates_from_sizes(sizes, population_size, missing=missing, reason=reason)
-    if weights is not None:
-        summed = _weight_of_groups(groups, weights)
-        estimates.append(estimate_from_weights(sizes, summed, missing=missing, reason=reason if is_matching else None))
-    n_unique = int(sizes[matched == 1].sum())
-    in_population = None if size_in_population is None else np.maximum(size_in_population, matched)
-    return Uniqueness(
-        n_unique=n_unique,
-        share=n_unique / n_records,
-        population_size=population_size,
-        population_basis=basis,
-        n_unique_in_population=None if in_population is None else int(sizes[in_population == 1].sum()),
-        n_not_in_population=None if size_in_population is None else int(sizes[size_in_population < matched].sum()),
-        estimates=tuple(estimates),
-        missing=missing,
-    )

@@ -6,7 +6,7 @@ Called by ``measuring`` with all columns of the table, whatever their role.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -85,31 +85,69 @@ def rank(
         Of the records that agree in all quasi-identifiers.
     """
     n_records = len(groups.order)
-
-    def entry(members: Sequence[Codes], n_unique: int) -> ColumnSet:
-        return ColumnSet(tuple(column.name for column in members), n_unique, n_unique / n_records)
-
     alone = {column.name: int((np.bincount(column.values, minlength=column.n_codes) == 1).sum()) for column in columns}
-    position = {column.name: place for place, column in enumerate(columns)}
-    # Ties in the order of the table, so that equal tables give equal rankings.
-    ranked = sorted(columns, key=lambda column: (-alone[column.name], position[column.name]))
-    tried = [column for column in ranked if 2 * alone[column.name] <= n_records]
-    # A constant column adds nothing to any set, and one of two values nearly nothing: the finer come first.
-    tried = sorted(tried, key=lambda column: (-alone[column.name], -column.n_codes, position[column.name]))
-    tried = sorted(tried[:most_in_pairs], key=lambda column: position[column.name])
-    rows = _Rows.of(tried, quasi_identifiers, groups)
+    tried = tried_in_sets(alone, {column.name: column.n_codes for column in columns}, n_records, most_in_pairs)
+    by_name = {column.name: column for column in columns}
+    rows = _Rows.of([by_name[name] for name in tried], quasi_identifiers, groups)
     found = [(pair, rows.count_pair(*pair)) for pair in combinations(range(len(tried)), 2)]
     found.sort(key=lambda pair: -pair[1])
-    pairs = [([tried[j] for j in pair], n_unique) for pair, n_unique in found]
-    grown = [([tried[j] for j in members], n_unique) for members, n_unique in _grow(rows, found)]
-    names = {column.name for column in tried}
-    return Ranking(
-        columns=tuple(entry([column], alone[column.name]) for column in ranked),
-        pairs=tuple(entry(pair, n_unique) for pair, n_unique in pairs),
-        grown=tuple(entry(members, n_unique) for members, n_unique in grown),
+    return make_ranking(
+        alone,
+        tried,
+        pairs=[([tried[j] for j in pair], n_unique) for pair, n_unique in found],
+        grown=[([tried[j] for j in members], n_unique) for members, n_unique in _grow(rows, found)],
         added=_added(columns, quasi_identifiers, groups),
+        n_records=n_records,
+    )
+
+
+def tried_in_sets(
+    alone: Mapping[str, int], n_codes: Mapping[str, int], n_records: int, most_in_pairs: int = MOST_IN_PAIRS
+) -> list[str]:
+    """Return the columns that are tried in pairs and growth, in the order of the table."""
+    position = {name: place for place, name in enumerate(alone)}
+    tried = [name for name in alone if 2 * alone[name] <= n_records]
+    # A constant column adds nothing to any set, and one of two values nearly nothing: the finer come first.
+    tried = sorted(tried, key=lambda name: (-alone[name], -n_codes[name], position[name]))
+    return sorted(tried[:most_in_pairs], key=lambda name: position[name])
+
+
+def make_ranking(
+    alone: Mapping[str, int],
+    tried: Sequence[str],
+    *,
+    pairs: Sequence[tuple[Sequence[str], int]],
+    grown: Sequence[tuple[Sequence[str], int]],
+    added: Sequence[tuple[str, int]],
+    n_records: int,
+) -> Ranking:
+    """Put a ranking together from numbers of unique records.
+
+    Parameters
+    ----------
+    alone : mapping of str to int
+        Of every column by itself, in the order of the table.
+    tried : sequence of str
+        The columns that were tried in sets.
+    pairs, grown : sequence of (names, int)
+        As they are to be listed.
+    added : sequence of (name, int)
+        Of the quasi-identifiers with one more column each, in the order of the table.
+    n_records : int
+    """
+
+    def entry(members: Sequence[str], n_unique: int) -> ColumnSet:
+        return ColumnSet(tuple(members), n_unique, n_unique / n_records)
+
+    # Ties in the order of the table, so that equal tables give equal rankings.
+    ranked = sorted(alone.items(), key=lambda column: -column[1])
+    return Ranking(
+        columns=tuple(entry([name], n_unique) for name, n_unique in ranked),
+        pairs=tuple(entry(*pair) for pair in pairs),
+        grown=tuple(entry(*step) for step in grown),
+        added=tuple(entry([name], n_unique) for name, n_unique in sorted(added, key=lambda column: -column[1])),
         missing="value",
-        left_out=tuple(column.name for column in columns if column.name not in names),
+        left_out=tuple(name for name in alone if name not in tried),
     )
 
 
@@ -200,13 +238,10 @@ def _grow(rows: _Rows, pairs: Sequence[tuple[tuple[int, ...], int]]) -> list[tup
     return grown
 
 
-def _added(columns: Sequence[Codes], quasi_identifiers: Collection[str], groups: Grouping) -> tuple[ColumnSet, ...]:
-    n_records = len(groups.order)
-    ones = np.ones(n_records, np.uint8)
+def _added(columns: Sequence[Codes], quasi_identifiers: Collection[str], groups: Grouping) -> list[tuple[str, int]]:
+    ones = np.ones(len(groups.order), np.uint8)
     others = [column for column in columns if column.name not in quasi_identifiers]
-    found = [
-        ColumnSet((column.name,), n_unique, n_unique / n_records)
+    return [
+        (column.name, int(count_alone(groups.order, groups.starts, column.values, column.n_codes, ones)))
         for column in others
-        for n_unique in [int(count_alone(groups.order, groups.starts, column.values, column.n_codes, ones))]
     ]
-    return tuple(sorted(found, key=lambda entry: -entry.n_unique))

@@ -174,18 +174,6 @@ class Measurement:
         return document | {"k": self.k, "missing_means": self.missing_means}
 
 
-def describe_sizes(
-    sizes: NDArray[np.int64], n_records: NDArray[np.int64], *, missing: str, smallest_in_persons: int | None
-) -> GroupSizes:
-    """Summarize how large the groups are; `n_records` differs from `sizes` when missing values match anything."""
-    groups_of = np.bincount(sizes)
-    different = np.flatnonzero(groups_of)
-    records_of = np.bincount(sizes, weights=n_records)[different].astype(np.int64)
-    return describe_size_counts(
-        different, groups_of[different], records_of, missing=missing, smallest_in_persons=smallest_in_persons
-    )
-
-
 def describe_size_counts(
     different: NDArray[np.int64],
     groups_of: NDArray[np.int64],

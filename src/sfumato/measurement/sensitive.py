@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,19 +137,42 @@ def measure_criteria(
         codes, values = _ordered_codes(column)
         rows = _matching_rows(groups, keys, codes, len(values)) if is_matching else _rows(groups, codes, len(values))
         reference = np.bincount(codes, minlength=len(values))
-        found += [_evaluated(asked, column, rows, values, reference, missing) for asked in _ASKED]
-        found.append(_evaluated_along(hierarchies.get(column.name), column, rows, values, reference, missing))
-    return (*found, *_presence(matched, size_in_population, missing))
+        about = Sensitive(column.name, column.is_text, values, reference, hierarchies.get(column.name))
+        found += evaluate(about, rows, missing)
+    return (*found, presence(matched, size_in_population, missing))
 
 
-def _evaluated_along(
-    hierarchy: Any,
-    column: Column,
-    rows: CountRows | None,
-    values: Sequence[Any],
-    reference: NDArray[np.int64],
-    missing: str,
-) -> CriterionValue:
+@dataclass(frozen=True, eq=False)
+class Sensitive:
+    """What the criteria need to know of a sensitive column beside its counts.
+
+    Attributes
+    ----------
+    name : str
+    is_text : bool
+        Whether its values are text, which has no order of its own.
+    values : sequence
+        The values that occur, in their order, and None last where some are missing.
+    reference : ndarray of int64
+        How often each occurs in the table.
+    hierarchy : Hierarchy, nested mapping, rows or None
+    """
+
+    name: str
+    is_text: bool
+    values: Sequence[Any]
+    reference: NDArray[np.int64]
+    hierarchy: Any = None
+
+
+def evaluate(column: Sensitive, rows: CountRows | None, missing: str) -> list[CriterionValue]:
+    """Return the value of every criterion on one sensitive column, given its counts; None: too many to count."""
+    found = [_evaluated(asked, column, rows, missing) for asked in _ASKED]
+    return [*found, _evaluated_along(column, rows, missing)]
+
+
+def _evaluated_along(column: Sensitive, rows: CountRows | None, missing: str) -> CriterionValue:
+    hierarchy = column.hierarchy
     asked = _Asked(
         "t-closeness, hierarchical distance",
         lambda name: TCloseness(0.5, name, distance="hierarchical", hierarchy=hierarchy),
@@ -160,7 +183,7 @@ def _evaluated_along(
     if hierarchy is None:
         reason = "a hierarchy of the values is needed, and none was given"
         return CriterionValue(asked.name, column.name, None, asked.meaning, missing, reason)
-    return _evaluated(asked, column, rows, values, reference, missing)
+    return _evaluated(asked, column, rows, missing)
 
 
 def _ordered_codes(column: Column) -> tuple[NDArray[np.int64], list[Any]]:
@@ -190,18 +213,17 @@ def _matching_rows(
     cells = groups.of_records() * n_values + codes
     counts = np.bincount(cells, minlength=groups.n_groups * n_values).reshape(groups.n_groups, n_values)
     first = groups.order[groups.starts[:-1]]
-    own = np.stack([column.values[first] for column in keys], axis=1)
-    return rows_from_matrix(match_counts(own, own, counts)).without_repetition()
+    return rows_of_matches(np.stack([column.values[first] for column in keys], axis=1), counts)
 
 
-def _evaluated(
-    asked: _Asked,
-    column: Column,
-    rows: CountRows | None,
-    values: Sequence[Any],
-    reference: NDArray[np.int64],
-    missing: str,
-) -> CriterionValue:
+def rows_of_matches(keys: NDArray[np.int32], counts: NDArray[np.int64]) -> CountRows:
+    """Return the counts of all groups that each group matches, given the groups' keys and counts."""
+    return rows_from_matrix(match_counts(keys, keys, counts)).without_repetition()
+
+
+def _evaluated(asked: _Asked, column: Sensitive, rows: CountRows | None, missing: str) -> CriterionValue:
+    values, reference = column.values, column.reference
+
     def answer(value: float | int | None, reason: str | None = None) -> CriterionValue:
         return CriterionValue(asked.name, column.name, value, asked.meaning, missing, reason)
 
@@ -223,15 +245,12 @@ def _evaluated(
     return answer(int(worst) if asked.name == "distinct l-diversity" else worst)
 
 
-def _presence(
-    matched: NDArray[np.int64], size_in_population: NDArray[np.int64] | None, missing: str
-) -> Iterator[CriterionValue]:
+def presence(matched: NDArray[np.int64], size_in_population: NDArray[np.int64] | None, missing: str) -> CriterionValue:
     """Say how sure one can be that a member of the population is in the table, at most."""
     name, meaning = "delta-presence", "the largest share of a group's population that is in the table"
     if size_in_population is None:
-        yield CriterionValue(name, None, None, meaning, missing, "a population table is needed: pass population=")
-    elif (size_in_population < matched).any():
+        return CriterionValue(name, None, None, meaning, missing, "a population table is needed: pass population=")
+    if (size_in_population < matched).any():
         reason = "some groups have more records than the population has, so the table is no part of it"
-        yield CriterionValue(name, None, None, meaning, missing, reason)
-    else:
-        yield CriterionValue(name, None, float((matched / size_in_population).max()), meaning, missing)
+        return CriterionValue(name, None, None, meaning, missing, reason)
+    return CriterionValue(name, None, float((matched / size_in_population).max()), meaning, missing)

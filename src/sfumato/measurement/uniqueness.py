@@ -258,7 +258,12 @@ def expected_inverse(counts: NDArray[np.int64], weights: NDArray[np.float64]) ->
 
 
 def estimates_from_sizes(
-    sizes: NDArray[np.int64], population_size: int | None, *, missing: str, reason: str | None
+    sizes: NDArray[np.int64],
+    population_size: int | None,
+    *,
+    missing: str,
+    reason: str | None,
+    n_groups: NDArray[np.int64] | None = None,
 ) -> list[UniquenessEstimate]:
     """Return what the estimators that look at group sizes say.
 
@@ -270,13 +275,14 @@ def estimates_from_sizes(
     missing : str
     reason : str or None
         Why nothing can be estimated, if so.
+    n_groups : ndarray of int64, optional
+        How many groups there are of each of the sizes; one, where not given.
     """
     if reason is not None or population_size is None:
         return [_without_number(about, missing, reason or "") for about in (ZAYATZ, PITMAN, SHIFTED_NEGATIVE_BINOMIAL)]
-    n_groups_of = np.bincount(sizes)
-    different = np.flatnonzero(n_groups_of)
-    n_groups = n_groups_of[different]
-    n_records = int(sizes.sum())
+    different, place = np.unique(sizes, return_inverse=True)
+    n_groups = np.bincount(place, weights=n_groups).astype(np.int64)
+    n_records = int((different * n_groups).sum())
     n_alone = int(n_groups[0]) if different[0] == 1 else 0
     chance = zayatz(different, n_groups, population_size)
     found = [_estimate(ZAYATZ, (chance or 0.0) * n_alone / n_records, n_records, n_alone, missing)]
