@@ -2,37 +2,26 @@
 """What learning from anatomized data costs: Mancuhan and Clifton, *Support vector classification with l-diversity*.
 
 Original, identifying, pruned and anonymized support vector classifiers on Adult, Bank Marketing, FARS 2001 and
-Census-Income, l = 2 to 5, 10-fold cross-validation; beside them the learner that weights all candidates. Every finished
-fold is kept in ``results/anatomy.jsonl``, so a run that stops goes on where it was; ``anatomy_page`` writes the page.
-
-    python -m studies.anatomy [--write-only]
+Census-Income, l = 2 to 5, 10-fold cross-validation; beside them the learner that weights all candidates.
+``anatomy_page`` writes the page, ``anatomy_views`` the tables and drawings of single figures.
 
 Reductions, all printed on the page: `ROWS` says how many records of a table each model sees. The paper's RBF machine is
-LibSVM's; here it is Nystroem's map with 1,000 landmarks in front of a linear machine, compared with LibSVM once.
+LibSVM's; here it is Nystroem's map with 1,000 landmarks in front of a linear machine, compared with LibSVM once
+(``anatomy_libsvm``). At the paper's scale all records are used, and LibSVM's machine.
 """
 
 from __future__ import annotations
 
-import os
-
-for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_variable, "1")  # one thread per process; must be set before numpy is imported
-
-import argparse
-import json
 import time
 import warnings
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-HERE = Path(__file__).parent
-CELLS = HERE / "results" / "anatomy.jsonl"
-CHECK = HERE / "results" / "anatomy_libsvm.json"
-ATTACKS = HERE / "results" / "anatomy_attacks.json"
-ATTACKED_ROWS = 20_000  # records of each table that are attacked
+from studies.runner import Experiment
 
+BY = ("table", "model", "partner", "l", "fold")
+ATTACKED_ROWS = 20_000  # records of each table that are attacked
 L = (2, 3, 4, 5)
 N_FOLDS = 10
 N_LANDMARKS = 1000
@@ -120,21 +109,23 @@ def load(name: str) -> tuple[Any, Any, str]:
     return X[names].assign(education=ordered), y, "education"
 
 
-def make_model(name: str, n_coordinates: int, seed: int) -> Any:
-    """Return the support vector machine of a model's name."""
+def make_model(name: str, n_coordinates: int, seed: int, *, is_exact: bool = False) -> Any:
+    """Return the support vector machine of a model's name; an exact RBF machine is LibSVM's."""
     from sklearn.kernel_approximation import Nystroem
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
-    from sklearn.svm import LinearSVC
+    from sklearn.svm import SVC, LinearSVC
 
     if name != "rbf":
         return make_pipeline(StandardScaler(), LinearSVC(dual=False, tol=1e-3))
+    if is_exact:
+        return make_pipeline(StandardScaler(), SVC(gamma=1 / n_coordinates))
     kernel = Nystroem(gamma=1 / n_coordinates, n_components=N_LANDMARKS, random_state=seed)
     return make_pipeline(StandardScaler(), kernel, LinearSVC(loss="hinge", tol=1e-2, max_iter=2000))
 
 
 def todo() -> Iterator[tuple[str, str, list[tuple[str, int]]]]:
-    """List what is run: the cheap models first, so that a run that stops has all tables."""
+    """List what is run of every table and model: the cheap models first, so that a run that stops has all tables."""
     for model in MODELS:
         for table in TABLES if model != "linear unordered" else ("adult", "census"):
             lengths = [length for length in L if length <= N_VALUES[table]]
@@ -158,7 +149,15 @@ def sample(X: Any, y: Any, n_rows: int | None) -> tuple[Any, Any]:
 
 
 def run_cell(
-    table: str, model: str, partner: str, length: int, fold: int, train: tuple[Any, Any], test: tuple[Any, Any]
+    table: str,
+    model: str,
+    partner: str,
+    length: int,
+    fold: int,
+    train: tuple[Any, Any],
+    test: tuple[Any, Any],
+    *,
+    is_exact: bool = False,
 ) -> Cell:
     """Train one partner and count its errors."""
     from sfumato.anatomize import BucketClassifier, train_partners
@@ -171,7 +170,7 @@ def run_cell(
     )
     coding = "one-hot" if model.endswith("one-hot") else "paper"
     n_columns = train[0].shape[1] - (partner == "identifying")
-    estimator = make_model(model, n_columns, fold)
+    estimator = make_model(model, n_columns, fold, is_exact=is_exact)
     bound = None
     if partner == "bucket":
         fitted: Any = BucketClassifier(
@@ -201,107 +200,64 @@ def hierarchies() -> dict[str, Any]:
     return found | {"hours-per-week": Hierarchy.from_intervals(range(100), [5, 10, 20])}
 
 
-def run_missing() -> None:
-    """Run every cell that is not kept yet."""
+def run(keys: Sequence[Mapping[str, Any]], paper_scale: bool) -> Iterator[dict[str, Any]]:
+    """Run the cells of one table and model."""
     from sklearn.model_selection import StratifiedKFold
 
     warnings.filterwarnings("ignore")  # machines that stop at their most iterations, constant columns of a fold
-    done = {(c.table, c.model, c.partner, c.l, c.fold) for c in finished()}
-    for table, model, partners in todo():
-        keys = [(partner, length) for partner, length in partners]
-        if all((table, model, *key, fold) in done for key in keys for fold in range(N_FOLDS)):
-            continue
-        X, y, _ = load(table)
-        X, y = sample(X, y, ROWS[model])
-        folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=0).split(X, y)
-        for fold, (train, test) in enumerate(folds):
-            for partner, length in keys:
-                if (table, model, partner, length, fold) in done:
-                    continue
-                records = (X.iloc[train], y[train]), (X.iloc[test], y[test])
-                cell = run_cell(table, model, partner, length, fold, *records)
-                with CELLS.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(asdict(cell)) + "\n")
-            print(f"{table}, {model}: fold {fold + 1} of {N_FOLDS}", flush=True)
+    table, model = keys[0]["table"], keys[0]["model"]
+    X, y, _ = load(table)
+    X, y = sample(X, y, None if paper_scale else ROWS[model])
+    folds = list(StratifiedKFold(N_FOLDS, shuffle=True, random_state=0).split(X, y))
+    for key in keys:
+        train, test = folds[key["fold"]]
+        records = (X.iloc[train], y[train]), (X.iloc[test], y[test])
+        cell = run_cell(table, model, key["partner"], key["l"], key["fold"], *records, is_exact=paper_scale)
+        yield {name: value for name, value in asdict(cell).items() if name not in BY}
 
 
-def compare_with_libsvm() -> dict[str, Any]:
-    """Train Nystroem's map with a linear machine and LibSVM's RBF machine on the same 10,000 records of each table."""
-    from sklearn.model_selection import train_test_split
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-    from sklearn.svm import SVC
-
-    from sfumato.anatomize import train_partners
-
-    warnings.filterwarnings("ignore")
-    compared: dict[str, Any] = {}
-    for table in TABLES:
-        X, y, sensitive = load(table)
-        X, y = sample(X, y, 20_000)
-        X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=10_000, stratify=y, random_state=0)
-        n_columns = X.shape[1]
-        machines = {
-            "nystroem": make_model("rbf", n_columns, 0),
-            "libsvm": make_pipeline(StandardScaler(), SVC(gamma=1 / n_columns)),
-        }
-        compared[table] = {}
-        for name, machine in machines.items():
-            start = time.perf_counter()
-            partners = train_partners(machine, X_train, y_train, l=2, sensitive=sensitive, partners=["original"])
-            error = 100 * partners.errors(X_test, y_test)["original"]
-            compared[table][name] = {"error": round(error, 3), "seconds": round(time.perf_counter() - start, 2)}
-        print(f"{table}: {compared[table]}", flush=True)
-    return compared
+def as_cells(kept: Sequence[Mapping[str, Any]]) -> list[Cell]:
+    """Read kept cells."""
+    names = [entry.name for entry in fields(Cell)]
+    return [Cell(**{name: cell[name] for name in names}) for cell in kept]
 
 
-def attack_tables() -> list[dict[str, Any]]:
-    """Anatomize a sample of each table under both rules and let both attacks guess the sensitive values."""
-    from sfumato import Anatomizer
-    from sfumato.attack import definetti, minimality
+def _claims(kept: list[dict[str, Any]]) -> Any:
+    from studies.anatomy_views import claims
 
-    found = []
-    for table in TABLES:
-        X, y, sensitive = load(table)
-        X, y = sample(X, y, ATTACKED_ROWS)
-        X = X.assign(**{sensitive: X[sensitive].astype(str), "target": y})  # the class leaves, as in the paper
-        for length in (length for length in L if length <= N_VALUES[table]):
-            for assignment in ("largest", "random"):
-                anatomizer = Anatomizer(
-                    length, sensitive=sensitive, suppression_limit=1.0, assignment=assignment, random_state=0
-                )
-                anatomized, rows = anatomizer.fit_transform_with_rows(X)
-                published = anatomized.identifying, anatomized.sensitive, X[sensitive].to_numpy()[rows]
-                for result in (definetti(*published), minimality(*published, l=length)):
-                    where = {"table": table, "l": length, "assignment": assignment, "n_records": len(rows)}
-                    found.append(where | result.to_dict())
-                    print(f"{table} l={length} {assignment}: {result.attack} {result.rate:.3f}", flush=True)
-    return found
+    return claims(as_cells(kept))
 
 
-def finished() -> list[Cell]:
-    """Return the cells kept so far."""
-    if not CELLS.exists():
-        return []
-    return [Cell(**json.loads(line)) for line in CELLS.read_text(encoding="utf-8").splitlines()]
+def _documents(kept: list[dict[str, Any]]) -> dict[str, str]:
+    from studies.anatomy_page import documents
+    from studies.experiments import load_experiment
+
+    libsvm, attacks = (load_experiment(name).cells() for name in ("anatomy_libsvm", "anatomy_attacks"))
+    return documents(as_cells(kept), libsvm, attacks)
 
 
-def main() -> None:
-    """Run what is missing and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write-only", action="store_true", help="write the page from the cells at hand")
-    arguments = parser.parse_args()
-    CELLS.parent.mkdir(exist_ok=True)
-    if not arguments.write_only:
-        if not CHECK.exists():
-            CHECK.write_text(json.dumps(compare_with_libsvm(), indent=1) + "\n", encoding="utf-8")
-        if not ATTACKS.exists():
-            ATTACKS.write_text(json.dumps(attack_tables(), indent=1) + "\n", encoding="utf-8")
-        run_missing()
-    from studies.anatomy_page import write
+def _view(name: str) -> Any:
+    def view(study: Any, kept: list[dict[str, Any]]) -> Any:
+        from studies import anatomy_views
 
-    write(finished(), *(json.loads(path.read_text(encoding="utf-8")) for path in (CHECK, ATTACKS)))
+        return getattr(anatomy_views, name)(study, as_cells(kept))
+
+    return view
 
 
-if __name__ == "__main__":
-    main()
+EXPERIMENT = Experiment(
+    name="anatomy",
+    by=BY,
+    keys=tuple(
+        dict(zip(BY, (table, model, *partner, fold), strict=True))
+        for table, model, partners in todo()
+        for fold in range(N_FOLDS)
+        for partner in partners
+    ),
+    run=run,
+    together=BY[:2],
+    titles={**TABLES, **MODELS},
+    views={name: _view(name) for name in ("boxes", "tests")},
+    claims=_claims,
+    documents=_documents,
+)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from scipy import stats
 from studies.anatomy import ATTACKED_ROWS, MODELS, N_FOLDS, N_LANDMARKS, ROWS, TABLES, Cell, todo
 from studies.anatomy_charts import box_plots
 
-PAGES = Path(__file__).parents[1] / "docs" / "results"
 LEVEL = 0.05
 
 
@@ -68,18 +66,22 @@ def paired_tests(first: NDArray[np.float64], second: NDArray[np.float64]) -> tup
     return values[0], values[1]
 
 
-def write(cells: Sequence[Cell], libsvm: Mapping[str, Any], attacks: Sequence[Mapping[str, Any]]) -> None:
-    """Write the page and its drawings."""
+def documents(
+    cells: Sequence[Cell], libsvm: Sequence[Mapping[str, Any]], attacks: Sequence[Mapping[str, Any]]
+) -> dict[str, str]:
+    """Return the page and its drawings by their path."""
     errors = Errors(cells)
-    PAGES.mkdir(parents=True, exist_ok=True)
-    for model in MODELS:
-        drawing = box_plots(_boxes(errors, model), MODELS[model])
-        (PAGES / f"anatomy-{model.replace(' ', '-')}.svg").write_text(drawing, encoding="utf-8")
-    (PAGES / "anatomy.md").write_text(page(errors, libsvm, attacks), encoding="utf-8")
-    print(f"wrote {PAGES.name}/anatomy.md")
+    drawings = {
+        f"docs/results/anatomy-{model.replace(' ', '-')}.svg": box_plots(boxes_of(errors, model), title)
+        for model, title in MODELS.items()
+    }
+    machines: dict[str, Any] = {}
+    for cell in libsvm:
+        machines.setdefault(cell["table"], {})[cell["machine"]] = cell
+    return {"docs/results/anatomy.md": page(errors, machines, attacks), **drawings}
 
 
-def _boxes(errors: Errors, model: str) -> dict[str, dict[str, NDArray[np.float64]]]:
+def boxes_of(errors: Errors, model: str) -> dict[str, dict[str, NDArray[np.float64]]]:
     """Return, for every table, the errors over folds by the label of their box."""
     labels = {"original": "original", "identifying": "identifying", "pruned": "l={}", "bucket": "all, l={}"}
     labels["anonymized"] = "k={}"
@@ -117,7 +119,7 @@ def page(errors: Errors, libsvm: Mapping[str, Any], attacks: Sequence[Mapping[st
     lines += ["## What attackers guess", "", *_attacks_table(attacks), ""]
     lines += ["## Nystroem against LibSVM", "", *_libsvm_table(libsvm), ""]
     lines += [
-        "Run with `python -m studies.anatomy`; every fold is in `studies/results/anatomy.jsonl`. It needs",
+        "Run with `sfumato study 'mancuhan-*'`; every fold is in `studies/results/anatomy.jsonl`. It needs",
         "`SFUMATO_DATA`, the folder of the public tables.",
     ]
     return "\n".join(lines) + "\n"

@@ -10,6 +10,9 @@ from studies.runner import Experiment
 NAMES = (
     "adult_utility",
     "classic_methods",
+    "anatomy",
+    "anatomy_libsvm",
+    "anatomy_attacks",
 )
 
 
