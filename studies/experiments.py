@@ -13,6 +13,7 @@ NAMES = (
     "anatomy",
     "anatomy_libsvm",
     "anatomy_attacks",
+    "minimizers",
 )
 
 

@@ -78,10 +78,13 @@ class Task:
         """Return the training rows that the other minimizers see."""
         return self._balanced(self.parts(seed)[0])
 
-    def measured_rows(self, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Return the rows of each part with which generalizations are measured."""
+    def measured_rows(
+        self, seed: int, *, is_limited: bool = True
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Return the rows of each part with which generalizations are measured, `MEASURED` at most or all."""
         train, validation, test = (
-            self._balanced(part)[:most] for part, most in zip(self.parts(seed), MEASURED, strict=True)
+            self._balanced(part)[: most if is_limited else None]
+            for part, most in zip(self.parts(seed), MEASURED, strict=True)
         )
         return train, validation, test
 

@@ -2,51 +2,39 @@
 """All minimizers side by side: Staab et al., *From Principle to Practice: Vertical Data Minimization*, figures 4, 11.
 
 60/10/30 splits with every class and category in the training part; fronts are chosen on validation and reported on
-test. Every finished sweep is kept in ``results/minimizers.jsonl``, so a run that stops goes on where it was;
-``minimizers_figures`` holds the smaller experiments, ``minimizers_page`` writes the page and the pictures.
-
-    SFUMATO_DATA=... python -m studies.minimizers [--tables A,B] [--minimizers A,B] [--seeds 0,1] [--figures]
-                                                  [--write-only]
+test. ``minimizers_keys`` lists the sweeps, ``minimizers_figures`` holds the smaller experiments, ``minimizers_page``
+writes the page and the pictures, ``minimizers_views`` the tables of single figures.
 
 Utility is the error of gradient boosting on buckets, risk the success of the counted table (A1): both quick enough for
 thousands of generalizations. What is less than the paper's comparison (``minimization_tasks.MEASURED``, `MOST_LEARNED`,
-`quick_model`) is also on the page. The neural minimizers are not trained here but read from
-``results/minimizers_networks.npz``, which ``neural_gpu`` wrote.
+`quick_model`) is also on the page; at the paper's scale these limits fall. The neural minimizers are not trained here
+but read from ``results/minimizers_networks.npz``, which ``neural_gpu`` wrote.
 """
 
 from __future__ import annotations
 
-import os
-
-for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_variable, "1")  # one thread per process; must be set before numpy is imported
-
-import argparse
-import json
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
-CELLS = HERE / "results" / "minimizers.jsonl"
-NETWORKS = HERE / "results" / "minimizers_networks.npz"
-
-TABLES = ("communities", "lending_club", "acs_public_coverage", "acs_income", "acs_employment")
-MINIMIZERS = (
-    "PrivacyAwareTree",
-    "UniformMinimizer",
-    "FeatureSelectionMinimizer",
-    "AdversarialMinimizer",
-    "MutualInformationMinimizer",
-    "AptMinimizer",
-    "IterativeMinimizer",
+from studies.minimization_tasks import TITLES
+from studies.minimizers_keys import (
+    BY,
+    FRONTS,
+    MINIMIZERS,
+    PAPER_SCALE_SEEDS,
+    SEEDS,
+    SHORT,
+    TABLES,
+    keys,
 )
+from studies.runner import RESULTS, Experiment
+
+NETWORKS = RESULTS / "minimizers_networks.npz"
 OBJECTIVES = {"AdversarialMinimizer": "adversarial", "MutualInformationMinimizer": "mutual_information"}
-SEEDS = (0, 1, 2)
 #: Training records that the two slow minimizers see at most.
 MOST_LEARNED = {"AptMinimizer": 12_000, "IterativeMinimizer": 12_000}
 ROUNDS = 20
@@ -88,9 +76,6 @@ class Cell:
         return self.figure, self.table, self.minimizer, self.variant, self.seed
 
 
-FRONTS = "fronts"
-
-
 class Bench:
     """Measures generalizations on the records of a task and a seed; equal ones once.
 
@@ -102,15 +87,25 @@ class Bench:
         What the attacker is after; None: the task's personal attributes.
     test : pair of records and classes, optional
         None: the test part of the task.
+    is_limited : bool, default=True
+        Whether at most so many records are learned from and measured as the page says.
     """
 
-    def __init__(self, task: Any, seed: int, *, personal: Sequence[str] | None = None, test: Any = None) -> None:
+    def __init__(
+        self,
+        task: Any,
+        seed: int,
+        *,
+        personal: Sequence[str] | None = None,
+        test: Any = None,
+        is_limited: bool = True,
+    ) -> None:
         from sfumato.minimize.risk import as_risk
         from sfumato.minimize.sweep import _Judge, _limits
         from sfumato.minimize.utility import CodesClassifier
 
-        self.task, self.seed = task, seed
-        parts = [task.records(rows) for rows in task.measured_rows(seed)]
+        self.task, self.seed, self.is_limited = task, seed, is_limited
+        parts = [task.records(rows) for rows in task.measured_rows(seed, is_limited=is_limited)]
         if test is not None:
             parts[2] = test
         reader = self.minimizer("PrivacyAwareTree", personal)
@@ -139,7 +134,7 @@ class Bench:
         """Return the training rows that a minimizer sees."""
         if name in OBJECTIVES:
             return self.task.network_rows(self.seed)
-        return self.task.learned_rows(self.seed)[: MOST_LEARNED.get(name)]
+        return self.task.learned_rows(self.seed)[: MOST_LEARNED.get(name) if self.is_limited else None]
 
     def sweep(
         self,
@@ -204,19 +199,22 @@ def trained_networks() -> dict[Any, Any]:
 # -- running -------------------------------------------------------------------------------------------------
 
 
-def run(tables: Sequence[str], minimizers: Sequence[str], seeds: Sequence[int]) -> None:
-    """Run the sweeps that are not kept yet and keep each as it is finished."""
+def run(keys: Sequence[Mapping[str, Any]], paper_scale: bool) -> Iterator[dict[str, Any]]:
+    """Run the sweeps of one figure, table and seed."""
+    from studies.minimizers_figures import run_figure
+
+    figure = keys[0]["figure"]
+    made = _fronts(keys, paper_scale) if figure == FRONTS else run_figure(figure, keys, paper_scale)
+    for cell in made:
+        yield {name: value for name, value in asdict(cell).items() if name not in BY}
+
+
+def _fronts(keys: Sequence[Mapping[str, Any]], paper_scale: bool) -> Iterator[Cell]:
     from studies.minimization_tasks import load_task
 
-    kept = {cell.key for cell in read_cells()}
-    for seed in seeds:
-        for table in tables:
-            missing = [name for name in minimizers if (FRONTS, table, name, "", seed) not in kept]
-            if not missing:
-                continue
-            bench = Bench(load_task(table), seed)
-            for name in missing:
-                keep(run_cell(bench, name))
+    bench = Bench(load_task(keys[0]["table"]), keys[0]["seed"], is_limited=not paper_scale)
+    for key in keys:
+        yield run_cell(bench, key["minimizer"])
 
 
 def run_cell(bench: Bench, name: str) -> Cell:
@@ -247,26 +245,14 @@ def make_cell(
     return Cell(figure, bench.task.name, minimizer, variant, bench.seed, n_learned, seconds, kept)
 
 
-def keep(cell: Cell) -> None:
-    """Write a finished cell to the others."""
-    CELLS.parent.mkdir(exist_ok=True)
-    with CELLS.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(asdict(cell)) + "\n")
-    print(f"{' '.join(map(str, cell.key))}: {len(cell.points)} points in {cell.seconds:.0f} s", flush=True)
-
-
-def read_cells() -> list[Cell]:
-    """Return the sweeps kept so far, in the order of the study; of two with one key the later counts."""
-    if not CELLS.exists():
-        return []
-    found = {}
-    for line in CELLS.read_text(encoding="utf-8").splitlines():
-        document = json.loads(line)
-        points = tuple(Point(**point) for point in document.pop("points"))
-        cell = Cell(**document, points=points)
-        found[cell.key] = cell
+def as_cells(kept: Sequence[Mapping[str, Any]]) -> list[Cell]:
+    """Read kept sweeps, in the order of the study."""
+    found = []
+    for document in kept:
+        entries = {name: value for name, value in document.items() if name not in ("points", "environment")}
+        found.append(Cell(**entries, points=tuple(Point(**point) for point in document["points"])))
     return sorted(
-        found.values(),
+        found,
         key=lambda cell: (
             cell.figure,
             TABLES.index(cell.table),
@@ -277,39 +263,36 @@ def read_cells() -> list[Cell]:
     )
 
 
-def _chosen(given: str | None, known: Sequence[str], option: str) -> list[str]:
-    names = list(known) if given is None else given.split(",")
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        raise SystemExit(f"{option} names {unknown[0]!r}: expected some of {', '.join(known)}.")
-    return names
+def _claims(kept: list[dict[str, Any]]) -> Any:
+    from studies.minimizers_claims import Found, claims
+
+    return claims(Found(as_cells(kept)))
 
 
-def main() -> None:
-    """Run what is missing and write the page."""
-    parser = argparse.ArgumentParser(prog="python -m studies.minimizers", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--tables", help=f"some of {', '.join(TABLES)}, separated by commas")
-    parser.add_argument("--minimizers", help=f"some of {', '.join(MINIMIZERS)}, separated by commas")
-    parser.add_argument("--seeds", help="some of 0, 1, 2, separated by commas")
-    parser.add_argument("--figures", action="store_true", help="the smaller experiments instead")
-    parser.add_argument("--write-only", action="store_true", help="write the page from the sweeps at hand")
-    arguments = parser.parse_args()
-    tables = _chosen(arguments.tables, TABLES, "--tables")
-    minimizers = _chosen(arguments.minimizers, MINIMIZERS, "--minimizers")
-    seeds = [int(seed) for seed in _chosen(arguments.seeds, [str(seed) for seed in SEEDS], "--seeds")]
-    if arguments.figures:
-        from studies.minimizers_figures import run_figures
+def _documents(kept: list[dict[str, Any]]) -> dict[str, str]:
+    from studies.minimizers_page import documents
 
-        run_figures(seeds)
-    elif not arguments.write_only:
-        run(tables, minimizers, seeds)
-    from studies.minimizers_page import write
-
-    write(read_cells())
+    return {f"docs/results/{name}": text for name, text in documents(as_cells(kept)).items()}
 
 
-if __name__ == "__main__":
-    # Cells of the module that others import, not of a second copy of it under the name __main__.
-    from studies.minimizers import main as run_main
+def _view(name: str) -> Any:
+    def view(study: Any, kept: list[dict[str, Any]]) -> Any:
+        from studies import minimizers_views
 
-    run_main()
+        return getattr(minimizers_views, name)(study, as_cells(kept))
+
+    return view
+
+
+EXPERIMENT = Experiment(
+    name="minimizers",
+    by=BY,
+    keys=tuple(keys(SEEDS)),
+    paper_scale_keys=tuple(keys(PAPER_SCALE_SEEDS)),
+    run=run,
+    together=("figure", "table", "seed"),
+    titles={**TITLES, **SHORT},
+    views={name: _view(name) for name in ("fronts", "variants")},
+    claims=_claims,
+    documents=_documents,
+)

@@ -9,18 +9,21 @@ from typing import Any
 
 from studies.claims import HELD, NOT_HELD, UNTESTED, Claim
 from studies.minimization_tasks import TITLES
-from studies.minimizers import FRONTS, MINIMIZERS, TABLES, Cell
-from studies.minimizers_figures import (
+from studies.minimizers import Cell
+from studies.minimizers_keys import (
     ATTRIBUTES,
+    FRONTS,
     LATER_YEARS,
     LEARNED_YEAR,
     LEAVES,
+    MINIMIZERS,
     ONE_ATTRIBUTE,
     OTHERS,
     SAMPLE,
     SHARES,
     SMALL_LEAF,
     STRONGER,
+    TABLES,
     TREE,
     YEARS,
 )

@@ -1,94 +1,72 @@
 # SPDX-License-Identifier: Apache-2.0
 """The smaller experiments with the privacy-aware tree: how small the sample may be, one attribute or all, later years.
 
-Figures 8, 10 and 15 of Staab et al. (2024), all on ACSEmployment. And the fronts of two tables again, to see why the
-tree is not the best there: with smaller leaves than the paper's, with more buckets for numbers that are not personal,
-and against a stronger attacker. Called by ``minimizers --figures``; the cells go to the others in
-``results/minimizers.jsonl``.
+Figures 8, 10 and 15 of Staab et al. (2024), all on ACSEmployment, and the fronts of two tables once more, with one
+thing changed; ``minimizers_keys`` lists them. Called by ``minimizers``.
 """
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from studies.minimizers import Bench, Cell, keep, make_cell, read_cells
+from studies.minimizers import Bench, Cell, make_cell
+from studies.minimizers_keys import (
+    LEARNED_YEAR,
+    LEAVES,
+    ONE_ATTRIBUTE,
+    OTHERS,
+    SAMPLE,
+    SMALL_LEAF,
+    STRONGER,
+    TABLE,
+    TREE,
+    YEARS,
+)
 
-TABLE, TREE = "acs_employment", "PrivacyAwareTree"
-SAMPLE, ONE_ATTRIBUTE, YEARS = "sample size", "one attribute", "years"
-LEAVES, OTHERS, STRONGER = "smaller leaves", "other numbers in quarters", "stronger attacker"
-#: Shares of the training part that the tree learns from; 0.05 is the paper's example.
-SHARES = (1.0, 0.2, 0.05, 0.01, 0.001)
-#: Marital status and sex, the paper's two.
-ATTRIBUTES = ("MAR", "SEX")
-LEARNED_YEAR, LATER_YEARS = 2015, (2016, 2017, 2018)
-#: The tables where the tree fell behind with the first seed, and how many records a leaf has there (the paper: 100).
-ASKED_WHY, SMALL_LEAF = ("communities", "lending_club"), 10
-#: Whose fronts there are attacked once more by gradient boosting: the tree, and the ones that come close to it.
-ATTACKED_AGAIN = {
-    "communities": (TREE, "AdversarialMinimizer", "FeatureSelectionMinimizer", "MutualInformationMinimizer"),
-    "lending_club": (TREE, "MutualInformationMinimizer", "IterativeMinimizer"),
-}
 #: A part of the paper's grid of twelve alphas and nine leaf limits.
 GRID: dict[str, list[Any]] = {"alpha": [i / 11 for i in (0, 3, 6, 9, 11)], "max_leaves": [2, 4, 8, 20, 50, 200]}
 
 
-def run_figures(seeds: Sequence[int]) -> None:
-    """Run the experiments that are not kept yet; those that ask why with the first seed, the quickest with all."""
-    kept = {cell.key for cell in read_cells()}
-    for seed in seeds:
-        for figure, variants, cells in (
-            (SAMPLE, [f"{share:g}" for share in SHARES], _sample_sizes),
-            (ONE_ATTRIBUTE, [f"{name} {who}" for name in ATTRIBUTES for who in ("all", "one")], _one_attribute),
-            (YEARS, [str(year) for year in (LEARNED_YEAR, *LATER_YEARS)], _years),
-        ):
-            if any((figure, TABLE, TREE, variant, seed) not in kept for variant in variants):
-                for cell in cells(seed):
-                    keep(cell)
-    for table in ASKED_WHY:
-        for figure in (LEAVES, OTHERS):
-            if (figure, table, TREE, "", 0) not in kept:
-                keep(_again(figure, table, 0))
-        for seed in seeds if table == "communities" else (0,):
-            missing = [name for name in ATTACKED_AGAIN[table] if (STRONGER, table, name, "", seed) not in kept]
-            for cell in _attacked_again(table, missing, seed):
-                keep(cell)
+def run_figure(figure: str, keys: Sequence[Mapping[str, Any]], paper_scale: bool) -> Iterator[Cell]:
+    """Run the sweeps of one figure, table and seed, in their order."""
+    yield from _FIGURES[figure](keys, not paper_scale)
 
 
 def _swept(figure: str, variant: str, bench: Bench, rows: Any, personal: Sequence[str] | None = None) -> Cell:
     start = time.perf_counter()
-    points = bench.sweep(bench.minimizer(TREE, personal), rows, GRID)
+    points = bench.sweep(bench.minimizer(TREE, personal), rows, GRID if bench.is_limited else None)
     return make_cell(figure, bench, TREE, variant, len(rows), start, points)
 
 
-def _again(figure: str, table: str, seed: int) -> Cell:
+def _again(keys: Sequence[Mapping[str, Any]], is_limited: bool) -> Iterator[Cell]:
     """Sweep over the whole grid once more, with one thing changed."""
     from studies.minimization_tasks import load_task
 
-    start = time.perf_counter()
-    bench = Bench(load_task(table), seed)
-    rows, tree = bench.learned(TREE), bench.minimizer(TREE)
-    if figure == LEAVES:
-        points = bench.sweep(tree.set_params(min_samples_leaf=SMALL_LEAF), rows)
-    else:
-        points = bench.sweep(tree, rows, change=_quartered)
-    return make_cell(figure, bench, TREE, "", len(rows), start, points)
+    for key in keys:
+        start = time.perf_counter()
+        bench = Bench(load_task(key["table"]), key["seed"], is_limited=is_limited)
+        rows, tree = bench.learned(TREE), bench.minimizer(TREE)
+        if key["figure"] == LEAVES:
+            points = bench.sweep(tree.set_params(min_samples_leaf=SMALL_LEAF), rows)
+        else:
+            points = bench.sweep(tree, rows, change=_quartered)
+        yield make_cell(key["figure"], bench, TREE, "", len(rows), start, points)
 
 
-def _attacked_again(table: str, names: Sequence[str], seed: int) -> Iterable[Cell]:
+def _attacked_again(keys: Sequence[Mapping[str, Any]], is_limited: bool) -> Iterator[Cell]:
     """Let counting and gradient boosting guess from the generalizations on each front; the stronger one counts."""
     from sfumato.minimize.risk import ReconstructionRisk
     from sfumato.minimize.sweep_result import MinimizerSweep
     from studies.minimization_tasks import load_task
 
-    if not names:
-        return
-    bench = Bench(load_task(table), seed)
+    seed = keys[0]["seed"]
+    bench = Bench(load_task(keys[0]["table"]), seed, is_limited=is_limited)
     attacker = ReconstructionRisk(("table", "boosting"), seed=seed, n_jobs=1)
-    for name in names:
+    for name in (key["minimizer"] for key in keys):
         start = time.perf_counter()
         rows = bench.learned(name)
         with warnings.catch_warnings():
@@ -124,39 +102,50 @@ def _quartered(sample: Any, buckets: Any) -> Any:
     return made
 
 
-def _sample_sizes(seed: int) -> Iterable[Cell]:
+def _sample_sizes(keys: Sequence[Mapping[str, Any]], is_limited: bool) -> Iterator[Cell]:
     """Learn from fewer and fewer records; the first ones, which hold every category, are in each."""
     from studies.minimization_tasks import load_task
 
-    bench = Bench(load_task(TABLE), seed)
+    bench = Bench(load_task(TABLE), keys[0]["seed"], is_limited=is_limited)
     rows = bench.learned(TREE)
-    for share in SHARES:
-        yield _swept(SAMPLE, f"{share:g}", bench, rows[: round(share * len(rows))])
+    for share in (key["variant"] for key in keys):
+        yield _swept(SAMPLE, share, bench, rows[: round(float(share) * len(rows))])
 
 
-def _one_attribute(seed: int) -> Iterable[Cell]:
+def _one_attribute(keys: Sequence[Mapping[str, Any]], is_limited: bool) -> Iterator[Cell]:
     """Protect all attributes or the one that is attacked; only that one is attacked."""
     from studies.minimization_tasks import load_task
 
     task = load_task(TABLE)
-    for name in ATTRIBUTES:
-        bench = Bench(task, seed, personal=[name])
+    for key in keys:
+        name, who = key["variant"].split()
+        bench = Bench(task, key["seed"], personal=[name], is_limited=is_limited)
         rows = bench.learned(TREE)
-        yield _swept(ONE_ATTRIBUTE, f"{name} all", bench, rows)
-        yield _swept(ONE_ATTRIBUTE, f"{name} one", bench, rows, [name])
+        yield _swept(ONE_ATTRIBUTE, key["variant"], bench, rows, [name] if who == "one" else None)
 
 
-def _years(seed: int) -> Iterable[Cell]:
+def _years(keys: Sequence[Mapping[str, Any]], is_limited: bool) -> Iterator[Cell]:
     """Learn the generalizations, the classifier and the attacker on one year, and measure them on later ones."""
     import numpy as np
 
     from studies.minimization_tasks import MEASURED, load_employment_of
 
     task = load_employment_of(LEARNED_YEAR)
-    for year in (LEARNED_YEAR, *LATER_YEARS):
-        test = None
+    for key in keys:
+        year, test = int(key["variant"]), None
         if year != LEARNED_YEAR:
             later = load_employment_of(year)
-            test = later.records(np.random.default_rng(seed).permutation(len(later.y))[: MEASURED[2]])
-        bench = Bench(task, seed, test=test)
+            rows = np.random.default_rng(key["seed"]).permutation(len(later.y))
+            test = later.records(rows[: MEASURED[2] if is_limited else None])
+        bench = Bench(task, key["seed"], test=test, is_limited=is_limited)
         yield _swept(YEARS, str(year), bench, bench.learned(TREE))
+
+
+_FIGURES: dict[str, Callable[[Sequence[Mapping[str, Any]], bool], Iterator[Cell]]] = {
+    SAMPLE: _sample_sizes,
+    ONE_ATTRIBUTE: _one_attribute,
+    YEARS: _years,
+    LEAVES: _again,
+    OTHERS: _again,
+    STRONGER: _attacked_again,
+}

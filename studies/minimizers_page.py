@@ -8,27 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from statistics import mean
 
 from studies.minimization_tasks import MEASURED, MOST_NETWORK_ROWS, TITLES
-from studies.minimizers import FRONTS, MINIMIZERS, MOST_LEARNED, ROUNDS, SEEDS, TABLES, Cell
+from studies.minimizers import MOST_LEARNED, ROUNDS, Cell
 from studies.minimizers_claims import CLOSE, LEAF, Found, claims, verdicts
-from studies.minimizers_figures import ATTRIBUTES, GRID, LEARNED_YEAR, ONE_ATTRIBUTE, SAMPLE, YEARS
+from studies.minimizers_figures import GRID
+from studies.minimizers_keys import (
+    ATTRIBUTES,
+    FRONTS,
+    LEARNED_YEAR,
+    MINIMIZERS,
+    ONE_ATTRIBUTE,
+    SAMPLE,
+    SEEDS,
+    TABLES,
+    YEARS,
+)
 
-PAGES = Path(__file__).parents[1] / "docs" / "results"
 MAX_LOSS = 0.01
-
-
-def write(cells: Sequence[Cell]) -> None:
-    """Write the page and the pictures."""
-    if not cells:
-        print("no sweeps are kept yet")
-        return
-    PAGES.mkdir(parents=True, exist_ok=True)
-    for name, text in documents(cells).items():
-        (PAGES / name).write_text(text, encoding="utf-8")
-    print("wrote docs/results/minimizers.md")
 
 
 def documents(cells: Sequence[Cell]) -> dict[str, str]:
@@ -38,7 +36,7 @@ def documents(cells: Sequence[Cell]) -> dict[str, str]:
     pictures["sample-size"] = [cell for cell in found.of(SAMPLE) if cell.seed == 0]
     for attribute in ATTRIBUTES:
         pictures[f"one-attribute-{attribute}"] = _of_attribute(found, attribute)
-    drawn = {f"minimizers-{name}.svg": _picture(own) for name, own in pictures.items() if own}
+    drawn = {f"minimizers-{name}.svg": picture(own) for name, own in pictures.items() if own}
     return {"minimizers.md": page(cells), **drawn}
 
 
@@ -46,7 +44,7 @@ def _of_attribute(found: Found, attribute: str) -> list[Cell]:
     return [cell for cell in found.of(ONE_ATTRIBUTE) if cell.seed == 0 and cell.variant.startswith(attribute)]
 
 
-def _picture(cells: Sequence[Cell]) -> str:
+def picture(cells: Sequence[Cell]) -> str:
     """Draw sweeps of one table and seed; what was varied is the name of the line where something was."""
     named = []
     for cell in cells:
@@ -227,7 +225,7 @@ def _how(found: Found, tables: Sequence[str]) -> list[str]:
     return [
         "## How it was run",
         "",
-        "`python -m studies.minimizers`, then with `--figures`, with `SFUMATO_DATA` set; the sweeps are in",
+        "`sfumato study 'staab-figure-*'`, with `SFUMATO_DATA` set; the sweeps are in",
         f"`studies/results/minimizers.jsonl`. {len(fronts)} of {len(TABLES) * len(MINIMIZERS) * len(SEEDS)} sweeps",
         f"for the fronts and {len(found.cells) - len(fronts)} for the smaller experiments took {minutes:.0f} minutes",
         "on one thread of a busy machine.",

@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from studies import minimizers, minimizers_claims, minimizers_figures, minimizers_page
 from studies.minimization_tasks import TITLES, Task
+from studies.runner import run_all
 
 
 def a_task(**changes):
@@ -37,11 +38,10 @@ def cells(bench):
     return [replace(made[0], minimizer="PrivacyAwareTree", points=(nothing, everything, best)), *made]
 
 
-def test_what_the_study_wrote_is_exactly_what_its_kept_sweeps_give():
-    kept = minimizers_page.documents(minimizers.read_cells())
-    for name, text in kept.items():
-        assert (minimizers_page.PAGES / name).read_text(encoding="utf-8") == text, name
-    assert {path.name for path in minimizers_page.PAGES.glob("minimizers*")} == set(kept)
+def test_no_picture_of_an_earlier_study_is_left():
+    kept = minimizers_page.documents(minimizers.as_cells(minimizers.EXPERIMENT.cells()))
+    pages = Path(__file__).parents[2] / "docs" / "results"
+    assert {path.name for path in pages.glob("minimizers*")} == set(kept)
 
 
 def test_the_trained_networks_are_of_every_task_and_seed():
@@ -55,13 +55,18 @@ def test_the_tables_have_titles():
     assert set(minimizers.TABLES) == set(TITLES)
 
 
-def test_sweeps_are_read_back_as_they_were(cells, tmp_path, monkeypatch):
-    monkeypatch.setattr(minimizers, "CELLS", tmp_path / "cells.jsonl")
-    assert minimizers.read_cells() == []
-    lines = [json.dumps(asdict(cell)) for cell in reversed(cells)]
-    minimizers.CELLS.write_text("\n".join(lines), encoding="utf-8")
-    assert [cell.key for cell in minimizers.read_cells()] == [cell.key for cell in cells]
-    assert minimizers.read_cells()[1] == cells[1]
+def test_sweeps_are_read_back_as_they_were(cells):
+    kept = [json.loads(json.dumps(asdict(cell) | {"environment": "a machine"})) for cell in reversed(cells)]
+    assert minimizers.as_cells([]) == []
+    assert minimizers.as_cells(kept) == cells
+
+
+def test_the_runner_gets_one_sweep_per_key(bench, cells, monkeypatch):
+    monkeypatch.setattr("studies.minimization_tasks.load_task", lambda name: bench.task)
+    key = {"figure": "fronts", "table": "lending_club", "minimizer": "UniformMinimizer", "variant": "", "seed": 0}
+    [found] = run_all(minimizers.EXPERIMENT, [key]).cells
+    [cell] = minimizers.as_cells([found])
+    assert replace(cell, seconds=0) == replace(cells[1], seconds=0)
 
 
 def test_the_page_says_who_covers_most(cells):
@@ -100,7 +105,8 @@ def test_numbers_that_are_not_personal_are_cut_at_their_quartiles_too(bench):
 
 def test_a_front_that_is_attacked_again_keeps_its_errors(bench, cells, monkeypatch):
     monkeypatch.setattr("studies.minimization_tasks.load_task", lambda name: bench.task)
-    (again,) = minimizers_figures._attacked_again("lending_club", ["FeatureSelectionMinimizer"], 0)
+    keys = [{"table": "lending_club", "minimizer": "FeatureSelectionMinimizer", "seed": 0}]
+    (again,) = minimizers_figures.run_figure(minimizers_figures.STRONGER, keys, False)
     assert again.figure == minimizers_figures.STRONGER
     assert again.points[:2] == cells[2].points[:2]
     errors = {point.test_error for point in cells[2].points}
