@@ -104,15 +104,15 @@ def test_the_kernels_draw_as_their_slow_twins_do(codes, diversity, seed):
 
 
 @in_examples()
-@given(st.lists(st.integers(0, 5), min_size=1, max_size=40), st.integers(0, 99))
+@given(st.lists(st.integers(0, 5), min_size=2, max_size=40), st.integers(0, 99))
 def test_records_are_handed_out_and_sorted_as_the_slow_twins_do(buckets, seed):
     random = np.random.default_rng(seed)
     bucket = np.array(buckets, np.int32)
     counts = np.bincount(bucket)
     drawn = random.permutation(bucket)[: len(bucket) // 2 * 2].astype(np.int64)
-    uniform = random.random(len(drawn))
-    group = kernels.hand_out(bucket, uniform, counts, drawn, 2)
-    assert group.tolist() == naive.hand_out(bucket, uniform, counts, drawn, 2)
+    uniform, names = random.random(len(drawn)), random.permutation(len(drawn) // 2)
+    group = kernels.hand_out(bucket, uniform, counts, drawn, names)
+    assert group.tolist() == naive.hand_out(bucket, uniform, counts, drawn, names)
     numbers = bucket.astype(np.int64)
     order, starts = kernels.sort_groups(numbers, 6)
     assert (order.tolist(), starts.tolist()) == naive.sort_groups(numbers, 6)

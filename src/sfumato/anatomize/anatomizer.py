@@ -105,7 +105,8 @@ class Anatomizer(BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Divide the records into groups, and keep how many there are; the groups themselves are not kept."""
-        self._grouped(X)
+        _, names, codes, random = self._read(X)
+        self._grouped(codes, names, random)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> AnatomizedTable:
@@ -124,26 +125,27 @@ class Anatomizer(BaseEstimator):
 
         The positions undo the protection. They are for attacks on the result by its owner, and kept nowhere.
         """
-        table, names, group, random = self._grouped(X)
-        kept = np.flatnonzero(group >= 0)
-        apart = [name for name in table.names if name not in names]
-        hidden = [*names, *self._identifiers(table)]
-
-        def shuffled(drop: list[str], order: np.random.Generator) -> tuple[Any, NDArray[np.int64]]:
-            rows = order.permutation(kept)
-            frame = table.replaced({}, drop=drop, keep_rows=rows, compact_categories=True)
-            return with_integers(with_sorted_categories(frame), self.group, group[rows]), rows
-
+        table, names, codes, random = self._read(X)
         # Two orders that know nothing of each other, nor of the order of the input.
-        orders = random.spawn(2)
-        tasks = [partial(shuffled, drop, order) for drop, order in zip((hidden, apart), orders, strict=True)]
-        (identifying, rows), (sensitive, _) = run_side_by_side(tasks, len(kept))
+        orders = [partial(order.permutation, table.n_records) for order in random.spawn(2)]
+        group, *shuffled = run_side_by_side([partial(self._grouped, codes, names, random), *orders], table.n_records)
+        if self.n_suppressed_:
+            shuffled = [rows[group[rows] >= 0] for rows in shuffled]
+
+        def taken(rows: NDArray[np.int64], drop: list[str]) -> Any:
+            frame = table.replaced({}, drop=drop, keep_rows=rows, compact_categories=True)
+            return with_integers(with_sorted_categories(frame), self.group, group[rows])
+
+        hidden = [*names, *self._identifiers(table)]
+        apart = [name for name in table.names if name not in names]
+        tasks = [partial(taken, rows, drop) for rows, drop in zip(shuffled, (hidden, apart), strict=True)]
+        identifying, sensitive = run_side_by_side(tasks, table.n_records)
         anatomized = AnatomizedTable(identifying, sensitive, int(self.l), self.group, self.n_suppressed_)
         anatomized.check()
-        return anatomized, rows
+        return anatomized, shuffled[0]
 
-    def _grouped(self, X: Any) -> tuple[Table, list[str], NDArray[np.int64], np.random.Generator]:
-        """Return the table, its sensitive columns and the group of every record, -1 where it is left out."""
+    def _read(self, X: Any) -> tuple[Table, list[str], NDArray[np.int32], np.random.Generator]:
+        """Return the table, its sensitive columns, their values as numbers, and where randomness comes from."""
         self._check_parameters()
         X = np.asarray(X) if isinstance(X, list | tuple) else X
         read_table(X)  # says what is wrong with something that is no table before scikit-learn looks at it
@@ -153,12 +155,15 @@ class Anatomizer(BaseEstimator):
         codes = np.column_stack([numbered(table.column(name, for_counting=True)) for name in names])
         self._check_rest(table, names)
         seed = check_random_state(self.random_state).randint(0, 2**31 - 1, size=4)
-        random = np.random.default_rng(seed)
+        return table, names, codes, np.random.default_rng(seed)
+
+    def _grouped(self, codes: NDArray[np.int32], names: list[str], random: np.random.Generator) -> NDArray[np.int64]:
+        """Return the group of every record, -1 where it is left out."""
         group = group_records(codes, int(self.l), self.suppression_limit, random, self.assignment, names)
         self.n_groups_ = int(group.max()) + 1
         self.n_suppressed_ = int((group < 0).sum())
-        self.group_sizes_ = np.bincount(group[group >= 0]).astype(np.int64)
-        return table, names, group, random
+        self.group_sizes_ = np.bincount(group[group >= 0] if self.n_suppressed_ else group).astype(np.int64)
+        return group
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -77,17 +77,14 @@ def assign_groups(
     values clash in another column are exchanged with records of other groups, and groups that no exchange helps are
     joined with others, since groups that are l-diverse stay so together.
     """
-    n_records, n_columns = codes.shape
     peaks = [int(np.bincount(column).max()) for column in codes.T]
     first = int(np.argmax(peaks))
     group = _by_one_column(np.ascontiguousarray(codes[:, first]), l, random, assignment)
-    if n_columns > 1:
+    if codes.shape[1] > 1:
         separate_equal(np.ascontiguousarray(codes), group, random)
         group = merge_unsafe(codes, group, l, random)
-    n_groups = int(group.max()) + 1
-    names: NDArray[np.int64] = random.permutation(n_groups)[group]  # the number says nothing about when it was made
-    assert len(names) == n_records
-    return names
+        group = random.permutation(int(group.max()) + 1)[group]
+    return group
 
 
 def _by_one_column(
@@ -99,17 +96,17 @@ def _by_one_column(
     """Divide records by one column alone."""
     counts = np.bincount(values)
     n_groups = len(values) // l
-    names = random.permutation(len(counts))  # ties between buckets are not broken by the order of the values
+    order = random.permutation(len(counts))  # ties between buckets are not broken by the order of the values
     if assignment == "largest":
-        order = names[np.argsort(-counts[names], kind="stable")]
+        order = order[np.argsort(-counts[order], kind="stable")]
         drawn = draw_from_largest(counts[order], l, n_groups)
     else:
-        order = names
         drawn = draw_at_random(counts[order], l, n_groups, random.random(n_groups * l))
     bucket = np.empty(len(order), np.int32)
     bucket[order] = np.arange(len(order))
     of_record = bucket[values]
-    group = hand_out(of_record, random.random(len(drawn)), counts[order], drawn, l)
+    names = random.permutation(n_groups)  # the number of a group says nothing about when it was made
+    group = hand_out(of_record, random.random(len(drawn)), counts[order], drawn, names)
     return _place_the_rest(group, of_record, n_groups, random)
 
 

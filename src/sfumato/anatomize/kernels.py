@@ -191,27 +191,31 @@ def hand_out(
     uniform: NDArray[np.float64],
     counts: NDArray[np.int64],
     drawn: NDArray[np.int64],
-    l: int,  # noqa: E741
+    names: NDArray[np.int64],
 ) -> NDArray[np.int64]:
     """Give every drawing of a bucket any record of it that is still there; return each record's group, or -1.
 
-    `bucket` is that of each record, `counts` the records of each bucket, `drawn` the buckets that were drawn, l per
-    group, and `uniform` a random number for each drawing.
+    `bucket` is that of each record, `counts` the records of each bucket, `drawn` the buckets that were drawn, as many
+    for each group of `names`, and `uniform` a random number for each drawing.
     """
     stop = np.cumsum(counts)
     start = stop - counts
     place = start.copy()
-    by_bucket = np.empty(bucket.shape[0], np.int64)
+    by_bucket = np.empty_like(bucket)  # a type that holds a bucket of every record holds the records
     for i in range(bucket.shape[0]):
         by_bucket[place[bucket[i]]] = i
         place[bucket[i]] += 1
     group = np.full(bucket.shape[0], -1, np.int64)
-    for d in range(drawn.shape[0]):
-        b = drawn[d]
-        any_left = start[b] + int(uniform[d] * (stop[b] - start[b]))
-        group[by_bucket[any_left]] = d // l
-        by_bucket[any_left] = by_bucket[start[b]]  # those still there stay together
-        start[b] += 1
+    l = drawn.shape[0] // names.shape[0]  # noqa: E741
+    d = 0
+    for name in names:
+        for _ in range(l):
+            b = drawn[d]
+            any_left = start[b] + int(uniform[d] * (stop[b] - start[b]))
+            group[by_bucket[any_left]] = name
+            by_bucket[any_left] = by_bucket[start[b]]  # those still there stay together
+            start[b] += 1
+            d += 1
     return group
 
 

@@ -51,14 +51,14 @@ def hand_out(
     uniform: Sequence[float],
     counts: Sequence[int],
     drawn: Sequence[int],
-    l: int,  # noqa: E741
+    names: Sequence[int],
 ) -> list[int]:
     """Give every drawing of a bucket any record of it that is still there; the first takes the place of that one."""
     waiting = [[record for record in range(len(bucket)) if bucket[record] == b] for b in range(len(counts))]
     group = [-1] * len(bucket)
     for place, b in enumerate(drawn):
         chosen = int(uniform[place] * len(waiting[b]))
-        group[waiting[b][chosen]] = place // l
+        group[waiting[b][chosen]] = names[place // (len(drawn) // len(names))]
         waiting[b][chosen] = waiting[b][0]
         waiting[b].pop(0)
     return group
