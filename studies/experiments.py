@@ -14,6 +14,8 @@ NAMES = (
     "anatomy_libsvm",
     "anatomy_attacks",
     "minimizers",
+    "generalization_attacks",
+    "inference_attacks",
 )
 
 

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What attackers learn from generalized records: Staab et al., *Vertical Data Minimization*, tables 3, 4, 5 and 6.
 
-Multi-breach reconstruction (A6), linkability (A7), singling out (A8), and reconstruction by networks of three sizes.
-Every finished cell is kept in ``results/generalization_attacks.jsonl``, so a run that stops goes on where it was;
-``generalization_attacks_page`` writes ``docs/results/attacks-on-generalizations.md``.
-
-    SFUMATO_DATA=... python -m studies.generalization_attacks [--only 5] [--write-only]
+Multi-breach reconstruction (A6), linkability (A7), singling out (A8), and reconstruction by networks of three sizes;
+``sfumato study 'staab-table-*'`` runs them. ``generalization_attacks_page`` writes
+``docs/results/attacks-on-generalizations.md``.
 
 What is less than in the paper is below (`MOST_NETWORK_ROWS`, `WEIGHT_DECAYS`, ``minimization_tasks.MEASURED``) and on
 the page. The adversarial minimizer is trained here: the bucket maps of ``neural_gpu`` have no place of birth.
@@ -13,24 +11,15 @@ the page. The adversarial minimizer is trained here: the bucket maps of ``neural
 
 from __future__ import annotations
 
-import os
-
-for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_variable, "1")  # one thread per process; must be set before numpy is imported
-
-import argparse
-import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
-CELLS = HERE / "results" / "generalization_attacks.jsonl"
-PAGE = HERE.parent / "docs" / "results" / "attacks-on-generalizations.md"
+from studies.runner import Experiment
 
+PAGE = "docs/results/attacks-on-generalizations.md"
 SEED = 0
 EMPLOYMENT, INCOME, ALL_STATES = "ACSEmployment", "PA", "35 states"
 """The data; Pennsylvania is the state with the most records of ACSIncome 2018 at hand."""
@@ -173,10 +162,13 @@ def load(data: str) -> Any:
     from studies.minimization_tasks import Task, load_task
 
     if data == EMPLOYMENT:
-        return load_task("acs_employment")
+        return replace(load_task("acs_employment"), is_limited=_scale["is_limited"])
     bunch = datasets.load_acs_income(state=None if data == ALL_STATES else data)
     categorical = tuple(name for name in bunch.data.columns if name not in ("AGEP", "SCHL", "WKHP"))
-    return Task("acs_income_2018", bunch.data, bunch.target.to_numpy(), categorical, categorical)
+    return Task(
+        "acs_income_2018", bunch.data, bunch.target.to_numpy(), categorical, categorical,
+        is_limited=_scale["is_limited"],
+    )  # fmt: skip
 
 
 @cache
@@ -197,7 +189,7 @@ def generalize(data: str, made: Made) -> Any:
     elif made.minimizer == "Uniform":
         minimizer = minimize.UniformMinimizer(int(made.setting), **arguments)
     else:
-        rows = rows[:MOST_NETWORK_ROWS]
+        rows = rows[: MOST_NETWORK_ROWS if task.is_limited else None]
         minimizer = minimize.AdversarialMinimizer(made.setting, device="cpu", **arguments)
     return minimizer.fit(*task.records(rows)).generalization_
 
@@ -320,36 +312,53 @@ _ATTACKS: dict[str, Callable[[Row, list[Any]], dict[str, Any]]] = {
 }
 
 
-# -- cells ---------------------------------------------------------------------------------------------------
+# -- for the runner ------------------------------------------------------------------------------------------
+
+_scale = {"is_limited": True}
 
 
-def read_cells() -> dict[str, dict[str, Any]]:
-    """Return the cells kept so far."""
-    if not CELLS.exists():
-        return {}
-    cells = [json.loads(line) for line in CELLS.read_text(encoding="utf-8").splitlines()]
+def run_keys(keys: Sequence[Mapping[str, Any]], paper_scale: bool) -> Iterator[dict[str, Any]]:
+    """Run cells by their names."""
+    if _scale["is_limited"] == paper_scale:  # what was read at the other scale is of no use
+        _scale["is_limited"] = not paper_scale
+        for cached in (load, generalize, read_samples):
+            cached.cache_clear()
+    rows = {row.key: row for row in ROWS}
+    for key in keys:
+        yield run(rows[key["key"]])
+
+
+def by_key(cells: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return cells by their names."""
     return {cell["key"]: cell for cell in cells}
 
 
-def main() -> None:
-    """Run what is missing and write the page."""
-    parser = argparse.ArgumentParser(prog="python -m studies.generalization_attacks")
-    parser.add_argument("--only", type=int, choices=(3, 4, 5, 6), help="one of the paper's tables")
-    parser.add_argument("--write-only", action="store_true", help="write the page from the cells at hand")
-    options = parser.parse_args()
+def _documents(cells: list[dict[str, Any]]) -> dict[str, str]:
     from studies.generalization_attacks_page import page
 
-    CELLS.parent.mkdir(exist_ok=True)
-    for row in () if options.write_only else ROWS:
-        if row.key in read_cells() or options.only not in (None, row.table):
-            continue
-        cell = run(row)
-        with CELLS.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(cell) + "\n")
-        print(f"{row.key}: {cell['seconds']} s", flush=True)
-    PAGE.write_text(page(read_cells()), encoding="utf-8")
-    print(f"wrote {PAGE.relative_to(HERE.parent)}")
+    return {PAGE: page(by_key(cells))}
 
 
-if __name__ == "__main__":
-    main()
+def _claims(cells: list[dict[str, Any]]) -> Any:
+    from studies.generalization_attacks_claims import claims
+
+    return claims(by_key(cells))
+
+
+def _table(study: Any, cells: list[dict[str, Any]]) -> Any:
+    """Show the section of the page about the paper's table that a study is about."""
+    from studies.views import section
+
+    return section(_documents(cells)[PAGE], f"({study.source.lower()})")
+
+
+EXPERIMENT = Experiment(
+    name="generalization_attacks",
+    by=("key",),
+    keys=tuple({"key": row.key} for row in ROWS),
+    run=run_keys,
+    needs=lambda key: ("torch",),
+    views={"section": _table},
+    claims=_claims,
+    documents=_documents,
+)

@@ -38,7 +38,7 @@ def _opening() -> list[str]:
         "# What attackers learn from generalized records",
         "",
         "Staab et al., *From Principle to Practice: Vertical Data Minimization for Machine Learning* (2024), tables",
-        "3, 4, 5 and 6: the paper beside ours. Written by `python -m studies.generalization_attacks`. The paper's data",
+        "3, 4, 5 and 6: the paper beside ours. Run with `sfumato study 'staab-table-*'`. The paper's data",
         "(California 2014) is not at hand, so its numbers cannot be met, only its statements.",
         "",
     ]

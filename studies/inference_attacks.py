@@ -2,36 +2,25 @@
 """What attackers learn from models: Goldsteen et al., *Anonymizing Machine Learning Models*, tables 1 and 2.
 
 Membership inference against random forests and networks of Adult and Lending Club, attribute inference against a
-decision tree of Nursery, raw, k-anonymous and differentially private. Every finished cell is kept in
-``results/inference_attacks.jsonl``, so a run that stops goes on where it was; ``inference_attacks_page`` writes
-``docs/results/inference-attacks.md``.
+decision tree of Nursery, raw, k-anonymous and differentially private. ``sfumato study goldsteen-table-1`` and ``-2``
+run them; ``inference_attacks_page`` writes ``docs/results/inference-attacks.md``, ``inference_attacks_claims`` judges.
 
-    python -m studies.inference_attacks [--processes 2] [--only TABLE MODEL] [--write-only]
-
-Cells of differential privacy run where diffprivlib imports: ``PYTHONPATH=src .peers/differential_privacy/bin/python -m
-studies.inference_attacks``; elsewhere they are left for such a run.
+Cells of differential privacy run where diffprivlib and Opacus import: in ``.peers/differential_privacy``, an environment
+that ``python -m benchmarks.peers.environment differential_privacy`` makes; without it they are left.
 """
 
 from __future__ import annotations
 
-import os
-
-for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_variable, "1")  # one thread per process; must be set before numpy is imported
-
-import argparse
-import json
 import tempfile
 import time
 import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
-CELLS = HERE / "results" / "inference_attacks.jsonl"
-PAGE = HERE.parent / "docs" / "results" / "inference-attacks.md"
+from studies.runner import Experiment
 
+PAGE = "docs/results/inference-attacks.md"
 LEARNED = ("threshold", "random_forest", "network")
 WITH_SHADOWS = ("lira", "lira_offline", "rmia")
 N_SHADOWS = {"rf": 8, "nn": 0, "dt": 0}
@@ -94,11 +83,11 @@ LEFT_OUT = (
 )
 
 
-def run(row: Row, processes: int) -> dict[str, Any]:
+def run(row: Row, *, n_records: int | None = N_RECORDS) -> dict[str, Any]:
     """Fit, measure and attack the model of one row."""
     from sfumato.audit import compare_protections
 
-    X, y, quasi_identifiers, estimator = _setting(row)
+    X, y, quasi_identifiers, estimator = _setting(row, n_records)
     protection = _protected(row, estimator, X, quasi_identifiers)
     attacks = LEARNED + (WITH_SHADOWS if N_SHADOWS[row.model] else ())
     start = time.perf_counter()
@@ -107,7 +96,7 @@ def run(row: Row, processes: int) -> dict[str, Any]:
         compared = compare_protections(
             X, y, {row.protection: protection},
             attacks=("threshold",) if row.table == "nursery" else attacks,
-            n_shadows=N_SHADOWS[row.model] or 2, n_jobs=processes, random_state=SEED, cache=folder,
+            n_shadows=N_SHADOWS[row.model] or 2, n_jobs=1, random_state=SEED, cache=folder,
         )  # fmt: skip
     found = compared.rows[0]
     cell: dict[str, Any] = {
@@ -128,7 +117,7 @@ def _plain(result: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in result.items() if name != "most_exposed"}
 
 
-def _setting(row: Row) -> tuple[Any, Any, list[str], Any]:
+def _setting(row: Row, n_records: int | None) -> tuple[Any, Any, list[str], Any]:
     import numpy as np
     from sklearn.neural_network import MLPClassifier
     from sklearn.pipeline import make_pipeline
@@ -148,7 +137,7 @@ def _setting(row: Row) -> tuple[Any, Any, list[str], Any]:
             make_model("dt", SEED, X).set_params(decisiontreeclassifier__min_samples_leaf=1),
         )
     table = load(row.table)
-    rows = np.sort(np.random.default_rng(SEED).permutation(len(table.y))[:N_RECORDS])
+    rows = np.sort(np.random.default_rng(SEED).permutation(len(table.y))[:n_records])
     X, y = table.X.iloc[rows].reset_index(drop=True), table.y[rows]
     model = make_model(row.model, SEED, X)
     if row.model == "nn":  # the paper's larger network, meant to be easier to attack
@@ -185,38 +174,55 @@ def _attribute(protection: Any, X: Any, y: Any) -> dict[str, Any]:
     return {name: result.to_dict() for name, result in found.items()}
 
 
-def read_cells() -> dict[str, dict[str, Any]]:
-    """Return the cells kept so far."""
-    if not CELLS.exists():
-        return {}
-    cells = [json.loads(line) for line in CELLS.read_text(encoding="utf-8").splitlines()]
+# -- for the runner ------------------------------------------------------------------------------------------
+
+
+def run_keys(keys: Sequence[Mapping[str, Any]], paper_scale: bool) -> Iterator[dict[str, Any]]:
+    """Run cells by their names."""
+    rows = {row.key: row for row in (*TABLE_2, *TABLE_1)}
+    for key in keys:
+        yield run(rows[key["key"]], n_records=None if paper_scale else N_RECORDS)
+
+
+def _needs(key: Mapping[str, Any]) -> tuple[str, ...]:
+    """Say what differential privacy needs: the forest one package, the network another."""
+    if "epsilon" not in key["key"]:
+        return ()
+    return ("diffprivlib",) if ", rf, " in key["key"] else ("opacus",)
+
+
+def by_key(cells: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return cells by their names."""
     return {cell["key"]: cell for cell in cells}
 
 
-def main() -> None:
-    """Run what is missing and write the page."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--processes", type=int, default=2, help="for shadow models, one thread each")
-    parser.add_argument("--only", nargs=2, metavar=("TABLE", "MODEL"))
-    parser.add_argument("--write-only", action="store_true", help="write the page from the cells at hand")
-    options = parser.parse_args()
+def _documents(cells: list[dict[str, Any]]) -> dict[str, str]:
     from studies.inference_attacks_page import page
 
-    CELLS.parent.mkdir(exist_ok=True)
-    for row in () if options.write_only else (*TABLE_2, *TABLE_1):
-        if row.key in read_cells() or (options.only and options.only != [row.table, row.model]):
-            continue
-        try:
-            cell = run(row, options.processes)
-        except ImportError as error:
-            print(f"{row.key}: left for another environment ({error})", flush=True)
-            continue
-        with CELLS.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(cell) + "\n")
-        print(f"{row.key}: {cell['seconds']} s", flush=True)
-    PAGE.write_text(page(read_cells()), encoding="utf-8")
-    print(f"wrote {PAGE.relative_to(HERE.parent)}")
+    return {PAGE: page(by_key(cells))}
 
 
-if __name__ == "__main__":
-    main()
+def _claims(cells: list[dict[str, Any]]) -> Any:
+    from studies.inference_attacks_claims import claims
+
+    return claims(by_key(cells))
+
+
+def _table(study: Any, cells: list[dict[str, Any]]) -> Any:
+    """Show the section of the page about the paper's table that a study is about."""
+    from studies.views import section
+
+    return section(_documents(cells)[PAGE], f"({study.source.lower()})")
+
+
+EXPERIMENT = Experiment(
+    name="inference_attacks",
+    by=("key",),
+    keys=tuple({"key": row.key} for row in (*TABLE_2, *TABLE_1)),
+    run=run_keys,
+    together=("key",),
+    needs=_needs,
+    views={"section": _table},
+    claims=_claims,
+    documents=_documents,
+)

@@ -19,7 +19,7 @@ def page(cells: Mapping[str, dict[str, Any]]) -> str:
         "# What attackers learn from models",
         "",
         "Goldsteen et al., *Anonymizing Machine Learning Models* (2021), tables 1 and 2: the paper beside ours.",
-        "Written by `python -m studies.inference_attacks`.",
+        "Run with `sfumato study goldsteen-table-1` and `goldsteen-table-2`.",
         "",
         "## Membership (table 1)",
         "",

@@ -55,7 +55,8 @@ class Task:
 
     `is_balanced`: as many records of each class are measured (and learned from, but for the networks). One loan in
     seven is bad, and what is known when it is granted is too little to call any one of them bad: the error of always
-    saying good is not beaten, and there would be no utility to lose.
+    saying good is not beaten, and there would be no utility to lose. `is_limited`: `MEASURED` records at most are
+    measured, otherwise all.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Task:
     personal: tuple[str, ...]
     categorical: tuple[str, ...]
     is_balanced: bool = False
+    is_limited: bool = True
 
     def parts(self, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Return the rows of the training, validation and test parts; every category occurs in training."""
@@ -78,12 +80,10 @@ class Task:
         """Return the training rows that the other minimizers see."""
         return self._balanced(self.parts(seed)[0])
 
-    def measured_rows(
-        self, seed: int, *, is_limited: bool = True
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Return the rows of each part with which generalizations are measured, `MEASURED` at most or all."""
+    def measured_rows(self, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Return the rows of each part with which generalizations are measured."""
         train, validation, test = (
-            self._balanced(part)[: most if is_limited else None]
+            self._balanced(part)[: most if self.is_limited else None]
             for part, most in zip(self.parts(seed), MEASURED, strict=True)
         )
         return train, validation, test

@@ -16,7 +16,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -104,8 +104,9 @@ class Bench:
         from sfumato.minimize.sweep import _Judge, _limits
         from sfumato.minimize.utility import CodesClassifier
 
+        task = replace(task, is_limited=is_limited)
         self.task, self.seed, self.is_limited = task, seed, is_limited
-        parts = [task.records(rows) for rows in task.measured_rows(seed, is_limited=is_limited)]
+        parts = [task.records(rows) for rows in task.measured_rows(seed)]
         if test is not None:
             parts[2] = test
         reader = self.minimizer("PrivacyAwareTree", personal)

@@ -74,6 +74,15 @@ def show(study: Study, cells: list[Cell]) -> View:
     return pivot(study, study.table, cells)
 
 
+def section(page: str, mark: str) -> View:
+    """Return the section of a page whose heading holds a mark, such as ``(table 1)``."""
+    lines = page.splitlines()
+    starts = [place for place, line in enumerate(lines) if line.startswith("## ")]
+    [start] = [place for place in starts if mark in lines[place]]
+    end = min((place for place in starts if place > start), default=len(lines))
+    return View(lines[start + 1 : end])
+
+
 def pivot(study: Study, how: Pivot, cells: list[Cell]) -> View:
     """Return means of cells as one table per panel, the published figures in brackets, and the drawing."""
     lines: list[str] = []
