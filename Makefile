@@ -9,6 +9,8 @@ PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c c
 # Stamps are files inside the environment, so deleting .venv is all it takes to start over.
 READY := $(VENV)/.ready
 PINS := pyproject.toml constraints.txt
+# A process for each core; the tests of one file stay together, since they share what is dear to set up.
+IN_PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -22,12 +24,12 @@ demo: $(READY)-core ## Anonymize the bundled census data for a model, and show w
 	@$(BIN)/sfumato demo
 
 test: $(READY)-test ## Run the tests, then the kernels' twin tests without compilation
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest $(IN_PARALLEL)
 	@echo "Kernel twins once more, interpreted (NUMBA_DISABLE_JIT=1) ..."
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/partition tests/attack/test_conditional_table.py -k twin
 
 test-all: $(READY)-test ## Run every test, the slow statistical ones included
-	@$(BIN)/python -m pytest -m ""
+	@$(BIN)/python -m pytest $(IN_PARALLEL) -m ""
 	@echo "Kernel twins once more, interpreted (NUMBA_DISABLE_JIT=1) ..."
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/partition tests/attack/test_conditional_table.py -k twin
 
