@@ -293,7 +293,7 @@ EXPERIMENT = Experiment(
     run=run,
     together=("figure", "table", "seed"),
     titles={**TITLES, **SHORT},
-    views={name: _view(name) for name in ("fronts", "variants")},
+    views={name: _view(name) for name in ("fronts", "seeds", "variants")},
     claims=_claims,
     documents=_documents,
 )

@@ -30,21 +30,24 @@ MAX_LOSS = 0.01
 
 
 def documents(cells: Sequence[Cell]) -> dict[str, str]:
-    """Return the text of every file by its name: the page, a picture per table and two of the smaller experiments."""
-    found = Found(cells)
-    pictures = {name: [cell for cell in found.fronts(name) if cell.seed == 0] for name in TABLES}
-    pictures["sample-size"] = [cell for cell in found.of(SAMPLE) if cell.seed == 0]
+    """Return the text of every file by its name: the page and its pictures."""
+    return {"minimizers.md": page(cells), **pictures(Found(cells))}
+
+
+def pictures(found: Found) -> dict[str, str]:
+    """Draw the fronts of the first seed: one picture per table and those of the smaller experiments."""
+    drawn = {name: [cell for cell in found.fronts(name) if cell.seed == 0] for name in TABLES}
+    drawn["sample-size"] = [cell for cell in found.of(SAMPLE) if cell.seed == 0]
     for attribute in ATTRIBUTES:
-        pictures[f"one-attribute-{attribute}"] = _of_attribute(found, attribute)
-    drawn = {f"minimizers-{name}.svg": picture(own) for name, own in pictures.items() if own}
-    return {"minimizers.md": page(cells), **drawn}
+        drawn[f"one-attribute-{attribute}"] = _of_attribute(found, attribute)
+    return {f"minimizers-{name}.svg": _picture(own) for name, own in drawn.items() if own}
 
 
 def _of_attribute(found: Found, attribute: str) -> list[Cell]:
     return [cell for cell in found.of(ONE_ATTRIBUTE) if cell.seed == 0 and cell.variant.startswith(attribute)]
 
 
-def picture(cells: Sequence[Cell]) -> str:
+def _picture(cells: Sequence[Cell]) -> str:
     """Draw sweeps of one table and seed; what was varied is the name of the line where something was."""
     named = []
     for cell in cells:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 COLOURS = ("#d55e00", "#e69f00", "#009e73", "#0072b2", "#56b4e9", "#cc79a7", "#7a7a7a", "#8c5a2b")
 MARKS = ("circle", "square", "triangle", "diamond")
 MOST_LINES = len(COLOURS)
-BASELINE_STYLE = Style("#1f2328", "", 1.2, "6 3")
+DASHES = ("6 3", "2 3")
 
 
 @dataclass(frozen=True)
@@ -96,10 +96,10 @@ def pivot(study: Study, how: Pivot, cells: list[Cell]) -> View:
         lines += [f"| | {' | '.join(f'{how.columns} = {study.in_words((c,))}' for c in columns)} |"]
         lines += [f"| --- |{' ---: |' * len(columns)}"]
         levels: dict[str, float] = {}
-        if how.baseline and len(varied) < len(of_panel):
-            level = [cell for cell in of_panel if matches(cell, how.baseline)]
-            name = study.in_words(tuple(how.baseline.values()))
-            levels[name] = _mean(level, how)
+        apart = [cell for cell in of_panel if how.baseline and matches(cell, how.baseline)]
+        for row, of_row in _grouped(apart, how.lines).items():
+            name = study.in_words(row)
+            levels[name] = _mean(of_row, how)
             lines.append(f"| {name} |{f' {levels[name]:.{how.digits}f} |' * len(columns)}")
         drawn: dict[str, list[tuple[float, float]]] = {}
         for row, of_row in rows.items():
@@ -127,7 +127,8 @@ def _drawing(study: Study, panels: Sequence[Panel]) -> dict[str, str]:
         name: Style(COLOURS[place], MARKS[place % len(MARKS)], 2.4 if place == 0 else 1.6)
         for place, name in enumerate(names)
     }
-    styles |= {name: BASELINE_STYLE for panel in panels for name in panel.levels}
+    levels = list(dict.fromkeys(name for panel in panels for name in panel.levels))
+    styles |= {name: Style("#1f2328", "", 1.2, DASHES[place % len(DASHES)]) for place, name in enumerate(levels)}
     drawing = draw(panels, styles, columns=min(3, len(panels)), label=study.title)
     return {f"{study.name}.svg": drawing}
 
