@@ -128,6 +128,14 @@ def test_the_random_rule_makes_other_groups_than_the_largest_values_alone():
     assert found["random"] > found["largest"]
 
 
+def test_joined_groups_that_are_short_of_helpers_join_some_of_the_others_and_not_all():
+    # Two unsafe groups make a safe pair, twenty times; the last group has one value alone, and only pairs can help it.
+    codes = np.array([[0, 0], [1, 0], [0, 1], [1, 1]] * 20 + [[2, 2], [2, 2]], np.int32)
+    group = repair.merge_unsafe(codes, np.arange(len(codes)) // 2, 2, np.random.default_rng(0))
+    assert is_diverse(codes, group, 2)
+    assert group.max() + 1 >= 10
+
+
 def test_groups_that_no_exchange_helps_are_joined():
     # Two columns with the same values in every second record: whoever differs in one is equal in the other.
     codes = np.array([[0, 0], [1, 0], [0, 1], [1, 1]], np.int32)

@@ -115,9 +115,11 @@ def merge_unsafe(
             joined, n_joined = [], 0
             for count in counts:
                 count[:] = 0
-    if joined:  # not even all the helpers were enough, so those that were joined before have to help too
-        merged[:] = 0
-    return np.unique(merged, return_inverse=True)[1].astype(np.int64)
+    for other in joined:
+        merged[order[starts[other] : starts[other + 1]]] = joined[0]
+    renumbered = np.unique(merged, return_inverse=True)[1].astype(np.int64)
+    # Where not even all the helpers were enough, those that were joined before help the last ones, one by one.
+    return merge_unsafe(codes, renumbered, l, random) if joined and renumbered.any() else renumbered
 
 
 def _are_safe(codes: NDArray[np.int32], group: NDArray[np.int64], l: int) -> NDArray[np.bool_]:  # noqa: E741
