@@ -7,13 +7,30 @@ record, so a million groups often have a few hundred different rows. Called by `
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 _CELLS_AT_ONCE = 1 << 20
+
+
+class Rows(Protocol):
+    """Different rows of counts, wherever they are."""
+
+    @property
+    def n_rows(self) -> int:  # noqa: D102 - how many rows there are
+        ...
+
+    @property
+    def n_values(self) -> int:  # noqa: D102 - how many values there are in all
+        ...
+
+    def worst(self, criteria: Sequence[tuple[Any, bool]], reference: NDArray[np.int64]) -> list[float]:
+        """Return what the worst row reaches in each criterion; the least is the worst where True stands beside it."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +67,15 @@ class CountRows:
             rows = np.repeat(np.arange(high - low), np.diff(self.starts[low : high + 1]))
             block[rows, self.values[cells]] = self.counts[cells]
             yield block
+
+    def worst(self, criteria: Sequence[tuple[Any, bool]], reference: NDArray[np.int64]) -> list[float]:
+        """Return what the worst row reaches in each criterion; the least is the worst where True stands beside it."""
+        found = [np.inf if is_least else -np.inf for _, is_least in criteria]
+        for block in self.blocks():
+            for place, (criterion, is_least) in enumerate(criteria):
+                reached = criterion.each(block, reference)
+                found[place] = min(found[place], reached.min()) if is_least else max(found[place], reached.max())
+        return [float(value) for value in found]
 
     def without_repetition(self) -> CountRows:
         """Return every different row once."""

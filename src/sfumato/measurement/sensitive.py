@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sfumato.columns import Column
 from sfumato.criteria import AlphaKAnonymity, BetaLikeness, DeltaDisclosure, LDiversity, TCloseness
-from sfumato.measurement.count_rows import CountRows, count_rows, rows_from_matrix
+from sfumato.measurement.count_rows import CountRows, Rows, count_rows, rows_from_matrix
 from sfumato.measurement.grouping import Codes, Grouping
 from sfumato.measurement.result import CriterionValue
 from sfumato.measurement.wildcard import match_counts
@@ -29,6 +29,8 @@ class _Asked:
     is_least: bool  # whether the worst group is the one with the least
     meaning: str
     if_unbounded: str
+    needs_order: bool = False
+    needs_hierarchy: bool = False
 
 
 _ASKED = (
@@ -73,6 +75,7 @@ _ASKED = (
         False,
         "the largest distance of a group's distribution from that of the table, neighbouring values being close",
         "",
+        needs_order=True,
     ),
     _Asked(
         "alpha of (alpha, k)-anonymity",
@@ -165,25 +168,52 @@ class Sensitive:
     hierarchy: Any = None
 
 
-def evaluate(column: Sensitive, rows: CountRows | None, missing: str) -> list[CriterionValue]:
+def evaluate(column: Sensitive, rows: Rows | None, missing: str) -> list[CriterionValue]:
     """Return the value of every criterion on one sensitive column, given its counts; None: too many to count."""
-    found = [_evaluated(asked, column, rows, missing) for asked in _ASKED]
-    return [*found, _evaluated_along(column, rows, missing)]
+    asked = [*_ASKED, _along(column.hierarchy)]
+    reasons = [_reason_against(own, column, rows) for own in asked]
+    ready = [own for own, reason in zip(asked, reasons, strict=True) if reason is None]
+    reached = iter(
+        rows.worst([(_made(own, column), own.is_least) for own in ready], column.reference) if rows and ready else []
+    )
+    found = []
+    for own, reason in zip(asked, reasons, strict=True):
+        worst: float | int | None = None
+        if reason is None:
+            worst = next(reached)
+            if not np.isfinite(worst):
+                worst, reason = None, own.if_unbounded
+            elif own.name == "distinct l-diversity":
+                worst = int(worst)
+        found.append(CriterionValue(own.name, column.name, worst, own.meaning, missing, reason))
+    return found
 
 
-def _evaluated_along(column: Sensitive, rows: CountRows | None, missing: str) -> CriterionValue:
-    hierarchy = column.hierarchy
-    asked = _Asked(
+def _along(hierarchy: Any) -> _Asked:
+    return _Asked(
         "t-closeness, hierarchical distance",
         lambda name: TCloseness(0.5, name, distance="hierarchical", hierarchy=hierarchy),
         False,
         "the largest distance of a group's distribution from that of the table, values under one label being close",
         "",
+        needs_hierarchy=True,
     )
-    if hierarchy is None:
-        reason = "a hierarchy of the values is needed, and none was given"
-        return CriterionValue(asked.name, column.name, None, asked.meaning, missing, reason)
-    return _evaluated(asked, column, rows, missing)
+
+
+def _reason_against(asked: _Asked, column: Sensitive, rows: Rows | None) -> str | None:
+    """Say why a criterion cannot be evaluated, if so."""
+    if asked.needs_hierarchy and column.hierarchy is None:
+        return "a hierarchy of the values is needed, and none was given"
+    if rows is None or rows.n_rows * rows.n_values > LARGEST_WORK:
+        return f"{len(column.values)} different values in this many groups are too many to count; round them"
+    if asked.needs_order and column.is_text:
+        return "text has no order of its own; TCloseness takes one"
+    return None
+
+
+def _made(asked: _Asked, column: Sensitive) -> Any:
+    criterion = asked.make(column.name)
+    return criterion.for_values(column.values) if isinstance(criterion, TCloseness) else criterion
 
 
 def _ordered_codes(column: Column) -> tuple[NDArray[np.int64], list[Any]]:
@@ -219,30 +249,6 @@ def _matching_rows(
 def rows_of_matches(keys: NDArray[np.int32], counts: NDArray[np.int64]) -> CountRows:
     """Return the counts of all groups that each group matches, given the groups' keys and counts."""
     return rows_from_matrix(match_counts(keys, keys, counts)).without_repetition()
-
-
-def _evaluated(asked: _Asked, column: Sensitive, rows: CountRows | None, missing: str) -> CriterionValue:
-    values, reference = column.values, column.reference
-
-    def answer(value: float | int | None, reason: str | None = None) -> CriterionValue:
-        return CriterionValue(asked.name, column.name, value, asked.meaning, missing, reason)
-
-    if rows is None or rows.n_rows * rows.n_values > LARGEST_WORK:
-        return answer(None, f"{len(values)} different values in this many groups are too many to count; round them")
-    criterion = asked.make(column.name)
-    if isinstance(criterion, TCloseness):
-        if criterion.distance == "ordered" and column.is_text:
-            return answer(None, "text has no order of its own; TCloseness takes one")
-        criterion = criterion.for_values(values)
-    worst = None
-    for block in rows.blocks():
-        reached = criterion.each(block, reference)
-        own = float(reached.min() if asked.is_least else reached.max())
-        worst = own if worst is None else (min(worst, own) if asked.is_least else max(worst, own))
-    assert worst is not None
-    if not np.isfinite(worst):
-        return answer(None, asked.if_unbounded)
-    return answer(int(worst) if asked.name == "distinct l-diversity" else worst)
 
 
 def presence(matched: NDArray[np.int64], size_in_population: NDArray[np.int64] | None, missing: str) -> CriterionValue:
