@@ -20,9 +20,9 @@ from sfumato.measurement.kernels import collect, combine, divide, label_groups
 
 MISSING = 0
 
-_WORDS = {"number": "numbers", "moment": "dates or times", "category": "categories"}
+WORDS = {"number": "numbers", "moment": "dates or times", "category": "categories"}
 MOST_CELLS = 1 << 23  # combinations of codes that are counted in one table
-_WIDEST = 1 << 20  # whole numbers that span no more than this are coded by subtraction
+CODED_BY_SUBTRACTION = 1 << 20  # whole numbers that span no more than this are coded by subtraction
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,7 @@ def encode(column: Column) -> Codes:
 def _encode_numbers(values: NDArray[Any]) -> tuple[NDArray[np.int32], int]:
     if values.dtype.kind == "i":
         low, high = int(values.min()), int(values.max())
-        if high - low < _WIDEST:
+        if high - low < CODED_BY_SUBTRACTION:
             return (values - low).astype(np.int32) + np.int32(1), high - low + 2
     import pyarrow as pa
 
@@ -110,7 +110,7 @@ def _stacked(first: Column, second: Column) -> Column:
     is_empty = [bool(_is_missing(column).all()) for column in (first, second)]
     if first.kind != second.kind and not any(is_empty):
         raise InputError(
-            f"column {first.name!r} holds {_WORDS[first.kind]} in the table and {_WORDS[second.kind]} in the "
+            f"column {first.name!r} holds {WORDS[first.kind]} in the table and {WORDS[second.kind]} in the "
             "population: expected the same. Convert one of them."
         )
     if any(is_empty):

@@ -2,9 +2,10 @@
 """Tables in Parquet files that are larger than memory: the same verbs, piece by piece.
 
 `fit_transform` anonymizes files into a file and gives exactly the groups and values that the same table in memory
-would get.
+would get; `measure` says of files what `sfumato.measure` says of a table.
 """
 
 from sfumato.parquet.anonymizing import ParquetRelease, fit_transform
+from sfumato.parquet.measuring import measure
 
-__all__ = ["ParquetRelease", "fit_transform"]
+__all__ = ["ParquetRelease", "fit_transform", "measure"]

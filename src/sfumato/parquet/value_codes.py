@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Number the values of columns that are read piece by piece, so that equal values and no others have equal numbers.
+
+Called by ``measuring`` and ``anatomizing``. 0 is missing. What is held is one entry per different value of a column;
+text with very many different values is numbered on disk instead, see ``many_values``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.columns import Column
+from sfumato.errors import InputError
+from sfumato.frames import Table, read_table
+from sfumato.measurement.grouping import CODED_BY_SUBTRACTION, MISSING, WORDS
+from sfumato.parquet.coding import join_runs
+from sfumato.partition.binning import sorted_distinct
+
+MOST_LISTED = 1 << 20
+"""Different values of a column of text or categories that are listed in memory."""
+
+
+def read_for_counting(batch: Any, categorical: Collection[str] = ()) -> Table:
+    """Read a piece so that a column is of the same kind in every piece.
+
+    Decimals would be read as whole numbers, fractions or text, and moments as micro- or nanoseconds, whichever fits
+    the records at hand.
+    """
+    import pyarrow as pa
+
+    for place, own in enumerate(batch.schema):
+        kind = own.type
+        value_type = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if pa.types.is_decimal(value_type):
+            plain = batch.column(place).cast(value_type).cast(pa.large_string())
+            batch = batch.set_column(place, own.name, plain)
+        elif pa.types.is_temporal(kind) and getattr(kind, "unit", "") == "ns":
+            batch = batch.set_column(place, own.name, batch.column(place).cast(pa.int64()))
+    return read_table(batch, categorical=[name for name in categorical if name in batch.column_names])
+
+
+class ValueCodes:
+    """The numbers of one column's values: first `add` every piece, then `close`, then `encode` every piece.
+
+    Attributes
+    ----------
+    has_missing : bool
+        Whether a value of the table is missing.
+    some_missing : bool
+        Whether a value of any piece is missing, also of others.
+    is_text : bool
+    n_codes : int
+        Numbers are below this, once closed.
+    n_own_codes : int
+        The same for the table alone.
+    is_on_disk : bool
+        Whether there are too many values to list them here; their numbers come from elsewhere.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.has_missing = False
+        self.is_text = True
+        self.n_codes = self.n_own_codes = 0
+        self.is_on_disk = False
+        self._kind: str | None = None
+        self._is_empty = True
+        self.some_missing = False
+        self._dtype = np.dtype(np.int64)
+        self._listed: dict[Any, int] = {}
+        self._runs: list[tuple[NDArray[Any], NDArray[np.int64]]] = []
+        self._distinct: NDArray[Any] = np.zeros(0, np.int64)
+        self._low: int | None = None
+
+    def add(self, column: Column, *, is_other: bool = False) -> None:
+        """Note the values of a piece, of the table or of others that are numbered alike."""
+        is_empty = column.missing is not None and bool(column.missing.all())
+        has_missing = column.missing is not None and bool(column.missing.any())
+        self.some_missing |= has_missing
+        self.has_missing |= has_missing and not is_other
+        if self._kind is not None and column.kind != self._kind and not is_empty and not self._is_empty:
+            raise InputError(
+                f"column {self.name!r} holds {WORDS[self._kind]} in the table and {WORDS[column.kind]} in the "
+                "population: expected the same. Convert one of them."
+            )
+        if self._kind is None or self._is_empty:
+            self._kind = column.kind
+            self.is_text = column.is_text
+        if is_empty:
+            return
+        self._is_empty = False
+        if column.categories is not None:
+            if self.is_on_disk:
+                return
+            for value in column.categories.tolist():
+                self._listed.setdefault(value, len(self._listed) + 1)
+            self.is_text &= column.is_text
+            if len(self._listed) > MOST_LISTED and self.is_text:
+                self.is_on_disk, self._listed = True, {}
+            return
+        present = column.values if column.missing is None else column.values[~column.missing]
+        self._dtype = np.result_type(self._dtype if self._runs else column.values.dtype, column.values.dtype)
+        self._runs.append(sorted_distinct(present))
+        # Runs are joined as in merge sort, so that each value is moved few times and few runs wait.
+        while len(self._runs) > 1 and len(self._runs[-2][0]) <= 2 * len(self._runs[-1][0]):
+            self._runs.append(join_runs([self._runs.pop(), self._runs.pop()]))
+
+    def note_own(self) -> None:
+        """Say that all pieces of the table were added, and others may follow."""
+        self.close()
+        self.n_own_codes = self.n_codes
+
+    def close(self) -> None:
+        """Say that all pieces were added."""
+        if self._kind == "category":
+            self.n_codes = len(self._listed) + 1
+            return
+        if self._runs:
+            self._runs = [join_runs(self._runs)]
+        values = self._runs[0][0].astype(self._dtype) if self._runs else np.zeros(0, self._dtype)
+        if self.some_missing:  # a missing number is read as a 0, which then has a number, too
+            values = np.union1d(values, np.zeros(1, self._dtype))
+        self._distinct, self._low = values, None
+        self.n_codes = len(values) + 1
+        if values.dtype.kind == "i" and int(values[-1]) - int(values[0]) < CODED_BY_SUBTRACTION:
+            self._low = int(values[0])
+            self.n_codes = int(values[-1]) - self._low + 2
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The narrowest type of the numbers."""
+        return np.dtype(np.uint32) if self.is_on_disk else np.min_scalar_type(max(1, self.n_codes - 1))
+
+    def encode(self, column: Column) -> NDArray[np.int32]:
+        """Return the numbers of a piece's values."""
+        if column.missing is not None and column.missing.all():
+            return np.full(column.n_records, MISSING, np.int32)
+        if column.categories is not None:
+            place = [self._listed[value] for value in column.categories.tolist()]
+            codes = np.array(place, np.int32)[column.values]
+        elif self._low is not None:
+            codes = (column.values - self._low + 1).astype(np.int32)
+        else:
+            codes = (np.searchsorted(self._distinct, column.values) + 1).astype(np.int32)
+        if column.missing is not None:
+            codes[column.missing] = MISSING
+        return np.asarray(codes, np.int32)
+
+    def in_order(self, counts: NDArray[np.int64], kind: Any = None) -> tuple[list[Any], NDArray[np.int64]]:
+        """Return the values that occur, in their order, and the place of every number's value among them.
+
+        Parameters
+        ----------
+        counts : ndarray of int64
+            How often each number occurs in the table.
+        kind : Arrow type, optional
+            The column's own type, where it was read as something else.
+
+        Returns
+        -------
+        values : list
+            None last, where some are missing.
+        place : ndarray of int64
+            Of numbers that do not occur: anything.
+        """
+        used = np.flatnonzero(counts[1:]) + 1
+        values: Sequence[Any]
+        if self._kind == "category":
+            named: list[Any] = [None, *self._listed]
+            values, order = self._ordered([named[code] for code in used.tolist()], kind)
+        else:
+            values = (used - 1 + self._low if self._low is not None else self._distinct[used - 1]).tolist()
+            order = np.arange(len(used))
+        place = np.zeros(len(counts), np.int64)
+        place[used[order]] = np.arange(len(used))
+        place[MISSING] = len(used)
+        return [*values, None] if self.has_missing else list(values), place
+
+    def _ordered(self, values: list[Any], kind: Any) -> tuple[list[Any], NDArray[np.int64]]:
+        import pyarrow as pa
+
+        if kind is not None and pa.types.is_decimal(kind):  # read as text, but numbers in truth
+            read = read_table(pa.table({"x": pa.array(values, pa.string()).cast(kind)})).column("x", for_counting=True)
+            self.is_text = read.is_text
+            numbers = read.values if read.categories is None else read.categories[read.values]
+            order = np.argsort(numbers, kind="stable")
+            return numbers[order].tolist(), order
+        order = np.array(sorted(range(len(values)), key=values.__getitem__), np.int64)
+        return [values[i] for i in order.tolist()], order
