@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sfumato.cli import anatomize, anonymize, apply, audit, compare, demo, init, measure, minimize, run, sweep
+from sfumato.cli import anatomize, anonymize, apply, audit, compare, demo, init, measure, minimize, run, study, sweep
 
 application = typer.Typer(
     name="sfumato",
@@ -49,3 +49,4 @@ application.command(help=run.HELP)(run.run)
 application.command(help=audit.HELP)(audit.audit)
 application.command(help=compare.HELP)(compare.compare)
 application.command(help=sweep.HELP)(sweep.sweep)
+application.command(help=study.HELP)(study.study)
