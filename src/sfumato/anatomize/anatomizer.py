@@ -154,8 +154,11 @@ class Anatomizer(BaseEstimator):
         names = self._sensitive(table)
         codes = np.column_stack([numbered(table.column(name, for_counting=True)) for name in names])
         self._check_rest(table, names)
+        return table, names, codes, self._random()
+
+    def _random(self) -> np.random.Generator:
         seed = check_random_state(self.random_state).randint(0, 2**31 - 1, size=4)
-        return table, names, codes, np.random.default_rng(seed)
+        return np.random.default_rng(seed)
 
     def _grouped(self, codes: NDArray[np.int32], names: list[str], random: np.random.Generator) -> NDArray[np.int64]:
         """Return the group of every record, -1 where it is left out."""

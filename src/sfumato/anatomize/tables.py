@@ -151,22 +151,9 @@ class AnatomizedTable:
 
     def manifest(self, format: str, tables: Mapping[str, Any]) -> dict[str, Any]:
         """Describe the files: what they are called, their columns and types, l and the counts."""
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "l": int(self.l),
-            "group": self.group,
-            "n_records": self.n_records,
-            "n_groups": self.n_groups,
-            "n_suppressed": int(self.n_suppressed) if self.n_suppressed == 0 or self.n_suppressed >= self.l else None,
-            "files": {
-                name: {
-                    "file": f"{name}.{format}",
-                    "columns": {field.name: str(_value_type(field.type)) for field in table.schema},
-                }
-                for name, table in tables.items()
-            },
-        }
+        schemas = {name: table.schema for name, table in tables.items()}
+        counts = self.n_records, self.n_groups, self.n_suppressed
+        return describe_files(self.l, self.group, counts, format, schemas)
 
     @classmethod
     def load(cls, folder: str | Path) -> AnatomizedTable:
@@ -198,6 +185,33 @@ class AnatomizedTable:
         loaded = cls(tables[0], tables[1], l, group, l - 1 if n_suppressed is None else n_suppressed)
         loaded.check()
         return loaded
+
+
+def describe_files(
+    l: int,  # noqa: E741
+    group: str,
+    counts: tuple[int, int, int],
+    format: str,
+    schemas: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the manifest of two files, given their records, groups and suppressed records, and their Arrow schemas."""
+    n_records, n_groups, n_suppressed = counts
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "l": int(l),
+        "group": group,
+        "n_records": n_records,
+        "n_groups": n_groups,
+        "n_suppressed": int(n_suppressed) if n_suppressed == 0 or n_suppressed >= l else None,
+        "files": {
+            name: {
+                "file": f"{name}.{format}",
+                "columns": {field.name: str(value_type(field.type)) for field in schema},
+            }
+            for name, schema in schemas.items()
+        },
+    }
 
 
 def groups_of(frame: Any) -> NDArray[np.int64]:
@@ -263,7 +277,7 @@ def _plain_table(table: Any) -> Any:
     import pyarrow as pa
 
     columns = {
-        field.name: table.column(field.name).cast(_value_type(field.type))
+        field.name: table.column(field.name).cast(value_type(field.type))
         if pa.types.is_dictionary(field.type)
         else table.column(field.name)
         for field in table.schema
@@ -271,7 +285,8 @@ def _plain_table(table: Any) -> Any:
     return pa.table(columns)
 
 
-def _value_type(kind: Any) -> Any:
+def value_type(kind: Any) -> Any:
+    """Return the type of a column's values: that of its categories, where it has some."""
     import pyarrow as pa
 
     return kind.value_type if pa.types.is_dictionary(kind) else kind

@@ -2,10 +2,13 @@
 """Tables in Parquet files that are larger than memory: the same verbs, piece by piece.
 
 `fit_transform` anonymizes files into a file and gives exactly the groups and values that the same table in memory
-would get; `measure` says of files what `sfumato.measure` says of a table.
+would get; `measure` says of files what `sfumato.measure` says of a table; `anatomize` divides them as `Anatomizer`
+does; `transform` applies a generalization.
 """
 
+from sfumato.parquet.anatomizing import ParquetAnatomy, anatomize
 from sfumato.parquet.anonymizing import ParquetRelease, fit_transform
+from sfumato.parquet.generalizing import transform
 from sfumato.parquet.measuring import measure
 
-__all__ = ["ParquetRelease", "fit_transform", "measure"]
+__all__ = ["ParquetAnatomy", "ParquetRelease", "anatomize", "fit_transform", "measure", "transform"]

@@ -77,7 +77,7 @@ def measure(
         A folder with room for the codes of all records, twice; a few bytes per value. None: where the system keeps
         temporary files.
     progress : callable, optional
-        Called with what is being done, how much of it is done, and of how much.
+        Called with what is being done, the records done and their number.
 
     Returns
     -------
@@ -338,10 +338,11 @@ class _Job:
             weight=_WEIGHT if _WEIGHT in buckets.columns else None,
             keeps_groups=keeps_groups,
         )
+        done = np.cumsum(buckets.stops - buckets.starts).tolist()
         for bucket in range(len(buckets)):
             if buckets.n_records(bucket):
                 found.add(buckets, bucket, theirs, sensitive)
-            self._tell("grouping", bucket + 1, len(buckets))
+            self._tell("grouping", done[bucket], done[-1])
         return found
 
 

@@ -46,7 +46,7 @@ class ColumnRanking:
     most_held : int
         Records looked at together.
     told : callable, optional
-        Called with what is being done, how much of it is done, and of how much.
+        Called with what is being done, the records done and their number.
     """
 
     def __init__(
@@ -91,8 +91,7 @@ class ColumnRanking:
                 together.append(small.pop())
                 n_cells += self._n_codes[together[-1][0]] * self._n_codes[together[-1][1]]
             counted |= self._count_small_pairs(together)
-            if self._told is not None:
-                self._told("ranking pairs", len(counted), len(counted) + len(small) + len(large))
+            self._tell("ranking pairs", len(counted), len(counted) + len(small) + len(large))
         # A column with many codes serves all its pairs at once: its records are sorted into buckets for them.
         for first in sorted({name for pair in large for name in pair}, key=lambda name: -self._n_codes[name]):
             own = [pair for pair in large if first in pair and pair not in counted]
@@ -157,9 +156,12 @@ class ColumnRanking:
             n_unique = best
             members = [*members, left[int(found.argmax())]]
             grown.append((tuple(members), n_unique))
-            if self._told is not None:
-                self._told("ranking sets", len(members), len(tried))
+            self._tell("ranking sets", len(members), len(tried))
         return grown
+
+    def _tell(self, what: str, part: int, whole: int) -> None:
+        if self._told is not None:
+            self._told(what, self._n_records * part // whole, self._n_records)
 
     def _codes(self, name: str, values: NDArray[Any]) -> Codes:
         return as_codes(name, values, self._n_codes[name])

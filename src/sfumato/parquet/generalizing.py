@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Apply a generalization to Parquet files, piece by piece: what ``Generalization.transform`` makes of the table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+
+from sfumato.errors import GuaranteeError, ParameterError
+from sfumato.generalization import Generalization
+from sfumato.generalization.artifact import Output
+from sfumato.generalization.attributes import Attribute, CategoryAttribute
+from sfumato.parquet.anonymizing import Paths, Progress
+from sfumato.parquet.files import ParquetFiles, unpublished
+
+
+def transform(
+    generalization: Generalization,
+    source: Paths,
+    destination: str | os.PathLike[str],
+    *,
+    output: Output = "codes",
+    drop: Iterable[str] = (),
+    progress: Progress | None = None,
+) -> int:
+    """Replace every value of Parquet files by its bucket and write one Parquet file.
+
+    Parameters
+    ----------
+    generalization : Generalization
+    source : path, folder or list of paths
+        Columns that are no attributes pass through untouched.
+    destination : path
+        Appears when all of it was written and read back, or not at all.
+    output : {"codes", "labels", "representatives"}, default="codes"
+        Numbers of buckets, readable labels, or one value per bucket in the column's own type.
+    drop : iterable of str, optional
+        Columns to leave out.
+    progress : callable, optional
+        Called with what is being done, the records done and their number.
+
+    Returns
+    -------
+    n_records : int
+
+    Examples
+    --------
+    >>> import tempfile, pyarrow as pa, pyarrow.parquet as pq
+    >>> from sfumato import UniformMinimizer
+    >>> from sfumato.parquet import transform
+    >>> people = pa.table({"age": [31, 34, 42, 47, 58, 63], "town": ["Rome"] * 6})
+    >>> coarse = UniformMinimizer(2).fit(people, [0, 0, 0, 1, 1, 1]).generalization_
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pq.write_table(people, f"{folder}/people.parquet")
+    ...     n_records = transform(coarse, f"{folder}/people.parquet", f"{folder}/coarse.parquet")
+    ...     pq.read_table(f"{folder}/coarse.parquet")["age"].to_pylist()
+    [0, 0, 0, 1, 1, 1]
+    """
+    if output not in get_args(Output):
+        raise ParameterError(f"output={output!r}: expected one of {', '.join(map(repr, get_args(Output)))}.")
+    files = ParquetFiles(source)
+    left_out = list(drop)
+    for name in left_out:
+        if name not in files.names:
+            raise ParameterError(f"drop names {name!r}, which is no column of the files. Correct the name.")
+    as_nan = {} if output != "representatives" else _missing_as_nan(generalization, files, left_out)
+
+    def made(batch: Any) -> Any:
+        table = generalization.transform(batch.drop_columns(left_out), output)
+        return _with_one_kind_of_missing(table, as_nan)
+
+    touched = [name for name in generalization.names if name in files.names and name not in left_out]
+    write_piecewise(files, Path(destination), made, touched, progress)
+    return files.n_records
+
+
+def write_piecewise(
+    files: ParquetFiles, path: Path, made: Callable[[Any], Any], touched: Iterable[str], progress: Progress | None
+) -> None:
+    """Write what a function makes of every piece, read the records back and count them, and publish the file.
+
+    `touched` are the columns whose values are new: they may have missing values where the old ones had none.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if any(path.exists() and path.samefile(own) for own in files.paths):
+        raise ParameterError(f"the destination {path.name!r} is one of the files read: expected another name.")
+    nullable = set(touched)
+    with unpublished(path) as temporary:
+        writer = None
+        try:
+            for batch in _told("writing", files, progress):
+                piece = made(batch)
+                if writer is None:
+                    fields = [field.with_nullable(field.nullable or field.name in nullable) for field in piece.schema]
+                    schema = pa.schema(fields, metadata=piece.schema.metadata)
+                    writer = pq.ParquetWriter(temporary, schema, compression="zstd")
+                writer.write_table(pa.table(piece.columns, names=piece.column_names).cast(writer.schema))
+        finally:
+            if writer is not None:
+                writer.close()
+        n_read = sum(batch.num_rows for batch in ParquetFiles(temporary).batches())
+        if n_read != files.n_records:
+            raise GuaranteeError(
+                f"{n_read} records were written instead of {files.n_records}. Nothing is published; please report this."
+            )
+
+
+def _told(what: str, files: ParquetFiles, progress: Progress | None) -> Iterator[Any]:
+    done = 0
+    for batch in files.batches():
+        if progress is not None:
+            progress(what, done, files.n_records)
+        yield batch
+        done += batch.num_rows
+    if progress is not None:
+        progress(what, done, files.n_records)
+
+
+def _missing_as_nan(generalization: Generalization, files: ParquetFiles, left_out: list[str]) -> dict[str, bool]:
+    """Say of each real attribute that may become missing whether the whole column says so by NaN alone.
+
+    The type of a column does not tell, and a piece may differ from the whole.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    def may_be_missing(attribute: Attribute) -> bool:
+        kind = files.schema.field(attribute.name).type
+        return pa.types.is_floating(kind) and any(bucket.representative is None for bucket in attribute.buckets)
+
+    names = [
+        attribute.name
+        for attribute in generalization.attributes
+        if attribute.name in files.names
+        and attribute.name not in left_out
+        and not isinstance(attribute, CategoryAttribute)
+        and may_be_missing(attribute)
+    ]
+    has_null, has_nan = dict.fromkeys(names, False), dict.fromkeys(names, False)
+    for batch in files.batches(names) if names else ():
+        for name in names:
+            has_null[name] |= batch.column(name).null_count > 0
+            has_nan[name] |= bool(pc.any(pc.is_nan(batch.column(name))).as_py())
+    return {name: has_nan[name] and not has_null[name] for name in names}
+
+
+def _with_one_kind_of_missing(table: Any, as_nan: dict[str, bool]) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for name, is_nan in as_nan.items():
+        place = table.schema.get_field_index(name)
+        column = table.column(place)
+        kind = column.type
+        if is_nan:
+            column = pc.fill_null(column, pa.scalar(np.nan, kind))
+        else:
+            column = pc.if_else(pc.is_nan(column), pa.scalar(None, kind), column)
+        table = table.set_column(place, pa.field(name, kind), column)
+    return table

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Write records of a stream in another order, of which memory holds one stretch at a time.
+
+Records go to private files first, one for each stretch of the output; then each stretch is read, put in order and
+written. ``anatomizing`` calls this.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+STRETCH = 1 << 20
+"""Records put in order at a time, at least."""
+_MOST_FILES = 200
+_PLACE = "\x00place"  # no column of a table is called this
+
+
+def write_in_order(
+    batches: Iterable[Any], place: NDArray[np.integer[Any]], schema: Any, path: Path, folder: Path
+) -> None:
+    """Write a Parquet file.
+
+    Parameters
+    ----------
+    batches : iterable of pyarrow.Table
+        The records, with the columns of the schema.
+    place : ndarray of int
+        The place of each record in the file, counted from 0; negative: left out.
+    schema : pyarrow.Schema
+        Of the file.
+    path : Path
+    folder : Path
+        A private folder for the working files, which are removed.
+    """
+    import pyarrow as pa
+
+    n_written = int(place.max()) + 1
+    stretch = max(STRETCH, -(-n_written // _MOST_FILES))
+    working = _without_views(schema).append(pa.field(_PLACE, pa.int64()))
+    own = folder / "stretches"
+    own.mkdir(mode=0o700)
+    try:
+        paths = [own / str(number) for number in range(-(-n_written // stretch))]
+        _scatter(batches, place, working, paths, stretch)
+        _gather(paths, schema, path)
+    finally:
+        shutil.rmtree(own, ignore_errors=True)
+
+
+def _scatter(
+    batches: Iterable[Any], place: NDArray[np.integer[Any]], schema: Any, paths: list[Path], stretch: int
+) -> None:
+    """Write every record to the file of its stretch."""
+    import pyarrow as pa
+
+    writers = [pa.ipc.new_stream(path, schema) for path in paths]
+    try:
+        start = 0
+        for batch in batches:
+            own = place[start : start + batch.num_rows].astype(np.int64)
+            start += batch.num_rows
+            table = pa.table([*batch.columns, pa.array(own)], names=schema.names).cast(schema)
+            kept = np.flatnonzero(own >= 0)
+            file = own[kept] // stretch
+            order = np.argsort(file, kind="stable")
+            table = table.take(pa.array(kept[order]))
+            ends = np.cumsum(np.bincount(file, minlength=len(paths)))
+            for number in np.unique(file).tolist():
+                first = int(ends[number - 1]) if number else 0
+                writers[number].write_table(table.slice(first, int(ends[number]) - first))
+    finally:
+        for writer in writers:
+            writer.close()
+
+
+def _gather(paths: list[Path], schema: Any, path: Path) -> None:
+    """Put the records of each stretch in order and write them."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for stretch in paths:
+            with pa.OSFile(str(stretch)) as file, pa.ipc.open_stream(file) as stream:
+                table = stream.read_all()
+            stretch.unlink()
+            order = np.argsort(table[_PLACE].to_numpy(), kind="stable")
+            writer.write_table(table.drop_columns([_PLACE]).take(pa.array(order)).cast(schema))
+
+
+def _without_views(schema: Any) -> Any:
+    """Return the schema with plain text for views of text, which cannot be put in another order."""
+    import pyarrow as pa
+
+    plain = [field.with_type(pa.large_string()) if pa.types.is_string_view(field.type) else field for field in schema]
+    return pa.schema(plain)

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files are divided in two as the table is in memory, and whatever goes wrong, nothing is published."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sfumato import AnatomizedTable, Anatomizer
+from sfumato.datasets import load_adult
+from sfumato.errors import GuaranteeError, InputError, ParameterError
+from sfumato.parquet import anatomize, anatomizing, files, shuffling, value_codes
+from strategies import in_examples, tables
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    in_pieces(monkeypatch, 500)
+
+
+def in_pieces(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(files.ParquetFiles.batches, "__kwdefaults__", {"size": size})
+    monkeypatch.setattr(shuffling, "STRETCH", size - 1)
+    monkeypatch.setattr(anatomizing, "RECOUNTED_AT_ONCE", size)
+
+
+@pytest.fixture(scope="module")
+def adult() -> Any:
+    frame = load_adult().frame.iloc[:3000].reset_index(drop=True)
+    return pa.Table.from_pandas(frame.assign(name=np.arange(3000)), preserve_index=False)
+
+
+def written(table: Any, folder: Path, n_parts: int = 2) -> Path:
+    folder.mkdir()
+    for number, rows in enumerate(np.array_split(np.arange(table.num_rows), n_parts)):
+        if len(rows):
+            pq.write_table(table.slice(int(rows[0]), len(rows)), folder / f"{number}.parquet", row_group_size=700)
+    return folder
+
+
+def assert_same_files(one: Path, other: Path) -> None:
+    assert json.loads((one / "manifest.json").read_text()) == json.loads((other / "manifest.json").read_text())
+    for name in ("identifying.parquet", "sensitive.parquet"):
+        mine, theirs = (pq.read_table(folder / name) for folder in (one, other))
+        assert mine.schema == theirs.schema
+        assert mine.equals(theirs)
+
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "one column": {"l": 3, "sensitive": "occupation", "identifiers": ["name"]},
+    "several columns": {"l": 2, "sensitive": ["occupation", "hours-per-week"], "suppression_limit": 0.5},
+    "impossible": {"l": 3, "sensitive": ["sex", "race"], "suppression_limit": 1.0},
+    "suppressed": {"l": 2, "sensitive": "sex", "suppression_limit": 1.0},
+    "at random": {"l": 4, "sensitive": "education", "assignment": "random", "group": "number"},
+}
+
+
+@pytest.mark.parametrize("name", list(SETTINGS))
+def test_files_are_divided_as_the_table_is(adult, tmp_path: Path, name: str):
+    local, outside = (Anatomizer(random_state=3, **SETTINGS[name]) for _ in range(2))
+    source = written(adult, tmp_path / "in")
+    try:
+        expected = local.fit_transform(pq.read_table(source))  # in memory
+    except GuaranteeError as error:
+        with pytest.raises(GuaranteeError, match=str(error)[:40]):
+            anatomize(outside, source, tmp_path / "out")
+        assert [path.name for path in tmp_path.iterdir()] == ["in"]
+        return
+    made = anatomize(outside, source, tmp_path / "out")
+    expected.save(tmp_path / "expected")
+    assert_same_files(tmp_path / "out", tmp_path / "expected")
+    assert (made.n_records, made.n_groups, made.n_suppressed) == (
+        expected.n_records, expected.n_groups, expected.n_suppressed
+    )  # fmt: skip
+    assert outside.group_sizes_.tolist() == local.group_sizes_.tolist()
+    assert min(made.diversity.values()) >= SETTINGS[name]["l"]
+    assert {path.name for path in tmp_path.iterdir()} == {"in", "out", "expected"}
+    assert AnatomizedTable.load(tmp_path / "out").n_groups == made.n_groups
+
+
+@in_examples(30)
+@given(raw=tables(min_records=6, min_columns=2, max_columns=4), seed=st.integers(0, 99))
+def test_random_files_are_divided_as_the_table_is(tmp_path_factory, raw, seed):
+    table = raw.to("pyarrow")
+    folder = tmp_path_factory.mktemp("random")
+    settings = {"l": 2, "sensitive": ["c0"], "suppression_limit": 1.0, "random_state": seed}
+    with pytest.MonkeyPatch.context() as patched:
+        in_pieces(patched, 4)
+        source = written(table, folder / "in")
+        try:
+            expected = Anatomizer(**settings).fit_transform(table)
+        except GuaranteeError:
+            with pytest.raises(GuaranteeError):
+                anatomize(Anatomizer(**settings), source, folder / "out")
+            return
+        anatomize(Anatomizer(**settings), source, folder / "out")
+    expected.save(folder / "expected")
+    assert_same_files(folder / "out", folder / "expected")
+
+
+def test_a_secret_with_many_values_is_divided_all_the_same(adult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(value_codes, "MOST_LISTED", 5)
+    made = anatomize(Anatomizer(3, sensitive="occupation"), written(adult, tmp_path / "in"), tmp_path / "out")
+    assert made.diversity["occupation"] >= 3
+    assert AnatomizedTable.load(tmp_path / "out").n_records == 3000
+
+
+def test_categories_leave_as_text_and_identifiers_not_at_all(tmp_path: Path):
+    table = pa.table(
+        {
+            "name": ["Ada", "Bob", "Cleo", "Dan"],
+            "town": pa.array(["Rome", "Bari", "Rome", "Oslo"]).dictionary_encode(),
+            "view": pa.array(["a", "b", None, "d"], pa.string_view()),
+            "illness": ["flu", "cold", "flu", "gout"],
+        }
+    ).replace_schema_metadata({"note": "Ada is in it"})
+    anatomizer = Anatomizer(2, sensitive="illness", identifiers=["name"], random_state=0)
+    anatomize(anatomizer, written(table, tmp_path / "in"), tmp_path / "out")
+    anatomizer.fit_transform(table).save(tmp_path / "expected")
+    assert_same_files(tmp_path / "out", tmp_path / "expected")
+    assert not any(b"Ada" in path.read_bytes() for path in (tmp_path / "out").iterdir())
+
+
+# -- what goes wrong --------------------------------------------------------------------------------------------
+
+
+def assert_nothing_published(folder: Path) -> None:
+    assert [path.name for path in folder.iterdir()] == ["in"]
+
+
+def test_a_truncated_file_publishes_nothing(adult, tmp_path: Path):
+    source = written(adult, tmp_path / "in")
+    broken = source / "1.parquet"
+    broken.write_bytes(broken.read_bytes()[:-2_000])
+    with pytest.raises(InputError, match=r"1.parquet.*truncated"):
+        anatomize(Anatomizer(2, sensitive="occupation"), source, tmp_path / "out")
+    assert_nothing_published(tmp_path)
+
+
+def test_a_file_damaged_inside_publishes_nothing(adult, tmp_path: Path):
+    source = written(adult, tmp_path / "in")
+    damaged = bytearray((source / "1.parquet").read_bytes())
+    damaged[100:9_000] = bytes(8_900)
+    (source / "1.parquet").write_bytes(damaged)
+    with pytest.raises(InputError, match=r"1\.parquet"):
+        anatomize(Anatomizer(2, sensitive="occupation"), source, tmp_path / "out")
+    assert_nothing_published(tmp_path)
+
+
+def test_a_schema_that_changes_publishes_nothing(adult, tmp_path: Path):
+    source = written(adult, tmp_path / "in")
+    pq.write_table(adult.drop_columns(["sex"]), source / "9.parquet")
+    with pytest.raises(InputError, match="other columns"):
+        anatomize(Anatomizer(2, sensitive="occupation"), source, tmp_path / "out")
+    assert_nothing_published(tmp_path)
+
+
+@pytest.mark.parametrize("where", ["stretches", "release"])
+def test_a_full_disk_publishes_nothing(adult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str):
+    source = written(adult, tmp_path / "in")
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    if where == "release":
+        monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
+    else:
+        monkeypatch.setattr(shuffling, "_scatter", full)
+    with pytest.raises(InputError, match="No space left"):
+        anatomize(Anatomizer(2, sensitive="occupation"), source, tmp_path / "out")
+    assert_nothing_published(tmp_path)
+
+
+def test_tables_that_fail_their_recount_are_not_published(adult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    source = written(adult, tmp_path / "in")
+    plain = Anatomizer._grouped
+
+    def spoiled(self: Any, *given: Any) -> Any:
+        group = plain(self, *given)
+        return np.where(group < 2, 0, group - 1) if self.l == 4 else np.sort(group)
+
+    monkeypatch.setattr(Anatomizer, "_grouped", spoiled)
+    with pytest.raises(GuaranteeError, match="l = 3 does not hold"):
+        anatomize(Anatomizer(3, sensitive="occupation"), source, tmp_path / "out")
+    assert_nothing_published(tmp_path)
+    with pytest.raises(GuaranteeError, match="same groups"):
+        anatomize(Anatomizer(4, sensitive="occupation"), source, tmp_path / "out")
+    assert_nothing_published(tmp_path)
+
+
+def test_a_killed_process_publishes_nothing_and_leaves_nothing_others_can_read(adult, tmp_path: Path):
+    source = written(adult, tmp_path / "in")
+    program = textwrap.dedent(f"""
+        import os, signal
+        from sfumato import Anatomizer
+        from sfumato.parquet import anatomize
+        def stop(what, done, total):
+            if what == "writing sensitive":
+                os.kill(os.getpid(), signal.SIGKILL)
+        anatomize(Anatomizer(2, sensitive="occupation"), {str(source)!r}, {str(tmp_path / "out")!r}, progress=stop)
+    """)
+    ended = subprocess.run([sys.executable, "-c", program], env=os.environ, timeout=300, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert not (tmp_path / "out").exists()
+    left = [path for path in tmp_path.iterdir() if path.name != "in"]
+    assert all(path.name.startswith(".") and path.stat().st_mode & 0o077 == 0 for path in left)
+
+
+def test_a_folder_that_exists_is_left_alone(adult, tmp_path: Path):
+    source = written(adult, tmp_path / "in")
+    (tmp_path / "out").mkdir()
+    with pytest.raises(ParameterError, match="exists already"):
+        anatomize(Anatomizer(2, sensitive="occupation"), source, tmp_path / "out")
+    with pytest.raises(ParameterError, match="does not exist"):
+        anatomize(Anatomizer(2, sensitive="occupation"), source, tmp_path / "nowhere" / "out")
+    assert list((tmp_path / "out").iterdir()) == []
