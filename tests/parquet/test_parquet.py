@@ -31,7 +31,7 @@ from sfumato.parquet import anonymizing, files, fit_transform
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files.ParquetFiles.batches, "__kwdefaults__", {"size": 700})
+    monkeypatch.setattr(files, "RECORDS_AT_ONCE", 700)
 
 
 @pytest.fixture(scope="module")

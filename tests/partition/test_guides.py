@@ -84,7 +84,7 @@ def test_a_constant_number_has_no_say() -> None:
 @given(values=st.lists(st.integers(0, NUMBER_SCALE) | st.sampled_from([0, 1, 4095, 4096, NUMBER_SCALE]), min_size=1))
 def test_the_variance_is_the_exact_one_rounded_once(values: list[int]) -> None:
     channel = np.array(values, np.int64)
-    assert guides._exact_variance(channel) == float(exact_variance(channel))
+    assert guides.Spread.of(channel).variance == float(exact_variance(channel))
 
 
 def test_the_order_of_the_records_changes_no_weight() -> None:

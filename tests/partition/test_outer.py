@@ -19,7 +19,9 @@ from sfumato.sources import code_file
 from sfumato.sources.code_file import CodeFile
 
 
-def grown_outside(case: Case, checks: Sequence[Check], most_held: int, n_threads: int = 1) -> tuple[Tree, np.ndarray]:
+def grown_outside(
+    case: Case, checks: Sequence[Check], most_held: int, n_threads: int = 1, branch_size: int | None = None
+) -> tuple[Tree, np.ndarray]:
     records = case.records
     branches: list[Branch] = []
     with TemporaryDirectory() as name:
@@ -29,12 +31,12 @@ def grown_outside(case: Case, checks: Sequence[Check], most_held: int, n_threads
             n_threads=n_threads,
         ) as file:  # fmt: skip
             for start in range(0, records.n_records, 7):
-                file.append(records.codes[start : start + 7], records.dense[start : start + 7])
+                file.write(start, records.codes[start : start + 7], records.dense[start : start + 7])
             file.start(checks)
             tree = grow_outer(
                 file, case.layout, case.guide, checks, branches.append,
                 min_records=case.min_records, fall_back=case.fall_back, most_held=most_held, n_threads=n_threads,
-                empty=file.empty, taxonomy=case.taxonomy,
+                empty=file.empty, taxonomy=case.taxonomy, branch_size=branch_size,
             )  # fmt: skip
             (made,) = folder.iterdir()
             assert made.stat().st_mode & 0o077 == 0  # nobody else can look
@@ -42,7 +44,7 @@ def grown_outside(case: Case, checks: Sequence[Check], most_held: int, n_threads
     group = np.full(records.n_records, -1, np.int32)
     n_groups = 0
     for branch in branches:
-        group[branch.rows] = branch.group + n_groups
+        group[branch.records.rows] = branch.group + n_groups
         n_groups += branch.n_groups
     return tree, group
 
@@ -60,9 +62,10 @@ def test_the_tree_and_its_groups_are_those_grown_in_memory(case: Case, most_held
     case = replace(case, weights=None)
     checks = checks_of(case, kind)
     tree, group = case.grower(checks).grow()
-    other, other_group = grown_outside(case, checks, most_held, n_threads)
-    assert_same_trees(other, tree)
-    np.testing.assert_array_equal(other_group, group)
+    for branch_size in (None, most_held // 3 + 1):
+        other, other_group = grown_outside(case, checks, most_held, n_threads, branch_size)
+        assert_same_trees(other, tree)
+        np.testing.assert_array_equal(other_group, group)
 
 
 def test_chunks_smaller_than_the_table_change_nothing(monkeypatch: pytest.MonkeyPatch):
@@ -78,6 +81,6 @@ def test_chunks_smaller_than_the_table_change_nothing(monkeypatch: pytest.Monkey
 
 def test_the_working_files_are_gone_after_an_error(tmp_path: Path):
     with pytest.raises(RuntimeError), CodeFile(tmp_path, width=8, dtype=np.uint8, n_dense=0) as file:
-        file.append(np.zeros((3, 8), np.uint8), np.zeros((3, 0), np.int64))
+        file.write(0, np.zeros((3, 8), np.uint8), np.zeros((3, 0), np.int64))
         raise RuntimeError
     assert list(tmp_path.iterdir()) == []

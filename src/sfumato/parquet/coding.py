@@ -7,9 +7,9 @@ value of a column, never the column.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sfumato.columns import Column
 from sfumato.errors import InputError
-from sfumato.frames import Table, read_table
+from sfumato.parquet.shortening import read_piece, shortened
 from sfumato.partition.binning import (
     MAX_CODES,
     bin_counts,
@@ -28,14 +28,14 @@ from sfumato.partition.binning import (
 )
 from sfumato.schema.limits import checked_limit
 from sfumato.sources import CodedColumn
-from sfumato.sources.memory import read_limited
 
 
 class ValueCounts:
-    """How often each value of one column occurs, added up piece by piece."""
+    """How often each value of one column occurs, added up piece by piece, from several threads where need be."""
 
     def __init__(self, name: str, max_bins: int) -> None:
         self.name = name
+        self._lock = Lock()
         self._max_bins = max_bins
         self._column: Column | None = None
         self._has_missing = False
@@ -45,8 +45,29 @@ class ValueCounts:
         self._width: float | int | None = None
         self._is_unknown = True
 
-    def add(self, column: Column, limit: Any = None) -> None:
-        """Count a piece."""
+    def count(self, array: Any, *, as_category: bool = False, limits: Mapping[str, Any] | None = None) -> None:
+        """Count an Arrow array."""
+        limits = limits or {}
+        short = shortened(array)
+        counts = None
+        if short is None:
+            column = read_piece(self.name, array, as_category=as_category, limits=limits)
+            has_missing = column.missing is not None and bool(column.missing.any())
+            present = column.values if column.missing is None else column.values[~column.missing]
+            if column.categories is None and len(present):
+                values, counts = sorted_distinct(present)
+                column = replace(column, values=values, missing=None)
+        else:
+            found = short.counts()
+            chosen = np.flatnonzero(found)
+            column = short.read(self.name, as_category=as_category, limits=limits, chosen=chosen)
+            counts, has_missing = found[chosen], short.n_missing > 0
+        with self._lock:
+            self._has_missing |= has_missing
+            self.add(column, limits.get(self.name), counts)
+
+    def add(self, column: Column, limit: Any = None, counts: NDArray[np.int64] | None = None) -> None:
+        """Count a piece; with `counts`, as often as these say."""
         is_empty = column.missing is not None and bool(column.missing.all())
         self._has_missing |= column.missing is not None and bool(column.missing.any())
         if self._column is None or (self._is_unknown and not is_empty):
@@ -62,8 +83,9 @@ class ValueCounts:
             self._categories.update(column.categories.tolist())
             self._note_places(column)
             return
-        present = column.values if column.missing is None else column.values[~column.missing]
-        self._runs.append(sorted_distinct(present.astype(self._column.values.dtype)))
+        is_present = slice(None) if column.missing is None else ~column.missing
+        present = column.values[is_present].astype(self._column.values.dtype)
+        self._runs.append(sorted_distinct(present) if counts is None else join_runs([(present, counts[is_present])]))
         # Runs are joined as in merge sort, so that each value is moved few times and few runs wait.
         while len(self._runs) > 1 and len(self._runs[-2][0]) <= 2 * len(self._runs[-1][0]):
             self._runs.append(join_runs([self._runs.pop(), self._runs.pop()]))
@@ -109,42 +131,36 @@ class ValueCounts:
         return CodedColumn(self.name, column.kind, bins, nothing, None, column.moment, self._width, column.is_zoned)
 
 
-def learn_columns(
-    batches: Iterable[Any],
-    names: Sequence[str],
-    *,
-    categorical: Sequence[str] = (),
-    limits: Mapping[str, Any] | None = None,
-    max_bins: int,
-    n_threads: int = 1,
-    also: Any = None,
-) -> list[CodedColumn]:
-    """Count all pieces and return the bins of each column.
+class ColumnLearner:
+    """Counts the columns of pieces, from several threads, and returns their bins.
 
     Parameters
     ----------
-    batches : iterable of pyarrow.Table
     names : sequence of str
     categorical, limits, max_bins
         As of `MemorySource`.
-    n_threads : int
-        Columns counted at a time.
-    also : callable, optional
-        Called with every piece, too.
     """
-    limits = limits or {}
-    counted = [ValueCounts(name, max_bins) for name in names]
-    with ThreadPoolExecutor(n_threads) as pool:
-        for batch in batches:
-            table = read_table(batch, categorical=[name for name in categorical if name in batch.column_names])
 
-            def count(own: ValueCounts, table: Table = table) -> None:
-                own.add(read_limited(table, own.name, limits), limits.get(own.name))
+    def __init__(
+        self,
+        names: Sequence[str],
+        *,
+        categorical: Sequence[str] = (),
+        limits: Mapping[str, Any] | None = None,
+        max_bins: int,
+    ) -> None:
+        self._counted = [ValueCounts(name, max_bins) for name in names]
+        self._categorical = frozenset(categorical)
+        self._limits = limits or {}
 
-            list(pool.map(count, counted))
-            if also is not None:
-                also(batch)
-    return [own.coded() for own in counted]
+    def count(self, piece: Any) -> None:
+        """Count a table."""
+        for own in self._counted:
+            own.count(piece.column(own.name), as_category=own.name in self._categorical, limits=self._limits)
+
+    def columns(self) -> list[CodedColumn]:
+        """Return the bins of all that was counted."""
+        return [own.coded() for own in self._counted]
 
 
 def coded_categories(name: str, categories: NDArray[np.object_], has_missing: bool) -> CodedColumn:
@@ -161,6 +177,31 @@ def check_categories(name: str, n_categories: int) -> None:
             f"column {name!r} has {n_categories} different values: expected at most {MAX_CODES - 3} "
             "in a category. Name it in identifiers= if it tells people apart, or shorten it with limits=."
         )
+
+
+def write_codes(
+    column: CodedColumn,
+    array: Any,
+    out: NDArray[Any],
+    *,
+    as_category: bool = False,
+    limits: Mapping[str, Any] | None = None,
+) -> None:
+    """Write the codes of an Arrow array, a piece of a column whose bins are known, into `out`."""
+    limits = limits or {}
+    short = shortened(array)
+    if short is None:
+        out[:] = encode(column, read_piece(column.name, array, as_category=as_category, limits=limits))
+        return
+    values = short.read(column.name, as_category=as_category, limits=limits)
+    known = set() if column.categories is None else set(column.categories.tolist())
+    if values.categories is None or set(values.categories.tolist()) <= known:
+        codes = encode(column, values)
+    else:  # a list names categories that no record of the whole table has
+        chosen = np.flatnonzero(short.counts())
+        codes = np.zeros(len(short.values), code_type(column.bins.n_bins))
+        codes[chosen] = encode(column, short.read(column.name, as_category=as_category, limits=limits, chosen=chosen))
+    short.translate(codes, max(0, column.bins.missing_bin), out)
 
 
 def encode(column: CodedColumn, values: Column) -> NDArray[Any]:
@@ -185,12 +226,12 @@ def _without_records(column: Column) -> Column:
 
 
 def join_runs(runs: Sequence[tuple[NDArray[Any], NDArray[np.int64]]]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Add up counts of sorted values."""
-    if len(runs) == 1:
-        return runs[0]
+    """Add up counts of values, and return the values sorted."""
     values = np.concatenate([values for values, _ in runs])
     counts = np.concatenate([counts for _, counts in runs])
-    order = np.argsort(values, kind="stable")
-    values, counts = values[order], counts[order]
-    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1])) if len(values) else np.zeros(0, np.int64)
-    return values[starts], np.add.reduceat(counts, starts) if len(starts) else counts
+    if len(values) and (len(runs) > 1 or not (values[1:] > values[:-1]).all()):
+        order = np.argsort(values, kind="stable")
+        values, counts = values[order], counts[order]
+        starts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+        return values[starts], np.add.reduceat(counts, starts)
+    return values, counts

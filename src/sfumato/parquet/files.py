@@ -5,15 +5,38 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sfumato.errors import InputError
 
 RECORDS_AT_ONCE = 1 << 20
+
+_LARGEST_PIECE = 4  # times RECORDS_AT_ONCE: row groups up to this size are read whole
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some row groups of one file.
+
+    Attributes
+    ----------
+    path : Path
+    row_groups : list of int
+    start : int
+        Number of the first record in the long table.
+    n_records : int
+    """
+
+    path: Path
+    row_groups: list[int]
+    start: int
+    n_records: int
 
 
 class ParquetFiles:
@@ -42,6 +65,7 @@ class ParquetFiles:
                 "at least one. Give a file, a list of files, or a folder with files that end in .parquet."
             )
         self.n_records = 0
+        self._metadata: dict[Path, Any] = {}
         for place, path in enumerate(self.paths):
             with readable(path):
                 read = pq.read_metadata(path)
@@ -49,6 +73,7 @@ class ParquetFiles:
             if place == 0:
                 self.schema = schema
             self._check_schema(path, schema)
+            self._metadata[path] = read
             self.n_records += read.num_rows
         if self.n_records == 0:
             raise InputError(f"the files have 0 records in {len(self.schema.names)} columns: expected some.")
@@ -71,20 +96,102 @@ class ParquetFiles:
         """Names of the columns."""
         return list(self.schema.names)
 
-    def batches(self, columns: Sequence[str] | None = None, *, size: int = RECORDS_AT_ONCE) -> Iterator[Any]:
+    @property
+    def compression(self) -> str:
+        """How the first column of the first file is packed, in the words of pyarrow's writer."""
+        packed: str = self._metadata[self.paths[0]].row_group(0).column(0).compression.lower()
+        return "none" if packed == "uncompressed" else packed
+
+    def batches(self, columns: Sequence[str] | None = None, *, size: int | None = None) -> Iterator[Any]:
         """Yield the records in tables of at most `size`, in order; only some columns where named."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         wanted = None if columns is None else list(columns)
+        at_once = size or RECORDS_AT_ONCE
 
         def read() -> Iterator[Any]:
             for path in self.paths:
                 with readable(path), pq.ParquetFile(path, memory_map=False) as file:
-                    for batch in file.iter_batches(batch_size=size, columns=wanted):
+                    for batch in file.iter_batches(batch_size=at_once, columns=wanted):
                         yield pa.Table.from_batches([batch]).select(wanted if wanted is not None else self.names)
 
         return one_ahead(read())
+
+    def each(
+        self,
+        work: Callable[[int, Any], Any],
+        columns: Sequence[str] | None = None,
+        *,
+        n_threads: int = 1,
+        text_as_categories: bool = False,
+    ) -> Iterator[tuple[int, Any]]:
+        """Call a function with every piece of the table, several at a time.
+
+        Parameters
+        ----------
+        work : callable
+            Takes the number of a piece's first record and the piece; is called from several threads.
+        columns : sequence of str, optional
+            Read only these.
+        n_threads : int
+        text_as_categories : bool
+            Hand over columns of text as dictionaries, as they lie in the files: no text is built for every record.
+
+        Yields
+        ------
+        n_records : int
+            Of the piece.
+        result
+            What the function returned, in the order of the pieces.
+        """
+        wanted = self.names if columns is None else list(columns)
+        pieces = self._pieces()
+        if pieces is None:
+            yield from in_turn(_numbered(self.batches(wanted)), work, n_threads)
+            return
+        text = self._text_columns(wanted) if text_as_categories else []
+        yield from in_turn(
+            ((piece.start, piece.n_records, piece) for piece in pieces),
+            lambda start, piece: work(start, self._read(piece, wanted, text)),
+            n_threads,
+        )
+
+    def _pieces(self) -> list[Piece] | None:
+        """Cut the files between row groups; None where one is too large to be read whole."""
+        pieces: list[Piece] = []
+        start = 0
+        for path in self.paths:
+            metadata = self._metadata[path]
+            groups: list[int] = []
+            n_held = 0
+            for number in range(metadata.num_row_groups):
+                n_own = metadata.row_group(number).num_rows
+                if n_own > _LARGEST_PIECE * RECORDS_AT_ONCE:
+                    return None
+                if groups and n_held + n_own > RECORDS_AT_ONCE:
+                    pieces.append(Piece(path, groups, start, n_held))
+                    start, groups, n_held = start + n_held, [], 0
+                groups, n_held = [*groups, number], n_held + n_own
+            if n_held:
+                pieces.append(Piece(path, groups, start, n_held))
+                start += n_held
+        return pieces
+
+    def _read(self, piece: Piece, wanted: list[str], text: list[str]) -> Any:
+        import pyarrow.parquet as pq
+
+        known = self._metadata[piece.path]
+        with (
+            readable(piece.path),
+            pq.ParquetFile(piece.path, metadata=known, read_dictionary=text or None) as file,
+        ):
+            return file.read_row_groups(piece.row_groups, columns=wanted, use_threads=False).select(wanted)
+
+    def _text_columns(self, wanted: list[str]) -> list[str]:
+        import pyarrow as pa
+
+        return [n for n in wanted if pa.types.is_string(self.schema.field(n).type)]
 
     def head(self, n: int = 1000) -> Any:
         """Return the first records."""
@@ -99,6 +206,33 @@ def one_ahead(pieces: Iterator[Any]) -> Iterator[Any]:
         while (piece := waiting.result()) is not nothing:
             waiting = pool.submit(next, pieces, nothing)
             yield piece
+
+
+def _numbered(tables: Iterator[Any]) -> Iterator[tuple[int, int, Any]]:
+    start = 0
+    for table in tables:
+        yield start, table.num_rows, table
+        start += table.num_rows
+
+
+def in_turn(
+    pieces: Iterator[tuple[int, int, Any]], work: Callable[[int, Any], Any], n_threads: int
+) -> Iterator[tuple[int, Any]]:
+    """Call a function with pieces in several threads and yield sizes and results in order; few pieces wait."""
+    waiting: deque[tuple[int, Future[Any]]] = deque()
+    with ThreadPoolExecutor(n_threads) as pool:
+        try:
+            for start, n_records, piece in pieces:
+                waiting.append((n_records, pool.submit(work, start, piece)))
+                if len(waiting) > n_threads + 1:
+                    n_done, result = waiting.popleft()
+                    yield n_done, result.result()
+            while waiting:
+                n_done, result = waiting.popleft()
+                yield n_done, result.result()
+        finally:
+            for _, left in waiting:
+                left.cancel()
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.loss import group_ncp
-from sfumato.partition.grouping import collect, summarize, widths
+from sfumato.partition.grouping import Groups, collect, summarize, widths
 from sfumato.partition.guides import Guide
 from sfumato.partition.records import Records, make_layout
 from sfumato.representatives import GroupValues, represent
@@ -68,7 +68,7 @@ class Describing:
         random_state: np.random.Generator | None = None,
     ) -> DescribedGroups:
         """Describe the groups of some records; `guide` has their classes, its channels are those of the records."""
-        groups = collect(group, n_groups)
+        groups = _lined_up(group, n_groups) or collect(group, n_groups)
         codes = records.codes
         layout = make_layout([column.bins for column in self.columns])
         summary = summarize(codes, groups, layout, n_threads=self.n_threads)
@@ -82,6 +82,14 @@ class Describing:
             guide=own, random_state=random_state, summary=summary, n_threads=self.n_threads,
         )  # fmt: skip
         return DescribedGroups(groups.sizes, values, group_ncp(widths(summary, layout), groups.sizes))
+
+
+def _lined_up(group: NDArray[np.int32], n_groups: int) -> Groups | None:
+    """Return the groups of records that lie group after group, which need no sorting; None of others."""
+    if len(group) == 0 or (group[1:] < group[:-1]).any():
+        return None
+    offsets = np.searchsorted(group, np.arange(n_groups + 1)).astype(np.int64)
+    return Groups(group, np.arange(len(group), dtype=np.uint32), offsets)
 
 
 def joined_sizes(parts: Sequence[DescribedGroups]) -> NDArray[np.int64]:

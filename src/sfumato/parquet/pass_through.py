@@ -8,6 +8,7 @@ records with a chosen value are counted, so the share is that of the whole colum
 from __future__ import annotations
 
 import hashlib
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -36,9 +37,17 @@ class PassThrough:
         # As in memory: what a criterion protects leaves as it is, and few records say nothing about a column.
         watched = schema.with_role("other") if n_records >= SMALLEST_TABLE_CHECKED else ()
         self._counts: dict[str, dict[Any, int]] = {name: {} for name in watched if name not in schema.keep}
+        self._lock = Lock()
+
+    @property
+    def names(self) -> list[str]:
+        """The columns that are watched."""
+        return list(self._counts)
 
     def add(self, batch: Any) -> None:
-        """Count a piece."""
+        """Count a piece; several threads may."""
+        if not self._counts:
+            return
         table = read_table(batch)
         for name, counts in self._counts.items():
             column = table.column(name, for_counting=True)
@@ -53,8 +62,9 @@ class PassThrough:
                 mixed = values.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
                 at = np.flatnonzero((mixed >> np.uint64(32)) % np.uint64(self._one_in) == 0)
                 chosen = [(values[i].item(), int(numbers[i])) for i in at]
-            for value, n in chosen:
-                counts[value] = counts.get(value, 0) + n
+            with self._lock:
+                for value, n in chosen:
+                    counts[value] = counts.get(value, 0) + n
 
     def check(self) -> None:
         """Raise for a column most of whose values occur once."""

@@ -89,14 +89,64 @@ def from_probabilities(probabilities: NDArray[np.floating[Any]]) -> Guide:
 
 def from_numbers(numbers: NDArray[np.floating[Any]]) -> Guide:
     """Guide by one or several numbers per record, each scaled to unit variance."""
-    # A power of two, so nothing is lost but the overflow of differences.
-    numbers = numbers * np.where(np.abs(numbers).max(axis=0) > 2.0**1000, 0.25, 1.0)
-    low, high = numbers.min(axis=0), numbers.max(axis=0)
-    span = np.where(high > low, high - low, 1.0)
-    channels = np.rint((numbers - low) / span * NUMBER_SCALE).astype(np.int64)
-    variances = [_exact_variance(channels[:, c]) for c in range(channels.shape[1])]
-    weights = np.array([1.0 / v if v > 0 else 0.0 for v in variances])
-    return Guide(CHANNELS, channels, channel_weights=weights)
+    scale = NumberScale.of(numbers.min(axis=0), numbers.max(axis=0))
+    channels = scale.channels(numbers)
+    variances = [Spread.of(channels[:, c]).variance for c in range(channels.shape[1])]
+    return Guide(CHANNELS, channels, channel_weights=unit_weights(variances))
+
+
+def unit_weights(variances: Sequence[float]) -> NDArray[np.float64]:
+    """Return the weights that give channels of these variances the variance 1; those of constant ones are 0."""
+    return np.array([1.0 / v if v > 0 else 0.0 for v in variances])
+
+
+@dataclass(frozen=True, eq=False)
+class NumberScale:
+    """How numbers become whole ones: by the smallest and largest of the table, so that pieces of it may be mapped."""
+
+    factor: NDArray[np.float64]
+    low: NDArray[np.float64]
+    span: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, low: NDArray[np.floating[Any]], high: NDArray[np.floating[Any]]) -> NumberScale:
+        """Return the scale of columns whose smallest and largest numbers are known."""
+        # A power of two, so nothing is lost but the overflow of differences.
+        factor = np.where(np.maximum(np.abs(low), np.abs(high)) > 2.0**1000, 0.25, 1.0)
+        first, last = low.astype(np.float64) * factor, high.astype(np.float64) * factor
+        return cls(factor, first, np.where(last > first, last - first, 1.0))
+
+    def channels(self, numbers: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
+        """Return numbers, one column per channel, as whole ones."""
+        whole: NDArray[np.int64] = np.rint((numbers * self.factor - self.low) / self.span * NUMBER_SCALE).astype(
+            np.int64
+        )
+        return whole
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Exact sums of whole numbers below 2^24, which add up over pieces in any order."""
+
+    n: int = 0
+    total: int = 0
+    squares: int = 0
+
+    @classmethod
+    def of(cls, values: NDArray[np.int64]) -> Spread:
+        """Return the sums of some values."""
+        coarse, fine = values >> 12, values & 4095
+        squares = (int((coarse * coarse).sum()) << 24) + (int((coarse * fine).sum()) << 13) + int((fine * fine).sum())
+        return cls(len(values), int(values.sum()), squares)
+
+    def __add__(self, other: Spread) -> Spread:
+        """Return the sums of both."""
+        return Spread(self.n + other.n, self.total + other.total, self.squares + other.squares)
+
+    @property
+    def variance(self) -> float:
+        """The variance, which does not depend on the order of the values."""
+        return (self.squares * self.n - self.total * self.total) / (self.n * self.n)
 
 
 def join(parts: Sequence[Guide]) -> Guide:
@@ -130,12 +180,3 @@ def integer_weights(weights: NDArray[np.floating[Any]], value_bits: int) -> NDAr
     bits = min(20, 62 - value_bits - max(1, len(weights).bit_length()))
     whole: NDArray[np.int64] = np.rint(weights / weights.max() * (1 << bits)).astype(np.int64)
     return whole
-
-
-def _exact_variance(values: NDArray[np.int64]) -> float:
-    """Variance from exact sums, so that the order of the records does not matter."""
-    n = len(values)
-    coarse, fine = values >> 12, values & 4095
-    squares = (int((coarse * coarse).sum()) << 24) + (int((coarse * fine).sum()) << 13) + int((fine * fine).sum())
-    total = int(values.sum())
-    return (squares * n - total * total) / (n * n)

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Grow a tree over more records than memory holds: the top from counts alone, each branch in memory.
 
-Records are handed out in chunks, as often as asked. While a node holds more records than fit, its histogram is counted
-chunk by chunk and its split found from that, as for large nodes in memory; once a node fits, its records are gathered
-and the same grower goes on with them alone. All sums are exact integers, so the tree is the one that growing in memory
-gives. ``sources.parquet`` and ``spark`` call this.
+Records are handed out in chunks, as often as asked. While a node is large, its histogram is counted chunk by chunk and
+its split found from that, as for large nodes in memory; then its records are gathered, together with those of as many
+others as memory holds, and the same grower goes on with each alone, several at a time. All sums are exact integers, so
+the tree is the one that growing in memory gives. ``parquet`` and ``spark`` call this.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -19,49 +20,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 from sfumato.partition.candidates import Candidates
-from sfumato.partition.dividing import goes_left
+from sfumato.partition.chunks import Routing, Shape
 from sfumato.partition.grower import Check, Grower
 from sfumato.partition.guides import Guide
 from sfumato.partition.histogram import subtract
-from sfumato.partition.records import Layout, Records
+from sfumato.partition.records import Layout, Records, as_words
 from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
 from sfumato.partition.tree import NodeTable, Tree
-
-
-@dataclass(frozen=True, eq=False)
-class Routing:
-    """How records move on from the nodes that were split; arrays over all nodes, -1 where a node stays.
-
-    Attributes
-    ----------
-    left, right : ndarray of int64
-        Children; -1 for nodes that were not split.
-    column, last_bin : ndarray of int64
-    missing_left : ndarray of bool
-    mask : ndarray of uint64
-    slot : ndarray of int64
-        Where the histogram of a node goes; -1 for nodes that are not counted.
-    n_slots : int
-    """
-
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    column: NDArray[np.int64]
-    last_bin: NDArray[np.int64]
-    missing_left: NDArray[np.bool_]
-    mask: NDArray[np.uint64]
-    slot: NDArray[np.int64]
-    n_slots: int
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What a histogram is made of: everything that counting needs to know of layout and guide."""
-
-    layout: Layout
-    n_entries: int
-    block_columns: NDArray[np.int64]
-    block_channels: NDArray[np.int64]
 
 
 class Counting(Protocol):
@@ -79,8 +44,12 @@ class Counting(Protocol):
         """Return what a check counts on both sides of one split per node, shape (nodes, 2, values or 1)."""
         ...
 
-    def gather(self, node: int) -> tuple[Records, NDArray[np.int64]]:
-        """Return the records of a node, numbered from 0, and their numbers in the table."""
+
+class Gathering(Counting, Protocol):
+    """Counts records, and hands those of some nodes over."""
+
+    def gather(self, nodes: NDArray[np.int64]) -> list[Records]:
+        """Return the records of each of some nodes; their rows are their numbers in the table."""
         ...
 
 
@@ -180,23 +149,46 @@ class Branch:
     Attributes
     ----------
     nodes : NodeTable
-    group : ndarray of int32
-        Group of each of its records, counted from 0 in the branch.
     records : Records
-    rows : ndarray of int64
-        The records' numbers in the table.
+        In the order of their groups; their rows are their numbers in the table.
+    group : ndarray of int32
+        Group of each of these records, counted from 0 in the branch: never falling.
     n_groups : int
+    described : object
+        What the caller's `describe` made of it.
     """
 
     nodes: NodeTable
-    group: NDArray[np.int32]
     records: Records
-    rows: NDArray[np.int64]
+    group: NDArray[np.int32]
     n_groups: int
+    described: Any = None
+
+
+class BranchGrower(Grower):
+    """Grows in memory and keeps the records in the order of their groups, in which they lie in the end anyway."""
+
+    def _assign_groups(self, tree: Tree) -> NDArray[np.int32]:
+        nodes = self.nodes
+        leaves = np.flatnonzero(nodes.left[: nodes.n_nodes] < 0)
+        leaves = leaves[np.argsort(nodes.start[leaves], kind="stable")]
+        starts, stops, is_odd = nodes.start[leaves], nodes.stop[leaves], nodes.depth[leaves] % 2 == 1
+        self.in_order = self.records
+        if is_odd.any():
+            self.in_order = odd = self._buffer(1)
+            if not is_odd.all():
+                even = self._buffer(2)
+                _copy_runs(
+                    as_words(even.codes), even.dense, even.weights, even.rows, as_words(odd.codes), odd.dense,
+                    odd.weights, odd.rows, starts[~is_odd], stops[~is_odd],
+                )  # fmt: skip
+        elif nodes.depth[leaves[0]] > 0:
+            self.in_order = self._buffer(2)
+        return np.repeat(np.arange(len(leaves), dtype=np.int32), stops - starts)
 
 
 def grow_outer(
-    counting: Counting,
+    counting: Gathering,
     layout: Layout,
     guide: Guide,
     checks: Sequence[Check],
@@ -207,13 +199,15 @@ def grow_outer(
     most_held: int,
     n_threads: int,
     empty: Records,
+    branch_size: int | None = None,
+    describe: Callable[[Branch], Any] | None = None,
     taxonomy: Taxonomy = NO_TAXONOMY,
 ) -> Tree:
     """Grow a whole tree, branch after branch from left to right.
 
     Parameters
     ----------
-    counting : Counting
+    counting : Gathering
     layout, guide
         The guide's rule and weights; its channels are those of the records.
     checks : sequence of Check
@@ -226,6 +220,10 @@ def grow_outer(
         Records that memory holds at once.
     empty : Records
         No records, of the types that `gather` returns.
+    branch_size : int, optional
+        Records from which on a node is split from counts; `most_held` where not given.
+    describe : callable, optional
+        Called with every branch beforehand, from several threads; what it returns goes with the branch.
     taxonomy : Taxonomy
 
     Returns
@@ -233,24 +231,55 @@ def grow_outer(
     tree : Tree
     """
     top = OuterGrower(
-        counting, most_held=most_held, records=empty, layout=layout, guide=guide, min_records=min_records,
-        checks=checks, fall_back=fall_back, n_threads=n_threads, taxonomy=taxonomy,
+        counting, most_held=min(most_held, branch_size or most_held), records=empty, layout=layout, guide=guide,
+        min_records=min_records, checks=checks, fall_back=fall_back, n_threads=n_threads, taxonomy=taxonomy,
     )  # fmt: skip
     nodes = top.grow_top()
     leaves = np.flatnonzero(nodes.left[: nodes.n_nodes] < 0)
-    for leaf in leaves[np.argsort(nodes.start[leaves], kind="stable")]:
-        records, rows = counting.gather(int(leaf))
-        own_checks = [replace(check, value_of_row=check.value_of_row[rows]) for check in checks]
-        grower = Grower(
+    leaves = leaves[np.argsort(nodes.start[leaves], kind="stable")]
+    # Many branches are grown by one thread each, few by all threads together.
+    n_together = n_threads if len(leaves) >= 2 * n_threads else 1
+
+    def grown(records: Records) -> Branch:
+        grower = BranchGrower(
             records, layout, guide, min_records,
-            checks=own_checks, fall_back=fall_back, n_threads=n_threads, taxonomy=taxonomy,
+            checks=checks, fall_back=fall_back, n_threads=n_threads // n_together, taxonomy=taxonomy,
         )  # fmt: skip
         tree, group = grower.grow()
-        branch = grower.nodes
-        finish(Branch(branch, group, records, rows, tree.n_groups))
-        attach_branch(nodes, int(leaf), branch)
+        branch = Branch(grower.nodes, grower.in_order, group, tree.n_groups)
+        return branch if describe is None else replace(branch, described=describe(branch))
+
+    with ThreadPoolExecutor(n_together) as pool:
+        for held in _runs_of(nodes.stop[leaves] - nodes.start[leaves], most_held):
+            gathered = counting.gather(leaves[held])
+            for leaf, branch in zip(leaves[held], _in_order(pool, grown, gathered, n_together), strict=True):
+                finish(branch)
+                attach_branch(nodes, int(leaf), branch.nodes)
     nodes.sort_by_level()
     return nodes.to_tree(layout)
+
+
+def _runs_of(sizes: NDArray[np.int64], most: int) -> Iterator[slice]:
+    """Cut a list of nodes into runs with at most so many records, where one node alone does not have more."""
+    first, n_held = 0, 0
+    for at, size in enumerate(sizes.tolist()):
+        if at > first and n_held + size > most:
+            yield slice(first, at)
+            first, n_held = at, 0
+        n_held += size
+    yield slice(first, len(sizes))
+
+
+def _in_order(
+    pool: ThreadPoolExecutor, grown: Callable[[Records], Branch], gathered: list[Records], n_together: int
+) -> Iterator[Branch]:
+    """Grow branches in threads and yield them in order; what was gathered is used up on the way."""
+    waiting: deque[Future[Branch]] = deque()
+    gathered.reverse()
+    while gathered or waiting:
+        while gathered and len(waiting) <= n_together:
+            waiting.append(pool.submit(grown, gathered.pop()))
+        yield waiting.popleft().result()
 
 
 def attach_branch(nodes: NodeTable, leaf: int, branch: NodeTable) -> None:
@@ -262,73 +291,16 @@ def attach_branch(nodes: NodeTable, leaf: int, branch: NodeTable) -> None:
     nodes.graft(np.array([leaf]), branch)
 
 
-def advance_chunk(
-    records: Records, node_of_row: NDArray[np.uint32], routing: Routing, shape: Shape, out: NDArray[np.int64]
-) -> None:
-    """Move the records of a chunk on, and add those that arrive in a counted node to its histogram."""
-    _advance(
-        records.codes, records.dense, records.weights, node_of_row, routing.left, routing.right, routing.column,
-        routing.last_bin, routing.missing_left, routing.mask, routing.slot, shape.layout.missing, shape.layout.offsets,
-        shape.block_columns, shape.block_channels, out,
-    )  # fmt: skip
-
-
 @njit(nogil=True, cache=True)
-def _advance(  # type: ignore[no-untyped-def]
-    codes, dense, weights, node_of_row, left, right, column, last_bin, missing_left, mask, slot, missing, offsets,
-    block_columns, block_channels, out,
-):  # fmt: skip
-    n_columns = offsets.shape[0] - 1
-    n_dense = dense.shape[1]
-    is_weighted = weights.shape[0] > 0
-    weight_at = out.shape[2] - 1
-    for i in range(codes.shape[0]):
-        node = node_of_row[i]
-        while left[node] >= 0:
-            c = column[node]
-            if goes_left(codes[i, c], last_bin[node], missing[c], missing_left[node], mask[node]):
-                node = left[node]
-            else:
-                node = right[node]
-        node_of_row[i] = node
-        h = slot[node]
-        if h < 0:
-            continue
-        weight = weights[i] if is_weighted else 1
-        for j in range(n_columns):
-            row = offsets[j] + codes[i, j]
-            out[h, row, 0] += 1
-            for d in range(n_dense):
-                out[h, row, 1 + d] += weight * dense[i, d]
-            for q in range(block_columns.shape[0]):
-                out[h, row, block_channels[q] + codes[i, block_columns[q]]] += weight
-            if is_weighted:
-                out[h, row, weight_at] += weight
-
-
-def count_sides_of_chunk(
-    codes: NDArray[Any],
-    node_of_row: NDArray[np.uint32],
-    values: NDArray[np.int32],
-    place: NDArray[np.int64],
-    candidates: Candidates,
-    rank: int,
-    layout: Layout,
-    out: NDArray[np.int64],
-) -> None:
-    """Count a column's values on both sides of one split per node: out[place of node, side, value]."""
-    _count_sides(
-        codes, node_of_row, values, place, candidates.column[:, rank], candidates.last_bin[:, rank],
-        candidates.missing_left[:, rank], candidates.mask[:, rank], layout.missing, out,
-    )  # fmt: skip
-
-
-@njit(nogil=True, cache=True)
-def _count_sides(codes, node_of_row, values, place, column, last_bin, missing_left, mask, missing, out):  # type: ignore[no-untyped-def]
-    for i in range(codes.shape[0]):
-        node = node_of_row[i]
-        p = place[node] if node < place.shape[0] else -1
-        if p >= 0:
-            c = column[p]
-            side = 0 if goes_left(codes[i, c], last_bin[p], missing[c], missing_left[p], mask[p]) else 1
-            out[p, side, values[i]] += 1
+def _copy_runs(  # type: ignore[no-untyped-def]
+    words, dense, weights, rows, to_words, to_dense, to_weights, to_rows, starts, stops
+):
+    for run in range(starts.shape[0]):
+        for i in range(starts[run], stops[run]):
+            for w in range(words.shape[1]):
+                to_words[i, w] = words[i, w]
+            for c in range(dense.shape[1]):
+                to_dense[i, c] = dense[i, c]
+            if weights.shape[0] > 0:
+                to_weights[i] = weights[i]
+            to_rows[i] = rows[i]

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import Any, Self
 
@@ -19,12 +20,22 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError
 from sfumato.partition.candidates import Candidates
+from sfumato.partition.chunks import (
+    Routing,
+    Shape,
+    advance_chunk,
+    advance_one_channel,
+    count_places,
+    count_sides_of_chunk,
+    gather_chunk,
+)
 from sfumato.partition.grower import Check
-from sfumato.partition.outer import Routing, Shape, advance_chunk, count_sides_of_chunk
+from sfumato.partition.histogram import PACKED_VALUE_BITS
 from sfumato.partition.records import Layout, Records
 
-_CHUNK = 1 << 20  # records read at a time
+_CHUNK = 1 << 16  # records read at a time: what is read stays in the cache of a core until it is counted
 _MOST_MARKS = 1 << 28  # persons marked at once, over nodes and sides
+_NONE = np.zeros(0, np.int64)
 
 
 class CodeFile:
@@ -46,12 +57,13 @@ class CodeFile:
     def __init__(self, folder: Path, *, width: int, dtype: Any, n_dense: int, n_threads: int = 1) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix=".sfumato-", dir=folder)  # readable by its owner alone
         base = Path(self._folder.name)
-        self._paths = base / "codes", base / "channels"
         self._width, self._dtype, self._n_dense = width, np.dtype(dtype), n_dense
         self._files = [
-            os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600), "w+b") for path in self._paths
+            os.open(base / name, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600) for name in ("codes", "channels")
         ]
         self._n_threads = n_threads
+        self._lock = Lock()
+        self._is_small = True  # all channel values fit the quick way of counting
         self.n_records = 0
         self.checks: Sequence[Check] = ()
 
@@ -64,69 +76,84 @@ class CodeFile:
     ) -> None:
         """Remove the files, whatever happened."""
         for file in self._files:
-            file.close()
+            os.close(file)
         self._folder.cleanup()
 
-    def append(self, codes: NDArray[Any], dense: NDArray[np.int64]) -> None:
-        """Add records at the end."""
+    # -- writing and reading -------------------------------------------------------------------------------------
+
+    def write(self, start: int, codes: NDArray[Any], dense: NDArray[np.int64]) -> None:
+        """Put records in their place, from `start` on; several threads may."""
+        codes, dense = np.ascontiguousarray(codes, self._dtype), np.ascontiguousarray(dense, np.int64)
+        is_small = int(dense.min(initial=0)) >= 0 and int(dense.max(initial=0)) < 1 << PACKED_VALUE_BITS
         try:
-            np.ascontiguousarray(codes, self._dtype).tofile(self._files[0])
-            if self._n_dense:
-                np.ascontiguousarray(dense, np.int64).tofile(self._files[1])
+            _write_all(self._files[0], codes, start * self._width * self._dtype.itemsize)
+            _write_all(self._files[1], dense, 8 * start * self._n_dense)
         except OSError as error:
             raise InputError(
                 f"the working files cannot be written ({error.strerror or 'input/output error'}): expected room for "
                 f"{self._width * self._dtype.itemsize + 8 * self._n_dense} bytes per record beside the output. Free "
                 "some, or write elsewhere. Nothing was published."
             ) from None
-        self.n_records += len(codes)
+        with self._lock:
+            self._is_small &= is_small
+            self.n_records = max(self.n_records, start + len(codes))
 
     def start(self, checks: Sequence[Check] = ()) -> None:
         """Put all records into the root."""
-        for file in self._files:
-            file.flush()
         self.checks = checks
         self.node_of_row = np.zeros(self.n_records, np.uint32)
 
     def chunks(self) -> Iterator[tuple[int, Records]]:
-        """Yield runs of records with the number of their first."""
+        """Yield runs of records with the number of their first; each is gone when the next comes."""
+        room = self._room(_CHUNK)
         for start in range(0, self.n_records, _CHUNK):
-            yield start, self._read(start, min(_CHUNK, self.n_records - start))
+            yield start, self._read(start, room)
 
-    def _read(self, start: int, n: int) -> Records:
-        codes = np.fromfile(
-            self._paths[0], self._dtype, n * self._width, offset=start * self._width * self._dtype.itemsize
-        ).reshape(n, self._width)
-        dense = np.zeros((n, 0), np.int64)
-        if self._n_dense:
-            dense = np.fromfile(self._paths[1], np.int64, n * self._n_dense, offset=8 * start * self._n_dense)
-            dense = dense.reshape(n, self._n_dense)
-        return Records(codes, dense, np.zeros(0, np.int64), np.zeros(0, np.uint32))
+    def _room(self, n: int) -> Records:
+        return Records(
+            np.empty((n, self._width), self._dtype), np.empty((n, self._n_dense), np.int64), _NONE,
+            np.empty(0, np.uint32),
+        )  # fmt: skip
+
+    def _read(self, start: int, room: Records) -> Records:
+        n = min(_CHUNK, self.n_records - start)
+        codes, dense = room.codes[:n], room.dense[:n]
+        _read_all(self._files[0], codes, start * self._width * self._dtype.itemsize)
+        _read_all(self._files[1], dense, 8 * start * self._n_dense)
+        return Records(codes, dense, _NONE, room.rows)
 
     @property
     def empty(self) -> Records:
         """No records, of the right types."""
-        return Records(
-            np.zeros((0, self._width), self._dtype), np.zeros((0, self._n_dense), np.int64), np.zeros(0, np.int64),
-            np.zeros(0, np.uint32),
-        )  # fmt: skip
+        return self._room(0)
+
+    def _in_threads(self, work: Callable[[int, Iterator[tuple[int, int]], Records], None]) -> None:
+        """Let every thread take chunk after chunk; each has room for one."""
+        starts = iter(list(enumerate(range(0, self.n_records, _CHUNK))))  # next() on a list iterator is atomic
+        with ThreadPoolExecutor(self._n_threads) as pool:
+            futures = [pool.submit(work, thread, starts, self._room(_CHUNK)) for thread in range(self._n_threads)]
+            for future in futures:
+                future.result()
 
     # -- counting ------------------------------------------------------------------------------------------------
 
     def advance(self, routing: Routing, shape: Shape) -> NDArray[np.int64]:
         """Move every record on, and return the histograms that were asked for."""
-        size = (routing.n_slots, int(shape.layout.offsets[-1]), shape.n_entries)
-        outs = [np.zeros(size, np.int64) for _ in range(self._n_threads)]
-        starts = list(range(0, self.n_records, _CHUNK))
+        n_bins = int(shape.layout.offsets[-1])
+        outs = [np.zeros((routing.n_slots, n_bins, shape.n_entries), np.int64) for _ in range(self._n_threads)]
+        is_quick = self._n_dense == 1 and shape.n_entries == 2 and self._is_small
 
-        def work(thread: int) -> None:
-            for start in starts[thread :: self._n_threads]:
-                records = self._read(start, min(_CHUNK, self.n_records - start))
+        def work(thread: int, starts: Iterator[tuple[int, int]], room: Records) -> None:
+            packed = np.zeros((routing.n_slots, n_bins), np.int64) if is_quick else _NONE
+            for _, start in starts:
+                records = self._read(start, room)
                 own = self.node_of_row[start : start + records.n_records]
-                advance_chunk(records, own, routing, shape, outs[thread])
+                if is_quick:
+                    advance_one_channel(records, own, routing, shape, packed, outs[thread])
+                else:
+                    advance_chunk(records, own, routing, shape, outs[thread])
 
-        with ThreadPoolExecutor(self._n_threads) as pool:
-            list(pool.map(work, range(self._n_threads)))
+        self._in_threads(work)
         for out in outs[1:]:
             outs[0] += out
         return outs[0]
@@ -136,8 +163,7 @@ class CodeFile:
     ) -> NDArray[np.int64]:
         """Return what a check counts on both sides of one split per node."""
         own = self.checks[check]
-        place = np.full(int(self.node_of_row.max(initial=0)) + 1, -1, np.int64)
-        place[nodes] = np.arange(len(nodes))
+        place = self._places(nodes)
         if not own.distinct:
             out = np.zeros((len(nodes), 2, own.n_values), np.int64)
             for start, records in self.chunks():
@@ -162,15 +188,67 @@ class CodeFile:
             out[first : first + step, :, 0] = (marks > 0).sum(axis=2)
         return out
 
-    def gather(self, node: int) -> tuple[Records, NDArray[np.int64]]:
-        """Return the records of a node, numbered from 0, and their numbers in the table."""
-        rows = np.flatnonzero(self.node_of_row == node)
-        codes = np.empty((len(rows), self._width), self._dtype)
-        dense = np.empty((len(rows), self._n_dense), np.int64)
-        at = 0
-        for start, records in self.chunks():
-            stop = at + int(np.searchsorted(rows[at:], start + records.n_records))
-            own = rows[at:stop] - start
-            codes[at:stop], dense[at:stop] = records.codes[own], records.dense[own]
-            at = stop
-        return Records(codes, dense, np.zeros(0, np.int64), np.arange(len(rows), dtype=np.uint32)), rows
+    def _places(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+        place = np.full(max(int(self.node_of_row.max(initial=0)), int(nodes.max())) + 1, -1, np.int64)
+        place[nodes] = np.arange(len(nodes))
+        return place
+
+    # -- gathering -----------------------------------------------------------------------------------------------
+
+    def gather(self, nodes: NDArray[np.int64]) -> list[Records]:
+        """Return the records of each of some nodes; their rows are their numbers in the table."""
+        place = self._places(nodes)
+        n_chunks = -(-self.n_records // _CHUNK)
+        counts = np.zeros((n_chunks, len(nodes)), np.int64)
+
+        def count(_: int, starts: Iterator[tuple[int, int]], __: Records) -> None:
+            for chunk, start in starts:
+                count_places(self.node_of_row[start : start + _CHUNK], place, counts[chunk])
+
+        self._in_threads(count)
+        sizes = counts.sum(axis=0)
+        ends = np.cumsum(sizes)
+        # Every chunk has its own run in every node, so that threads write side by side.
+        firsts = (ends - sizes) + np.cumsum(counts, axis=0) - counts
+        total = int(ends[-1])
+        out = Records(
+            np.empty((total, self._width), self._dtype), np.empty((total, self._n_dense), np.int64), _NONE,
+            np.empty(total, np.uint32),
+        )  # fmt: skip
+
+        def copy(_: int, starts: Iterator[tuple[int, int]], room: Records) -> None:
+            for chunk, start in starts:
+                if counts[chunk].any():
+                    own = self.node_of_row[start : start + _CHUNK]
+                    gather_chunk(self._read(start, room), start, own, place, firsts[chunk], out)
+
+        self._in_threads(copy)
+        return [
+            Records(out.codes[a:b], out.dense[a:b], _NONE, out.rows[a:b])
+            for a, b in zip((ends - sizes).tolist(), ends.tolist(), strict=True)
+        ]
+
+
+def _bytes_of(array: NDArray[Any]) -> memoryview:
+    flat: Any = array.reshape(-1).view(np.uint8)  # a view: arrays here are contiguous
+    return memoryview(flat)
+
+
+def _write_all(file: int, array: NDArray[Any], offset: int) -> None:
+    """Write an array; a disk that takes only a part of it says why when it is asked for the rest."""
+    view = _bytes_of(array)
+    while len(view):
+        n_written = os.pwrite(file, view, offset)
+        view, offset = view[n_written:], offset + n_written
+
+
+def _read_all(file: int, array: NDArray[Any], offset: int) -> None:
+    view = _bytes_of(array)
+    while len(view):
+        n_read = os.preadv(file, [view], offset)
+        if n_read == 0:
+            raise InputError(
+                "the working files are shorter than what was written to them: expected them to stay as they are. "
+                "Leave the folder of the output alone while this runs. Nothing was published."
+            )
+        view, offset = view[n_read:], offset + n_read

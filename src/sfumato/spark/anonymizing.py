@@ -17,7 +17,7 @@ from sfumato.columns import Column
 from sfumato.criteria import Criterion
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import read_table
-from sfumato.parquet.anonymizing import as_list, check_supported, guide_shape, hand_over, with_hidden_guides
+from sfumato.parquet.fitting import as_list, check_supported, guide_shape, hand_over, with_hidden_guides
 from sfumato.parquet.groups import Describing, joined_sizes, joined_values
 from sfumato.partition.outer import OuterGrower, attach_branch
 from sfumato.partition.records import make_layout

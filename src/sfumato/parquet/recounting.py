@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read a written release back and count its groups with nothing of the engine; refuse it where one fails."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.anonymize.release import Counter
+from sfumato.errors import GuaranteeError
+from sfumato.parquet.files import ParquetFiles
+from sfumato.parquet.progress import Progress, told
+from sfumato.verification import GroupCounter, label_groups
+
+WHAT = "recounting"
+
+
+def recount(
+    path: Path,
+    n_records: int,
+    names: Sequence[str],
+    counters: list[Counter],
+    *,
+    claimed: Any,
+    group: NDArray[np.int32],
+    n_threads: int = 1,
+    progress: Progress | None = None,
+) -> int:
+    """Return the size of the smallest group of a written file.
+
+    Parameters
+    ----------
+    path : Path
+    n_records : int
+        How many the file must have.
+    names : sequence of str
+        The quasi-identifiers, as they are called in the release.
+    counters : list of Counter
+        What must hold.
+    claimed : pyarrow.Table
+        What the records of each group are claimed to be.
+    group : ndarray of int32
+        The group that each record is claimed to be of.
+
+    Raises
+    ------
+    GuaranteeError
+        When the file does not have all records, or a criterion fails.
+    """
+    written = ParquetFiles(path)
+    if written.n_records != n_records:
+        raise GuaranteeError(f"{written.n_records} records were written instead of {n_records}. Nothing is published.")
+    smallest = None
+    for counter in counters:
+        values = counter.value_of_row
+        if values is None and smallest is not None:
+            continue
+        sizes = None
+        if values is None:
+            sizes = claimed_sizes(written, names, claimed, group, n_threads=n_threads, progress=progress)
+        counts, sizes = (sizes[:, None], sizes) if sizes is not None else _counted(written, names, counter, progress)
+        smallest = int(sizes.min()) if smallest is None else smallest
+        n_failed = int((~counter.passes(counts)).sum())
+        if n_failed:
+            raise GuaranteeError(
+                f"the written file has {n_failed} of {len(counts)} groups for which it does not hold that "
+                f"{counter.criterion.describe()}: expected none. Nothing is published. Please report this."
+            )
+    assert smallest is not None
+    return smallest
+
+
+def claimed_sizes(
+    files: ParquetFiles,
+    names: Sequence[str],
+    claimed: Any,
+    group: NDArray[np.int32],
+    *,
+    n_threads: int = 1,
+    progress: Progress | None = None,
+) -> NDArray[np.int64] | None:
+    """Return the sizes of the groups of a file of which it is claimed what each record is; None if that is not true.
+
+    Every record that is read is compared with what it is claimed to be, so nothing is believed: that all records are
+    as claimed, and how many there are of each kind, are counted here. Kinds that are equal are one group.
+    """
+    sizes = np.zeros(claimed.num_rows, np.int64)
+    lock = Lock()
+
+    def compare(start: int, piece: Any) -> bool:
+        own = group[start : start + piece.num_rows]
+        if not all(_are_equal(piece.column(name), claimed.column(name), own) for name in names):
+            return False
+        counts = np.bincount(own, minlength=len(sizes))
+        with lock:
+            np.add(sizes, counts, out=sizes)
+        return True
+
+    if not all(told(files.each(compare, names, n_threads=n_threads), progress, WHAT, files.n_records)):
+        return None
+    of_kind = label_groups(claimed, names) if names else np.zeros(claimed.num_rows, np.int64)
+    together = np.zeros(int(of_kind.max()) + 1, np.int64)
+    np.add.at(together, of_kind, sizes)
+    return together[together > 0]
+
+
+def _are_equal(column: Any, claimed: Any, group: NDArray[np.int32]) -> bool:
+    """Whether all records of a column are what their groups are claimed to be, missing equal to missing."""
+    import pyarrow as pa
+
+    expected = claimed.take(pa.array(group))
+    if not pa.types.is_dictionary(column.type):
+        return bool(column.equals(expected))
+    one, other = column.unify_dictionaries().combine_chunks(), expected.combine_chunks()
+    if one.dictionary.equals(other.dictionary):
+        return bool(one.indices.equals(other.indices))
+    return bool(one.dictionary_decode().equals(other.dictionary_decode()))
+
+
+def _counted(
+    files: ParquetFiles, names: Sequence[str], counter: Counter, progress: Progress | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return what a criterion counts in every group of a file, and the sizes of the groups."""
+    values = counter.value_of_row
+    own = GroupCounter(names, None if values is None else counter.n_values)
+    start = 0
+    for batch in told(((b.num_rows, b) for b in files.batches(names)), progress, WHAT, files.n_records):
+        part = slice(start, start + batch.num_rows)
+        own.add(batch, None if values is None else values[part])
+        start = part.stop
+    counts = own.n_distinct()[:, None] if counter.criterion.counting == "distinct" else own.counts()
+    return counts, own.sizes()
