@@ -15,6 +15,7 @@ from sfumato.attack.membership_metrics import area_under_curve, best_threshold, 
 from sfumato.attack.membership_signals import Reader
 
 TWO = Reader("probabilities", np.array([0, 1]))
+VOTES = Reader("probabilities", np.array([0, 1]), is_vote=True)
 
 
 def random_shadows(seed, n_shadows=10, n_records=7):
@@ -23,17 +24,26 @@ def random_shadows(seed, n_shadows=10, n_records=7):
     return generator.normal(size=n_records), generator.normal(size=(n_shadows, n_records)) + 1.5 * was_in, was_in
 
 
-def naive_gaussian(values, is_counted, record, worth=4.0):
-    squares, freedom = 0.0, 0
+def naive_gaussian(values, is_counted, record):
+    """Mean, and the best linear estimate of the variance, from sums over records one by one."""
+    squares, freedom, fourth, scale = 0.0, 0, 0.0, 0
     for other in range(values.shape[1]):
         own = [v for v, c in zip(values[:, other], is_counted[:, other], strict=True) if c]
         mean = sum(own) / len(own)
-        squares += sum((v - mean) ** 2 for v in own)
+        of_other = sum((v - mean) ** 2 for v in own)
+        squares += of_other
         freedom += len(own) - 1
+        fourth += of_other**2
+        scale += (len(own) - 1) * (len(own) + 1)
+    common = squares / freedom
+    inequality = max(fourth / scale / common**2 - 1, 0.0)
     own = [v for v, c in zip(values[:, record], is_counted[:, record], strict=True) if c]
     mean = sum(own) / len(own)
     of_record = sum((v - mean) ** 2 for v in own)
-    return mean, (of_record + worth * squares / freedom) / (len(own) - 1 + worth)
+    if inequality == 0:
+        return mean, common
+    worth = 2 + 2 / inequality  # what the common variance counts for, in degrees of freedom
+    return mean, (of_record + worth * common) / (len(own) - 1 + worth)
 
 
 @settings(max_examples=50, deadline=None)
@@ -78,10 +88,54 @@ def test_the_variance_of_a_record_prevails_with_many_shadows():
     np.testing.assert_allclose(variance, [1.2, 100], rtol=0.1)
 
 
+def test_equal_variances_are_estimated_from_all_records_together():
+    values = np.random.default_rng(1).normal(size=(8, 5000)) * 3
+    _, variance = gaussians(values, np.ones_like(values, bool))
+    np.testing.assert_allclose(variance, 9, rtol=0.1)  # by itself, a record's own would be off by half
+
+
+@pytest.mark.parametrize("n_shadows", [4, 8, 32])
+@pytest.mark.parametrize("inequality", [0.1, 1.0, 4.0])
+def test_no_fixed_weight_of_the_common_variance_is_closer_to_the_truth(n_shadows, inequality):
+    # True variances with the mean 1 and the variance `inequality`; the best linear weight follows from it in theory.
+    generator = np.random.default_rng(2)
+    truth = generator.gamma(1 / inequality, inequality, 20_000)
+    values = generator.normal(size=(n_shadows, len(truth))) * np.sqrt(truth)
+    _, variance = gaussians(values, np.ones_like(values, bool))
+    freedom = n_shadows - 1
+    own = values.var(axis=0, ddof=1)
+    errors = [
+        np.mean(((freedom * own + worth * own.mean()) / (freedom + worth) - truth) ** 2)
+        for worth in (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 1e6)
+    ]
+    assert np.mean((variance - truth) ** 2) <= min(errors) * 1.02
+    best = freedom * inequality / (freedom * inequality + 2 * (1 + inequality))
+    found = np.polyfit(own, variance, 1)[0]
+    assert found == pytest.approx(best, rel=0.1)
+
+
+def test_the_angle_of_a_vote_spreads_alike_whatever_the_share():
+    generator = np.random.default_rng(3)
+    spread = []
+    for share in (0.05, 0.2, 0.5, 0.9, 0.95):
+        votes = generator.binomial(100, share, 50_000) / 100
+        outputs = np.stack([1 - votes, votes], axis=1)
+        spread.append(VOTES.signal(outputs, np.ones(len(votes), int)).var())
+    np.testing.assert_allclose(spread, 1 / 100, rtol=0.2)  # one over the number of trees
+
+
 def test_the_signal_is_the_logit_of_the_confidence_in_the_true_label():
     outputs = np.array([[0.2, 0.8], [0.3, 0.7], [1.0, 0.0]])
     signal = TWO.signal(outputs, np.array([1, 0, 1]))
-    np.testing.assert_allclose(signal, [math.log(4), math.log(3 / 7), math.log(0.01)])
+    np.testing.assert_allclose(signal, [math.log(4), math.log(3 / 7), math.log(1e-12)])
+    np.testing.assert_allclose(VOTES.likelihood(outputs, np.array([1, 0, 1])), [0.8, 0.3, 0])
+
+
+def test_a_model_that_often_says_exactly_zero_votes():
+    shares = np.random.default_rng(0).dirichlet([1, 1], 2000)
+    assert not TWO.suited_to(shares).is_vote
+    assert TWO.suited_to(np.round(shares, 1)).is_vote
+    assert not Reader("logits", np.array([0, 1])).suited_to(np.zeros((50, 2))).is_vote
 
 
 def test_logits_and_probabilities_of_the_same_model_give_the_same_signal():

@@ -17,10 +17,6 @@ from numpy.typing import NDArray
 
 from sfumato.attack.membership_signals import Floats
 
-#: How many shadows the variance of all records is worth beside a record's own. With few shadows a record's own variance
-#: is mostly noise (the published attack then uses one for all records); with many it prevails. Set by looking at
-#: forests on Adult, where its rates may therefore be a little too high.
-_WORTH_OF_COMMON_VARIANCE = 4.0
 _LOWEST_VARIANCE = 1e-12
 
 
@@ -30,7 +26,7 @@ def lira_online(signal: Floats, shadow_signals: Floats, was_in: NDArray[np.bool_
     Parameters
     ----------
     signal : ndarray of shape (n_records,)
-        Logit of the target's confidence in the true label, or minus the log squared error.
+        Logit of the target's confidence in the true label, angle of its share of votes, or minus the log squared error.
     shadow_signals : ndarray of shape (n_shadows, n_records)
     was_in : ndarray of bool of shape (n_shadows, n_records)
     """
@@ -88,14 +84,24 @@ def rmia(
 
 
 def gaussians(values: Floats, is_counted: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """Return each record's mean over the shadows counted, and its variance drawn towards that of all records."""
+    """Return each record's mean over the shadows counted, and its variance drawn towards that of all records.
+
+    With few shadows a record's own variance is mostly noise, and the published attack uses one for all records; with
+    many it prevails. Here a record's own counts for as much as makes the best linear estimate: a variance from d
+    degrees of freedom spreads by 2 / d times its square around the true one, so how unequal the true ones are follows
+    from how unequal the estimates are, and no weight has to be chosen.
+    """
     n_counted = is_counted.sum(axis=0)
     mean = _mean_where(values, is_counted)
     squares = np.where(is_counted, (values - mean) ** 2, 0.0).sum(axis=0)
-    freedom = np.maximum(n_counted - 1, 0)
-    common = squares.sum() / max(float(freedom.sum()), 1.0)
-    variance = (squares + _WORTH_OF_COMMON_VARIANCE * common) / (freedom + _WORTH_OF_COMMON_VARIANCE)
-    return mean, np.maximum(variance, _LOWEST_VARIANCE)
+    freedom = np.maximum(n_counted - 1, 0).astype(np.float64)
+    common = squares.sum() / max(freedom.sum(), 1.0)
+    # The mean square of the true variances, and from it their variance over the square of their mean.
+    of_squares = (squares**2).sum() / max((freedom * (freedom + 2)).sum(), 1.0)
+    inequality = max(of_squares / common**2 - 1, 0.0) if common > 0 else 0.0
+    own = squares / np.maximum(freedom, 1.0)
+    weight = freedom * inequality / (freedom * inequality + 2 * (1 + inequality))
+    return mean, np.maximum(weight * own + (1 - weight) * common, _LOWEST_VARIANCE)
 
 
 def _mean_where(values: Floats, is_counted: NDArray[np.bool_]) -> Floats:

@@ -19,14 +19,16 @@ Used by ``membership`` beside the forest of ``membership_learned``; needs torch.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.attack.membership_learned import Learner
-from sfumato.attack.membership_signals import Floats, Reader
 from sfumato.networks import dense_network, epochs_for, fit_network, predict_network, require_torch, seeded_generator
+
+if TYPE_CHECKING:  # so that numpy and torch are all that a machine with a GPU needs
+    from sfumato.attack.membership_learned import Learner
+    from sfumato.attack.membership_signals import Floats, Reader
 
 OUTPUT_UNITS = (512, 100, 64)
 LABEL_UNITS = (256, 64)

@@ -4,7 +4,8 @@
 ``membership`` and ``shadows`` read a model's outputs here, one row per record: logits where the model has them,
 probabilities where it votes (forests), the prediction of a regressor. From the outputs and the true label come the two
 numbers that score attacks use, both larger when the model fits the record better: the *signal* (the logit of the
-confidence in the true label, or minus the log squared error of a regressor) and the *likelihood* (that confidence).
+confidence in the true label, the angle of a share of votes, or minus the log squared error of a regressor) and the
+*likelihood* (that confidence).
 """
 
 from __future__ import annotations
@@ -22,11 +23,8 @@ from sfumato.errors import InputError, ParameterError
 OutputKind = Literal["logits", "probabilities", "numbers"]
 Floats = NDArray[np.float64]
 
-# A forest of a hundred trees tells shares apart by one in a hundred and often says exactly 0. A floor far below that
-# would turn the last vote into an outlier that no Gaussian describes. Set by looking at forests on Adult.
-_LOWEST_VOTE = 0.01
 _LOWEST_PROBABILITY = 1e-12
-_SHARE_OF_ZEROS_OF_A_VOTE = 1e-3
+_SHARE_OF_ZEROS_OF_A_VOTE = 1e-3  # a softmax is never exactly 0, a forest often is
 _LOWEST_SHARE_OF_ERROR = 1e-12  # of the mean squared error, so that an exact prediction has a logarithm
 
 
@@ -39,19 +37,18 @@ class Reader:
     kind : {"logits", "probabilities", "numbers"}
     classes : ndarray or None
         The labels, sorted; None for a regressor.
-    floor : float
-        What a probability below it is taken for.
+    is_vote : bool
+        Whether probabilities are shares of votes, as a forest gives them.
     """
 
     kind: OutputKind
     classes: NDArray[Any] | None
-    floor: float = _LOWEST_VOTE
+    is_vote: bool = False
 
     def suited_to(self, outputs: Floats) -> Reader:
-        """Return the reader with the floor that suits a model's outputs: low unless the model votes."""
-        if self.kind != "probabilities" or (outputs == 0).mean() >= _SHARE_OF_ZEROS_OF_A_VOTE:
-            return self
-        return replace(self, floor=_LOWEST_PROBABILITY)
+        """Return the reader that knows whether a model with these outputs votes."""
+        is_vote = self.kind == "probabilities" and (outputs == 0).mean() >= _SHARE_OF_ZEROS_OF_A_VOTE
+        return replace(self, is_vote=bool(is_vote))
 
     def codes(self, y: Any) -> NDArray[Any]:
         """Return the position of each label among the classes; the numbers themselves for a regressor."""
@@ -95,25 +92,33 @@ class Reader:
         return everything
 
     def signal(self, outputs: Floats, codes: NDArray[Any]) -> Floats:
-        """Return the logit of the confidence in the true label, or minus the log squared error.
+        """Return the logit of the confidence in the true label, the angle of a share of votes, or minus the log
+        squared error.
 
-        Carlini et al. (2022) use the logit because it is close to normal where the confidence is not.
+        Carlini et al. (2022) use the logit because it is close to normal where the confidence is not. A share of votes
+        is often exactly 0 or 1 and has no logit. Its angle, twice the arc sine of its root, has about the same variance
+        whatever the share (R. A. Fisher, "On the dominance ratio", 1922), and so needs no floor to be chosen.
         """
         if self.kind == "numbers":
             squared = (outputs[..., 0] - codes) ** 2
             floor = _LOWEST_SHARE_OF_ERROR * max(float(squared.mean()), np.finfo(np.float64).tiny)
             return np.asarray(-np.log(squared + floor))
         of_true = np.take_along_axis(outputs, _as_index(codes, outputs), axis=-1)[..., 0]
+        if self.is_vote:
+            return np.asarray(2 * np.arcsin(np.sqrt(np.clip(of_true, 0.0, 1.0))))
         others = _without(outputs, codes)
         if self.kind == "logits":
             return np.asarray(of_true - logsumexp(others, axis=-1))
         rest = others.sum(axis=-1)  # not one minus: what is left below rounding counts
-        return np.asarray(np.log(np.maximum(of_true, self.floor)) - np.log(np.maximum(rest, self.floor)))
+        lowest = _LOWEST_PROBABILITY
+        return np.asarray(np.log(np.maximum(of_true, lowest)) - np.log(np.maximum(rest, lowest)))
 
     def likelihood(self, outputs: Floats, codes: NDArray[Any], scale: float = 1.0) -> Floats:
         """Return the confidence in the true label, or the density of the error with the variance `scale`."""
         if self.kind == "numbers":
             return np.asarray(np.exp(-((outputs[..., 0] - codes) ** 2) / (2 * scale)))
+        if self.is_vote:
+            return np.asarray(np.take_along_axis(outputs, _as_index(codes, outputs), axis=-1)[..., 0])
         return np.asarray(1 / (1 + np.exp(-np.clip(self.signal(outputs, codes), -700, 700))))
 
 
