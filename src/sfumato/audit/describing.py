@@ -8,6 +8,7 @@ bar stands for a few people.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -85,26 +86,65 @@ def describe_columns(
     changes = []
     for name in before.names:
         role = roles.get(name, "other")
-        column = before.column(name, for_counting=True)
-        new = after.column(name, for_counting=True) if name in after.names else None
+        # Counted one after the other: two columns of a large table are never held at once.
+        column = _count(before.column(name, for_counting=True))
+        new = _count(after.column(name, for_counting=True)) if name in after.names else None
         shares = _class_shares(column, new, smallest_shown)
         loss = losses.get(name)
-        n_before, n_after = n_distinct(column), None if new is None else n_distinct(new)
+        n_before, n_after = column.n_distinct, None if new is None else new.n_distinct
         sentence = _sentence(role, loss, n_before, n_after, is_gone=new is None, is_label=_is_label(column, new))
         changes.append(ColumnChange(name, role, column.kind, loss, n_before, n_after, *shares, sentence))
     return tuple(changes)
 
 
-def n_distinct(column: Column) -> int:
-    """Count the different values of a column, missing as one."""
+@dataclass(frozen=True, eq=False)
+class _Counted:
+    """The different values of a column, sorted, and how many records have each; categories by their codes.
+
+    Attributes
+    ----------
+    kind : str
+    values : ndarray
+        Numbers, moments, or codes of `categories`.
+    counts : ndarray of int64
+    categories : ndarray of object or None
+    has_missing : bool
+    """
+
+    kind: str
+    values: NDArray[Any]
+    counts: NDArray[np.int64]
+    categories: NDArray[np.object_] | None
+    has_missing: bool
+
+    @property
+    def n_distinct(self) -> int:
+        """Number of different values, missing as one."""
+        return (len(self.values) if self.categories is None else len(self.categories)) + self.has_missing
+
+    def quantiles(self, *shares: float) -> list[float]:
+        """Return values below which these shares of the records lie, between two neighbours where they fall there."""
+        last = np.cumsum(self.counts) - 1  # place of the last record with each value
+        found = []
+        for share in shares:
+            place = share * last[-1]
+            low, high = self.values[np.searchsorted(last, [np.floor(place), np.ceil(place)])].astype(float)
+            found.append(float(low + (high - low) * (place - np.floor(place))))
+        return found
+
+
+def _count(column: Column) -> _Counted:
     has_missing = column.missing is not None and bool(column.missing.any())
+    present = column.values[~column.missing] if has_missing else column.values
     if column.categories is not None:
-        return len(column.categories) + has_missing
-    present = column.values if column.missing is None else column.values[~column.missing]
-    return len(np.unique(present)) + has_missing
+        values = np.arange(len(column.categories))
+        counts = np.bincount(present, minlength=len(column.categories)).astype(np.int64)
+    else:
+        values, counts = np.unique(present, return_counts=True)
+    return _Counted(column.kind, values, counts, column.categories, has_missing)
 
 
-def _is_label(column: Column, new: Column | None) -> bool:
+def _is_label(column: _Counted, new: _Counted | None) -> bool:
     """Whether values became labels, such as ranges, so that the two columns cannot be laid side by side."""
     if new is None:
         return False
@@ -116,7 +156,7 @@ def _is_label(column: Column, new: Column | None) -> bool:
 
 
 def _class_shares(
-    column: Column, new: Column | None, smallest_shown: int
+    column: _Counted, new: _Counted | None, smallest_shown: int
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return the shares of the records in common classes, before and after; empty where there is nothing to compare."""
     if new is not None and _is_label(column, new):
@@ -127,34 +167,36 @@ def _class_shares(
 
 
 def _number_shares(
-    column: Column, new: Column | None, smallest_shown: int
+    column: _Counted, new: _Counted | None, smallest_shown: int
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    values = _present(column)
-    if not len(values):
+    if not len(column.values):
         return (), ()
     # Equal widths between quantiles keep a few far values from flattening the rest; classes of few records are joined.
-    low, high = np.quantile(values, [0.01, 0.99])
-    edges = np.linspace(float(low), float(high), _MOST_CLASSES + 1)[1:-1] if high > low else np.zeros(0)
-    counts = np.bincount(np.searchsorted(edges, values), minlength=len(edges) + 1)
+    low, high = column.quantiles(0.01, 0.99)
+    edges = np.linspace(low, high, _MOST_CLASSES + 1)[1:-1] if high > low else np.zeros(0)
+
+    def by_class(counted: _Counted) -> NDArray[np.int64]:
+        place = np.searchsorted(edges, counted.values)
+        return np.bincount(place, weights=counted.counts, minlength=len(edges) + 1).astype(np.int64)
+
+    counts = by_class(column)
     merged = _join_small(counts, smallest_shown)
     before = np.bincount(merged, weights=counts)
     if new is None:
         return _as_shares(before), ()
-    own = np.bincount(np.searchsorted(edges, _present(new)), minlength=len(edges) + 1)
-    return _as_shares(before), _as_shares(np.bincount(merged, weights=own))
+    return _as_shares(before), _as_shares(np.bincount(merged, weights=by_class(new)))
 
 
 def _category_shares(
-    column: Column, new: Column | None, smallest_shown: int
+    column: _Counted, new: _Counted | None, smallest_shown: int
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     assert column.categories is not None
-    n_categories = len(column.categories)
-    counts = np.bincount(_present(column), minlength=n_categories)
+    counts = column.counts
     order = np.argsort(-counts, kind="stable")
     shown = [int(c) for c in order[: _MOST_CLASSES - 1] if counts[c] >= smallest_shown]
     # The others have a class of their own, or where they are few people join the smallest that has a name.
     rest = len(shown) if int(counts.sum() - counts[shown].sum()) >= smallest_shown else max(0, len(shown) - 1)
-    class_of = np.full(n_categories, rest)
+    class_of = np.full(len(counts), rest)
     class_of[shown] = np.arange(len(shown))
     n_classes = max(rest + 1, len(shown))
     before = np.bincount(class_of, weights=counts, minlength=n_classes)
@@ -163,12 +205,7 @@ def _category_shares(
     assert new.categories is not None
     place = {value: int(class_of[code]) for code, value in enumerate(column.categories.tolist())}
     own_class = np.array([place.get(value, rest) for value in new.categories.tolist()], np.int64)
-    own = np.bincount(own_class[_present(new)], minlength=n_classes) if len(own_class) else np.zeros(n_classes)
-    return _as_shares(before), _as_shares(own)
-
-
-def _present(column: Column) -> NDArray[Any]:
-    return column.values if column.missing is None else column.values[~column.missing]
+    return _as_shares(before), _as_shares(np.bincount(own_class, weights=new.counts, minlength=n_classes))
 
 
 def _join_small(counts: NDArray[np.int64], fewest: int) -> NDArray[np.int64]:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from sfumato.cli import anatomize, anonymize, apply, audit, compare, demo, init, measure, minimize, run, study, sweep
+from sfumato.cli.memory import give_back_large_arrays
 
 application = typer.Typer(
     name="sfumato",
@@ -35,7 +36,7 @@ def _root(
         bool, typer.Option("--version", help="Show the version and stop.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
-    pass
+    give_back_large_arrays()
 
 
 application.command(help=demo.HELP)(demo.demo)

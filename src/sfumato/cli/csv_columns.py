@@ -54,6 +54,10 @@ _DATE_FORMATS = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%Y
 _DATETIME_FORMATS = tuple(f"{day} {time}" for day in _DATE_FORMATS for time in ("%H:%M", "%H:%M:%S"))
 
 
+# Text with at most so many different values per record is held as a list of values and a number per record.
+_MOST_DISTINCT = 0.5
+
+
 def parse_types(text: str) -> dict[str, GivenType]:
     """Read ``zip=text,born=date:%d.%m.%Y`` into a mapping.
 
@@ -204,12 +208,27 @@ def _read_text(column: TextColumn, rules: ReadingRules, lengths: Any, used: Any)
 
     empty = lengths == 0
     missing = empty if rules.all_quoted else empty & ~column.quoted
-    fields = pa.array(np.arange(len(lengths)), mask=missing, type=pa.int32())
-    array = column.fields.take(fields.take(column.codes))
+    n_records = int(column.counts.sum())
+    if int(used.sum()) <= n_records * _MOST_DISTINCT:
+        array = _as_dictionary(column, used & ~missing)
+    else:
+        fields = pa.array(np.arange(len(lengths)), mask=missing, type=pa.int32())
+        array = column.fields.take(fields.take(column.codes))
     filled = used & ~empty
     # Unquoted text may need quotes here and there; a habit is only what holds for every value.
     quoted = bool(filled.any()) and bool(column.quoted[filled].all())
     return array, ColumnStyle("text", quoted=quoted or rules.all_quoted, missing='""' if rules.all_quoted else "")
+
+
+def _as_dictionary(column: TextColumn, present: Any) -> Any:
+    """Return text as a list of the values that occur and a narrow number per record: a fraction of the memory."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    values = pc.unique(column.fields.filter(pa.array(present)))  # with and without quotes, a field is one value
+    narrow = next(kind for kind in (pa.int8(), pa.int16(), pa.int32()) if len(values) <= 2 ** (kind.bit_width - 1))
+    by_field = pc.if_else(pa.array(present), pc.index_in(column.fields, value_set=values), None).cast(narrow)
+    return pa.DictionaryArray.from_arrays(by_field.take(column.codes), values)
 
 
 def _parse_values(

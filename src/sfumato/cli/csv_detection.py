@@ -22,6 +22,7 @@ SEPARATORS = (",", ";", "\t", "|")
 #: Enough to see the habits of a file, little enough to be instant.
 SAMPLE_BYTES = 262_144
 QUOTE = 0x22
+_BLOCK_BYTES = 1 << 20
 
 
 def as_utf8(data: bytes, file_name: str, encoding: str | None, notes: list[str]) -> tuple[bytes, str, bool]:
@@ -29,6 +30,7 @@ def as_utf8(data: bytes, file_name: str, encoding: str | None, notes: list[str])
     if encoding is not None:
         try:
             codec = codecs.lookup(encoding).name
+            "".encode(codec)  # some names are of codecs that do not write text, such as base64
         except LookupError:
             raise ParameterError(
                 f"encoding {encoding!r} is not known: expected a name such as utf-8, utf-16, latin-1 or cp1252."
@@ -50,17 +52,33 @@ def as_utf8(data: bytes, file_name: str, encoding: str | None, notes: list[str])
     mark = marks.get(codec, b"")
     has_mark = bool(mark) and data.startswith(mark)
     body = data[len(mark) :] if has_mark else data
-    try:
-        text = body.decode(codec)
-    except UnicodeDecodeError as error:
-        line = body.count(b"\n", 0, error.start) + 1
+    misfit = _first_misfit(body, codec)
+    if misfit is not None:
+        line = body.count(b"\n", 0, misfit) + 1
         raise InputError(
             f"{file_name} cannot be read as {codec}: line {line} has bytes that are not {codec}. "
             "Give the encoding it was written in, for example --encoding cp1252."
-        ) from None
-    if "\x00" in text:
+        )
+    text = body if codec == "utf-8" else body.decode(codec).encode("utf-8")
+    if b"\x00" in text:
         raise InputError(f"{file_name} is not a text file: it has zero bytes. Expected CSV or Parquet.")
-    return (body if codec == "utf-8" else text.encode("utf-8")), codec, has_mark
+    return text, codec, has_mark
+
+
+def _first_misfit(data: bytes, codec: str) -> int | None:
+    """Return where the first bytes stand that a codec cannot read; None where it reads all of them.
+
+    Block by block: a whole file as text beside its bytes would double what reading it takes.
+    """
+    decoder = codecs.getincrementaldecoder(codec)()
+    for start in range(0, len(data) + 1, _BLOCK_BYTES):
+        block = data[start : start + _BLOCK_BYTES]
+        n_held = len(decoder.getstate()[0])  # the beginning of a letter, from the block before
+        try:
+            decoder.decode(block, final=start + _BLOCK_BYTES > len(data))
+        except UnicodeDecodeError as error:
+            return start - n_held + error.start
+    return None
 
 
 def _detect_encoding(data: bytes, file_name: str) -> str:
@@ -75,17 +93,15 @@ def _detect_encoding(data: bytes, file_name: str) -> str:
     if len(sample) >= 2 and (sample[1::2] == 0).mean() > 0.4:
         return "utf-16-le"
     for codec in ("utf-8", "cp1252"):
-        try:
-            data.decode(codec)
-        except UnicodeDecodeError as error:
-            if codec == "utf-8" and _is_utf8_with_damage(data):
-                line = data.count(b"\n", 0, error.start) + 1
-                raise InputError(
-                    f"{file_name} is UTF-8 but for some bytes, the first in line {line}. Correct them, or give the "
-                    "encoding with --encoding if it is another one after all."
-                ) from None
-            continue
-        return codec
+        misfit = _first_misfit(data, codec)
+        if misfit is None:
+            return codec
+        if codec == "utf-8" and _is_utf8_with_damage(data):
+            line = data.count(b"\n", 0, misfit) + 1
+            raise InputError(
+                f"{file_name} is UTF-8 but for some bytes, the first in line {line}. Correct them, or give the "
+                "encoding with --encoding if it is another one after all."
+            )
     raise InputError(
         f"{file_name} is neither UTF-8 nor Windows-1252 text. Give the encoding it was written in with "
         "--encoding, for example --encoding cp437; Parquet files need the ending .parquet."

@@ -19,11 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.cli.csv_detection import QUOTE, SAMPLE_BYTES, as_utf8, checked_separator, detect_separator, newline_of
+from sfumato.columns import one_chunk
 from sfumato.errors import InputError
 
 SEPARATOR_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
 
-_BLOCK_BYTES = 8 << 20
+_BLOCK_BYTES = 8 << 20  # of a file, looked at together; a record must fit in one
 _SPACE = 0x20
 
 Bytes = npt.NDArray[np.uint8]
@@ -120,7 +121,8 @@ def read_text_columns(
     """
     notes: list[str] = []
     text, codec, has_mark = as_utf8(data, file_name, encoding, notes)
-    if not text.strip():
+    del data  # what is no longer needed goes at once: each of these is as large as the file
+    if not text or text.isspace():
         raise InputError(f"{file_name} is empty: expected a header line and at least one record.")
     separator = checked_separator(separator) if separator else detect_separator(text)
     raw = np.frombuffer(text, dtype=np.uint8)
@@ -129,8 +131,10 @@ def read_text_columns(
     newline = newline_of(raw)
     marker = _unused_byte(raw, file_name)
     marked = np.insert(raw, openings + 1, marker) if len(openings) else raw
+    del text, raw
     n_columns = _count_fields(marked, separator, file_name)
     table = _parse(marked, separator, n_columns, has_newline_inside, file_name)
+    del marked
     has_header = True if header is None else header
     if table.num_rows <= int(has_header):
         raise InputError(
@@ -173,7 +177,7 @@ def _without_space_after_separator(raw: Bytes, separator: str) -> tuple[Bytes, b
 
 def _opening_quotes(raw: Bytes, separator: str, file_name: str) -> tuple[npt.NDArray[np.int64], bool]:
     """Positions of the quotes that open a field, and whether a quoted field spans lines."""
-    quotes = np.flatnonzero(raw == QUOTE)
+    quotes = _places_of(raw, QUOTE)
     if not len(quotes):
         return quotes, False
     ends = np.array([ord(separator), 0x0A, 0x0D], dtype=np.uint8)
@@ -189,10 +193,17 @@ def _opening_quotes(raw: Bytes, separator: str, file_name: str) -> tuple[npt.NDA
         closes = np.isin(after, ends)
         closes[:-1] |= first[1:] == second[:-1] + 1
         if (opens | doubled).all() and closes.all():
-            breaks = np.flatnonzero((raw == 0x0A) | (raw == 0x0D))
-            spans = bool((np.searchsorted(quotes, breaks) % 2 == 1).any())
+            breaks = (_places_of(raw, 0x0A), _places_of(raw, 0x0D))
+            spans = any(bool((np.searchsorted(quotes, places) % 2 == 1).any()) for places in breaks)
             return first[opens & ~doubled], spans
     return _opening_quotes_by_walking(raw.tobytes(), separator, file_name)
+
+
+def _places_of(raw: Bytes, byte: int) -> npt.NDArray[np.int64]:
+    """Return the positions of a byte, looked for block by block: a mask of the whole file is as large as the file."""
+    blocks = range(0, len(raw), _BLOCK_BYTES)
+    found = [np.flatnonzero(raw[start : start + _BLOCK_BYTES] == byte) + start for start in blocks]
+    return np.concatenate(found) if found else np.zeros(0, np.int64)
 
 
 def _opening_quotes_by_walking(text: bytes, separator: str, file_name: str) -> tuple[npt.NDArray[np.int64], bool]:
@@ -229,7 +240,7 @@ def _opening_quotes_by_walking(text: bytes, separator: str, file_name: str) -> t
 def _unused_byte(raw: Bytes, file_name: str) -> int:
     """Pick a control byte that does not occur, to mark the fields that were quoted while the parser runs."""
     for byte in (*range(0x01, 0x09), *range(0x0E, 0x20)):
-        if not (raw == byte).any():
+        if not any((raw[start : start + _BLOCK_BYTES] == byte).any() for start in range(0, len(raw), _BLOCK_BYTES)):
             return int(byte)
     raise InputError(f"{file_name} is not a text file: it has every control byte. Expected CSV or Parquet.")
 
@@ -309,11 +320,11 @@ def _split_header(table: Any, marker: str, has_header: bool) -> tuple[list[TextC
     """Take the first line off; hand out each column's distinct fields, and whether the names were quoted."""
     import pyarrow.compute as pc
 
-    table = table.unify_dictionaries().combine_chunks()
     columns = []
     names_quoted = has_header
-    for chunked in table.columns:
-        column = chunked.chunk(0)
+    for _ in range(table.num_columns):
+        column = one_chunk(table.column(0))
+        table = table.remove_column(0)  # not all columns twice at once
         fields, codes = column.dictionary, column.indices
         quoted = np.asarray(pc.starts_with(fields, marker).to_numpy(zero_copy_only=False), dtype=np.bool_)
         if quoted.any():

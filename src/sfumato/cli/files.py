@@ -24,6 +24,7 @@ from sfumato.cli.csv_writing import CsvStyle, csv_bytes, style_for
 from sfumato.errors import InputError, ParameterError
 
 Format = Literal["csv", "csv.gz", "parquet"]
+_RECORDS_PER_PIECE = 1 << 18  # of a Parquet file
 _ENDINGS: dict[str, Format] = {
     ".csv": "csv",
     ".tsv": "csv",
@@ -138,25 +139,30 @@ def read_file(
     try:
         if found == "parquet":
             return _read_parquet(path, options)
-        data = path.read_bytes()
-        if found == "csv.gz":
-            data = gzip.decompress(data)
+        return _read_csv(path, found, options, types_if_present or {})
     except (gzip.BadGzipFile, EOFError):
         raise InputError(f"{path.name!r} is not a gzip file, or ends too early. Copy it again.") from None
     except OSError as error:
         raise InputError(f"{str(path)!r} cannot be read: {error.strerror or 'input/output error'}.") from None
+
+
+def _bytes_of(path: Path, found: Format) -> bytes:
+    data = path.read_bytes()
+    if found == "csv.gz":
+        data = gzip.decompress(data)
     if data[:4] == b"PAR1" and data[-4:] == b"PAR1":
         raise InputError(f"{path.name!r} is a Parquet file with another ending. Rename it to end in .parquet.")
-    return _read_csv(data, path.name, found, options, types_if_present or {})
+    return data
 
 
 def _read_csv(
-    data: bytes, file_name: str, found: Format, options: ReadingOptions, types_if_present: Mapping[str, GivenType]
+    path: Path, found: Format, options: ReadingOptions, types_if_present: Mapping[str, GivenType]
 ) -> FileTable:
     import pyarrow as pa
 
+    file_name = path.name
     columns, layout, notes = read_text_columns(
-        data,
+        _bytes_of(path, found),  # without a name here, so that they are gone before the columns get their types
         file_name=file_name,
         encoding=options.encoding,
         separator=options.separator,
@@ -175,8 +181,10 @@ def _read_csv(
         notes.append(f"numbers in {file_name} have a decimal comma; give --decimal . if that is wrong.")
     rules = ReadingRules(layout.separator, layout.all_quoted, decimal, missing)
     types = {**types_if_present, **options.types}
+    written = {column.name: column.written_name for column in columns}
     arrays, styles = [], {}
-    for column in columns:
+    while columns:  # text goes as soon as it has become values
+        column = columns.pop(0)
         array, styles[column.name] = read_column(column, rules, types.get(column.name), file_name, notes)
         arrays.append(array)
     if layout.all_quoted and any(style.type == "integer" for style in styles.values()):
@@ -184,7 +192,7 @@ def _read_csv(
             f"every value in {file_name} is in quotes, so quotes were not taken to mean text; "
             "name columns of codes with --types COLUMN=text."
         )
-    style = CsvStyle(layout, decimal, {column.name: column.written_name for column in columns}, styles)
+    style = CsvStyle(layout, decimal, written, styles)
     return FileTable(pa.table(dict(zip(names, arrays, strict=True))), found, style, options, tuple(notes))
 
 
@@ -318,13 +326,10 @@ def write_file(table: Any, path: Path, as_format: Format, style: CsvStyle | None
     """Write a table to this very path; return the complete style for CSV, which reading back needs.
 
     Parquet files get no metadata but what pandas needs to read them: the rest may describe the people in the table.
+    Text of a CSV file becomes text there, too, however it is held here.
     """
     if as_format == "parquet":
-        import pyarrow.parquet as pq
-
-        from sfumato.frames.arrow_tables import without_metadata
-
-        pq.write_table(without_metadata(table), path, compression="zstd")
+        _write_parquet(table, path, decode=style is not None)
         return None
     style = style_for(table, style)
     with path.open("wb") as plain:
@@ -335,3 +340,20 @@ def write_file(table: Any, path: Path, as_format: Format, style: CsvStyle | None
         if packed is not None:
             packed.close()
     return style
+
+
+def _write_parquet(table: Any, path: Path, *, decode: bool) -> None:
+    """Write piece by piece, so that little is held beside the table."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from sfumato.frames.arrow_tables import without_metadata
+
+    table = without_metadata(table)
+    schema = table.schema
+    for place, column in enumerate(schema if decode else ()):
+        if pa.types.is_dictionary(column.type):
+            schema = schema.set(place, column.with_type(column.type.value_type))
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for start in range(0, table.num_rows, _RECORDS_PER_PIECE):
+            writer.write_table(table.slice(start, _RECORDS_PER_PIECE).cast(schema))

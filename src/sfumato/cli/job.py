@@ -31,6 +31,7 @@ from sfumato.cli.training import (
     labels_of,
     measure_utility,
     person_codes,
+    predicted,
     read_target,
     rows_of,
     split_records,
@@ -263,8 +264,8 @@ def _right_answers(job: Job, compared: Comparison, test: Rows) -> tuple[npt.NDAr
     records = rows_of(job.table, test)
     seen = records if job.is_comparable else compared.anonymizer.transform(records)
     truth = job.target.values[test]
-    before = compared.raw_model.predict(job.features(records))
-    after = compared.model.predict(job.features(seen))
+    before = predicted(compared.raw_model.predict, job.features(records))
+    after = predicted(compared.model.predict, job.features(seen))
     if job.target.task == "classification":
         return (before == truth).astype(float), (after == truth).astype(float)
     return (before - truth) ** 2, (after - truth) ** 2

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from sfumato.cli.csv_values import GivenType
 from sfumato.cli.csv_writing import CsvStyle
 from sfumato.cli.files import (
@@ -23,6 +26,7 @@ from sfumato.cli.files import (
     with_separator_of,
     write_file,
 )
+from sfumato.columns import one_chunk
 from sfumato.errors import GuaranteeError
 
 
@@ -94,16 +98,58 @@ def plain_values(column: Any) -> Any:
     return column
 
 
-@dataclass(frozen=True)
+def _numbered(column: Any) -> Any:
+    """Return one small number per record, equal for equal values: keys of many columns are held at once."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(column.type):
+        column = one_chunk(column)
+        # A dictionary may list a value twice, and null among its values.
+        values = plain_values(column.dictionary)
+        codes = pc.index_in(values, value_set=pc.unique(values)).take(column.indices)
+        codes = pc.fill_null(codes, _place_of_null(values))
+        n_values = len(values) + 1
+    else:
+        encoded = one_chunk(plain_values(column).dictionary_encode())
+        n_values = len(encoded.dictionary) + 1
+        codes = pc.fill_null(encoded.indices, n_values - 1)
+    narrow = next(kind for kind in (pa.int8(), pa.int16(), pa.int32()) if n_values <= 2 ** (kind.bit_width - 1))
+    return codes.cast(narrow)
+
+
+def _place_of_null(values: Any) -> int:
+    """Return the number of records without a value: that of the null among the values, or the one after the last."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    place = pc.index_in(pa.scalar(None, values.type), value_set=pc.unique(values)).as_py()
+    return len(values) if place is None else int(place)
+
+
+@dataclass(frozen=True, eq=False)
 class Recount:
     """What was counted on a table, independently of the engine that made it."""
 
+    sizes: npt.NDArray[np.int64]
     n_records: int
-    n_groups: int
-    smallest_group: int
-    median_group: float
     n_records_in_small_groups: int
     k: int
+
+    @property
+    def n_groups(self) -> int:
+        """How many groups there are."""
+        return len(self.sizes)
+
+    @property
+    def smallest_group(self) -> int:
+        """Size of the smallest group."""
+        return int(self.sizes.min())
+
+    @property
+    def median_group(self) -> float:
+        """Median size of the groups."""
+        return float(np.median(self.sizes))
 
     @property
     def holds(self) -> bool:
@@ -150,11 +196,10 @@ def recount(table: Any, columns: Sequence[str], k: int, *, units: Any = None) ->
     units : pyarrow array, optional
         One person per record; then a group's size is its number of different persons.
     """
-    import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    keys = {f"q{position}": plain_values(table.column(name)) for position, name in enumerate(columns)}
+    keys = {f"q{position}": _numbered(table.column(name)) for position, name in enumerate(columns)}
     if not keys:  # nothing identifies anybody: all records are one group
         keys = {"q": pa.array(np.zeros(table.num_rows, dtype=np.int8))}
     counted = pa.table({**keys, "unit": units} if units is not None else keys)
@@ -164,14 +209,7 @@ def recount(table: Any, columns: Sequence[str], k: int, *, units: Any = None) ->
     groups = counted.group_by(list(keys)).aggregate(wanted)
     records = groups["count_all"].to_numpy()
     sizes = groups["unit_count_distinct"].to_numpy() if units is not None else records
-    return Recount(
-        n_records=table.num_rows,
-        n_groups=len(sizes),
-        smallest_group=int(sizes.min()),
-        median_group=float(np.median(sizes)),
-        n_records_in_small_groups=int(records[sizes < k].sum()),
-        k=k,
-    )
+    return Recount(sizes, table.num_rows, int(records[sizes < k].sum()), k)
 
 
 def write_judged(
@@ -243,21 +281,9 @@ def compact_dictionaries(table: Any, names: Sequence[str]) -> Any:
     A rewritten column of categories would otherwise carry every original category inside its type, among them those
     of one person only.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    from sfumato.frames.arrow_tables import compact_dictionary
 
     for name in names:
         place = table.schema.get_field_index(name)
-        kind = table.schema.field(place).type
-        if not pa.types.is_dictionary(kind):
-            continue
-        column = table.column(place).unify_dictionaries().combine_chunks()
-        column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
-        used = pc.sort_indices(pc.unique(column.indices.drop_null()))
-        used = pc.unique(column.indices.drop_null()).take(
-            used
-        )  # in the order of the dictionary, which may mean something
-        codes = pc.index_in(column.indices, value_set=used).cast(kind.index_type)
-        compact = pa.DictionaryArray.from_arrays(codes, column.dictionary.take(used), ordered=kind.ordered)
-        table = table.set_column(place, table.schema.field(place), compact)
+        table = table.set_column(place, table.schema.field(place), compact_dictionary(table.column(place)))
     return table

@@ -47,7 +47,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         The most frequent categories of a column are told apart, so many at most; the others count as one.
     one_hot : bool, default=True
         Give each category a column of its own, as linear models and networks need. Trees take one column of codes,
-        which is smaller by far.
+        which is smaller by far; it comes in the 64 bits that gradient boosting would otherwise copy it to.
 
     Attributes
     ----------
@@ -93,12 +93,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.n_features_in_ = len(table.names)
         return self
 
-    def transform(self, X: Any) -> npt.NDArray[np.float32]:
+    def transform(self, X: Any) -> npt.NDArray[np.floating[Any]]:
         """Encode a table with the same columns.
 
         Returns
         -------
-        ndarray of float32 of shape (n_records, n_encoded_columns)
+        ndarray of shape (n_records, n_encoded_columns), of float32 where categories have columns of their own
         """
         check_is_fitted(self)
         table = read_table(X, categorical=self._categorical_in(X))
@@ -109,7 +109,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 f"the table lacks the column {absent[0]!r}, with which the model was trained. "
                 "Hand in a table with the same columns."
             )
-        out = np.zeros((table.n_records, sum(column.width for column in self.columns_)), dtype=np.float32)
+        dtype = np.float32 if self.one_hot else np.float64
+        out = np.zeros((table.n_records, sum(column.width for column in self.columns_)), dtype)
         start = 0
         for column in self.columns_:
             _encode(column, table.column(column.name), out[:, start : start + column.width])
@@ -183,7 +184,7 @@ def _learn(column: Column, *, scale: bool, max_categories: int, one_hot: bool) -
     )
 
 
-def _encode(learned: _EncodedColumn, column: Column, out: npt.NDArray[np.float32]) -> None:
+def _encode(learned: _EncodedColumn, column: Column, out: npt.NDArray[np.floating[Any]]) -> None:
     """Write one column into its place of a zeroed array."""
     if (column.kind == "category") != (learned.categories is not None) and not _is_all_missing(column):
         raise InputError(
@@ -209,10 +210,12 @@ def _encode(learned: _EncodedColumn, column: Column, out: npt.NDArray[np.float32
     values = column.values.astype(np.float64)
     if column.missing is not None:
         values[column.missing] = learned.center
-    out[:, 0] = (values - learned.offset) / (learned.unit * learned.scale)
+    values -= learned.offset
+    values /= learned.unit * learned.scale
+    out[:, 0] = values
 
 
-def _encode_places(learned: _EncodedColumn, column: Column, out: npt.NDArray[np.float32]) -> None:
+def _encode_places(learned: _EncodedColumn, column: Column, out: npt.NDArray[np.floating[Any]]) -> None:
     """Write the place of each category; those that are not told apart come last, missing ones after all."""
     assert learned.categories is not None and column.categories is not None
     last = len(learned.categories)

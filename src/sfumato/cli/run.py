@@ -91,6 +91,7 @@ def _run(console: Console, job: Job, *, keep_report: bool) -> Audit:
     compared = compare_models(console, job)
     utility = None if compared is None else describe_utility(job, compared)
     risks, notes = ((), ()) if compared is None else _attack(console, job, compared)
+    del compared  # its models and tables are not needed while all records are protected
     anonymizer, release = release_all(console, job)
     rewritten = anonymizer.partition_.output_names(anonymizer.schema_.quasi_identifiers)
     k = job.policy.get("method", "k")
@@ -98,7 +99,7 @@ def _run(console: Console, job: Job, *, keep_report: bool) -> Audit:
 
     def judge(read: Any) -> Recount:
         counted = recount(read, rewritten, k if job.policy.get("columns", "unit") is None else 1)
-        made.append(_audit(console, job, anonymizer, release, read, utility, risks, notes))
+        made.append(_audit(console, job, anonymizer, release, read, counted.sizes, utility, risks, notes))
         if made[0].passed is False:
             raise _GateNotPassedError
         return counted
@@ -169,18 +170,24 @@ def _attack(console: Console, job: Job, compared: Any) -> tuple[tuple[Any, ...],
 
 
 def _audit(
-    console: Console, job: Job, anonymizer: Any, release: Any, read: Any, utility: Any, risks: Any, notes: Any
+    console: Console,
+    job: Job,
+    anonymizer: Any,
+    release: Any,
+    read: Any,
+    sizes: Any,
+    utility: Any,
+    risks: Any,
+    notes: Any,
 ) -> Audit:
     """Describe the table that was read back, and judge it."""
     from sfumato.audit.describing import describe_columns, describe_sizes, fewest_values, roles_of
     from sfumato.audit.gate import judge_gate
     from sfumato.audit.result import Audit
     from sfumato.cli.job import fingerprint_of, versions
-    from sfumato.verification import count_groups
 
     own = job.policy.values["columns"]
     names = anonymizer.partition_.output_names(anonymizer.schema_.quasi_identifiers)
-    sizes = count_groups(read, names)
     k = job.policy.get("method", "k")
     n_records, n_suppressed = job.table.num_rows, release.n_suppressed
     roles = roles_of(

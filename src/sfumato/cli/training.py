@@ -20,6 +20,7 @@ from sfumato.errors import InputError
 
 #: A target of numbers with more different values than this is a quantity; with fewer they are classes.
 MOST_CLASSES_OF_NUMBERS = 20
+_RECORDS_AT_ONCE = 1 << 17  # that a model is asked about
 #: Beyond this a text is no class but a name or a remark.
 MOST_CLASSES = 500
 
@@ -149,8 +150,22 @@ def fit(model: Any, table: Any, values: npt.NDArray[Any]) -> Any:
 def guide_of(model: Any, table: Any, how: str) -> npt.NDArray[Any]:
     """Return what guides the anonymization: probabilities where asked for and available, else predictions."""
     if how == "probabilities" and hasattr(model, "predict_proba"):
-        return np.asarray(model.predict_proba(table))
-    return np.asarray(model.predict(table))
+        return predicted(model.predict_proba, table)
+    return predicted(model.predict, table)
+
+
+def predicted(predict: Callable[[Any], npt.NDArray[Any]], table: Any) -> npt.NDArray[Any]:
+    """Return what a model makes of all records, some after the others: what it is shown is wider than the table."""
+    starts = range(0, table.num_rows, _RECORDS_AT_ONCE)
+    return np.concatenate([np.asarray(predict(table.slice(start, _RECORDS_AT_ONCE))) for start in starts])
+
+
+def score(model: Any, table: Any, target: Target, rows: npt.NDArray[np.int64]) -> float:
+    """Return how well a model predicts the target of these records of a table that holds them alone."""
+    from sklearn.metrics import accuracy_score, r2_score
+
+    judge = accuracy_score if target.task == "classification" else r2_score
+    return float(judge(target.values[rows], predicted(model.predict, table)))
 
 
 def labels_of(target: Target) -> npt.NDArray[Any]:
@@ -245,20 +260,20 @@ def measure_utility(
     """
     train, test = rows
     train_table, test_table = rows_of(table, train), rows_of(table, test)
-    y_train, y_test = target.values[train], target.values[test]
     with console.step(f"training on {len(train):,} raw records"):
-        raw_model = fit(new_model(), features(train_table), y_train)
-        raw_score = raw_model.score(features(test_table), y_test)
+        raw_model = fit(new_model(), features(train_table), target.values[train])
+        raw_score = score(raw_model, features(test_table), target, test)
     anonymizer = new_anonymizer()
     with console.step(growing(f"anonymizing {len(train):,} records")):
         released = anonymizer.fit_transform(train_table, guide(raw_model, train))
+    del train_table
     with console.step("retraining on the anonymized records"):
-        model = fit(new_model(), features(released), y_train)
+        model = fit(new_model(), features(released), target.values[train])
         utility = Utility(
             metric=target.metric,
-            raw=float(raw_score),
-            anonymized=float(model.score(features(test_table), y_test)) if is_comparable else None,
-            transformed=float(model.score(features(anonymizer.transform(test_table)), y_test)),
+            raw=raw_score,
+            anonymized=score(model, features(test_table), target, test) if is_comparable else None,
+            transformed=score(model, features(anonymizer.transform(test_table)), target, test),
             n_train=len(train),
             n_test=len(test),
         )
