@@ -16,6 +16,7 @@ NAMES = (
     "minimizers",
     "generalization_attacks",
     "inference_attacks",
+    "front_page",
 )
 
 

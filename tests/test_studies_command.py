@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sfumato study``: lists, shows and runs studies from a clone."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from sfumato.cli import study as command
+from sfumato.cli.application import application
+from sfumato.errors import InputError
+
+REPOSITORY = Path(__file__).parent.parent
+
+
+def call(*arguments):
+    return CliRunner().invoke(application, ["study", *map(str, arguments)])
+
+
+def flat(done):
+    return " ".join(done.output.split())
+
+
+def test_without_a_name_the_studies_are_listed():
+    done = call()
+    assert done.exit_code == 0, done.output
+    assert "goldsteen-figure-2" in done.output
+    assert "435 of 435" in done.output
+    assert max(len(line.rstrip()) for line in done.output.splitlines()) <= 80
+
+
+def test_the_list_speaks_json():
+    rows = {row["name"]: row for row in json.loads(call("--json").stdout)["studies"]}
+    assert rows["goldsteen-figure-2"]["n_cells"] == rows["goldsteen-figure-2"]["n_cells_needed"] == 180
+    assert rows["goldsteen-figure-2"]["minutes"] > 1
+
+
+def test_a_study_is_shown_from_its_kept_cells_and_written(tmp_path):
+    done = call("goldsteen-figure-5", "-o", tmp_path / "new")
+    assert done.exit_code == 0, done.output
+    assert "workload-aware" in done.output
+    assert "stands in for Lending Club 2015" in flat(done)
+    assert "With a network AG is slightly" in flat(done)
+    document = json.loads((tmp_path / "new" / "goldsteen-figure-5.json").read_text("utf-8"))
+    assert len(document["cells"]) == 48
+    assert (tmp_path / "new" / "goldsteen-figure-5.svg").exists()
+    assert (tmp_path / "new" / "goldsteen-figure-5.md").read_text("utf-8").startswith("# Guided by a model")
+
+
+def test_quick_cells_are_run_anew_and_give_the_kept_numbers():
+    done = call("goldsteen-figure-3", "--quick", "--processes", 1, "--json")
+    assert done.exit_code == 0, done.output
+    [study] = json.loads(done.stdout)["studies"]
+    assert [pair["now"]["method"] for pair in study["cells"]] == ["ours", "mondrian"]
+    for pair in study["cells"]:
+        # A later version of a package may move a cut; another method moves accuracy by whole points.
+        assert pair["now"]["accuracy"] == pytest.approx(pair["kept"]["accuracy"], abs=0.5)
+
+
+def test_several_studies_are_chosen_by_a_pattern():
+    shown = json.loads(call("staab-table-*", "staab-table-5", "--kept-only", "--json").stdout)["studies"]
+    assert [study["name"] for study in shown] == [f"staab-table-{n}" for n in (3, 4, 5, 6)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["alchemy"], "study 'alchemy': expected one of goldsteen-"),
+        (["alchemy", "--all"], "alchemy and --all: expected one of both"),
+        (["--all", "--quick", "--paper-scale"], "--quick and --paper-scale: expected one of both"),
+        (["goldsteen-figure-2", "--processes", 0], "--processes 0: expected 1 or more"),
+    ],
+)
+def test_wrong_usage_gets_a_sentence_and_code_2(arguments, sentence):
+    done = call(*arguments)
+    assert done.exit_code == 2
+    assert sentence in flat(done)
+
+
+def test_an_installed_package_says_how_to_get_the_studies(tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "__file__", str(tmp_path / "site-packages" / "sfumato" / "cli" / "study.py"))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="expected a clone of the repository"):
+        command.find_repository()
+    monkeypatch.chdir(REPOSITORY)
+    assert command.find_repository() == REPOSITORY
+
+
+def test_cells_that_cannot_be_run_here_are_counted_with_the_reason(tmp_path, monkeypatch):
+    monkeypatch.setenv("SFUMATO_DATA", str(tmp_path / "nowhere"))
+    done = call("mancuhan-figure-c-8", "--cells", tmp_path, "--processes", 1)
+    assert done.exit_code == 0, done.output
+    assert "50 cells were left:" in flat(done)
+    assert "No cells are kept yet." in flat(done)
