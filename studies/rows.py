@@ -6,7 +6,7 @@ Called by the pages of the experiments beyond the papers and of the papers' smal
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,17 @@ import numpy as np
 Row = dict[str, Any]
 
 
-def where(rows: Iterable[Row], **fixed: Any) -> list[Row]:
+def one_by_one(run: Callable[[Mapping[str, Any], bool], Row]) -> Callable[[Sequence[Row], bool], Iterator[Row]]:
+    """Return how the runner runs cells, of how one cell is run."""
+
+    def run_all(keys: Sequence[Row], paper_scale: bool) -> Iterator[Row]:
+        for key in keys:
+            yield run(key, paper_scale)
+
+    return run_all
+
+
+def where(rows: Iterable[Row], /, **fixed: Any) -> list[Row]:
     """Return the rows that have these values; of a tuple, any of them."""
     return [
         row
@@ -24,7 +34,7 @@ def where(rows: Iterable[Row], **fixed: Any) -> list[Row]:
     ]  # fmt: skip
 
 
-def mean(rows: Iterable[Row], name: str, **fixed: Any) -> float:
+def mean(rows: Iterable[Row], name: str, /, **fixed: Any) -> float:
     """Return the mean of a result over the rows that have these values, such as those of all splits."""
     values = [row[name] for row in where(rows, **fixed)]
     if not values:
@@ -32,12 +42,12 @@ def mean(rows: Iterable[Row], name: str, **fixed: Any) -> float:
     return float(np.mean(values))
 
 
-def has(rows: Iterable[Row], **fixed: Any) -> bool:
+def has(rows: Iterable[Row], /, **fixed: Any) -> bool:
     """Say whether anything was run with these values."""
     return bool(where(rows, **fixed))
 
 
-def n_splits(rows: Iterable[Row], **fixed: Any) -> str:
+def n_splits(rows: Iterable[Row], /, **fixed: Any) -> str:
     """Say in words over how many splits these rows go."""
     n = len({row["seed"] for row in where(rows, **fixed)})
     return "one split" if n == 1 else f"{n} splits"
@@ -74,3 +84,15 @@ def how_it_was_run(rows: Sequence[Row], name: str, reductions: Sequence[str]) ->
         "",
         *(f"- {reduction}" for reduction in reductions),
     ]
+
+
+def documents(
+    name: str, page: Callable[[list[Row]], str], charts: Callable[[list[Row]], Mapping[str, str]] | None = None
+) -> Callable[[list[Row]], dict[str, str]]:
+    """Return what writes a page and its drawings, by their paths from the repository's root."""
+
+    def write(rows: list[Row]) -> dict[str, str]:
+        drawn = {} if charts is None else charts(rows)
+        return {f"docs/results/{name}.md": page(rows)} | {f"docs/results/{file}": own for file, own in drawn.items()}
+
+    return write

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attacks on the fronts: Staab et al., *Vertical Data Minimization*, figures 5, 6, 7, 9, 12 and 14.
+
+The fronts are those of the ``minimizers`` study, with its first seed; here generalizations on them are made again and
+attacked by more than the quick attacker who drew the front: surest guesses (A2, figure 5), side information (A3 to A5,
+figure 6), attribute by attribute (figures 7 and 14). Figure 9 is one generalization looked at closely, figure 12
+compares ways to select features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from studies.rows import Row, one_by_one
+from studies.runner import Experiment
+
+FRONTS = {
+    "5": ("acs_public_coverage", "AdversarialMinimizer"),
+    "6": ("acs_income", "PrivacyAwareTree"),
+    "7": ("acs_income", "PrivacyAwareTree"),
+    "14": ("acs_employment", "PrivacyAwareTree"),
+}
+"""Whose front is attacked in which figure."""
+
+N_PLACES, N_PLACES_OF_KNOWLEDGE = 6, 4
+"""Generalizations of a front that are attacked, from its one end to the other; fewer where every attack is four."""
+
+CERTAINTIES = (1.0, 0.5, 0.2, 0.1, 0.05)
+STATISTICS = ("anova", "mutual_information", "chi_squared")
+LOOKED_AT = {"alpha": 0.7, "max_leaves": 20}
+"""Of figure 9."""
+
+SEED = 0
+
+
+def keys() -> Iterator[Row]:
+    """List the cells: a figure and what is varied in it."""
+    yield {"figure": "9", "variant": "tree"}
+    yield from ({"figure": "12", "variant": statistic} for statistic in STATISTICS)
+    for figure in FRONTS:
+        yield from ({"figure": figure, "variant": f"place {place}"} for place in range(1, n_places(figure) + 1))
+
+
+def n_places(figure: str) -> int:
+    """Return how many generalizations of its front a figure attacks."""
+    return N_PLACES_OF_KNOWLEDGE if figure == "6" else N_PLACES
+
+
+def run(key: Mapping[str, Any], paper_scale: bool = False) -> Row:
+    """Make what a cell is about, and attack it."""
+    if key["figure"] == "9":
+        return _looked_at("acs_employment")
+    if key["figure"] == "12":
+        return _selected("acs_income", key["variant"])
+    table, minimizer = FRONTS[key["figure"]]
+    points = made_again(table, minimizer)
+    place = int(key["variant"].split()[1])
+    point = spread(points, n_places(key["figure"]))[place - 1]
+    found: Row = {
+        "parameters": dict(point.parameters),
+        "n_buckets": point.n_buckets,
+        "classifier_error": round(point.test_error, 6),
+    }
+    samples, personal = _bench(table).attacked
+    return found | _ATTACKS[key["figure"]](point.generalization, samples, personal)
+
+
+@lru_cache(1)
+def _bench(table: str) -> Any:
+    from studies.minimization_tasks import load_task
+    from studies.minimizers import Bench
+
+    return Bench(load_task(table), SEED)
+
+
+@lru_cache(1)
+def made_again(table: str, minimizer: str) -> list[Any]:
+    """Make the generalizations of a kept front again, from the most accurate to the least telling one."""
+    bench = _bench(table)
+    front = kept_front(table, minimizer)
+    settings = [{name: [value] for name, value in point.parameters.items()} for point in front]
+    own = bench.minimizer(minimizer)
+    if minimizer == "AdversarialMinimizer":  # trained elsewhere: all weights there are
+        wanted = [dict(point.parameters) for point in front]
+        made = [point for point in bench.sweep(own, bench.learned(minimizer)) if dict(point.parameters) in wanted]
+        return sorted(made, key=lambda point: wanted.index(dict(point.parameters)))
+    return bench.sweep(own, bench.learned(minimizer), settings)  # type: ignore[no-any-return]
+
+
+def kept_front(table: str, minimizer: str) -> list[Any]:
+    """Return the front of a kept sweep, each generalization once and without the limits."""
+    from studies.minimizers import EXPERIMENT, as_cells
+    from studies.minimizers_claims import Found
+
+    swept = [
+        cell
+        for cell in as_cells(EXPERIMENT.cells())
+        if (cell.figure, cell.table, cell.minimizer, cell.seed) == ("fronts", table, minimizer, SEED)
+    ]
+    front = [point for point in Found.together(swept).front(minimizer) if not point.is_limit]
+    return list({(point.validation_error, point.validation_risk): point for point in front}.values())
+
+
+def spread(points: Sequence[Any], n: int) -> list[Any]:
+    """Return n of the points, from the first to the last, as evenly as their number allows."""
+    import numpy as np
+
+    return [points[place] for place in np.linspace(0, len(points) - 1, n).round().astype(int)]
+
+
+def _family() -> Any:
+    """Return the attackers: who counts, and the paper's network with one penalty, whoever does better on validation."""
+    from sfumato.attack.family import FamilySettings
+    from sfumato.attack.reconstruction_network import NetworkSettings
+
+    network = NetworkSettings(weight_decays=(1e-4,), device="cpu")
+    return FamilySettings(adversaries=("table", "network"), random_state=SEED, n_jobs=1, network=network)
+
+
+def _by_certainty(generalization: Any, samples: Any, personal: Sequence[str]) -> Row:
+    """A2: of the guesses of A1, count only the surest."""
+    import numpy as np
+
+    from sfumato.attack.family import answer, rate_of
+    from sfumato.attack.reconstruction import ask
+
+    answers = answer(ask((generalization,), samples, dict.fromkeys(personal, ())), _family())
+    error_of = {
+        f"{share:g}": round(
+            1 - float(np.mean([rate_of(own.question, own.guesses, samples.test, share) for own in answers])), 6
+        )
+        for share in CERTAINTIES
+    }
+    naive = [float((own.question.values[samples.test] == own.question.majority).mean()) for own in answers]
+    return {"error_of": error_of, "naive_error": round(1 - float(np.mean(naive)), 6)}
+
+
+def _by_knowledge(generalization: Any, samples: Any, personal: Sequence[str]) -> Row:
+    """A1 and A3 to A5: know more and more of the record."""
+    from sfumato.attack import reconstruction
+
+    attacks = {
+        "A1": reconstruction.reconstruct,
+        "A3": reconstruction.reconstruct_with_non_personal,
+        "A4": reconstruction.reconstruct_leaving_one_out,
+        "A5": reconstruction.reconstruct_with_some_personal,
+    }
+    results = {n: attack(generalization, samples, list(personal), settings=_family()) for n, attack in attacks.items()}
+    return {
+        "error_of": {name: _error(result) for name, result in results.items()},
+        "naive_error": round(1 - results["A1"].baseline, 6),
+    }
+
+
+def _by_attribute(generalization: Any, samples: Any, personal: Sequence[str]) -> Row:
+    """A1, one attribute after the other."""
+    from sfumato.attack.reconstruction import reconstruct
+
+    result = reconstruct(generalization, samples, list(personal), settings=_family())
+    attributes = result.to_dict()["details"]["attributes"]
+    return {
+        "error": _error(result),
+        "naive_error": round(1 - result.baseline, 6),
+        "error_of": {name: round(1 - own["rate"], 6) for name, own in attributes.items()},
+        "naive_error_of": {name: round(1 - own["baseline"], 6) for name, own in attributes.items()},
+    }
+
+
+def _error(result: Any) -> float:
+    return round(1 - float(result.rate), 6)
+
+
+_ATTACKS = {"5": _by_certainty, "6": _by_knowledge, "7": _by_attribute, "14": _by_attribute}
+
+
+def _looked_at(table: str) -> Row:
+    """Make the generalization of figure 9, and count its buckets."""
+    bench = _bench(table)
+    grid = {name: [value] for name, value in LOOKED_AT.items()}
+    point = bench.sweep(bench.minimizer("PrivacyAwareTree"), bench.learned("PrivacyAwareTree"), grid)[0]
+    samples, personal = bench.attacked
+    buckets = dict(zip(point.generalization.names, point.generalization.n_buckets, strict=True))
+    return {
+        "buckets_of": buckets,
+        "values_of": {name: int(samples.column(name).bins.n_values) for name in buckets},
+        "n_buckets": point.n_buckets,
+        "classifier_error": round(point.test_error, 6),
+        "full_error": round(bench.limits[0].test_error, 6),
+        **_by_attribute(point.generalization, samples, personal),
+    }
+
+
+def _selected(table: str, statistic: str) -> Row:
+    """Sweep over the number of features that one statistic selects."""
+    bench = _bench(table)
+    minimizer = bench.minimizer("FeatureSelectionMinimizer").set_params(statistic=statistic)
+    points = bench.sweep(minimizer, bench.learned("FeatureSelectionMinimizer"))
+    return {
+        "points": [
+            {
+                "n_attributes": point.parameters["n_attributes"],
+                "classifier_error": round(point.test_error, 6),
+                "error": round(1 - point.test_risk, 6),
+            }
+            for point in points
+        ]
+    }
+
+
+def _claims(cells: list[Row]) -> Any:
+    from studies.front_attacks_views import claims
+
+    return claims(cells)
+
+
+def _view(name: str) -> Any:
+    def view(study: Any, cells: list[Row]) -> Any:
+        from studies import front_attacks_views
+
+        return getattr(front_attacks_views, name)(study, cells)
+
+    return view
+
+
+EXPERIMENT = Experiment(
+    name="front_attacks",
+    by=("figure", "variant"),
+    keys=tuple(keys()),
+    run=one_by_one(run),
+    together=("figure",),
+    views={name: _view(name) for name in ("certainty", "knowledge", "attributes", "buckets", "selection")},
+    claims=_claims,
+)

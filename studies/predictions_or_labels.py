@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Guided by predictions or by true labels: Goldsteen et al., the earlier version, appendix B, figure 8.
+
+Only the tree on true labels is run here, on the splits of ``classic_methods``, whose cells hold the same tree on the
+model's predictions; everything else about the two is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from studies.claims import HELD, NOT_HELD, Claim
+from studies.models import MODELS
+from studies.rows import Row, mean, n_splits, one_by_one, signed, table, where
+from studies.runner import Experiment
+from studies.tables import TITLES
+from studies.views import View
+
+K = (10, 100, 200, 500, 1000)
+SPLITS = {
+    ("adult-12", "nn"): 1,
+    ("lending-club-18", "nn"): 1,
+    ("adult-12", "hgb"): 3,
+    ("lending-club-18", "hgb"): 2,
+    ("adult-8", "dt"): 2,
+}
+"""Tables and models, and how many splits of the other study each is compared on."""
+
+
+def keys() -> Iterator[Row]:
+    """List the cells."""
+    for (name, model), n in SPLITS.items():
+        for seed in range(n):
+            yield from ({"table": name, "model": model, "seed": seed, "k": k} for k in K)
+
+
+def run(key: Mapping[str, Any], paper_scale: bool = False) -> Row:
+    """Anonymize with the paper's tree on true labels, train and test.
+
+    `n_records` in the key, where there is one, limits the records: for trying out.
+    """
+    from sklearn.model_selection import train_test_split
+
+    from sfumato import ModelGuidedAnonymizer
+    from studies.models import make_model
+    from studies.tables import load
+
+    own = load(key["table"])
+    X, y = own.X[: key.get("n_records")], own.y[: key.get("n_records")]
+    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.2, random_state=key["seed"], stratify=y)
+    anonymizer = ModelGuidedAnonymizer(
+        key["k"], quasi_identifiers=own.quasi_identifiers, representative="member", keep_splitting=False, n_jobs=1
+    )
+    released = anonymizer.fit_transform(X_train, y_train)
+    fitted = make_model(key["model"], key["seed"], own.X).fit(released, y_train)
+    return {"accuracy": round(100 * float(fitted.score(X_test, y_test)), 3), "n_groups": int(anonymizer.n_groups_)}
+
+
+def differences(cells: list[Row]) -> dict[tuple[str, str], list[tuple[int, float, float]]]:
+    """Return for every table and model k, the accuracy with predictions and with labels, on the same splits."""
+    from studies.classic_methods import EXPERIMENT as CLASSIC
+
+    predictions = where(CLASSIC.cells(), method="paper")
+    found: dict[tuple[str, str], list[tuple[int, float, float]]] = {}
+    for name, model in SPLITS:
+        own = where(cells, table=name, model=model)
+        seeds = tuple({row["seed"] for row in own})
+        for k in K if own else ():
+            beside = mean(predictions, "accuracy", table=name, model=model, k=k, seed=seeds)
+            found.setdefault((name, model), []).append((k, beside, mean(own, "accuracy", k=k)))
+    return found
+
+
+def figure(study: Any, cells: list[Row]) -> View:
+    """Show both guides beside each other."""
+    lines: list[str] = []
+    for (name, model), own in differences(cells).items():
+        splits = n_splits(cells, table=name, model=model)
+        lines += [f"**{TITLES[name]}, {MODELS[model]}** ({splits}):"]
+        body = [
+            ["predictions", *(f"{a:.2f}" for _, a, _ in own)],
+            ["true labels", *(f"{b:.2f}" for _, _, b in own)],
+            ["difference", *(signed(a - b) for _, a, b in own)],
+        ]
+        lines += table(["guided by", *(f"k = {k}" for k, _, _ in own)], body)
+    return View(lines)
+
+
+def claims(cells: list[Row]) -> Iterator[Claim]:
+    """Judge what the earlier version says about figure 8."""
+    found = differences(cells)
+    ahead = {place: [a - b for _, a, b in own] for place, own in found.items()}
+    every = [value for own in ahead.values() for value in own]
+    lower = sum(value > 0 for value in every)
+    yield Claim(
+        "Figure 8 (earlier version): guided by true labels, accuracy is lower in some cases",
+        HELD if lower else NOT_HELD,
+        f"predictions ahead in {lower} of {len(every)} comparisons, {signed(float(np.mean(every)))} points on average, "
+        f"from {signed(min(every))} to {signed(max(every))}",
+    )
+    networks = [value for (_, model), own in ahead.items() for value in own if model == "nn"]
+    others = [value for (_, model), own in ahead.items() for value in own if model != "nn"]
+    if networks and others:
+        yield Claim(
+            "Figure 8 (earlier version): especially with networks",
+            HELD if np.mean(networks) > max(0.0, float(np.mean(others))) else NOT_HELD,
+            f"predictions ahead by {signed(float(np.mean(networks)))} points on average with networks, by "
+            f"{signed(float(np.mean(others)))} with the other models",
+        )
+
+
+EXPERIMENT = Experiment(
+    name="predictions_or_labels",
+    by=("table", "model", "seed", "k"),
+    keys=tuple(keys()),
+    run=one_by_one(run),
+    together=("table", "model", "seed"),
+    titles={**TITLES, **MODELS},
+    views={"figure": figure},
+    claims=claims,
+)
