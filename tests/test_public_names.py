@@ -44,6 +44,7 @@ PUBLIC_NAMES = [
     "PrivacyAwareTree",
     "PrivacyWarning",
     "PrunedClassifier",
+    "Publication",
     "RPlusTreeAnonymizer",
     "Release",
     "SfumatoError",

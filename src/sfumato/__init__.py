@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # the same names for type checkers and editors; a test keeps 
     from sfumato.anonymize import ModelGuidedAnonymizer as ModelGuidedAnonymizer
     from sfumato.anonymize import MondrianAnonymizer as MondrianAnonymizer
     from sfumato.anonymize import Partition as Partition
+    from sfumato.anonymize import Publication as Publication
     from sfumato.anonymize import Release as Release
     from sfumato.anonymize import RPlusTreeAnonymizer as RPlusTreeAnonymizer
     from sfumato.anonymize import WorkloadAwareAnonymizer as WorkloadAwareAnonymizer
@@ -95,6 +96,7 @@ _HOME_OF = {
     "PrivacyAwareTree": "sfumato.minimize",
     "PrivacyWarning": "sfumato.errors",
     "PrunedClassifier": "sfumato.anatomize",
+    "Publication": "sfumato.anonymize",
     "RPlusTreeAnonymizer": "sfumato.anonymize",
     "Release": "sfumato.anonymize",
     "SfumatoError": "sfumato.errors",

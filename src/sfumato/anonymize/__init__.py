@@ -14,6 +14,7 @@ from sfumato.anonymize.hilbert import HilbertAnonymizer
 from sfumato.anonymize.model_guided import ModelGuidedAnonymizer
 from sfumato.anonymize.mondrian import MondrianAnonymizer
 from sfumato.anonymize.partition import Partition
+from sfumato.anonymize.publications import Publication
 from sfumato.anonymize.release import Release
 from sfumato.anonymize.rplus_tree import RPlusTreeAnonymizer
 from sfumato.anonymize.workload_aware import WorkloadAwareAnonymizer
@@ -26,6 +27,7 @@ __all__ = [
     "ModelGuidedAnonymizer",
     "MondrianAnonymizer",
     "Partition",
+    "Publication",
     "RPlusTreeAnonymizer",
     "Release",
     "WorkloadAwareAnonymizer",

@@ -242,7 +242,9 @@ class FullDomainAnonymizer(GroupAnonymizer):
         """
         return self._rewrite(self._read_again(X), self.levels_, None)
 
-    def release(self, X: Any, y: Any = None, target: Any = None) -> Release:
+    def release(
+        self, X: Any, y: Any = None, target: Any = None, *, earlier: Any = (), persons: str | int | None = None
+    ) -> Release:
         """Return a publishable version of any records, or raise.
 
         Groups that fail a criterion are left out where the suppression limit allows. Where it does not, levels are
@@ -254,6 +256,8 @@ class FullDomainAnonymizer(GroupAnonymizer):
         X : frame or array
         y, target : array-like, optional
             As in `fit`.
+        earlier, persons : optional
+            As of the other anonymizers; releases of this one can be compared with `persons` only.
 
         Returns
         -------
@@ -290,7 +294,8 @@ class FullDomainAnonymizer(GroupAnonymizer):
         }
         for counter in counters:
             measures[shown(counter.criterion)] = counter.value(group, found.n_groups)
-        return Release(released, _n_merged(domains, records, lowest, found), found.n_suppressed, measures)
+        made = Release(released, _n_merged(domains, records, lowest, found), found.n_suppressed, measures)
+        return self._remembered(made, table, None, group.astype(np.int32), earlier, persons)
 
     def _read_again(self, X: Any) -> Table:
         check_is_fitted(self, "levels_")

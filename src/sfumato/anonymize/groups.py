@@ -20,6 +20,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.anonymize.hierarchy_columns import checked_hierarchies, in_tree_order, numbers_with_hierarchy
+from sfumato.anonymize.publications import compare, earlier_publications, make_publication
 from sfumato.anonymize.recoding import Recoding
 from sfumato.anonymize.release import Counter, Release, make_counter, verify
 from sfumato.anonymize.target import names_target, target_column
@@ -299,7 +300,9 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
         validate_data(self, X, reset=False, skip_check_array=True)
         return self.partition_.transform(X)
 
-    def release(self, X: Any, y: Any = None, target: Any = None) -> Release:
+    def release(
+        self, X: Any, y: Any = None, target: Any = None, *, earlier: Any = (), persons: str | int | None = None
+    ) -> Release:
         """Return a publishable version of any records, or raise.
 
         Groups of the fitted partition that fail a criterion with these records are joined with their sibling
@@ -316,10 +319,19 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
             them both take the member nearest the group's median.
         target : array-like of shape (n,), optional
             What a criterion on the target counts, where `y` is something else; else `y`.
+        earlier : list of Release or Publication, optional
+            Releases whose readers may get this one, too. A `PrivacyWarning` says how many people two releases
+            together would single out: those whose two groups have fewer than k people in common, and those who came
+            or went with fewer than k. The release itself is the same.
+        persons : name or position of a column, optional
+            Who each record belongs to, each person once. With it, people are recognised in earlier releases that had
+            it, by keyed digests. Without, the smaller of two numbers of records is taken for people who are in both,
+            which is right where batches grow or shrink and nobody is replaced.
 
         Returns
         -------
         Release
+            Keep its `publication` for the next release; it holds no records.
         """
         check_is_fitted(self, "partition_")
         X = as_table_like(X)
@@ -336,7 +348,28 @@ class GroupAnonymizer(TransformerMixin, BaseEstimator):
         counters = self._regrouped(leaf, group, counters)
         groups = collect(group, int(group.max()) + 1)
         guide = None if y is None else self._make_guide_for_release(y, table.n_records)
-        return self._rewrite_release(table, groups, counters, guide, n_merged)
+        made = self._rewrite_release(table, groups, counters, guide, n_merged)
+        return self._remembered(made, table, leaf, group, earlier, persons)
+
+    def _remembered(
+        self,
+        release: Release,
+        table: Table,
+        leaf: NDArray[np.int32] | None,
+        group: NDArray[np.int32],
+        earlier: Any,
+        persons: str | int | None,
+    ) -> Release:
+        """Return the release with what to remember of it, and with what it shows together with earlier ones."""
+        before = earlier_publications(earlier)
+        who = None if persons is None else table.column(*table.resolve(persons, "persons"), for_counting=True)
+        fingerprint, n_leaves = ("", 0) if leaf is None else (self.partition_.fingerprint, self.partition_.n_groups)
+        publication = make_publication(self.k, fingerprint, leaf, n_leaves, group, who, before)
+        together = compare(publication, before)
+        measures = release.measures
+        if before:
+            measures = measures | {"together": [part.to_dict() for part in together]}
+        return replace(release, measures=measures, publication=publication)
 
     def _regrouped(self, leaf: NDArray[np.int32], group: NDArray[np.int32], counters: list[Counter]) -> list[Counter]:
         """Return the counters that count a population by the joined groups."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,6 +75,9 @@ class HilbertPartition(Recoding):
         """Return the group of every record: the run of the curve in which its place lies."""
         keys = hilbert_keys(grid_coordinates(codes, self.grid), self.grid.n_bits)
         return find_runs(keys, self.first_keys).astype(np.int32)
+
+    def _shape(self) -> Iterable[NDArray[Any]]:
+        yield self.first_keys
 
 
 class HilbertAnonymizer(GroupAnonymizer):

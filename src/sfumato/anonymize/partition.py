@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,14 @@ class Partition(Recoding):
     def apply_codes(self, codes: NDArray[np.uint16]) -> NDArray[np.int32]:
         """Return the group of every record, given its codes in the partition's columns."""
         return self.tree.apply(codes)
+
+    def _shape(self) -> Iterable[NDArray[Any]]:
+        tree = self.tree
+        is_ordered = tree.threshold >= 0
+        n_words = int(np.flatnonzero(tree.mask.any(axis=0)).max(initial=-1)) + 1
+        yield from (tree.column, tree.left, tree.right, tree.group)
+        yield from (np.where(is_ordered, tree.threshold, -1), is_ordered & tree.missing_left, tree.mask[:, :n_words])
+        yield np.full(0, -1, np.int32) if tree.goto is None else tree.goto
 
     # -- the document ----------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -89,6 +90,21 @@ class Recoding:
     def apply_codes(self, codes: NDArray[np.uint16]) -> NDArray[np.int32]:
         """Return the group of every record, given its codes in the partition's columns."""
         raise NotImplementedError
+
+    def _shape(self) -> Iterable[NDArray[Any]]:
+        """Yield what decides the group of a record, beside the columns."""
+        raise NotImplementedError
+
+    @property
+    def fingerprint(self) -> str:
+        """Text that partitions have in common when they put the same records together."""
+        mixed = hashlib.sha256()
+        for column in self.columns:
+            categories = None if column.categories is None else column.categories.tolist()
+            mixed.update(repr((column.name, column.kind, column.cuts.tolist(), categories)).encode())
+        for part in self._shape():
+            mixed.update(repr(part.shape).encode() + np.ascontiguousarray(part).tobytes())
+        return mixed.hexdigest()
 
     @property
     def n_groups(self) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.anonymize.publications import Publication
 from sfumato.criteria import Criterion, KnowsValues
 from sfumato.criteria.sensitive import OnSensitiveColumn
 from sfumato.errors import GuaranteeError, ParameterError
@@ -34,13 +35,17 @@ class Release:
         Records left out.
     measures : dict
         ``n_records``, ``n_groups``, ``smallest_group``, ``information_loss``, ``loss_by_column`` where groups are
-        rewritten column by column, and what each criterion reaches.
+        rewritten column by column, and what each criterion reaches; ``together``, where earlier releases were named:
+        what this one shows together with each of them.
+    publication : Publication or None
+        What to remember of this release for the next ones; not to be published.
     """
 
     table: Any
     n_merged: int
     n_suppressed: int
     measures: dict[str, Any] = field(default_factory=dict)
+    publication: Publication | None = None
 
 
 _BLOCK = 1 << 24  # counts held at once; many values in many groups would not fit memory together
