@@ -11,6 +11,7 @@ from studies.inference_attacks import TABLE_1, TABLE_2, Row
 
 Cells = Mapping[str, dict[str, Any]]
 OF_THE_PAPER = ("random_forest", "network")
+FORMS = ("confidence", "confusion")
 MOST = 0.52
 """Attack accuracy, rounded as in the paper, that its k-anonymous models do not exceed."""
 COMPARABLE = 0.04
@@ -103,14 +104,16 @@ def _beside_privacy(cells: Cells) -> Iterator[Claim]:
 
 
 def _attribute(cells: Cells) -> Claim:
-    text = "Table 2: anonymization at k = 100 weakens the attack on an attribute of Nursery (the paper: 0.61 to 0.56)"
+    text = (
+        "Table 2: anonymization at k = 100 weakens the attack on an attribute of Nursery (the paper: 0.61 to 0.56; "
+        "judged by both forms of its attack)"
+    )
     if any(row.key not in cells for row in TABLE_2):
         return Claim(text, UNTESTED, "not run")
     raw, protected = (cells[row.key]["attribute"] for row in TABLE_2)
-    pairs = {name: (raw[name]["rate"], protected[name]["rate"], raw[name]["baseline"]) for name in raw}
     told = "; ".join(
-        f"{name} {before:.2f} to {after:.2f}, without the model {blind:.2f}"
-        for name, (before, after, blind) in pairs.items()
+        f"{name} {before['rate']:.2f} to {protected[name]['rate']:.2f}, without the model {before['baseline']:.2f}"
+        for name, before in raw.items()
     )
-    holds = all(after < before for before, after, _ in pairs.values())
+    holds = all(protected[name]["rate"] < raw[name]["rate"] for name in FORMS)
     return Claim(text, HELD if holds else NOT_HELD, told)

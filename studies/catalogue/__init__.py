@@ -114,12 +114,12 @@ class Study:
 
 
 def names() -> list[str]:
-    """Return the names of all studies, by paper and then as they are sorted in the folder."""
+    """Return the names of all studies, in the order of `all_studies`."""
     return [study.name for study in all_studies()]
 
 
 def all_studies() -> list[Study]:
-    """Return all studies, those of a paper together; figures before tables, 2 before 10."""
+    """Return all studies, those of a paper together; figures before tables before others, 2 before 10."""
     found = [load(path.stem) for path in FOLDER.glob("*.toml")]
     return sorted(found, key=lambda study: (PAPERS.index(study.paper), _places(study.name)))
 
@@ -145,5 +145,6 @@ def load(name: str) -> Study:
 
 
 def _places(name: str) -> list[tuple[int, int | str]]:
-    """Sort numbers in names as numbers."""
-    return [(0, int(part)) if part.isdigit() else (1, part) for part in name.split("-")]
+    """Sort figures before tables and tables before the rest, and numbers in names as numbers."""
+    ranks = {"figure": 1, "table": 2}
+    return [(0, int(part)) if part.isdigit() else (ranks.get(part, 3), part) for part in name.split("-")]
