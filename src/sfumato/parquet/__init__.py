@@ -10,5 +10,14 @@ from sfumato.parquet.anatomizing import ParquetAnatomy, anatomize
 from sfumato.parquet.anonymizing import ParquetRelease, fit_transform
 from sfumato.parquet.generalizing import transform
 from sfumato.parquet.measuring import measure
+from sfumato.parquet.progress import PrintedProgress
 
-__all__ = ["ParquetAnatomy", "ParquetRelease", "anatomize", "fit_transform", "measure", "transform"]
+__all__ = [
+    "ParquetAnatomy",
+    "ParquetRelease",
+    "PrintedProgress",
+    "anatomize",
+    "fit_transform",
+    "measure",
+    "transform",
+]

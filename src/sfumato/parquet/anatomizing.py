@@ -25,9 +25,10 @@ from sfumato.anatomize import Anatomizer
 from sfumato.anatomize.tables import MANIFEST, describe_files, value_type
 from sfumato.errors import GuaranteeError, InputError, ParameterError
 from sfumato.frames import Table, read_table
-from sfumato.parquet.anonymizing import Paths, Progress
+from sfumato.parquet.anonymizing import Paths
 from sfumato.parquet.files import ParquetFiles
 from sfumato.parquet.many_values import ManyValues
+from sfumato.parquet.progress import Progress
 from sfumato.parquet.shuffling import write_in_order
 from sfumato.parquet.value_codes import ValueCodes, read_for_counting
 from sfumato.parquet.working_files import WorkingFiles

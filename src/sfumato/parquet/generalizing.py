@@ -14,8 +14,9 @@ from sfumato.errors import GuaranteeError, ParameterError
 from sfumato.generalization import Generalization
 from sfumato.generalization.artifact import Output
 from sfumato.generalization.attributes import Attribute, CategoryAttribute
-from sfumato.parquet.anonymizing import Paths, Progress
+from sfumato.parquet.anonymizing import Paths
 from sfumato.parquet.files import ParquetFiles, unpublished
+from sfumato.parquet.progress import Progress
 
 
 def transform(

@@ -32,10 +32,11 @@ from sfumato.measurement.result import CriterionValue, Measurement, MissingPolic
 from sfumato.measurement.sensitive import evaluate, presence
 from sfumato.measurement.tally import population_size
 from sfumato.measurement.wildcard import match_counts
-from sfumato.parquet.anonymizing import Paths, Progress
+from sfumato.parquet.anonymizing import Paths
 from sfumato.parquet.files import ParquetFiles
 from sfumato.parquet.group_counts import GroupsOfBuckets, SensitiveCodes
 from sfumato.parquet.many_values import ManyValues
+from sfumato.parquet.progress import Progress
 from sfumato.parquet.ranking import ColumnRanking
 from sfumato.parquet.value_codes import ValueCodes, read_for_counting
 from sfumato.parquet.working_files import Buckets, ColumnFile, WorkingFiles, into_buckets, n_buckets_for
