@@ -12,6 +12,7 @@ from sfumato.partition import histogram, naive
 from sfumato.partition.binning import bin_categories, bin_numbers
 from sfumato.partition.guides import CHANNELS, Guide
 from sfumato.partition.records import as_words, make_layout, pack_records
+from sfumato.partition.scoring import make_scratch
 
 AddRecords = Callable[..., None]
 
@@ -168,6 +169,47 @@ def test_counting_and_summing_in_one_addition_equals_the_naive_twin() -> None:
     histogram.add_one_channel(case.records.codes, case.records.dense, 0, 200, case.layout.offsets, packed, out)
     np.testing.assert_array_equal(out, count(naive.add_records, case))
     assert not packed.any()
+
+
+def one_channel_case(rng: np.random.Generator) -> Case:
+    """Seven columns, some with a single code, one with hundreds of categories, one channel."""
+    n = 60
+    columns = [bin_numbers(rng.integers(0, width, n)) for width in (1, 7, 40, 1, 3)]
+    columns += [bin_categories(rng.permutation(300)[:n], None, 300), bin_categories(np.zeros(n, np.int32), None, 1)]
+    values = rng.integers(0, 1 << histogram.PACKED_VALUE_BITS, (n, 1))
+    bins, codes = zip(*columns, strict=True)
+    return Case(list(bins), list(codes), Guide(CHANNELS, values, channel_weights=np.ones(1)))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_ends_of_a_run_hold_its_codes_and_meet_where_they_are_equal(seed: int) -> None:
+    case = one_channel_case(np.random.default_rng(seed))
+    ends = np.zeros((2, case.records.codes.shape[1]), case.records.codes.dtype)
+    for start, stop in [(0, 60), (10, 13), (5, 6)]:
+        codes = case.records.codes[start:stop]
+        histogram.find_ends(as_words(case.records.codes), start, stop, as_words(ends))
+        assert (ends[0] <= codes.min(axis=0)).all() and (codes.max(axis=0) <= ends[1]).all()
+        np.testing.assert_array_equal(ends[0] == ends[1], (codes == codes[0]).all(axis=0))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_counting_only_columns_that_vary_equals_the_naive_twin_and_leaves_nothing_behind(seed: int) -> None:
+    case = one_channel_case(np.random.default_rng(seed))
+    records, offsets = case.records, case.layout.offsets
+    packed, out = np.zeros(offsets[-1], np.int64), np.zeros((offsets[-1], 2), np.int64)
+    scratch = make_scratch(case.layout, 2, 1)
+    ends = np.zeros((2, records.codes.shape[1]), records.codes.dtype)
+    for start, stop in [(0, 60), (10, 13), (5, 6), (20, 60)]:
+        histogram.find_ends(as_words(records.codes), start, stop, as_words(ends))
+        scratch.lowest[:] = ends[0, : case.layout.n_columns]
+        scratch.highest[:] = np.minimum(ends[1, : case.layout.n_columns], np.diff(offsets) - 1)
+        histogram.add_varying_columns(records.codes, records.dense, start, stop, offsets, packed, scratch, out)
+        np.testing.assert_array_equal(out, count(naive.add_records, case, (start, stop)))
+        codes = records.codes[start:stop, : case.layout.n_columns]
+        np.testing.assert_array_equal(scratch.lowest, codes.min(axis=0))
+        np.testing.assert_array_equal(scratch.highest, codes.max(axis=0))
+        histogram.clear_between(out, offsets, scratch.lowest, scratch.highest)
+        assert not packed.any() and not out.any()
 
 
 def test_a_full_batch_of_the_largest_values_does_not_run_into_the_count() -> None:

@@ -158,6 +158,8 @@ class Grower:
         n_packed = self._histogram_shape[0] if is_packed else 0
         self.packed = [np.zeros(n_packed, np.int64) for _ in range(self.n_threads)]
         self.scratches = [make_scratch(layout, self.n_entries, n_channels) for _ in range(self.n_threads)]
+        codes = self.records.codes
+        self.ends = [np.zeros((2, codes.shape[1]), codes.dtype) for _ in range(self.n_threads)]
 
     # -- growing ---------------------------------------------------------------------------------------------
 
@@ -206,7 +208,8 @@ class Grower:
                 odd.codes, as_words(odd.codes), odd.dense, odd.weights, odd.rows,
                 even.codes, as_words(even.codes), even.dense, even.weights, even.rows,
                 self.layout, self.scoring, self.block_columns, self.block_channels, self.packed[thread],
-                self.scratch_histograms[thread], self.scratches[thread], empty_candidates(1, 1, self.layout),
+                self.scratch_histograms[thread], self.scratches[thread], self.ends[thread],
+                as_words(self.ends[thread]), empty_candidates(1, 1, self.layout),
             )  # fmt: skip
 
         return task
@@ -282,9 +285,10 @@ class Grower:
     ) -> Callable[[int], None]:
         def task(thread: int) -> None:
             count_and_find(
-                source.codes, source.dense, source.weights, which, starts, stops, self.layout, self.scoring,
-                self.block_columns, self.block_channels, self.packed[thread], self.scratch_histograms[thread],
-                self.scratches[thread], *after, out,
+                source.codes, as_words(source.codes), source.dense, source.weights, which, starts, stops, self.layout,
+                self.scoring, self.block_columns, self.block_channels, self.packed[thread],
+                self.scratch_histograms[thread], self.scratches[thread], self.ends[thread],
+                as_words(self.ends[thread]), *after, out,
             )  # fmt: skip
 
         return task

@@ -11,31 +11,59 @@ from numba import njit
 
 from sfumato.partition.dividing import move_records
 from sfumato.partition.guides import ENTROPY
-from sfumato.partition.histogram import add_one_channel, add_records
-from sfumato.partition.splitting import find_splits
+from sfumato.partition.histogram import (
+    PACKED_RECORDS,
+    add_one_channel,
+    add_records,
+    add_varying_columns,
+    clear_between,
+    find_ends,
+)
+from sfumato.partition.splitting import find_splits_between
 
 
 @njit(nogil=True, cache=True)
 def count_and_find(  # type: ignore[no-untyped-def]
-    codes, dense, weights, which, starts, stops, layout, scoring, block_columns, block_channels, packed, histogram,
-    scratch, after_phase, after_gain, after_position, out,
+    codes, words, dense, weights, which, starts, stops, layout, scoring, block_columns, block_channels, packed,
+    histogram, scratch, ends, end_words, after_phase, after_gain, after_position, out,
 ):  # fmt: skip
-    """Count each node into the same scratch histogram and find its candidates.
+    """Count each node into the same scratch histogram and find its candidates."""
+    for i in which:
+        _count_and_find_one(
+            codes, words, dense, weights, starts[i], stops[i], layout, scoring, block_columns, block_channels, packed,
+            histogram, scratch, ends, end_words, False, after_phase[i], after_gain[i], after_position[i], out, i,
+        )  # fmt: skip
+
+
+@njit(nogil=True, cache=True)
+def _count_and_find_one(  # type: ignore[no-untyped-def]
+    codes, words, dense, weights, start, stop, layout, scoring, block_columns, block_channels, packed, histogram,
+    scratch, ends, end_words, is_pure, phase, after_gain, after_position, out, i,
+):  # fmt: skip
+    """Write the candidates of one node into row `i` of `out`, and return whether its records are all alike.
 
     A guide sees no gain in a node whose records it cannot tell apart, so that is left to information loss at once.
+    `is_pure` says that this is known already. `histogram` is all zero, before and after.
     """
-    for i in which:
-        phase = after_phase[i]
-        if phase == 0 and scoring.rule <= ENTROPY and _is_pure(codes, dense, starts[i], stops[i], block_columns):
+    if phase == 0 and scoring.rule <= ENTROPY:
+        is_pure = is_pure or _is_pure(codes, dense, start, stop, block_columns)
+        if is_pure:
             out.n_found[i] = 0
             if not scoring.fall_back:
-                continue
+                return is_pure
             phase = 1
-        histogram[:] = 0
-        count_run(
-            codes, dense, weights, starts[i], stops[i], layout.offsets, block_columns, block_channels, packed, histogram
-        )
-        find_splits(histogram, layout, scoring, scratch, phase, after_gain[i], after_position[i], out, i)
+    offsets = layout.offsets
+    find_ends(words, start, stop, end_words)
+    for column in range(offsets.shape[0] - 1):
+        scratch.lowest[column] = ends[0, column]
+        scratch.highest[column] = min(np.int64(ends[1, column]), offsets[column + 1] - offsets[column] - 1)
+    if packed.shape[0] > 0 and stop - start <= PACKED_RECORDS:
+        add_varying_columns(codes, dense, start, stop, offsets, packed, scratch, histogram)
+    else:
+        count_run(codes, dense, weights, start, stop, offsets, block_columns, block_channels, packed, histogram)
+    find_splits_between(histogram, layout, scoring, scratch, phase, after_gain, after_position, out, i)
+    clear_between(histogram, offsets, scratch.lowest, scratch.highest)
+    return is_pure
 
 
 @njit(nogil=True, cache=True)
@@ -43,24 +71,27 @@ def grow_branch(  # type: ignore[no-untyped-def]
     n_nodes, start, stop, depth, parent, left, right, column, last_bin, missing_left, mask,
     odd_codes, odd_words, odd_dense, odd_weights, odd_rows,
     even_codes, even_words, even_dense, even_weights, even_rows,
-    layout, scoring, block_columns, block_channels, packed, histogram, scratch, out,
+    layout, scoring, block_columns, block_channels, packed, histogram, scratch, ends, end_words, out,
 ):  # fmt: skip
     """Split the nodes of a branch and all that comes of them, in the order of their numbers; return their number.
 
     The same steps as level by level, without leaving the kernel. Children take the next numbers, so that the nodes
     of a level follow each other here too. There is room for all nodes that `min_records` allows.
     """
+    is_pure = np.zeros(start.shape[0], np.bool_)  # what is alike stays alike when it is split
     node = 0
     while node < n_nodes:
         first, last = start[node], stop[node]
         is_odd = depth[node] & 1 == 1
-        codes, dense, weights = (
-            (odd_codes, odd_dense, odd_weights) if is_odd else (even_codes, even_dense, even_weights)
+        codes, words, dense, weights = (
+            (odd_codes, odd_words, odd_dense, odd_weights)
+            if is_odd
+            else (even_codes, even_words, even_dense, even_weights)
         )
         if last - first >= 2 * scoring.min_records:
-            _search_node(
-                codes, dense, weights, first, last, layout, scoring, block_columns, block_channels, packed, histogram,
-                scratch, out,
+            is_pure[node] = _count_and_find_one(
+                codes, words, dense, weights, first, last, layout, scoring, block_columns, block_channels, packed,
+                histogram, scratch, ends, end_words, is_pure[node], 0, np.inf, np.int64(-1), out, 0,
             )  # fmt: skip
             if out.n_found[0] > 0:
                 c = out.column[0, 0]
@@ -83,23 +114,10 @@ def grow_branch(  # type: ignore[no-untyped-def]
                 start[n_nodes], stop[n_nodes] = first, middle
                 start[n_nodes + 1], stop[n_nodes + 1] = middle, last
                 for child in (n_nodes, n_nodes + 1):
-                    parent[child], depth[child] = node, depth[node] + 1
+                    parent[child], depth[child], is_pure[child] = node, depth[node] + 1, is_pure[node]
                 n_nodes += 2
         node += 1
     return n_nodes
-
-
-@njit(nogil=True, cache=True)
-def _search_node(  # type: ignore[no-untyped-def]
-    codes, dense, weights, start, stop, layout, scoring, block_columns, block_channels, packed, histogram, scratch, out
-):
-    """Write the best split of one node into row 0 of `out`."""
-    which = np.zeros(1, np.int64)
-    count_and_find(
-        codes, dense, weights, which, np.array([start]), np.array([stop]), layout, scoring, block_columns,
-        block_channels, packed, histogram, scratch, np.zeros(1, np.int64), np.full(1, np.inf),
-        np.full(1, -1, np.int64), out,
-    )  # fmt: skip
 
 
 @njit(nogil=True, cache=True)

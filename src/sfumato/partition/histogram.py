@@ -90,18 +90,111 @@ def add_one_channel(codes, dense, start, stop, offsets, packed, out):  # type: i
     A record adds its channel value and, above bit 41, a one: value sums of up to 2^16 records of 24 bits and the
     number of records cannot meet. `packed` is working memory, one zero per bin, and is zero again afterwards.
     """
-    n_columns = offsets.shape[0] - 1
+    every = np.arange(offsets.shape[0] - 1)
     one = np.int64(1) << PACKED_COUNT_BIT
     for first in range(start, stop, PACKED_RECORDS):
-        for i in range(first, min(stop, first + PACKED_RECORDS)):
-            value = one + dense[i, 0]
-            for j in range(n_columns):
-                packed[offsets[j] + codes[i, j]] += value
+        _add_packed(codes, dense, first, min(stop, first + PACKED_RECORDS), offsets, every, every.shape[0], packed)
         for row in range(packed.shape[0]):
             if packed[row] != 0:
                 out[row, 0] += packed[row] >> PACKED_COUNT_BIT
                 out[row, 1] += packed[row] & (one - 1)
                 packed[row] = 0
+
+
+@njit(nogil=True, cache=True)
+def _add_packed(codes, dense, start, stop, offsets, columns, n_columns, packed):  # type: ignore[no-untyped-def]
+    """Add one and the channel value to the bins of some columns, for at most 2^16 records.
+
+    Four columns at a time, whose places stay in registers, and unsigned indexes, which need no test for being
+    negative: together twice as fast as a plain loop over all columns.
+    """
+    one = np.int64(1) << PACKED_COUNT_BIT
+    first, last = np.uint64(start), np.uint64(stop)
+    at = 0
+    while at + 4 <= n_columns:
+        a, b, c, d = (
+            np.uint64(columns[at]),
+            np.uint64(columns[at + 1]),
+            np.uint64(columns[at + 2]),
+            np.uint64(columns[at + 3]),
+        )
+        in_a, in_b, in_c, in_d = (
+            np.uint64(offsets[a]),
+            np.uint64(offsets[b]),
+            np.uint64(offsets[c]),
+            np.uint64(offsets[d]),
+        )
+        for i in range(first, last):
+            value = one + dense[i, 0]
+            packed[in_a + np.uint64(codes[i, a])] += value
+            packed[in_b + np.uint64(codes[i, b])] += value
+            packed[in_c + np.uint64(codes[i, c])] += value
+            packed[in_d + np.uint64(codes[i, d])] += value
+        at += 4
+    while at < n_columns:
+        a = np.uint64(columns[at])
+        in_a = np.uint64(offsets[a])
+        for i in range(first, last):
+            packed[in_a + np.uint64(codes[i, a])] += one + dense[i, 0]
+        at += 1
+
+
+@njit(nogil=True, cache=True)
+def find_ends(words, start, stop, end_words):  # type: ignore[no-untyped-def]
+    """Write two records of codes, as words: no code of records start to stop is below the first or above the second.
+
+    The bits that all codes of a column have make a number none of them is below, the bits that any of them has one
+    that none is above; the two are equal where the codes are. A word of codes takes two instructions.
+    """
+    for w in range(words.shape[1]):
+        all_have, any_has = words[start, w], words[start, w]
+        for i in range(start + 1, stop):
+            all_have &= words[i, w]
+            any_has |= words[i, w]
+        end_words[0, w], end_words[1, w] = all_have, any_has
+
+
+@njit(nogil=True, cache=True)
+def add_varying_columns(codes, dense, start, stop, offsets, packed, scratch, out):  # type: ignore[no-untyped-def]
+    """Do as `add_one_channel` for at most 2^16 records whose ends per column `scratch` has; `out` is all zero.
+
+    Deep in a tree most columns have one code left, whose sums are those of the node: nothing to count. Of the others
+    only the bins between their ends are looked at, and the ends are then those that occur.
+    """
+    one = np.int64(1) << PACKED_COUNT_BIT
+    varying = scratch.varying
+    n_varying = 0
+    for j in range(offsets.shape[0] - 1):
+        if scratch.lowest[j] < scratch.highest[j]:
+            varying[n_varying] = j
+            n_varying += 1
+    _add_packed(codes, dense, start, stop, offsets, varying, n_varying, packed)
+    total = one * (stop - start)
+    for i in range(start, stop):
+        total += dense[i, 0]
+    for j in range(offsets.shape[0] - 1):
+        if scratch.lowest[j] == scratch.highest[j]:
+            row = offsets[j] + scratch.lowest[j]
+            out[row, 0], out[row, 1] = total >> PACKED_COUNT_BIT, total & (one - 1)
+            continue
+        first, last = offsets[j] + scratch.lowest[j], offsets[j] + scratch.highest[j]
+        for row in range(first, last + 1):  # empty bins too: a test would cost more than it spares
+            out[row, 0], out[row, 1] = packed[row] >> PACKED_COUNT_BIT, packed[row] & (one - 1)
+            packed[row] = 0
+        while out[first, 0] == 0:
+            first += 1
+        while out[last, 0] == 0:
+            last -= 1
+        scratch.lowest[j], scratch.highest[j] = first - offsets[j], last - offsets[j]
+
+
+@njit(nogil=True, cache=True)
+def clear_between(out, offsets, lowest, highest):  # type: ignore[no-untyped-def]
+    """Write zeros again where records of a node were counted."""
+    entries = out.shape[1]
+    flat = out.ravel()  # the same memory: histograms are contiguous
+    for j in range(offsets.shape[0] - 1):
+        flat[(offsets[j] + lowest[j]) * entries : (offsets[j] + highest[j] + 1) * entries] = 0
 
 
 @njit(nogil=True, cache=True)

@@ -17,7 +17,7 @@ from sfumato.partition.candidates import offer, write_ordered, write_subset
 def best_cut(hist, layout, column, scoring, scratch, floor, out, node):  # type: ignore[no-untyped-def]
     """Offer the best prefix of an ordered column, missing values right or left."""
     first = layout.offsets[column]
-    n_values = layout.n_values[column]
+    end = min(layout.n_values[column], scratch.highest[column] + 1)
     k = scoring.min_records
     weight = scoring.channel_weights[0]
     n, mean = scratch.total[0], scratch.mean[0]
@@ -27,7 +27,7 @@ def best_cut(hist, layout, column, scoring, scratch, floor, out, node):  # type:
         sum_missing = hist[first + layout.missing[column], 1]
     best_gain, best_position, best_left = floor, np.int64(-1), 0
     n_left, sum_left = 0, 0
-    for b in range(n_values):
+    for b in range(scratch.lowest[column], end):
         if hist[first + b, 0] == 0:
             continue
         n_left += hist[first + b, 0]

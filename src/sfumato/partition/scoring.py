@@ -42,6 +42,9 @@ class Scratch(NamedTuple):
     keys: NDArray[np.float64]  # (widest column,)
     axis: NDArray[np.float64]  # (2, channels)
     is_left: NDArray[np.bool_]  # (widest column,)
+    lowest: NDArray[np.int64]  # (columns,) no record of the node has a code below
+    highest: NDArray[np.int64]  # (columns,) or above
+    varying: NDArray[np.int64]  # (columns,) those with more than one code in the node
 
 
 def make_scratch(layout: Layout, n_entries: int, n_channels: int) -> Scratch:
@@ -56,6 +59,9 @@ def make_scratch(layout: Layout, n_entries: int, n_channels: int) -> Scratch:
         np.zeros(widest),
         np.zeros((2, max(1, n_channels))),
         np.zeros(widest, np.bool_),
+        np.zeros(layout.n_columns, np.int64),
+        np.diff(layout.offsets) - 1,
+        np.zeros(layout.n_columns, np.int64),
     )
 
 

@@ -17,6 +17,7 @@ from numba import njit
 from sfumato.partition.candidates import offer, write_ordered, write_subset
 from sfumato.partition.guides import CHANNELS, ENTROPY, INFORMATION_LOSS, MEDIAN
 from sfumato.partition.hierarchy_splits import scan_hierarchy, scan_hierarchy_median
+from sfumato.partition.lowest_loss import best_cut_by_loss, best_subset_by_loss
 from sfumato.partition.one_channel import best_cut, best_subset
 from sfumato.partition.scoring import noise_floor, side_gain
 from sfumato.partition.taxonomy import has_hierarchy
@@ -31,6 +32,8 @@ _PENDING = -2
 """Below -1, `last_bin` holds the number of a category split whose mask is still to be written."""
 
 _POWER_STEPS = 16
+
+_SORTED_BY_INSERTION = 64
 
 
 @njit(nogil=True, cache=True)
@@ -106,16 +109,18 @@ def _scan_categories(hist, layout, column, rule, scoring, scratch, floor, after_
     n_codes = layout.offsets[column + 1] - first
     present = scratch.present
     n_present = 0
-    for code in range(n_codes):
+    for code in range(scratch.lowest[column], scratch.highest[column] + 1):
         if hist[first + code, 0] > 0:
             present[n_present] = code
             n_present += 1
-        scratch.is_left[code] = False
     if n_present < 2:
         return
+    scratch.is_left[:n_codes] = False
     if n_present <= MAX_ENUMERATED:
         if _is_everyday(hist, rule, after_gain, out):
             best_subset(hist, layout, column, scoring, scratch, n_present, floor, out, node)
+        elif _is_everyday_loss(rule, after_gain, out):
+            best_subset_by_loss(hist, layout, column, scoring, scratch, n_present, out, node)
         else:
             _scan_subsets(
                 hist, layout, column, rule, scoring, scratch, n_present, floor, after_gain, after_position, out, node
@@ -125,7 +130,7 @@ def _scan_categories(hist, layout, column, rule, scoring, scratch, floor, after_
     n_orders = 2 if rule != INFORMATION_LOSS and n_channels > 1 else 1
     for order in range(n_orders):
         _order_keys(hist, first, rule, scoring, scratch, n_present, order)
-        ranked = np.argsort(scratch.keys[:n_present], kind="mergesort")
+        ranked = _rising(scratch.keys[:n_present])
         _scan_prefixes(
             hist,
             layout,
@@ -141,6 +146,22 @@ def _scan_categories(hist, layout, column, rule, scoring, scratch, floor, after_
             out,
             node,
         )
+
+
+@njit(nogil=True, cache=True)
+def _rising(keys):  # type: ignore[no-untyped-def]
+    """Return the order that sorts the keys, equals as they come; few are sorted soonest by insertion."""
+    n = keys.shape[0]
+    if n > _SORTED_BY_INSERTION:
+        return np.argsort(keys, kind="mergesort")
+    order = np.empty(n, np.int64)
+    for p in range(n):
+        at = p
+        while at > 0 and keys[order[at - 1]] > keys[p]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = p
+    return order
 
 
 @njit(nogil=True, cache=True)
@@ -360,6 +381,8 @@ def _scan_median(hist, layout, column, scoring, scratch, after_gain, after_posit
 @njit(nogil=True, cache=True)
 def _scan_columns(hist, layout, rule, scoring, scratch, floor, after_gain, after_position, out, node):  # type: ignore[no-untyped-def]
     for column in range(layout.missing.shape[0]):
+        if scratch.lowest[column] == scratch.highest[column]:
+            continue  # one code: nothing to split
         if has_hierarchy(scoring.taxonomy, column):
             if rule == MEDIAN:
                 scan_hierarchy_median(hist, layout, column, scoring, scratch, after_gain, after_position, out, node)
@@ -373,6 +396,8 @@ def _scan_columns(hist, layout, rule, scoring, scratch, floor, after_gain, after
             _scan_categories(hist, layout, column, rule, scoring, scratch, floor, after_gain, after_position, out, node)
         elif _is_everyday(hist, rule, after_gain, out):
             best_cut(hist, layout, column, scoring, scratch, floor, out, node)
+        elif _is_everyday_loss(rule, after_gain, out):
+            best_cut_by_loss(hist, layout, column, scoring, scratch, out, node)
         else:
             _scan_ordered(hist, layout, column, rule, scoring, scratch, floor, after_gain, after_position, out, node)
 
@@ -384,18 +409,33 @@ def _is_everyday(hist, rule, after_gain, out):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
+def _is_everyday_loss(rule, after_gain, out):  # type: ignore[no-untyped-def]
+    """Only the best split by information loss wanted: ``lowest_loss`` finds the same, faster."""
+    return rule == INFORMATION_LOSS and out.gain.shape[1] == 1 and after_gain == np.inf
+
+
+@njit(nogil=True, cache=True)
 def find_splits(hist, layout, scoring, scratch, after_phase, after_gain, after_position, out, node):  # type: ignore[no-untyped-def]
     """Write the node's best candidates that come after the given one into row `node` of `out`.
 
     The first round starts after (phase 0, infinity, -1). Phase 0 ranks by the guide; phase 1, when the guide
     has nothing (more) to offer and `fall_back` is set, by information loss.
     """
+    for column in range(layout.missing.shape[0]):
+        scratch.lowest[column] = 0
+        scratch.highest[column] = layout.offsets[column + 1] - layout.offsets[column] - 1
+    find_splits_between(hist, layout, scoring, scratch, after_phase, after_gain, after_position, out, node)
+
+
+@njit(nogil=True, cache=True)
+def find_splits_between(hist, layout, scoring, scratch, after_phase, after_gain, after_position, out, node):  # type: ignore[no-untyped-def]
+    """Find splits where `scratch` already tells between which codes of each column the node's records lie."""
     out.n_found[node] = 0
     out.phase[node] = after_phase
     total = scratch.total
     for e in range(hist.shape[1]):
         total[e] = 0
-    for row in range(layout.offsets[0], layout.offsets[1]):
+    for row in range(layout.offsets[0] + scratch.lowest[0], layout.offsets[0] + scratch.highest[0] + 1):
         for e in range(hist.shape[1]):
             total[e] += hist[row, e]
     if total[0] < 2 * scoring.min_records:
