@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from studies.charts import Panel, Style, draw
-from studies.rows import Row, documents, has, how_it_was_run, mean, one_by_one, signed, table, where
+from studies.rows import Row, documents, found, has, how_it_was_run, mean, one_by_one, signed, table, where
 from studies.runner import Experiment
 
 TABLES = {
@@ -225,7 +225,13 @@ def _tables(rows: list[Row], lengths: tuple[int, ...], protected: tuple[str, ...
 
 
 def findings(rows: list[Row]) -> Iterator[str]:
-    """Say what the numbers say."""
+    """Say what the numbers of both parts say."""
+    yield from findings_on_classifiers(rows)
+    yield from findings_on_several(rows)
+
+
+def findings_on_classifiers(rows: list[Row]) -> Iterator[str]:
+    """Say what the numbers of the first part say."""
     own = where(rows, part="classifiers")
     for model, words in MODELS.items():
         for partner in ("pruned", "bucket"):
@@ -241,6 +247,10 @@ def findings(rows: list[Row]) -> Iterator[str]:
                 f"raw records on average (from {signed(min(costs))} to {signed(max(costs))}); better than leaving the "
                 f"sensitive column out in {sum(beats)} of {len(beats)} rows."
             )
+
+
+def findings_on_several(rows: list[Row]) -> Iterator[str]:
+    """Say what the numbers of the second part say."""
     several = where(rows, part="several")
     for partner, length in [(p, n) for p, n in _partners(L_OF_SEVERAL, ("pruned", "bucket", "diverse")) if n]:
         parts = []
@@ -307,11 +317,16 @@ def charts(rows: list[Row]) -> dict[str, str]:
     return {"beyond-anatomy.svg": draw(panels, STYLES, columns=3, label="Error in percent over l for every classifier")}
 
 
+KEYS = tuple(keys())
 EXPERIMENT = Experiment(
     name="beyond_anatomy",
     by=("part", "table", "n_sensitive", "model", "partner", "l", "seed"),
-    keys=tuple(keys()),
+    keys=KEYS,
     run=one_by_one(run),
     together=("table", "seed"),
-    documents=documents("beyond-anatomy", page, charts),
+    views={
+        "classifiers": found([key for key in KEYS if key["part"] == "classifiers"], findings_on_classifiers, charts),
+        "several": found([key for key in KEYS if key["part"] == "several"], findings_on_several),
+    },
+    documents=documents("beyond-anatomy", KEYS, page, charts),
 )

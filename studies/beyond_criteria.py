@@ -14,7 +14,7 @@ from typing import Any
 
 from studies.charts import Panel, Style, draw
 from studies.models import MODELS
-from studies.rows import Row, documents, how_it_was_run, mean, one_by_one, signed, table, where
+from studies.rows import Row, documents, found, how_it_was_run, mean, one_by_one, signed, table, where
 from studies.runner import Experiment
 
 SENSITIVE = ("occupation", "marital-status")
@@ -251,11 +251,13 @@ def charts(rows: list[Row]) -> dict[str, str]:
     return {"beyond-criteria.svg": draw(panels, STYLES, columns=3, label=label)}
 
 
+KEYS = tuple(keys())
 EXPERIMENT = Experiment(
     name="beyond_criteria",
     by=("sensitive", "model", "seed", "method", "criterion", "value"),
-    keys=tuple(keys()),
+    keys=KEYS,
     run=one_by_one(run),
     together=("seed",),
-    documents=documents("beyond-criteria", page, charts),
+    views={"found": found(KEYS, findings, charts)},
+    documents=documents("beyond-criteria", KEYS, page, charts),
 )

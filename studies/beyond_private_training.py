@@ -14,7 +14,7 @@ from typing import Any
 
 from studies.beyond_rows_or_columns import LEARNED, MOST_TESTED, generalized, people
 from studies.charts import Panel, Style, draw
-from studies.rows import Row, documents, how_it_was_run, mean, one_by_one, signed, table, where
+from studies.rows import Row, documents, found, how_it_was_run, mean, one_by_one, signed, table, where
 from studies.runner import Experiment
 
 TABLES = {
@@ -184,12 +184,14 @@ def charts(rows: list[Row]) -> dict[str, str]:
     return {"beyond-private-training.svg": draw(panels, STYLES, columns=2, label=label)}
 
 
+KEYS = tuple(keys())
 EXPERIMENT = Experiment(
     name="beyond_private_training",
     by=("table", "seed", "columns", "model", "epsilon"),
-    keys=tuple(keys()),
+    keys=KEYS,
     run=one_by_one(run),
     together=("table", "seed"),
     needs=lambda key: ("diffprivlib",),
-    documents=documents("beyond-private-training", page, charts),
+    views={"found": found(KEYS, findings, charts)},
+    documents=documents("beyond-private-training", KEYS, page, charts),
 )

@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 from studies.charts import Panel, Style, draw
-from studies.rows import Row, documents, how_it_was_run, mean, n_splits, one_by_one, signed, table, where
+from studies.rows import Row, documents, found, how_it_was_run, mean, n_splits, one_by_one, signed, table, where
 from studies.runner import Experiment
 
 TABLES = {
@@ -276,11 +276,13 @@ def charts(rows: list[Row]) -> dict[str, str]:
     return {"beyond-regression.svg": draw(panels, styles, columns=2, label=label)}
 
 
+KEYS = tuple(keys())
 EXPERIMENT = Experiment(
     name="beyond_regression",
     by=("table", "model", "seed", "method", "k"),
-    keys=tuple(keys()),
+    keys=KEYS,
     run=one_by_one(run),
     together=("table", "model", "seed"),
-    documents=documents("beyond-regression", page, charts),
+    views={"found": found(KEYS, findings, charts)},
+    documents=documents("beyond-regression", KEYS, page, charts),
 )

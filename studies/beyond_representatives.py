@@ -13,7 +13,7 @@ from typing import Any
 
 from studies.charts import Panel, Style, draw
 from studies.models import MODELS
-from studies.rows import Row, documents, how_it_was_run, mean, n_splits, one_by_one, signed, table, where
+from studies.rows import Row, documents, found, how_it_was_run, mean, n_splits, one_by_one, signed, table, where
 from studies.runner import Experiment
 
 TREES = {"ours": "the tree guided by probabilities (ours)", "workload_aware": "the tree on true labels (LeFevre)"}
@@ -181,11 +181,13 @@ def charts(rows: list[Row]) -> dict[str, str]:
     return {"beyond-representatives.svg": draw(panels, STYLES, columns=2, label=label)}
 
 
+KEYS = tuple(keys())
 EXPERIMENT = Experiment(
     name="beyond_representatives",
     by=("model", "seed", "tree", "representative", "k"),
-    keys=tuple(keys()),
+    keys=KEYS,
     run=one_by_one(run),
     together=("model", "seed"),
-    documents=documents("beyond-representatives", page, charts),
+    views={"found": found(KEYS, findings, charts)},
+    documents=documents("beyond-representatives", KEYS, page, charts),
 )

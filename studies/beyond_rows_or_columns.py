@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from studies.charts import Panel, Style, draw
-from studies.rows import Row, documents, how_it_was_run, mean, one_by_one, signed, table, where
+from studies.rows import Row, documents, found, how_it_was_run, mean, one_by_one, signed, table, where
 from studies.runner import Experiment
 
 TABLES = {
@@ -267,11 +267,13 @@ def charts(rows: list[Row]) -> dict[str, str]:
     }
 
 
+KEYS = tuple(keys())
 EXPERIMENT = Experiment(
     name="beyond_rows_or_columns",
     by=("table", "seed", "columns", "rows"),
-    keys=tuple(keys()),
+    keys=KEYS,
     run=one_by_one(run),
     together=("table", "seed"),
-    documents=documents("beyond-rows-or-columns", page, charts),
+    views={"found": found(KEYS, findings, charts)},
+    documents=documents("beyond-rows-or-columns", KEYS, page, charts),
 )

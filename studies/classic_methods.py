@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from studies.accuracy import BY, RAW, TITLES, TOGETHER, Cell, Key, as_cells, run
+from studies.beyond_recoded_tests import recoded_tests
 from studies.charts import Panel, Style, draw
 from studies.classic_claims import Found, claims, mondrian_beside_the_papers, what_else
 from studies.methods import METHODS
@@ -225,6 +226,7 @@ EXPERIMENT = Experiment(
     run=run,
     together=TOGETHER,
     titles=TITLES,
+    views={"recoded_tests": recoded_tests},
     claims=lambda cells: claims(Found(as_cells(cells), SHOWN, K)),
     documents=lambda cells: documents(as_cells(cells)),
 )

@@ -17,6 +17,15 @@ NAMES = (
     "generalization_attacks",
     "inference_attacks",
     "front_page",
+    "feature_selection",
+    "predictions_or_labels",
+    "front_attacks",
+    "beyond_regression",
+    "beyond_representatives",
+    "beyond_criteria",
+    "beyond_private_training",
+    "beyond_rows_or_columns",
+    "beyond_anatomy",
 )
 
 

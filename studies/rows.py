@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from studies.views import View
+
 Row = dict[str, Any]
 
 
@@ -86,13 +88,45 @@ def how_it_was_run(rows: Sequence[Row], name: str, reductions: Sequence[str]) ->
     ]
 
 
+def complete_splits(rows: Sequence[Row], keys: Iterable[Row]) -> list[Row]:
+    """Return the rows of those splits of which every key was run, so that a page never shows half of one."""
+    of_split: dict[Any, list[Row]] = {}
+    for key in keys:
+        of_split.setdefault(key["seed"], []).append(key)
+    run = {tuple(row.get(name) for name in key) for row in rows for key in of_split[row["seed"]][:1]}
+    whole = {seed for seed, own in of_split.items() if all(tuple(key.values()) in run for key in own)}
+    return [row for row in rows if row["seed"] in whole]
+
+
+def found(
+    keys: Sequence[Row],
+    findings: Callable[[list[Row]], Iterable[str]],
+    charts: Callable[[list[Row]], Mapping[str, str]] = lambda rows: {},
+) -> Callable[[Any, list[Row]], View]:
+    """Return a view of what was found in these keys, with the drawings of the long page."""
+
+    def view(study: Any, rows: list[Row]) -> View:
+        whole = complete_splits(rows, keys)
+        if not whole:
+            return View(["No split is complete yet.", ""])
+        return View([*(f"- {sentence}" for sentence in findings(whole)), ""], charts(whole))
+
+    return view
+
+
 def documents(
-    name: str, page: Callable[[list[Row]], str], charts: Callable[[list[Row]], Mapping[str, str]] | None = None
+    name: str,
+    keys: Sequence[Row],
+    page: Callable[[list[Row]], str],
+    charts: Callable[[list[Row]], Mapping[str, str]],
 ) -> Callable[[list[Row]], dict[str, str]]:
-    """Return what writes a page and its drawings, by their paths from the repository's root."""
+    """Return what writes a page and its drawings, by their paths from the repository's root, of complete splits."""
 
     def write(rows: list[Row]) -> dict[str, str]:
-        drawn = {} if charts is None else charts(rows)
-        return {f"docs/results/{name}.md": page(rows)} | {f"docs/results/{file}": own for file, own in drawn.items()}
+        whole = complete_splits(rows, keys)
+        if not whole:
+            return {}
+        drawn = {f"docs/results/{file}": text for file, text in charts(whole).items()}
+        return {f"docs/results/{name}.md": page(whole), **drawn}
 
     return write
