@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import copy
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,11 +75,6 @@ def fit_transform(
     """
     check_frame(frame)
     check_supported(anonymizer, "a Spark DataFrame")
-    if anonymizer.representative == "sample":
-        raise ParameterError(
-            "representative='sample' with a Spark DataFrame: expected one that needs no draws, which would depend on "
-            "the order of the workers. Use 'member' or 'model', or a table in memory."
-        )
     guides = as_list(guide_column)
     for name in guides:
         if name not in frame.columns:
@@ -216,23 +212,46 @@ def _grown(
         checks=checks, fall_back=fall_back, n_threads=anonymizer._n_threads(),
     )  # fmt: skip
     nodes = top.grow_top()
-    describing = Describing(columns[: len(schema.quasi_identifiers)], len(columns), anonymizer.representative)
-    routing = top.routing(np.zeros(0, np.int64))
-    branches = grow_branches(counting, routing, layout, guide, describing, min_records=fewest, fall_back=fall_back)
     leaves = np.flatnonzero(nodes.left[: nodes.n_nodes] < 0)
-    ordered: list[tuple[int, GrownBranch]] = [
-        (int(leaf), branches[int(leaf)]) for leaf in leaves[np.argsort(nodes.start[leaves], kind="stable")]
-    ]
-    for leaf, branch in ordered:
+    leaves = leaves[np.argsort(nodes.start[leaves], kind="stable")]
+    routing = top.routing(np.zeros(0, np.int64))
+
+    def grown(representative: str, generators: Mapping[int, np.random.Generator] | None = None) -> list[GrownBranch]:
+        describing = Describing(columns[: len(schema.quasi_identifiers)], len(columns), representative)
+        branches = grow_branches(
+            counting, routing, layout, guide, describing,
+            min_records=fewest, fall_back=fall_back, generators=generators,
+        )  # fmt: skip
+        return [branches[int(leaf)] for leaf in leaves]
+
+    generator = anonymizer._generator()
+    if generator is None:
+        branches = grown(anonymizer.representative)
+    else:
+        # Which draw is a group's is known only when the groups to its left are counted.
+        n_groups = [len(branch.groups.sizes) for branch in grown("median")]
+        branches = grown(anonymizer.representative, _generators(generator, leaves, n_groups))
+    for leaf, branch in zip(leaves.tolist(), branches, strict=True):
         attach_branch(nodes, leaf, branch.nodes)
     nodes.sort_by_level()
-    parts = [branch.groups for _, branch in ordered]
+    parts = [branch.groups for branch in branches]
     partition = partition_from_tree(
         nodes.to_tree(layout), columns, joined_values(parts), joined_sizes(parts),
         dropped=schema.dropped, limits=schema.to_dict()["limits"], categorical=schema.categorical_features,
         representative=anonymizer.representative, guarantees=tuple(c.describe() for c in criteria),
     )  # fmt: skip
     return partition, parts
+
+
+def _generators(
+    first: np.random.Generator, leaves: NDArray[np.int64], n_groups: Sequence[int]
+) -> dict[int, np.random.Generator]:
+    """Return for each leaf a generator that stands where the draws of the groups to its left end."""
+    found = {}
+    for leaf, n in zip(leaves.tolist(), n_groups, strict=True):
+        found[leaf] = copy.deepcopy(first)
+        first.random(n)
+    return found
 
 
 # -- writing -----------------------------------------------------------------------------------------------------

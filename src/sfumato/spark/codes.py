@@ -176,9 +176,9 @@ class SparkCounting:
             return self._persons_of_sides(count, check, len(nodes))
         return self._summed(lambda chunk, out: count(chunk, chunk.values[check], out), (len(nodes), 2, own.n_values))
 
-    def gather(self, node: int) -> tuple[Records, NDArray[np.int64]]:
+    def gather(self, nodes: NDArray[np.int64]) -> list[Records]:
         """Refuse: records stay with the workers, who grow what fits them in `grow_branches`."""
-        raise NotImplementedError(f"the records of node {node} stay with the workers")
+        raise NotImplementedError(f"the records of {len(nodes)} nodes stay with the workers")
 
     def reached(self, layout: Layout) -> Callable[[Chunk], NDArray[np.uint32]]:
         """Return what tells the node that each record of a chunk has reached."""
@@ -266,6 +266,7 @@ def grow_branches(
     *,
     min_records: int,
     fall_back: bool,
+    generators: Mapping[int, np.random.Generator] | None = None,
 ) -> dict[int, GrownBranch]:
     """Hand the records of every leaf of the top to one worker each, which grows them to the end.
 
@@ -277,6 +278,8 @@ def grow_branches(
     layout, guide, min_records, fall_back
         As of `Grower`.
     describing : Describing
+    generators : mapping, optional
+        By leaf, for a representative that is drawn.
 
     Returns
     -------
@@ -300,9 +303,11 @@ def grow_branches(
         own = [_own_check(check, values) for check, values in zip(checks, whole.values, strict=True)]
         grower = Grower(whole.records, layout, guide, min_records, checks=own, fall_back=fall_back)
         tree, group = grower.grow()
-        groups = describing.describe(whole.records, group, tree.n_groups, replace(guide, classes=whole.classes))
-        branch = pickle.dumps(GrownBranch(grower.nodes.trimmed(), groups), 5)
         leaf = table["leaf"][0].as_py()
+        random = None if generators is None else generators[leaf]
+        classed = replace(guide, classes=whole.classes)
+        groups = describing.describe(whole.records, group, tree.n_groups, classed, random)
+        branch = pickle.dumps(GrownBranch(grower.nodes.trimmed(), groups), 5)
         return pa.table({"leaf": pa.array([leaf], pa.int32()), "branch": pa.array([branch], pa.binary())})
 
     sorted_chunks = counting.chunks.mapInArrow(sort, "leaf int, chunk binary")

@@ -49,6 +49,36 @@ def selected(frame: Any, names: Sequence[str]) -> Any:
     return frame.select(*[frame[quoted(name)] for name in names])
 
 
+def plain_column(frame: Any, name: str) -> Any:
+    """Return a column as it is counted: NaN is what some tables say for missing, and Spark tells the two apart."""
+    from pyspark.sql import functions as sql
+
+    column = sql.col(quoted(name))
+    is_real = frame.schema[name].dataType.typeName() in ("double", "float")
+    return sql.nanvl(column, sql.lit(None).cast("double")) if is_real else column
+
+
+def check_finite(frame: Any, names: Sequence[str]) -> int:
+    """Refuse infinity in some columns, as for tables in memory, and a table without records; return their number."""
+    from pyspark.sql import functions as sql
+
+    reals = [name for name in names if frame.schema[name].dataType.typeName() in ("double", "float")]
+    infinite = [
+        sql.sum((sql.abs(sql.col(quoted(name))) == float("inf")).cast("int")).alias(f"infinite {place}")
+        for place, name in enumerate(reals)
+    ]
+    found = collected(frame.agg(sql.count(sql.lit(1)).alias("n"), *infinite)).to_pylist()[0]
+    if not found["n"]:
+        raise InputError("the table has 0 records: expected some.")
+    for place, name in enumerate(reals):
+        if found[f"infinite {place}"]:
+            raise InputError(
+                f"column {name!r} contains infinity in {found[f'infinite {place}']} of {found['n']} records: expected "
+                "finite numbers. Replace infinity by a number or by a missing value."
+            )
+    return int(found["n"])
+
+
 def example_of(frame: Any) -> Any:
     """Return a table of one record without any value, of the types that workers will see."""
     import pyarrow as pa

@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Anatomize a Spark DataFrame: l-diverse groups by the rules for tables in memory, with records left on the workers.
+
+Records are numbered value after value, in an order that a keyed hash of the whole record gives, and dealt to blocks as
+cards are. No value has more than 1/l of a block, so every block is divided by one worker, as a table of its own. The
+hash makes the groups a function of records and seed: how Spark spreads the records, and which workers die, changes
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
+
+from sfumato.anatomize import Anatomizer
+from sfumato.anatomize.anatomizer import _refusal, numbered
+from sfumato.anatomize.bucketize import assign_groups
+from sfumato.errors import GuaranteeError, InputError
+from sfumato.frames import read_table
+from sfumato.spark.session import check_finite, check_frame, collected, example_of, kept, plain_column, quoted
+
+MOST_HELD = 1_000_000
+"""Records of a block, which one worker holds."""
+
+
+@dataclass(frozen=True, eq=False)
+class AnatomizedFrames:
+    """An identifying and a sensitive Spark DataFrame that only the number of a group connects.
+
+    Attributes
+    ----------
+    identifying : pyspark.sql.DataFrame
+        One row per record: all columns but identifiers and sensitive ones, and the group, which is the last column.
+    sensitive : pyspark.sql.DataFrame
+        One row per record, in another order: the sensitive columns, and the group, which is the last column.
+    l : int
+        No value of a sensitive column is above 1/l of any group.
+    group : str
+        The name of the column with the group.
+    n_records, n_groups, n_suppressed : int
+        Records that leave, their groups, and records that were left out.
+
+    Notes
+    -----
+    *Guarantee.* As of :class:`sfumato.AnatomizedTable`.
+    """
+
+    identifying: Any
+    sensitive: Any
+    l: int  # noqa: E741 - the literature's own letter
+    group: str
+    n_records: int
+    n_groups: int
+    n_suppressed: int
+
+    def join(self) -> Any:
+        """Return every identifying row once with each sensitive row of its group: naive training data."""
+        return self.identifying.join(self.sensitive, on=self.group).drop(self.group)
+
+
+def anatomize(anatomizer: Anatomizer, frame: Any, *, most_held: int = MOST_HELD) -> AnatomizedFrames:
+    """Divide a Spark DataFrame in two, and fit the anatomizer.
+
+    Parameters
+    ----------
+    anatomizer : Anatomizer
+        Unfitted; has ``n_groups_`` and ``n_suppressed_`` afterwards, and no ``group_sizes_``, of which there would be
+        one per group.
+    frame : pyspark.sql.DataFrame
+        Must have the same records whenever it is read.
+    most_held : int
+        Records that one worker divides at once. Fewer are divided together only where several sensitive columns are
+        so uneven that smaller blocks would not do.
+
+    Returns
+    -------
+    AnatomizedFrames
+        Both tables were counted by Spark's own ``groupBy``. They stay in Spark's cache, so that what was counted is
+        what is written; ``spark.catalog.clearCache()`` frees them.
+
+    Raises
+    ------
+    GuaranteeError
+        When l is too large for the values and `suppression_limit`, or does not hold on the result. Nothing is handed
+        out then.
+
+    Notes
+    -----
+    *Guarantee.* As of ``Anatomizer.fit_transform``, counted again on the result.
+
+    The same records and the same seed give the same tables. With at most `most_held` records, a multiple of l, one
+    sensitive column and no suppression the sensitive table is that of ``Anatomizer.fit_transform`` with this seed, up
+    to its order: the same values in the same groups. Who is in which group differs, since a DataFrame has no order
+    that the draw could refer to. Otherwise the groups are others by the same rules, and as many.
+    """
+    check_frame(frame)
+    anatomizer._check_parameters()
+    example = example_of(frame)
+    table = read_table(example, categorical=anatomizer.categorical_features or ())
+    names = anatomizer._sensitive(table)
+    anatomizer._check_rest(table, names)
+    for name in names:
+        table.column(name, for_counting=True)  # says what is wrong with its type
+    dropped = anatomizer._identifiers(table)
+    seed = check_random_state(anatomizer.random_state).randint(0, 2**31 - 1, size=4).tolist()
+    job = _Job(anatomizer, frame, names, [name for name in frame.columns if name not in dropped], seed, most_held)
+    made = job.run(check_finite(frame, names))
+    validate_data(anatomizer, example, skip_check_array=True)
+    anatomizer.n_groups_, anatomizer.n_suppressed_ = made.n_groups, made.n_suppressed
+    return made
+
+
+class _Job:
+    """Columns are called by their places on the way, so that no name can be in the way."""
+
+    def __init__(
+        self,
+        anatomizer: Anatomizer,
+        frame: Any,
+        names: Sequence[str],
+        leaving: Sequence[str],
+        seed: list[int],
+        most_held: int,
+    ) -> None:
+        self.anatomizer, self.frame, self.names, self.seed, self.most_held = anatomizer, frame, names, seed, most_held
+        self.l = int(anatomizer.l)
+        self.leaving = list(leaving)
+        self.values = [f"value {place}" for place in range(len(names))]
+        self.columns = [f"column {place}" for place in range(len(self.leaving))]
+
+    def run(self, n_records: int) -> AnatomizedFrames:
+        if n_records < self.l:
+            raise InputError(
+                f"the table has {n_records} sample(s): expected at least l={self.l}, since every group has that many "
+                "records."
+            )
+        with ExitStack() as stack:
+            keyed = stack.enter_context(kept(self._keyed()))
+            left, n_left, peaks = self._suppressed(keyed, n_records)
+            placed = stack.enter_context(kept(self._placed(left, n_left, int(np.argmax(peaks)))))
+            n_blocks = self._n_blocks(placed, n_left)
+            grouped = stack.enter_context(kept(self._grouped(placed, n_left, n_blocks)))
+            apart = [name for name in self.leaving if name not in self.names]
+            frames = [self._shuffled(grouped, apart, "identifying"), self._shuffled(grouped, self.names, "sensitive")]
+            return self._recounted(frames, n_left, n_records - n_left)
+
+    # -- before ----------------------------------------------------------------------------------------------------
+
+    def _keyed(self) -> Any:
+        """Return the columns that leave, the sensitive values with missing as null, and a key that orders records."""
+        from pyspark.sql import functions as sql
+
+        texts = [sql.col(quoted(name)).cast("string") for name in self.frame.columns]
+        return self.frame.select(
+            *[sql.col(quoted(name)).alias(own) for name, own in zip(self.leaving, self.columns, strict=True)],
+            *[plain_column(self.frame, name).alias(own) for name, own in zip(self.names, self.values, strict=True)],
+            # Equal keys mean equal records, and it is all the same which of those comes first.
+            sql.sha2(sql.to_json(sql.array(sql.lit(self._salt("key")), *texts)), 256).alias("key"),
+        )
+
+    def _salt(self, purpose: str) -> str:
+        return f"{purpose} {' '.join(map(str, self.seed))}"
+
+    def _suppressed(self, keyed: Any, n_records: int) -> tuple[Any, int, list[int]]:
+        """Leave out what must be so that no value is above 1/l; return the rest, its size and highest counts."""
+        from pyspark.sql import Window
+        from pyspark.sql import functions as sql
+
+        counts = self._counts_of_values(keyed)
+        best = n_records // max(int(own[0].max()) for own in counts)
+        left, n_left = keyed, n_records
+        while n_left and (over := [place for place, own in enumerate(counts) if own[0].max() > n_left // self.l]):
+            limit = highest_count(*counts[over[0]], self.l)
+            order = Window.partitionBy(self.values[over[0]]).orderBy("key")
+            left = left.withColumn("rank", sql.row_number().over(order)).where(sql.col("rank") <= limit).drop("rank")
+            counts = self._counts_of_values(left)
+            n_left = int((counts[0][0] * counts[0][1]).sum())
+        n_dropped = n_records - n_left
+        if n_dropped and (n_dropped / n_records > self.anatomizer.suppression_limit or not n_left):
+            allowed = self.anatomizer.suppression_limit
+            raise GuaranteeError(_refusal(list(self.names), self.l, best, n_records, n_dropped, allowed))
+        return left, n_left, [int(own[0].max()) for own in counts]
+
+    def _counts_of_values(self, frame: Any) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Return for each sensitive column which counts its values have, and how many values have each."""
+        from pyspark.sql import functions as sql
+
+        n = sql.count(sql.lit(1))
+        parts = [
+            frame.groupBy(name).agg(n.alias("n")).groupBy("n").agg(n.alias("values"), sql.lit(place).alias("place"))
+            for place, name in enumerate(self.values)
+        ]
+        found = collected(united(parts))
+        of, counts, values = (found[name].to_numpy().astype(np.int64) for name in ("place", "n", "values"))
+        return [(counts[of == place], values[of == place]) for place in range(len(self.values))]
+
+    # -- dealing ---------------------------------------------------------------------------------------------------
+
+    def _placed(self, frame: Any, n_records: int, first: int) -> Any:
+        """Number the records from 0, value after value, and by their keys among those with the same value.
+
+        A frequent value is numbered in parts, so that no worker has to sort all its records.
+        """
+        from pyspark.sql import Window
+        from pyspark.sql import functions as sql
+
+        value = self.values[first]
+        n_parts = -(-n_records // self.most_held)
+        start_of_key = sql.conv(sql.substring("key", 1, 8), 16, 10).cast("bigint")
+        parted = frame.withColumn("part", start_of_key % n_parts)
+        sizes = parted.groupBy(value, "part").agg(sql.count(sql.lit(1)).alias("n"))
+        before = sql.sum("n").over(Window.orderBy(value, "part")) - sql.col("n")
+        starts = sizes.select(sql.col(value).alias("same"), sql.col("part").alias("same part"), before.alias("start"))
+        own = parted.join(starts, parted[value].eqNullSafe(starts["same"]) & (parted["part"] == starts["same part"]))
+        rank = sql.row_number().over(Window.partitionBy(value, "part").orderBy("key"))
+        place = (sql.col("start") + rank - 1).alias("place")
+        return own.select(*self.columns, *self.values, place)
+
+    def _n_blocks(self, placed: Any, n_records: int) -> int:
+        """Return into how many blocks the records are dealt: so many that a worker can hold one, if that is safe.
+
+        A group may take one of every so many records, and they have different values of the first sensitive column; a
+        block is a number of such groups. Of a further column a block may have too much by chance.
+        """
+        from pyspark.sql import functions as sql
+
+        n_groups = n_records // self.l
+        n_blocks = min(n_groups, -(-n_records // self.most_held))
+        while n_blocks > 1 and len(self.values) > 1:
+            blocks = placed.withColumn("block", self._block(n_groups, n_blocks))
+            n = sql.count(sql.lit(1))
+            unsafe = [
+                blocks.groupBy("block", name).agg(n.alias("n")).groupBy("block")
+                .agg(sql.sum("n").alias("size"), sql.max("n").alias("most"))
+                .where(sql.col("most") > sql.floor(sql.col("size") / self.l)).agg(n.alias("unsafe"))
+                for name in self.values
+            ]  # fmt: skip
+            if not any(collected(united(unsafe))["unsafe"].to_pylist()):
+                break
+            n_blocks //= 2
+        return n_blocks
+
+    @staticmethod
+    def _block(n_groups: int, n_blocks: int) -> Any:
+        from pyspark.sql import functions as sql
+
+        return sql.col("place") % n_groups % n_blocks
+
+    def _grouped(self, placed: Any, n_records: int, n_blocks: int) -> Any:
+        """Let workers divide the blocks; return what leaves with groups and places."""
+        from pyspark.sql.types import LongType, StructField, StructType
+
+        own_types = [placed.schema[name].dataType for name in self.columns]
+        fields = [StructField(name, kind, True) for name, kind in zip(self.columns, own_types, strict=True)]
+        schema = StructType([*fields, StructField("group", LongType()), StructField("place", LongType())])
+        blocks = placed.drop(*self.values).withColumn("block", self._block(n_records // self.l, n_blocks))
+        return blocks.groupBy("block").applyInArrow(self._divide(n_blocks), schema)
+
+    def _divide(self, n_blocks: int) -> Callable[[Any], Any]:
+        seed, l, assignment = self.seed, self.l, self.anatomizer.assignment  # noqa: E741
+        columns = self.columns
+        secret = [own for name, own in zip(self.leaving, columns, strict=True) if name in self.names]
+        codes_named = self.anatomizer.categorical_features or ()
+        categorical = [own for name, own in zip(self.leaving, columns, strict=True) if name in codes_named]
+
+        def divide(table: Any) -> Any:
+            import pyarrow as pa
+
+            table = table.sort_by("place")
+            block = table["block"][0].as_py()
+            read = read_table(table.select(secret), categorical=[name for name in categorical if name in secret])
+            codes = np.column_stack([numbered(read.column(name, for_counting=True)) for name in secret])
+            random = np.random.default_rng(seed if n_blocks == 1 else [*seed, block])
+            group = assign_groups(codes, l, random, assignment)
+            numbers = pa.array(group.astype(np.int64) * n_blocks + block)
+            return table.append_column("group", numbers).select([*columns, "group", "place"])
+
+        return divide
+
+    # -- after -----------------------------------------------------------------------------------------------------
+
+    def _shuffled(self, grouped: Any, names: Sequence[str], purpose: str) -> Any:
+        """Return some columns and the group, in an order that knows nothing of any other."""
+        from pyspark.sql import functions as sql
+
+        order = sql.sha2(sql.concat(sql.lit(self._salt(purpose)), sql.col("place").cast("string")), 256)
+        mixed = grouped.withColumn("order", order).repartition("order").sortWithinPartitions("order")
+        own = dict(zip(self.leaving, self.columns, strict=True))
+        leaving = [sql.col(own[name]).alias(name, metadata={}) for name in names]
+        return mixed.select(*leaving, sql.col("group").alias(self.anatomizer.group))
+
+    def _recounted(self, frames: list[Any], n_records: int, n_suppressed: int) -> AnatomizedFrames:
+        """Count the groups of both tables as they leave; hand them out only when all is well."""
+        identifying, sensitive = frames
+        for own in frames:
+            own.persist()
+        try:
+            n_groups = check_groups(identifying, sensitive, self.anatomizer.group, self.l, n_records)
+        except BaseException:
+            for own in frames:
+                own.unpersist()
+            raise
+        return AnatomizedFrames(
+            identifying, sensitive, self.l, self.anatomizer.group, n_records, n_groups, n_suppressed
+        )
+
+
+def highest_count(counts: NDArray[np.int64], n_values: NDArray[np.int64], l: int) -> int:  # noqa: E741
+    """Return the count that values may keep so that none is above 1/l of what is left.
+
+    >>> highest_count(np.array([60, 20]), np.array([1, 2]), 2)
+    40
+    """
+    n_left = int((counts * n_values).sum())
+    while True:
+        limit = n_left // l
+        n_then = int((np.minimum(counts, limit) * n_values).sum())
+        if n_then == n_left:
+            return limit
+        n_left = n_then
+
+
+def united(frames: Sequence[Any]) -> Any:
+    """Return the rows of all frames, which have the same columns."""
+    whole = frames[0]
+    for own in frames[1:]:
+        whole = whole.unionByName(own)
+    return whole
+
+
+def check_groups(identifying: Any, sensitive: Any, group: str, l: int, n_records: int) -> int:  # noqa: E741
+    """Raise unless both tables have the same groups and no value is above 1/l of one; return how many there are."""
+    from pyspark.sql import functions as sql
+
+    n = sql.count(sql.lit(1))
+    first, second = (
+        own.groupBy(sql.col(quoted(group)).alias("group")).agg(n.alias(f"n {place}"))
+        for place, own in enumerate((identifying, sensitive))
+    )
+    differs = (~sql.col("n 0").eqNullSafe(sql.col("n 1"))).cast("int")
+    parts = [
+        first.join(second, "group", "full_outer").agg(
+            n.alias("groups"), sql.sum("n 0").alias("records"), sql.sum(differs).alias("wrong"),
+        )
+    ]  # fmt: skip
+    names = [name for name in sensitive.columns if name != group]
+    for name in names:
+        counted = sensitive.groupBy(sql.col(quoted(group)).alias("group"), plain_column(sensitive, name).alias("value"))
+        of_group = counted.agg(n.alias("n")).groupBy("group").agg(sql.max("n").alias("most"), sql.sum("n").alias("n"))
+        is_unsafe = (sql.col("most") * l > sql.col("n")).cast("int")
+        parts.append(of_group.agg(n.alias("groups"), sql.sum("n").alias("records"), sql.sum(is_unsafe).alias("wrong")))
+    labelled = [part.withColumn("place", sql.lit(place)) for place, part in enumerate(parts)]
+    found = sorted(collected(united(labelled)).to_pylist(), key=lambda row: row["place"])
+    if found[0]["wrong"] or any((row["records"], row["groups"]) != (n_records, found[0]["groups"]) for row in found):
+        raise GuaranteeError(
+            "the identifying and the sensitive table do not have the same numbers of records in the same groups. "
+            "Nothing is handed out. Write the table to files first, if it is computed anew whenever it is read."
+        )
+    for name, row in zip(names, found[1:], strict=True):
+        if row["wrong"]:
+            raise GuaranteeError(
+                f"l = {l} does not hold: {row['wrong']} groups have a value of {name!r} in more than 1/{l} of their "
+                "records. Nothing is handed out; please report this."
+            )
+    return int(found[0]["groups"])
