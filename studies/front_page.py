@@ -147,10 +147,11 @@ def introduction(cells: Sequence[Mapping[str, Any]]) -> list[str]:
     first = cells[0]
     blind = mean(cell["without_model"] for cell in cells)
     return [
-        f"The same random forest on Adult, {first['n_train']:,} records to train with and as many to test on, k = {K},",
-        f"12 quasi-identifiers, {splits}. The attacker says who",
-        f"was in the training data; shown is the best of {len(ATTACKS)} attacks, one of them with {N_SHADOWS} shadow",
-        f"models. Always answering the larger class is right in {100 * blind:.1f}% of the cases.",
+        f"The same random forest on Adult, {first['n_train']:,} records to train with and as many to test on, k = {K}, "
+        "12 quasi-identifiers,",
+        f"{splits}. The attacker says who was in the training data; shown is the best of {len(ATTACKS)} attacks, one "
+        f"of them with {N_SHADOWS} shadow models.",
+        f"Always answering the larger class is right in {100 * blind:.1f}% of the cases.",
     ]
 
 

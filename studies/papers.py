@@ -14,14 +14,11 @@ from studies.catalogue import Study, all_studies
 from studies.cells import Cell
 from studies.claims import HELD, NOT_HELD, UNTESTED, Claim, claim_rows
 from studies.experiments import NAMES, load_experiment
+from studies.readme import readme
 from studies.reports import closing, how_long, tables
-from studies.runner import REPOSITORY
 from studies.views import show
 
 PAGES = "docs/results"
-#: What the table of protections stands between in the README.
-FRONT_PAGE = "<!-- front page -->", "<!-- /front page -->"
-NEW_LINE = "\n"
 
 
 @dataclass(frozen=True)
@@ -78,22 +75,8 @@ def pages() -> dict[str, str]:
             written |= {f"{PAGES}/{name}": drawing for name, drawing in drawings.items()}
             written[f"{PAGES}/{paper}.md"] = text
     written[f"{PAGES}/README.md"] = _index()
-    written["README.md"] = front_page()
+    written["README.md"] = readme()
     return written
-
-
-def front_page() -> str:
-    """Return the README with its table of protections."""
-    from studies.front_page import EXPERIMENT, introduction, table_lines
-
-    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    cells = EXPERIMENT.cells()
-    if not cells:
-        return text
-    before, _, rest = text.partition(FRONT_PAGE[0])
-    _, _, after = rest.partition(FRONT_PAGE[1])
-    lines = ["", *introduction(cells), "", *table_lines(cells), ""]
-    return f"{before}{FRONT_PAGE[0]}{NEW_LINE.join(lines)}{FRONT_PAGE[1]}{after}"
 
 
 def _page(paper: Paper, studies: Sequence[Study]) -> tuple[str, dict[str, str]]:
@@ -172,7 +155,7 @@ def _index() -> str:
 
 def _total(cells: Sequence[Cell]) -> str:
     hours = sum(cell.get("seconds") or 0.0 for cell in cells) / 3600
-    return f"{len(cells):,} cells and {hours:.1f} hours of one core."
+    return f"{len(cells):,} cells and {hours:.1f} hours of one process beside other work."
 
 
 def _main_claims() -> list[Claim]:

@@ -150,7 +150,7 @@ def test_a_report_holds_the_claims_of_its_figure_and_all_cells(study, tmp_path):
     assert "| Figure 2: ours is better | held | by 20 |" in text
     assert "Figure 3" not in text
     assert "- two seeds" in text
-    assert "16 cells, 8.0 minutes of one core." in text
+    assert "16 cells, 8.0 minutes of one process beside other work." in text
     assert found.document["cells"] == CELLS
     names = {path.name for path in found.write(tmp_path / "new", "made-up")}
     assert names == {"made-up.md", "made-up.svg", "made-up.json"}

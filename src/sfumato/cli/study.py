@@ -278,7 +278,7 @@ def _list(console: Console, studies: Sequence[Any]) -> None:
         minutes = f"{row['minutes']:.1f}" if row["cannot_run"] is None else ""
         table.add_row(*map(_plain, (row["name"], row["title"], shown, minutes)))
     console.out.print(table)
-    console.text("Minutes are those of one core, of the cells that are kept. sfumato study NAME shows one.")
+    console.text("Minutes are those of one process for the cells that are kept. sfumato study NAME shows one.")
 
 
 def _plain(text: str) -> str:
