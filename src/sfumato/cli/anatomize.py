@@ -14,6 +14,7 @@ import typer
 
 from sfumato.cli import options
 from sfumato.cli.console import Console, exit_codes
+from sfumato.cli.out_of_core import OutOfCore, is_chosen, progress_of
 from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ def anatomize(
             help="csv or parquet.", metavar="NAME", rich_help_panel="Output", show_default="that of the input"
         ),
     ] = None,
+    pieces: OutOfCore = None,
     force: options.Force = False,
     types: options.Types = None,
     separator: options.Separator = None,
@@ -142,11 +144,16 @@ def anatomize(
         _check_folder(output, written_as, force=force, file=file)
         if seed is not None and seed < 0:
             raise ParameterError(f"--seed {seed}: expected 0 or more.")
-        with console.step(f"reading {file.name}"):
-            source = read_file(file, reading)
-        for sentence in source.notes:
-            console.note(sentence)
-        columns = source.table.column_names
+        obstacle = None
+        if written_as != "parquet":
+            obstacle = "--out-of-core with --format csv: expected Parquet files to be written. Leave out --format."
+        source = None
+        if not is_chosen(console, file, pieces, reading, obstacle=obstacle):
+            with console.step(f"reading {file.name}"):
+                source = read_file(file, reading)
+            for sentence in source.notes:
+                console.note(sentence)
+        columns = _columns_of(file) if source is None else source.table.column_names
         settings = Settings(
             file,
             output,
@@ -159,7 +166,16 @@ def anatomize(
             written_as,
         )
         with console.warnings_as_notes():
-            _run(console, source, settings, is_attacked=attack)
+            if source is None:
+                _run_piecewise(console, settings, is_attacked=attack)
+            else:
+                _run(console, source, settings, is_attacked=attack)
+
+
+def _columns_of(file: Path) -> list[str]:
+    from sfumato.parquet.files import ParquetFiles
+
+    return ParquetFiles(file).names
 
 
 def _named(option: str, given: list[str] | None, columns: list[str]) -> list[str]:
@@ -199,18 +215,8 @@ def _check_folder(folder: Path, written_as: str, *, force: bool, file: Path) -> 
 
 def _run(console: Console, source: FileTable, settings: Settings, *, is_attacked: bool) -> None:
     """Anatomize, write, judge, attack."""
-    from sfumato.anatomize import Anatomizer
-
     table = source.table
-    anatomizer = Anatomizer(
-        settings.l,
-        sensitive=settings.sensitive,
-        identifiers=settings.identifiers or None,
-        suppression_limit=settings.suppression_limit,
-        assignment=settings.assignment,  # type: ignore[arg-type]
-        group=_free_name(table.column_names),
-        random_state=settings.seed,
-    )
+    anatomizer = _new_anatomizer(settings, table.column_names)
     with console.step(f"dividing {table.num_rows:,} records into groups"):
         anatomized, rows = anatomizer.fit_transform_with_rows(table)
     with console.step(f"writing to {settings.folder.name}, reading it back and counting its groups"):
@@ -220,7 +226,38 @@ def _run(console: Console, source: FileTable, settings: Settings, *, is_attacked
         for name in settings.sensitive:
             with console.step(f"attacking {name}"):
                 attacks += [(name, result) for result in _attacked(anatomized, table, rows, name, settings.l)]
-    _report(console, anatomized, anatomizer, settings, reached, attacks)
+    _report(console, anatomizer, settings, reached, attacks)
+
+
+def _run_piecewise(console: Console, settings: Settings, *, is_attacked: bool) -> None:
+    """Anatomize and judge a file that is not held in memory."""
+    from sfumato.cli.files import unfinished
+    from sfumato.parquet.anatomizing import write_anatomy
+    from sfumato.parquet.files import ParquetFiles
+
+    files = ParquetFiles(settings.file)
+    anatomizer = _new_anatomizer(settings, files.names)
+    what = f"dividing {files.n_records:,} records into groups and writing to {settings.folder.name}"
+    finals = _finals(settings.folder, settings.format)
+    with console.step(what), _made(settings.folder), unfinished(*finals) as paths:
+        made = write_anatomy(anatomizer, files, paths, settings.folder, progress=progress_of(console))
+    if is_attacked:
+        console.note("attacks need the table in memory, so none was made; --in-memory makes them.")
+    _report(console, anatomizer, settings, made.diversity, [])
+
+
+def _new_anatomizer(settings: Settings, columns: list[str]) -> Any:
+    from sfumato.anatomize import Anatomizer
+
+    return Anatomizer(
+        settings.l,
+        sensitive=settings.sensitive,
+        identifiers=settings.identifiers or None,
+        suppression_limit=settings.suppression_limit,
+        assignment=settings.assignment,  # type: ignore[arg-type]
+        group=_free_name(columns),
+        random_state=settings.seed,
+    )
 
 
 def _free_name(names: list[str]) -> str:
@@ -292,7 +329,6 @@ def _attacked(
 
 def _report(
     console: Console,
-    anatomized: AnatomizedTable,
     anatomizer: Any,
     settings: Settings,
     reached: dict[str, float],

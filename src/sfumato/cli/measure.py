@@ -10,6 +10,7 @@ import typer
 
 from sfumato.cli import options
 from sfumato.cli.console import GUARANTEE_FAILED, Console, exit_codes
+from sfumato.cli.out_of_core import OutOfCore, is_chosen, progress_of
 from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ def measure(
             show_default="no verdict",
         ),
     ] = None,
+    pieces: OutOfCore = None,
     types: options.Types = None,
     separator: options.Separator = None,
     decimal: options.Decimal = None,
@@ -143,15 +145,17 @@ def measure(
                 "--min-k with --unit and --missing-is wildcard: expected --missing-is value, since groups that overlap "
                 "are not counted in persons."
             )
-        with console.step(f"reading {file.name}"):
-            source = read_file(file, reading)
-        for sentence in source.notes:
-            console.note(sentence)
+        source = None
+        if not is_chosen(console, file, pieces, reading):
+            with console.step(f"reading {file.name}"):
+                source = read_file(file, reading)
+            for sentence in source.notes:
+                console.note(sentence)
         people = _read_population(console, population, source, reading)
         files = options.split_pairs(hierarchies, "--hierarchies", "disease=disease.csv")
         trees = {name: _read_hierarchy(Path(path)) for name, path in files.items()}
         names = (quasi_identifiers, sensitive, categorical)
-        found = _measured(console, source, people, names, unit, weights, missing_is, trees)
+        found = _measured(console, file, source, people, names, unit, weights, missing_is, trees)
         reached = found.k if found.groups.smallest_in_persons is None else found.groups.smallest_in_persons
         holds = None if min_k is None else reached >= min_k
         if console.as_json:
@@ -167,17 +171,22 @@ def measure(
             raise typer.Exit(GUARANTEE_FAILED)
 
 
-def _read_population(console: Console, given: str | None, source: FileTable, reading: ReadingOptions) -> Any:
-    """Return the population's table or number; its columns get the types that the file's have."""
+def _read_population(console: Console, given: str | None, source: FileTable | None, reading: ReadingOptions) -> Any:
+    """Return the population's table or number; its columns get the types that the file's have.
+
+    Where the file itself is worked through piece by piece, so is a population in Parquet: its path is returned.
+    """
     from sfumato.cli.csv_columns import parse_type
-    from sfumato.cli.files import read_file
+    from sfumato.cli.files import format_of, read_file
 
     if given is None:
         return None
     if given.isdecimal() and not Path(given).exists():
         return int(given)
+    if source is None and Path(given).is_file() and format_of(Path(given)) == "parquet":
+        return Path(given)
     types = {}
-    if source.style is not None:
+    if source is not None and source.style is not None:
         for name, column in source.style.columns.items():
             types[name] = parse_type(name, column.type + (f":{column.format}" if column.format else ""))
     with console.step(f"reading {Path(given).name}"):
@@ -194,7 +203,8 @@ def _read_hierarchy(path: Path) -> Any:
 
 def _measured(
     console: Console,
-    source: FileTable,
+    file: Path,
+    source: FileTable | None,
     people: Any,
     names_of_columns: tuple[list[str] | None, list[str] | None, list[str] | None],
     unit: str | None,
@@ -204,8 +214,10 @@ def _measured(
 ) -> Measurement:
     from sfumato.cli.files import unknown_column
     from sfumato.measurement import measure as measure_table
+    from sfumato.parquet import measure as measure_pieces
+    from sfumato.parquet.files import ParquetFiles
 
-    columns = source.table.column_names
+    columns = ParquetFiles(file).names if source is None else source.table.column_names
     quasi_identifiers, sensitive, categorical = names_of_columns
     named = {
         "--quasi-identifiers": options.split_names(quasi_identifiers, columns),
@@ -219,18 +231,21 @@ def _measured(
         for name in names:
             if name not in columns:
                 raise ParameterError(unknown_column(option, name, columns))
+    asked: dict[str, Any] = {
+        "quasi_identifiers": named["--quasi-identifiers"] or None,
+        "sensitive": named["--sensitive"],
+        "population": people,
+        "weights": weights,
+        "unit": unit,
+        "missing": missing_is,
+        "categorical_features": named["--categorical"],
+        "hierarchies": hierarchies,
+    }
+    if source is None:
+        with console.step(f"measuring {file.name} piece by piece"):
+            return measure_pieces(file, **asked, progress=progress_of(console))
     with console.step(f"measuring {source.table.num_rows:,} records"):
-        return measure_table(
-            source.table,
-            named["--quasi-identifiers"] or None,
-            named["--sensitive"],
-            population=people,
-            weights=weights,
-            unit=unit,
-            missing=missing_is,
-            categorical_features=named["--categorical"],
-            hierarchies=hierarchies,
-        )
+        return measure_table(source.table, **asked)
 
 
 # -- what is shown ---------------------------------------------------------------------------------------------
