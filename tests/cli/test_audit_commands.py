@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from .conftest import run
+from .conftest import call, run
 from .test_run_command import write
 
 
@@ -84,12 +84,53 @@ def test_a_sweep_measures_every_k_and_draws_it(tmp_path: Path):
     result = run("sweep", policy, "--k", "5,20", "--methods", "model-guided,mondrian", "-o", page, "--json", "--quiet")
     assert result.returncode == 0, result.stderr
     points = json.loads(result.stdout)["points"]
-    assert [(p["label"], p["k"]) for p in points] == [
+    assert [(p["label"], p["at"]) for p in points] == [
         ("raw records", 1), ("model-guided", 5), ("model-guided", 20), ("mondrian", 5), ("mondrian", 20),
     ]  # fmt: skip
     assert all(0 < point["score"] <= 1 for point in points)
     html = page.read_text(encoding="utf-8")
     assert "mondrian" in html and "<svg" in html and "<script" not in html
+
+
+def test_a_sweep_over_alpha_draws_a_curve_per_number_of_leaves(tmp_path: Path):
+    policy, page = write(tmp_path), tmp_path / "sweep.html"
+    result = run(
+        "sweep", policy, "--alpha", "0,1", "--leaves", "2,8", "--personal", "job", "-o", page, "--json", "--quiet"
+    )
+    assert result.returncode == 0, result.stderr
+    points = json.loads(result.stdout)["points"]
+    assert list(dict.fromkeys(point["label"] for point in points)) == [
+        "full resolution", "2 leaves", "8 leaves", "nothing collected",
+    ]  # fmt: skip
+    assert all([point["at"] for point in points if point["label"] == f"{n} leaves"] == [0, 1] for n in (2, 8))
+    by_label = {point["label"]: point for point in points if point["at"] == 0}
+    assert by_label["full resolution"]["attack"] >= by_label["8 leaves"]["attack"] >= by_label["8 leaves"]["baseline"]
+    html = page.read_text(encoding="utf-8")
+    assert "Choosing alpha" in html and html.count("<svg") == 2 and "8 leaves" in html
+
+
+def test_a_sweep_over_leaves_alone_has_them_on_its_axis(tmp_path: Path):
+    result = call("sweep", write(tmp_path), "--leaves", "2,4,8", "--json", "--quiet")
+    assert result.exit_code == 0, result.stderr
+    points = json.loads(result.stdout)["points"]
+    assert {point["by"] for point in points} == {"leaves"}
+    assert [point["at"] for point in points if point["label"] == "alpha 0.5"] == [2, 4, 8]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--alpha", "0,2"), "--alpha '0,2'"),
+        (("--leaves", "1,x"), "--leaves '1,x'"),
+        (("--alpha", "0.5", "--k", "5"), "--k with --alpha"),
+        (("--personal", "job"), "--personal without"),
+        (("--leaves", "4", "--personal", "shoe"), "--personal"),
+    ],
+)
+def test_a_sweep_says_what_is_wrong_with_its_choices(tmp_path: Path, options: tuple[str, ...], says: str):
+    result = call("sweep", write(tmp_path), *options)
+    assert result.exit_code == 2
+    assert says in " ".join(result.stderr.split())
 
 
 def test_a_sweep_without_a_model_is_refused(tmp_path: Path):
@@ -107,7 +148,7 @@ def test_a_sweep_over_models_shows_each_on_raw_records(tmp_path: Path):
     models = "decision-tree,logistic-regression"
     result = run("sweep", write(tmp_path), "--k", "8", "--models", models, "--no-attack", "--json", "--quiet")
     assert result.returncode == 0, result.stderr
-    raw = [point["label"] for point in json.loads(result.stdout)["points"] if point["k"] == 1]
+    raw = [point["label"] for point in json.loads(result.stdout)["points"] if point["at"] == 1]
     assert raw == ["raw records, decision-tree", "raw records, logistic-regression"]
 
 

@@ -16,7 +16,7 @@ from sfumato.cli.console import Console
 from sfumato.cli.job import open_job, protected_estimator
 from sfumato.policy import read_policy
 
-from .conftest import N_PEOPLE, people, read_rows, run
+from .conftest import N_PEOPLE, call, people, read_rows, run
 
 POLICY = """version = 1
 [data]
@@ -67,6 +67,16 @@ def test_a_passed_gate_writes_everything_and_k_holds_on_the_file(tmp_path: Path)
     audit = json.loads((tmp_path / "audit.json").read_text(encoding="utf-8"))
     assert audit["passed"] is True and audit["sizes"]["smallest"] == min(keys.values())
     assert "Person" not in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_other_k_that_the_policy_names_are_drawn_in_the_report(tmp_path: Path):
+    policy = write(tmp_path)
+    policy.write_text(policy.read_text(encoding="utf-8").replace("[audit]", "[audit]\ncurve = [20]"), encoding="utf-8")
+    result = call("run", policy, "--quiet")
+    assert result.exit_code == 0, result.stderr
+    audit = json.loads((tmp_path / "audit.json").read_text(encoding="utf-8"))
+    assert [point["at"] for point in audit["curve"]] == [1, 8, 20]
+    assert "What other choices would cost" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_the_partition_can_be_applied_to_the_same_file(tmp_path: Path):

@@ -201,17 +201,21 @@ class Point:
     Attributes
     ----------
     label : str
-        Of the curve: method or model.
-    k : int
+        Of the curve: method or model, or how many leaves.
+    at : float
+        The value that was chosen.
     score : float
     attack, baseline : float or None
+    by : {"k", "alpha", "leaves"}
+        What it was chosen for.
     """
 
     label: str
-    k: int
+    at: float
     score: float
     attack: float | None = None
     baseline: float | None = None
+    by: Literal["k", "alpha", "leaves"] = "k"
 
 
 @dataclass(frozen=True)

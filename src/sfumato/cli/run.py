@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -91,6 +92,7 @@ def _run(console: Console, job: Job, *, keep_report: bool) -> Audit:
     compared = compare_models(console, job)
     utility = None if compared is None else describe_utility(job, compared)
     risks, notes = ((), ()) if compared is None else _attack(console, job, compared)
+    curve = () if compared is None else _curve(console, job)
     del compared  # its models and tables are not needed while all records are protected
     anonymizer, release = release_all(console, job)
     rewritten = anonymizer.partition_.output_names(anonymizer.schema_.quasi_identifiers)
@@ -99,7 +101,8 @@ def _run(console: Console, job: Job, *, keep_report: bool) -> Audit:
 
     def judge(read: Any) -> Recount:
         counted = recount(read, rewritten, k if job.policy.get("columns", "unit") is None else 1)
-        made.append(_audit(console, job, anonymizer, release, read, counted.sizes, utility, risks, notes))
+        found = _audit(console, job, anonymizer, release, read, counted.sizes, utility, risks, notes)
+        made.append(replace(found, curve=curve))
         if made[0].passed is False:
             raise _GateNotPassedError
         return counted
@@ -167,6 +170,17 @@ def _attack(console: Console, job: Job, compared: Any) -> tuple[tuple[Any, ...],
             n_jobs=job.n_jobs if job.n_jobs is not None else -1,
         )
     return (*more, *risks), (*more_notes, *notes)
+
+
+def _curve(console: Console, job: Job) -> tuple[Any, ...]:
+    """Measure and attack what the policy's other k would give."""
+    from sfumato.cli.tradeoff import points_over_k
+
+    sizes = sorted({*job.policy.get("audit", "curve"), job.policy.get("method", "k")})
+    if len(sizes) == 1:
+        return ()
+    choices = [(job.method, job.policy.get("model", "name"))]
+    return tuple(points_over_k(console, job, sizes, choices, attacks=job.policy.get("audit", "level") != "none"))
 
 
 def _audit(

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``sfumato sweep``: what other choices of k, method and model would cost, as a picture to choose from."""
+"""``sfumato sweep``: what other choices of k, method and model, or of alpha and leaves, would cost, as a picture."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,28 +17,61 @@ if TYPE_CHECKING:
     from sfumato.cli.job import Job
 
 _DEFAULT_K = "5,10,20,50,100,200"
+_MINIMIZING = "Minimizing"
 
 HELP = options.help_text(
     "Show what other choices of k, method and model would cost, so that a person can choose.",
     "Takes a policy, varies k (and methods and models, where several are named), measures the model on held-out "
-    "records every time, attacks it, and draws both against k. Nothing is released.",
+    "records every time, attacks it, and draws both against k. With --alpha or --leaves it varies how coarsely "
+    "'sfumato minimize' would have the columns collected, and the attacker reconstructs personal values. Nothing is "
+    "released.",
     examples=[
         "sfumato sweep policy.toml -o sweep.html",
         "sfumato sweep policy.toml --k 10,100,1000 --methods model-guided,mondrian -o sweep.html",
         "sfumato sweep policy.toml --models logistic-regression,random-forest --json",
+        "sfumato sweep policy.toml --alpha 0,0.25,0.5,0.75,1 --leaves 5,20,100 -o sweep.html",
     ],
 )
 
 
 def sweep(
     policy: Annotated[Path, typer.Argument(help="A policy file.", show_default=False)],
-    k: Annotated[str, typer.Option("--k", "-k", help="Values of k.", metavar="A,B,...")] = _DEFAULT_K,
+    k: Annotated[
+        str | None, typer.Option("--k", "-k", help="Values of k.", metavar="A,B,...", show_default=_DEFAULT_K)
+    ] = None,
     methods: Annotated[
         list[str] | None,
         typer.Option(help="Methods to compare.", metavar="A,B,...", show_default="the policy's"),
     ] = None,
     models: Annotated[
         list[str] | None, typer.Option(help="Models to compare.", metavar="A,B,...", show_default="the policy's")
+    ] = None,
+    alpha: Annotated[
+        str | None,
+        typer.Option(
+            help="For minimizing: weights of privacy, from 0 to 1.",
+            metavar="A,B,...",
+            rich_help_panel=_MINIMIZING,
+            show_default="0.5 with --leaves",
+        ),
+    ] = None,
+    leaves: Annotated[
+        str | None,
+        typer.Option(
+            help="For minimizing: leaves that the tree may have.",
+            metavar="A,B,...",
+            rich_help_panel=_MINIMIZING,
+            show_default="20 with --alpha",
+        ),
+    ] = None,
+    personal: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="For minimizing: columns that an attacker would like to know.",
+            metavar="A,B,...",
+            rich_help_panel=_MINIMIZING,
+            show_default="the policy's sensitive columns and subgroups, or all columns of categories",
+        ),
     ] = None,
     attack: Annotated[bool, typer.Option("--attack/--no-attack", help="Attack every model, by its loss.")] = True,
     output: Annotated[
@@ -56,22 +89,34 @@ def sweep(
     with exit_codes(console, debug=debug, in_words_of_options=False):
         from sfumato.cli.files import check_output, unfinished
         from sfumato.cli.job import open_job
+        from sfumato.cli.tradeoff import points_over_k, points_over_minimizers
         from sfumato.errors import ParameterError
         from sfumato.policy import read_policy
 
+        is_minimizing = alpha is not None or leaves is not None
+        _check_one_kind(is_minimizing, {"--k": k, "--methods": methods, "--models": models}, personal)
         if output is not None:
             check_output(output, force=force, inputs=[policy])
             if output.suffix not in (".html", ".json"):
                 raise ParameterError(f"-o {output.name!r}: expected a name that ends in .html or .json.")
-        sizes = _numbers(k)
+        sizes = _numbers("--k", k or _DEFAULT_K, at_least=2)
+        limits = _numbers("--leaves", leaves or "20", at_least=2)
+        alphas = _shares("--alpha", alpha or "0.5")
         job = open_job(console, read_policy(policy), jobs)
         if job.target is None or job.policy.get("model", "test_fraction") == 0:
             raise ParameterError(
                 f"{policy.name} measures no model: expected a target and a test_fraction above 0. Add them."
             )
-        choices = _choices(job, methods, models)
         with console.warnings_as_notes():
-            points = _points(console, job, sizes, choices, attacks=attack)
+            if is_minimizing:
+                points = points_over_minimizers(console, job, alphas, limits, _personal(job, personal))
+            else:
+                points = points_over_k(console, job, sizes, _choices(job, methods, models), attacks=attack)
+        if not points:
+            raise ParameterError(
+                f"{job.table.num_rows:,} records are too few for any of these k: expected enough to hold some out and "
+                "protect the rest. Give smaller ones."
+            )
         if output is not None:
             from sfumato.report.page import curve_page
 
@@ -90,16 +135,57 @@ def sweep(
                 console.text(f"Written: {output}")
 
 
-def _numbers(text: str) -> list[int]:
+def _check_one_kind(is_minimizing: bool, about_k: dict[str, Any], personal: list[str] | None) -> None:
+    """Refuse options of the two kinds of sweep together: one of them would have no effect."""
+    from sfumato.errors import ParameterError
+
+    if is_minimizing:
+        for option, given in about_k.items():
+            if given is not None:
+                raise ParameterError(
+                    f"{option} with --alpha or --leaves: expected one or the other, since anonymizing and minimizing "
+                    "are swept apart. Run the command twice."
+                )
+    elif personal:
+        raise ParameterError("--personal without --alpha or --leaves: expected it with them. Add one, or leave it out.")
+
+
+def _numbers(option: str, text: str, *, at_least: int) -> list[int]:
     from sfumato.errors import ParameterError
 
     try:
         numbers = sorted({int(part) for part in text.split(",")})
     except ValueError:
         numbers = []
-    if not numbers or numbers[0] < 2:
-        raise ParameterError(f"--k {text!r}: expected whole numbers from 2 on, such as --k 5,10,50.")
+    if not numbers or numbers[0] < at_least:
+        raise ParameterError(f"{option} {text!r}: expected whole numbers from {at_least} on, such as {option} 5,10,50.")
     return numbers
+
+
+def _shares(option: str, text: str) -> list[float]:
+    from sfumato.errors import ParameterError
+
+    try:
+        numbers = sorted({float(part) for part in text.split(",")})
+    except ValueError:
+        numbers = []
+    if not numbers or not all(0 <= number <= 1 for number in numbers):
+        raise ParameterError(f"{option} {text!r}: expected numbers from 0 to 1, such as {option} 0,0.5,1.")
+    return numbers
+
+
+def _personal(job: Job, given: list[str] | None) -> list[str]:
+    """Return the columns that an attacker wants: those named here, or those that the policy is careful about."""
+    from sfumato.cli.files import unknown_column
+    from sfumato.errors import ParameterError
+
+    columns = job.features(job.table).column_names
+    named = options.split_names(given, columns)
+    for name in named:
+        if name not in columns:
+            raise ParameterError(unknown_column("--personal", name, columns))
+    careful = [*job.policy.get("columns", "sensitive"), *job.policy.get("columns", "subgroups")]
+    return named or [name for name in dict.fromkeys(careful) if name in columns]
 
 
 def _choices(job: Job, methods: list[str] | None, models: list[str] | None) -> list[tuple[str, str]]:
@@ -115,48 +201,6 @@ def _choices(job: Job, methods: list[str] | None, models: list[str] | None) -> l
     return [(method, model) for model in trained for method in named]
 
 
-def _points(
-    console: Console, job: Job, sizes: list[int], choices: list[tuple[str, str]], *, attacks: bool
-) -> list[Point]:
-    import numpy as np
-
-    from sfumato.attack.membership import attack_membership
-    from sfumato.audit.result import Point
-    from sfumato.cli.job import compare_models
-    from sfumato.cli.training import rows_of
-
-    points: list[Point] = []
-    raw: dict[str, Point] = {}
-    is_one_model = len({model for _, model in choices}) == 1
-    silent = Console(quiet=True)
-    for method, model in choices:
-        label = method if is_one_model else f"{method}, {model}"
-        for k in sizes:
-            own = job.with_settings("method", name=method, k=k).with_settings("model", name=model)
-            with console.step(f"{label}, k = {k}"):
-                compared = compare_models(silent, own)
-                if compared is None:
-                    console.note(f"k = {k} was left out: there are too few records to hold some out and protect others")
-                    continue
-                if model not in raw:
-                    label_of_raw = "raw records" if is_one_model else f"raw records, {model}"
-                    raw[model] = Point(label_of_raw, 1, compared.utility.raw)
-                found = None
-                if attacks and own.is_comparable:
-                    assert own.target is not None
-                    rows = np.concatenate(compared.rows)
-                    inside = np.arange(len(rows)) < len(compared.rows[0])
-                    found = attack_membership(
-                        compared.model, own.features(rows_of(own.table, rows)), own.target.values[rows], inside,
-                        attacks=["threshold"], random_state=own.policy.get("audit", "seed"),
-                    )["threshold"]  # fmt: skip
-            score = compared.utility.transformed
-            if compared.utility.anonymized is not None:
-                score = compared.utility.anonymized
-            points.append(Point(label, k, score, None if found is None else found.rate, None if found is None else 0.5))
-    return [*raw.values(), *points]
-
-
 def _document(points: list[Point]) -> dict[str, object]:
     from sfumato.audit.result import plain
 
@@ -164,10 +208,12 @@ def _document(points: list[Point]) -> dict[str, object]:
 
 
 def _show(console: Console, points: list[Point]) -> None:
-    console.heading("score of the model on held-out records, and how often an attacker tells members apart")
+    by = points[0].by
+    attacked = "how often an attacker tells members apart" if by == "k" else "what an attacker reconstructs"
+    console.heading(f"score of the model on held-out records, and {attacked}")
     console.records(
-        ["choice", "k", "score", "attack"],
-        [(p.label, f"{p.k}", f"{p.score:.4f}", "-" if p.attack is None else f"{p.attack:.3f}") for p in points],
+        ["choice", by, "score", "attack"],
+        [(p.label, f"{p.at:g}", f"{p.score:.4f}", "-" if p.attack is None else f"{p.attack:.3f}") for p in points],
     )
-    if any(point.attack is not None for point in points):
+    if by == "k" and any(point.attack is not None for point in points):
         console.text("An attacker who guesses is right in half of the cases: 0.500.")

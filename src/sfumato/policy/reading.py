@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 import tomllib
 from dataclasses import dataclass
@@ -168,7 +169,7 @@ def _checked(
                 "expected each column once. Remove the repetition."
             )
         return tuple(value)
-    return tuple(value) if setting.kind == "words" else value
+    return tuple(value) if setting.kind in ("words", "integers") else value
 
 
 def _is_of_kind(value: Any, setting: Setting) -> bool:
@@ -182,6 +183,9 @@ def _is_of_kind(value: Any, setting: Setting) -> bool:
         return isinstance(value, list) and all(isinstance(one, str) for one in value)
     if kind == "integer":
         return is_number and isinstance(value, int) and (setting.at_least is None or value >= setting.at_least)
+    if kind == "integers":
+        fewest = -math.inf if setting.at_least is None else setting.at_least
+        return isinstance(value, list) and all(type(one) is int and one >= fewest for one in value)
     if kind == "share":
         return is_number and 0 <= value <= 1
     if kind == "numbers by name":
@@ -197,6 +201,8 @@ def _expected(setting: Setting) -> str:
         return f"one of {', '.join(setting.choices)}"
     if setting.kind == "integer":
         return "a whole number" if setting.at_least is None else f"a whole number from {setting.at_least:g} on"
+    if setting.kind == "integers":
+        return f"a list of whole numbers from {setting.at_least or 0:g} on, such as [5, 20, 100]"
     return {
         "text": "text in quotes",
         "name": "the name of a column in quotes",

@@ -40,8 +40,8 @@ class Setting:
 
     Attributes
     ----------
-    kind : {"text", "name", "names", "words", "integer", "share", "choice", "numbers by name", "texts by name"}
-        What its value must be. A *name* is that of a column; a *share* is a number from 0 to 1.
+    kind : {"text", "name", "names", "words", "integer", "integers", "share", "choice", "numbers by name", ...}
+        What its value must be; the last is "texts by name". A *name* is that of a column; a *share* is a number from 0 to 1.
     default : object
         What holds where the file does not say; None: nothing.
     sentence : str
@@ -102,6 +102,7 @@ SECTIONS: dict[str, dict[str, Setting]] = {
     "audit": {
         "level": Setting("choice", "quick", "how hard the release is attacked", LEVELS),
         "seed": Setting("integer", 0, "seed of the attacks", at_least=0),
+        "curve": Setting("integers", (), "other k to measure and attack for the report, to choose from", at_least=2),
     },
     "gate": {
         "min_k": Setting("integer", None, "fewest records of any group of the written file", at_least=1),

@@ -240,6 +240,7 @@ def _example(setting: Setting) -> str:
         "integer": f"{2 if setting.at_least is None else max(2, int(setting.at_least))}",
         "share": "0.1",
         "words": '["..."]',
+        "integers": "[5, 20, 100]",
         "choice": _toml(setting.choices[0]) if setting.choices else "",
         "numbers by name": "{ age = 5 }",
         "texts by name": '{ zip = "text" }',

@@ -134,12 +134,15 @@ def changes(rows: Sequence[tuple[str, float, tuple[float, float]]], title: str) 
     return picture(width, bottom + 6, title, parts)
 
 
-def curve(lines: dict[str, list[tuple[float, float]]], title: str, *, x_axis: str, y_axis: str) -> str:
-    """Draw lines over a logarithmic axis, each with its name at its end."""
+def curve(
+    lines: dict[str, list[tuple[float, float]]], title: str, *, x_axis: str, y_axis: str, is_logarithmic: bool = True
+) -> str:
+    """Draw lines over an axis, each with its name at its end."""
     import math
 
     left, top, wide, tall, right = 56.0, 16.0, 420.0, 210.0, 150.0
-    xs = [math.log10(x) for points in lines.values() for x, _ in points]
+    scaled = math.log10 if is_logarithmic else float
+    xs = [scaled(x) for points in lines.values() for x, _ in points]
     ys = [y for points in lines.values() for _, y in points]
     low_x, high_x = min(xs), max(xs)
     low_y, high_y = min(ys), max(ys)
@@ -147,7 +150,7 @@ def curve(lines: dict[str, list[tuple[float, float]]], title: str, *, x_axis: st
     low_y, high_y = low_y - room, high_y + room
 
     def place(x: float, y: float) -> tuple[float, float]:
-        across = 0.5 if high_x == low_x else (math.log10(x) - low_x) / (high_x - low_x)
+        across = 0.5 if high_x == low_x else (scaled(x) - low_x) / (high_x - low_x)
         return left + across * wide, top + (1 - (y - low_y) / (high_y - low_y)) * tall
 
     parts = []
@@ -158,9 +161,16 @@ def curve(lines: dict[str, list[tuple[float, float]]], title: str, *, x_axis: st
             f'<line class="grid" x1="{left:g}" x2="{left + wide:g}" y1="{y:.1f}" y2="{y:.1f}"/>'
             f'<text class="quiet" x="{left - 6:g}" y="{y + 4:.1f}" text-anchor="end">{value:.3f}</text>'
         )
+    beyond = -math.inf  # where the label before ends
     for x in sorted({x for points in lines.values() for x, _ in points}):
         at, _ = place(x, low_y)
-        parts.append(f'<text class="quiet" x="{at:.1f}" y="{top + tall + 16:g}" text-anchor="middle">{x:g}</text>')
+        label = f"{x:.3g}" if x < 1000 else f"{x:,.0f}"
+        half = len(label) * _CHARACTER / 2
+        if at - half > beyond + 4:  # labels must not lie on each other
+            parts.append(
+                f'<text class="quiet" x="{at:.1f}" y="{top + tall + 16:g}" text-anchor="middle">{label}</text>'
+            )
+            beyond = at + half
     ends: list[float] = []
     for number, (name, points) in enumerate(lines.items()):
         corners = [place(x, y) for x, y in sorted(points)]

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.resources import files
 from string import Template
+from typing import Any
 
 from sfumato.audit.result import Audit, ColumnChange, Point, UtilityResult
 from sfumato.report import charts, wording
@@ -246,37 +247,62 @@ def _spark(column: ColumnChange) -> str:
     return charts.before_and_after(column.before, column.after, words)
 
 
+# What each choice is varied over: the name of the page, of the axis, what the attacker does, and what the ends mean.
+_CHOICES = {
+    "k": (
+        "Choosing k",
+        "k",
+        "success of the strongest attack",
+        "k = 1 stands for the raw records. An attacker who guesses is right in half of the cases.",
+    ),
+    "alpha": (
+        "Choosing alpha",
+        "alpha: 0 for utility alone, 1 for privacy alone",
+        "personal values reconstructed",
+        "Nothing collected is what an attacker guesses anyway, by naming the most frequent value.",
+    ),
+    "leaves": (
+        "Choosing the number of leaves",
+        "leaves of the tree",
+        "personal values reconstructed",
+        "Nothing collected is what an attacker guesses anyway, by naming the most frequent value.",
+    ),
+}
+
+
 def curve_page(points: Sequence[Point], *, name: str) -> str:
-    """Return a page that shows what choices of k, method and model would cost."""
+    """Return a page that shows what choices of k, method and model, or of alpha and leaves, would cost."""
     folder = files("sfumato.report").joinpath("templates")
     page = Template(folder.joinpath("page.html").read_text(encoding="utf-8"))
+    title, _, _, footer = _CHOICES[points[0].by if points else "k"]
     return page.substitute(
-        title=safe(f"Choosing k for {name}"),
+        title=safe(f"{title} for {name}"),
         lead=safe("The same split of the records, protected in different ways; scores are of records held out."),
         style=folder.joinpath("style.css").read_text(encoding="utf-8"),
         content=_curve(points),
-        footer=safe("k = 1 stands for the raw records. An attacker who guesses is right in half of the cases."),
+        footer=safe(footer),
     )
 
 
 def _curve(points: Sequence[Point]) -> str:
     if not points:
         return ""
+    by = points[0].by
+    _, axis, attacked, _ = _CHOICES[by]
     lines: dict[str, list[tuple[float, float]]] = {}
     attacks: dict[str, list[tuple[float, float]]] = {}
     for point in points:
-        lines.setdefault(point.label, []).append((point.k, point.score))
+        lines.setdefault(point.label, []).append((point.at, point.score))
         if point.attack is not None:
-            attacks.setdefault(point.label, []).append((point.k, point.attack))
-    content = charts.curve(lines, "The model's score against k", x_axis="k", y_axis="score of the model")
+            attacks.setdefault(point.label, []).append((point.at, point.attack))
+    shape: dict[str, Any] = {"x_axis": axis, "is_logarithmic": by != "alpha"}
+    content = charts.curve(lines, f"The model's score against {by}", y_axis="score of the model", **shape)
     if attacks:
-        content += charts.curve(
-            attacks, "The attack's success against k", x_axis="k", y_axis="success of the strongest attack"
-        )
+        content += charts.curve(attacks, f"The attack's success against {by}", y_axis=attacked, **shape)
     rows = [
         [
             safe(point.label),
-            f"{point.k}",
+            f"{point.at:.3g}" if by == "alpha" else f"{point.at:,.0f}",
             f"{point.score:.4f}",
             "-" if point.attack is None else f"{point.attack:.3f}",
             "-" if point.baseline is None else f"{point.baseline:.3f}",
@@ -284,7 +310,7 @@ def _curve(points: Sequence[Point]) -> str:
         for point in points
     ]
     content += _table(
-        "Each choice in numbers", ["curve", "k", "score", "attack", "baseline"], rows, numbers=(1, 2, 3, 4)
+        "Each choice in numbers", ["curve", by, "score", "attack", "baseline"], rows, numbers=(1, 2, 3, 4)
     )
     return _section("What other choices would cost", content, css_class="long")
 
