@@ -168,7 +168,7 @@ def page(rows: list[Row]) -> str:
         "beside it how much of the personal attributes a breach of the training data exposes, in percent of what there",
         "is to know.",
         "",
-        "![accuracy over the exposure of training data](beyond-rows-or-columns.svg)",
+        "![accuracy over the share of people asked](beyond-rows-or-columns.svg)",
         "",
         "## What was found",
         "",
@@ -247,24 +247,17 @@ STYLES = {
 
 
 def charts(rows: list[Row]) -> dict[str, str]:
-    """Draw accuracy over what a breach of the training data exposes."""
+    """Draw accuracy over the share of people asked."""
     panels = []
     for name, title in TABLES.items():
         own = where(rows, table=name)
         lines = {
-            words: [
-                (
-                    max(0.001, round(mean(own, "exposed_in_training", columns=columns, rows=share), 3)),
-                    mean(own, "accuracy", columns=columns, rows=share),
-                )
-                for share in ROWS
-            ]
+            words: [(100 * share, mean(own, "accuracy", columns=columns, rows=share)) for share in ROWS[::-1]]
             for columns, words in COLUMNS.items()
         }
-        panels.append(Panel(title, lines, {}, axis="exposed in training, % (log scale)"))
-    return {
-        "beyond-rows-or-columns.svg": draw(panels, STYLES, columns=2, label="Accuracy over exposure, both in percent")
-    }
+        panels.append(Panel(title, lines, {}, axis="people asked, %"))
+    label = "Accuracy over the share of people asked, both in percent, for columns of four granularities"
+    return {"beyond-rows-or-columns.svg": draw(panels, STYLES, columns=2, label=label)}
 
 
 KEYS = tuple(keys())

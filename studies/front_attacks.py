@@ -123,8 +123,8 @@ def _by_certainty(generalization: Any, samples: Any, personal: Sequence[str]) ->
     """A2: of the guesses of A1, count only the surest."""
     import numpy as np
 
+    from sfumato.attack.asking import ask
     from sfumato.attack.family import answer, rate_of
-    from sfumato.attack.reconstruction import ask
 
     answers = answer(ask((generalization,), samples, dict.fromkeys(personal, ())), _family())
     error_of = {

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -37,11 +37,8 @@ def certainty(study: Any, cells: list[Row]) -> View:
         for row in cells
     ]
     header = [*HEADER, *(f"surest {100 * float(share):g}%" for share in shares), "most frequent value"]
-    lines = {
-        f"surest {100 * float(share):g}%": [(row["classifier_error"], row["error_of"][share]) for row in cells]
-        for share in shares
-    }
-    return View(table(header, body), _drawing(study, {"Error of the surest guesses": lines}))
+    names = {share: f"surest {100 * float(share):g}%" for share in shares}
+    return View(table(header, body), _drawing(study, cells, "Error of the surest guesses, %", names))
 
 
 def knowledge(study: Any, cells: list[Row]) -> View:
@@ -51,9 +48,9 @@ def knowledge(study: Any, cells: list[Row]) -> View:
         [*_opening(row), *(f"{row['error_of'][attack]:.3f}" for attack in attacks), f"{row['naive_error']:.3f}"]
         for row in cells
     ]
-    lines = {attack: [(row["classifier_error"], row["error_of"][attack]) for row in cells] for attack in attacks}
     header = [*HEADER, *attacks, "most frequent value"]
-    return View(table(header, body), _drawing(study, {"Error of reconstruction": lines}))
+    names = dict(zip(attacks, attacks, strict=True))
+    return View(table(header, body), _drawing(study, cells, "Error of reconstruction, %", names))
 
 
 def attributes(study: Any, cells: list[Row]) -> View:
@@ -64,10 +61,9 @@ def attributes(study: Any, cells: list[Row]) -> View:
     ]
     naive = cells[0]["naive_error_of"]
     body.append(["most frequent value", "", "", f"{cells[0]['naive_error']:.3f}", *(f"{naive[n]:.3f}" for n in names)])
-    lines = {name: [(row["classifier_error"], row["error_of"][name]) for row in cells] for name in names}
-    few = dict(sorted(lines.items(), key=lambda own: -naive[own[0]])[: len(COLOURS)])
-    title = "Error by attribute" if len(few) == len(lines) else "Error by attribute, the hardest ones"
-    return View(table([*HEADER, "mean", *names], body), _drawing(study, {title: few}))
+    few = sorted(names, key=lambda name: -naive[name])[: len(COLOURS)]
+    title = "Error by attribute, %" if len(few) == len(names) else "Error by attribute, the hardest ones, %"
+    return View(table([*HEADER, "mean", *names], body), _drawing(study, cells, title, {name: name for name in few}))
 
 
 def buckets(study: Any, cells: list[Row]) -> View:
@@ -101,22 +97,17 @@ def selection(study: Any, cells: list[Row]) -> View:
     )
 
 
-def _drawing(study: Any, panels: dict[str, dict[str, list[tuple[float, float]]]]) -> dict[str, str]:
-    names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
-    styles = {name: Style(COLOURS[i], MARKS[i % len(MARKS)], 1.8) for i, name in enumerate(names)}
-    drawn = [
-        Panel(
-            title,
-            {
-                name: [(round(100 * x, 1), 100 * y) for x, y in sorted(dict(points).items())]
-                for name, points in lines.items()
-            },
-            {},
-            axis="classifier error, % (log scale)",
-        )
-        for title, lines in panels.items()
-    ]
-    return {f"{study.name}.svg": draw(drawn, styles, columns=min(2, len(drawn)), label=study.title)}
+def _drawing(study: Any, cells: list[Row], title: str, names: Mapping[str, str]) -> dict[str, str]:
+    """Draw errors, by their names in the cells and in the picture, from the most accurate place of the front on."""
+    lines = {
+        words: [(place, 100 * row["error_of"][name]) for place, row in enumerate(cells, start=1)]
+        for name, words in names.items()
+    }
+    lines["classifier"] = [(place, 100 * row["classifier_error"]) for place, row in enumerate(cells, start=1)]
+    styles = {words: Style(COLOURS[i], MARKS[i % len(MARKS)], 1.8) for i, words in enumerate(names.values())}
+    styles["classifier"] = BASELINE_STYLE
+    panel = Panel(title, lines, {}, axis="place on the front, from accurate to private")
+    return {f"{study.name}.svg": draw([panel], styles, columns=1, label=study.title)}
 
 
 def claims(cells: list[Row]) -> Iterator[Claim]:

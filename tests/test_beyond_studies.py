@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The experiments beyond the papers and the papers' smaller figures: each runs on a few records."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+REPOSITORY = Path(__file__).parent.parent
+sys.path.insert(0, str(REPOSITORY))
+
+from studies import (  # noqa: E402
+    beyond_anatomy,
+    beyond_criteria,
+    beyond_private_training,
+    beyond_recoded_tests,
+    beyond_regression,
+    beyond_representatives,
+    beyond_rows_or_columns,
+    feature_selection,
+    front_attacks,
+    minimization_tasks,
+    predictions_or_labels,
+)
+from studies.rows import complete_splits, found, mean, n_splits, one_by_one, table, where  # noqa: E402
+from studies.tables import load  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # of models that stop early on so few records
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Adult's first records as a task of the minimizers, and few of them to learn from."""
+    adult = load("adult-12")
+    X = (
+        adult.X[:1500]
+        .drop(columns=["native-country", "capital-gain", "capital-loss"])
+        .astype({"sex": str, "race": str})
+    )
+    X = X.assign(
+        **{name: X[name].astype(str) for name in ("workclass", "marital-status", "occupation", "relationship")}
+    )
+    personal = ("sex", "race", "marital-status")
+    categorical = ("sex", "race", "marital-status", "workclass", "occupation", "relationship")
+    task = minimization_tasks.Task("adult", X, adult.y[:1500], personal, categorical)
+    monkeypatch.setattr(minimization_tasks, "load_task", lambda name: task)
+    monkeypatch.setattr(beyond_rows_or_columns, "LEARNED", 400)
+    for cached in (
+        *(beyond_rows_or_columns.people, beyond_rows_or_columns.generalized, beyond_rows_or_columns._coded),
+        *(beyond_rows_or_columns._labels, beyond_private_training._tables, front_attacks._bench),
+    ):
+        cached.cache_clear()
+    yield task
+    beyond_rows_or_columns.people.cache_clear()
+    front_attacks._bench.cache_clear()
+
+
+# -- rows --------------------------------------------------------------------------------------------------------------
+
+
+ROWS = [{"seed": seed, "k": k, "accuracy": 10.0 * seed + k} for seed in (0, 1) for k in (1, 2)]
+
+
+def test_rows_are_chosen_by_values_and_averaged():
+    assert where(ROWS, seed=1, k=(2, 3)) == [ROWS[3]]
+    assert mean(ROWS, "accuracy", k=2) == 7.0
+    assert n_splits(ROWS) == "2 splits"
+    with pytest.raises(KeyError, match="Run the study"):
+        mean(ROWS, "accuracy", k=5)
+
+
+def test_a_split_that_is_not_complete_is_not_shown():
+    keys = [{"seed": row["seed"], "k": row["k"]} for row in ROWS]
+    assert complete_splits(ROWS[:3], keys) == ROWS[:2]
+    assert complete_splits(ROWS, keys) == ROWS
+    view = found(keys, lambda rows: [f"{len(rows)} rows"])
+    assert view(None, ROWS[:3]).lines[0] == "- 2 rows"
+    assert view(None, ROWS[:1]).lines[0] == "No split is complete yet."
+
+
+def test_a_table_has_words_on_the_left_and_numbers_on_the_right():
+    assert table(["a", "b"], [["x", "1"]])[1:4] == ["| a | b |", "| --- | ---: |", "| x | 1 |"]
+
+
+def test_cells_run_one_by_one_at_the_scale_asked_for():
+    run = one_by_one(lambda key, paper_scale: {"told": (key["k"], paper_scale)})
+    assert list(run([{"k": 1}, {"k": 2}], True)) == [{"told": (1, True)}, {"told": (2, True)}]
+
+
+# -- experiments on few records ----------------------------------------------------------------------------------------
+
+
+def test_a_regressor_learns_from_every_methods_records(monkeypatch):
+    adult = load("adult-12").X[:900]
+    X, y = adult.drop(columns="hours-per-week"), adult["hours-per-week"].to_numpy(float)
+    monkeypatch.setattr(beyond_regression, "_load", lambda name: (X, y, ["age", "education-num", "sex"]))
+    key = {"table": "made up", "model": "ridge", "seed": 0, "k": 0}
+    raw = beyond_regression.run({**key, "method": "raw"})
+    assert set(raw) == {"r2", "mae"}
+    for method in beyond_regression.METHODS:
+        cell = beyond_regression.run({**key, "method": method, "k": 20})
+        assert 1 < cell["n_groups"] <= 720 / 20
+        assert cell["mae"] < 2 * raw["mae"]
+    beyond_regression._split.cache_clear()
+    beyond_regression._raw.cache_clear()
+
+
+def test_bounds_are_tested_on_recoded_records_only():
+    key = {"model": "lr", "seed": 0, "tree": "workload_aware", "k": 50, "n_records": 1000}
+    assert set(beyond_representatives.run({**key, "representative": "bounds"})) == {"transformed"}
+    assert set(beyond_representatives.run({**key, "representative": "member"})) == {"transformed", "accuracy"}
+
+
+def test_a_stricter_criterion_leaves_less_to_guess():
+    key = {"sensitive": "occupation", "model": "hgb", "seed": 0, "method": "mondrian", "n_records": 1500}
+    alone = beyond_criteria.run({**key, "criterion": "k", "value": 0.0})
+    close = beyond_criteria.run({**key, "criterion": "t", "value": 0.2})
+    assert close["n_groups"] < alone["n_groups"]
+    assert close["baseline"] <= close["guessed"] < alone["guessed"]
+
+
+def test_the_most_frequent_value_of_a_group_is_guessed():
+    import pandas as pd
+
+    released = pd.DataFrame({"age": [1, 1, 1, 2, 2], "illness": ["a", "a", "b", "b", None]})
+    assert beyond_criteria._guessed(released, ["age"], "illness") == {"guessed": 60.0, "baseline": 40.0}
+
+
+def test_fewer_people_expose_less_in_training_and_as_much_in_service(few):
+    key = {"table": "adult", "seed": 0, "columns": "tree 20"}
+    everybody, some = (beyond_rows_or_columns.run({**key, "rows": share}) for share in (1.0, 0.3))
+    assert everybody["n_asked"] == 500
+    assert some["n_asked"] == 150
+    assert everybody["exposed_in_service"] == everybody["exposed_in_training"] == some["exposed_in_service"]
+    assert some["exposed_in_training"] == pytest.approx(0.3 * everybody["exposed_in_training"], abs=0.01)
+    full = beyond_rows_or_columns.run({**key, "columns": "full", "rows": 1.0})
+    assert full["exposed_in_service"] == 100
+    assert full["n_buckets"] > everybody["n_buckets"]
+
+
+def test_private_training_sees_no_column_that_is_not_collected(few):
+    X_train, y_train, X_test, _, bounds, categories = beyond_private_training._tables("adult", 0, "tree 8", 500)
+    assert not bounds
+    assert len(X_train) == len(y_train) == 500
+    assert list(X_train.columns) == list(X_test.columns) == list(categories)
+    assert len(X_train.columns) < few.X.shape[1]
+    assert all(set(X_train[name]) <= set(values) for name, values in categories.items())
+
+
+def test_every_partner_learns_from_several_sensitive_columns():
+    errors = {}
+    for partner, length in (("original", 0), ("identifying", 0), ("pruned", 2), ("bucket", 2), ("diverse", 2)):
+        key = beyond_anatomy._key("several", "adult", 2, "logistic", partner, length, 0)
+        errors[partner] = beyond_anatomy.run({**key, "n_records": 1500})["error"]
+    assert all(5 < error < 40 for error in errors.values())
+    assert len(set(errors.values())) > 2
+
+
+def test_features_are_selected_in_the_order_asked_for():
+    key = feature_selection._key("adult-8", "dt", "before", "ours", 20)
+    cells = {s: feature_selection.run({**key, "selection": s, "n_records": 1500}) for s in feature_selection.SELECTIONS}
+    assert [cell["n_columns"] for cell in cells.values()] == [12, 6, 6]
+    assert cells["none"]["n_quasi_identifiers"] == 8
+    assert all(50 < cell["accuracy"] <= 100 for cell in cells.values())
+
+
+def test_the_tree_on_true_labels_keeps_groups_of_k():
+    cell = predictions_or_labels.run({"table": "adult-8", "model": "dt", "seed": 0, "k": 50, "n_records": 1500})
+    assert 1 < cell["n_groups"] <= 1200 / 50
+    assert 60 < cell["accuracy"] <= 100
+
+
+def test_the_figure_compares_labels_and_predictions_on_the_same_splits():
+    cells = [{"table": "adult-8", "model": "dt", "seed": 0, "k": k, "accuracy": 50.0} for k in predictions_or_labels.K]
+    compared = predictions_or_labels.differences(cells)["adult-8", "dt"]
+    assert [k for k, _, _ in compared] == list(predictions_or_labels.K)
+    assert all(labels == 50 < predictions for _, predictions, labels in compared)
+
+
+def test_places_are_spread_over_the_whole_front():
+    assert front_attacks.spread("abcdefg", 3) == ["a", "d", "g"]
+    front = front_attacks.kept_front("acs_income", "PrivacyAwareTree")
+    errors = [point.validation_error for point in front]
+    assert errors == sorted(errors)
+    assert not any(point.is_limit for point in front)
+
+
+def test_who_knows_more_reconstructs_more(few, monkeypatch):
+    from sfumato.attack.family import FamilySettings
+
+    monkeypatch.setattr(front_attacks, "_family", lambda: FamilySettings(adversaries=("table",), n_jobs=1))
+    bench = front_attacks._bench("adult")
+    tree = bench.minimizer("PrivacyAwareTree").set_params(min_samples_leaf=20)
+    point = bench.sweep(tree, bench.learned("PrivacyAwareTree"), {"alpha": [0.0], "max_leaves": [8]})[0]
+    samples, personal = bench.attacked
+    sure = front_attacks._by_certainty(point.generalization, samples, personal)["error_of"]
+    assert sure["0.1"] < sure["1"]
+    by_attribute = front_attacks._by_attribute(point.generalization, samples, personal)
+    assert set(by_attribute["error_of"]) == set(few.personal)
+    assert by_attribute["error"] == pytest.approx(np.mean(list(by_attribute["error_of"].values())), abs=1e-6)
+    assert by_attribute["error"] == pytest.approx(sure["1"], abs=0.02)
+
+
+def test_a_close_look_counts_the_buckets_of_every_attribute(few, monkeypatch):
+    from sfumato.attack.family import FamilySettings
+
+    monkeypatch.setattr(front_attacks, "_family", lambda: FamilySettings(adversaries=("table",), n_jobs=1))
+    cell = front_attacks._looked_at("adult")
+    assert set(cell["buckets_of"]) == set(few.X.columns)
+    assert sum(cell["buckets_of"].values()) == cell["n_buckets"]
+    assert all(cell["buckets_of"][name] <= n + 1 for name, n in cell["values_of"].items())
+
+
+def test_features_are_fewer_with_less_to_guess(few):
+    points = front_attacks._selected("adult", "chi_squared")["points"]
+    errors = [point["error"] for point in points]
+    assert errors == sorted(errors, reverse=True)
+    assert errors[-1] == 0
+
+
+# -- what the pages say ------------------------------------------------------------------------------------------------
+
+
+def test_recoding_is_judged_by_the_difference_of_both_tests():
+    rows = [
+        {"table": "adult-8", "model": "dt", "seed": 0, "method": "ours", "k": 10, "accuracy": 80.0, "transformed": 81.5}
+    ]
+    assert beyond_recoded_tests.gain(rows, k=10) == 1.5
+
+
+def test_the_cheapest_way_exposes_least_among_those_that_cost_little_enough():
+    def row(columns, share, accuracy, exposed):
+        return {
+            "table": "t",
+            "seed": 0,
+            "columns": columns,
+            "rows": share,
+            "accuracy": accuracy,
+            "exposed_in_training": exposed,
+        }
+
+    rows = [
+        row(columns, share, 80.0 - 3 * (columns != "full") - 2 * (share < 1), 100 * share / (1 + (columns != "full")))
+        for columns in beyond_rows_or_columns.COLUMNS
+        for share in beyond_rows_or_columns.ROWS
+    ]
+    assert beyond_rows_or_columns.cheapest(rows, "t", 1.0)[:2] == ("full", 1.0)
+    assert beyond_rows_or_columns.cheapest(rows, "t", 2.0)[:2] == ("full", 0.003)
+    assert beyond_rows_or_columns.cheapest(rows, "t", 4.0, only="columns")[1] == 1.0
