@@ -69,6 +69,7 @@ def minimize_file(
     identifiers: list[str] | None,
     keep: list[str] | None,
     check_schema: Callable[..., Any],
+    in_pieces: bool = False,
 ) -> None:
     """Replace the values of a file by their buckets, write it and say what was done.
 
@@ -84,11 +85,16 @@ def minimize_file(
         Columns to drop, and columns that may pass through although nearly every value is different.
     check_schema : callable
         Refuses columns that point at persons by themselves.
+    in_pieces : bool
+        Whether to work through a Parquet file piece by piece.
     """
     from sfumato.cli.files import read_file
 
     with console.step(f"reading {document.name}"):
         saved = load_generalization(document)
+    if in_pieces:
+        _minimize_pieces(console, saved.generalization, file, output, values, identifiers, keep, check_schema)
+        return
     with console.step(f"reading {file.name}"):
         source = read_file(file, reading, types_if_present=saved.types)
     for sentence in source.notes:
@@ -104,7 +110,35 @@ def minimize_file(
             minimized = _minimized(table, saved.generalization, values, names, passed, kept, check_schema)
         with console.step(f"writing {output.name} and reading it back"):
             counted = _write(minimized, output, source, names)
-    _report(console, file, output, saved.generalization, counted, passed, values)
+    _report(console, file, output, saved.generalization, counted.n_records, passed, values)
+
+
+def _minimize_pieces(
+    console: Console,
+    generalization: Any,
+    file: Path,
+    output: Path,
+    values: Output,
+    identifiers: list[str] | None,
+    keep: list[str] | None,
+    check_schema: Callable[..., Any],
+) -> None:
+    from sfumato.cli.apply_pieces import check_passing, minimize_pieces
+    from sfumato.parquet.files import ParquetFiles
+
+    files = ParquetFiles(file)
+    dropped, kept = split_names(identifiers, files.names), split_names(keep, files.names)
+    names = [name for name in generalization.names if name in files.names]
+    _check_names(names, files.names, dropped, kept)
+    passed = [name for name in files.names if name not in names and name not in dropped]
+    with console.warnings_as_notes():
+        if passed:
+            with console.step("looking at the columns that pass through"):
+                roles = {"quasi_identifiers": names, "identifiers": dropped or None, "keep": kept or None}
+                check_passing(files, check_schema, (), **roles)
+        with console.step(f"finding the buckets of {files.n_records:,} records and writing {output.name}"):
+            minimize_pieces(console, generalization, files, output, values=values, drop=dropped)
+    _report(console, file, output, generalization, files.n_records, passed, values)
 
 
 def _minimized(
@@ -151,7 +185,7 @@ def _report(
     file: Path,
     output: Path,
     generalization: Any,
-    counted: Recount,
+    n_records: int,
     passed: Sequence[str],
     values: Output,
 ) -> None:
@@ -163,7 +197,7 @@ def _report(
                 "output": str(output),
                 "fingerprint": generalization.fingerprint,
                 "values": values,
-                "n_records": counted.n_records,
+                "n_records": n_records,
                 "n_attributes": len(generalization.names),
                 "n_collected": len(asked),
                 "passed_through": list(passed),
@@ -174,7 +208,7 @@ def _report(
     console.heading(f"minimized records of {file.name}")
     console.facts(
         [
-            ("records", f"{counted.n_records:,}"),
+            ("records", f"{n_records:,}"),
             ("attributes", f"{len(generalization.names):,}, of which {len(asked):,} are collected"),
             ("values told apart", f"{sum(a.n_before for a in generalization.attributes):,}"),
             ("buckets", f"{sum(generalization.n_buckets):,}"),

@@ -4,16 +4,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 
 from sfumato.errors import GuaranteeError, ParameterError
+from sfumato.frames.arrow_tables import compact_dictionary
 from sfumato.generalization import Generalization
 from sfumato.generalization.artifact import Output
-from sfumato.generalization.attributes import Attribute, CategoryAttribute
+from sfumato.generalization.attributes import CategoryAttribute
 from sfumato.parquet.anonymizing import Paths
 from sfumato.parquet.files import ParquetFiles, unpublished
 from sfumato.parquet.progress import Progress
@@ -68,13 +69,15 @@ def transform(
     for name in left_out:
         if name not in files.names:
             raise ParameterError(f"drop names {name!r}, which is no column of the files. Correct the name.")
-    as_nan = {} if output != "representatives" else _missing_as_nan(generalization, files, left_out)
+    touched = [name for name in generalization.names if name in files.names and name not in left_out]
+    as_nan = {}
+    if output == "representatives":
+        as_nan = missing_as_nan(files, _that_may_be_missing(generalization, files, left_out))
 
     def made(batch: Any) -> Any:
         table = generalization.transform(batch.drop_columns(left_out), output)
-        return _with_one_kind_of_missing(table, as_nan)
+        return with_compact_dictionaries(with_one_kind_of_missing(table, as_nan), touched)
 
-    touched = [name for name in generalization.names if name in files.names and name not in left_out]
     write_piecewise(files, Path(destination), made, touched, progress)
     return files.n_records
 
@@ -123,26 +126,28 @@ def _told(what: str, files: ParquetFiles, progress: Progress | None) -> Iterator
         progress(what, done, files.n_records)
 
 
-def _missing_as_nan(generalization: Generalization, files: ParquetFiles, left_out: list[str]) -> dict[str, bool]:
-    """Say of each real attribute that may become missing whether the whole column says so by NaN alone.
-
-    The type of a column does not tell, and a piece may differ from the whole.
-    """
+def _that_may_be_missing(generalization: Generalization, files: ParquetFiles, left_out: list[str]) -> list[str]:
+    """Return the real attributes of which a bucket is written as missing."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    def may_be_missing(attribute: Attribute) -> bool:
-        kind = files.schema.field(attribute.name).type
-        return pa.types.is_floating(kind) and any(bucket.representative is None for bucket in attribute.buckets)
-
-    names = [
+    return [
         attribute.name
         for attribute in generalization.attributes
         if attribute.name in files.names
         and attribute.name not in left_out
         and not isinstance(attribute, CategoryAttribute)
-        and may_be_missing(attribute)
+        and pa.types.is_floating(files.schema.field(attribute.name).type)
+        and any(bucket.representative is None for bucket in attribute.buckets)
     ]
+
+
+def missing_as_nan(files: ParquetFiles, names: Sequence[str]) -> dict[str, bool]:
+    """Say of each column of reals whether the whole of it says missing by NaN alone.
+
+    The type of a column does not tell, and a piece may differ from the whole.
+    """
+    import pyarrow.compute as pc
+
     has_null, has_nan = dict.fromkeys(names, False), dict.fromkeys(names, False)
     for batch in files.batches(names) if names else ():
         for name in names:
@@ -151,7 +156,8 @@ def _missing_as_nan(generalization: Generalization, files: ParquetFiles, left_ou
     return {name: has_nan[name] and not has_null[name] for name in names}
 
 
-def _with_one_kind_of_missing(table: Any, as_nan: dict[str, bool]) -> Any:
+def with_one_kind_of_missing(table: Any, as_nan: Mapping[str, bool]) -> Any:
+    """Return a piece that says missing as the whole column does."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -164,4 +170,12 @@ def _with_one_kind_of_missing(table: Any, as_nan: dict[str, bool]) -> Any:
         else:
             column = pc.if_else(pc.is_nan(column), pa.scalar(None, kind), column)
         table = table.set_column(place, pa.field(name, kind), column)
+    return table
+
+
+def with_compact_dictionaries(table: Any, names: Iterable[str]) -> Any:
+    """Return a piece whose dictionaries list no value that no record of it has."""
+    for name in names:
+        place = table.schema.get_field_index(name)
+        table = table.set_column(place, table.schema.field(place), compact_dictionary(table.column(place)))
     return table
