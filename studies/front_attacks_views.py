@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from studies.charts import Panel, draw
+from studies.charts import Panel, Style, draw
 from studies.claims import HELD, NOT_HELD, Claim
 from studies.front_attacks import CERTAINTIES
 from studies.rows import Row, table, where
-from studies.views import COLOURS, MARKS, Style, View
+from studies.views import COLOURS, MARKS, View
 
 CLOSE = 0.01
 """Errors that differ by no more than this count as equal; chosen when one place of each front had been seen."""
@@ -105,7 +105,7 @@ def _drawing(study: Any, cells: list[Row], title: str, names: Mapping[str, str])
     }
     lines["classifier"] = [(place, 100 * row["classifier_error"]) for place, row in enumerate(cells, start=1)]
     styles = {words: Style(COLOURS[i], MARKS[i % len(MARKS)], 1.8) for i, words in enumerate(names.values())}
-    styles["classifier"] = BASELINE_STYLE
+    styles["classifier"] = Style("#1f2328", "", 1.2, "6 3")
     panel = Panel(title, lines, {}, axis="place on the front, from accurate to private")
     return {f"{study.name}.svg": draw([panel], styles, columns=1, label=study.title)}
 
