@@ -200,7 +200,7 @@ def test_a_killed_process_publishes_nothing(census, tmp_path: Path):
         fit_transform(ModelGuidedAnonymizer(20, quasi_identifiers={QI!r}, keep=["noise"]), {str(source)!r},
                       {str(tmp_path / "out.parquet")!r}, guide_column="score", progress=stop)
     """)
-    ended = subprocess.run([sys.executable, "-c", program], env=os.environ, timeout=120, check=False)
+    ended = subprocess.run([sys.executable, "-c", program], env=os.environ, timeout=600, check=False)
     assert ended.returncode == -signal.SIGKILL
     assert not (tmp_path / "out.parquet").exists()
     left = [path for path in tmp_path.iterdir() if path.name != "in"]

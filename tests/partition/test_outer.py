@@ -14,6 +14,7 @@ from partition_cases import Case, assert_same_trees, cases, diversity, in_exampl
 
 from sfumato.partition.grower import Check
 from sfumato.partition.outer import Branch, grow_outer
+from sfumato.partition.records import Records, pack_records
 from sfumato.partition.tree import Tree
 from sfumato.sources import code_file
 from sfumato.sources.code_file import CodeFile
@@ -26,12 +27,13 @@ def grown_outside(
     branches: list[Branch] = []
     with TemporaryDirectory() as name:
         folder = Path(name)
-        with CodeFile(
-            folder, width=records.codes.shape[1], dtype=records.codes.dtype, n_dense=records.dense.shape[1],
-            n_threads=n_threads,
-        ) as file:  # fmt: skip
+        n_codes = case.layout.n_columns + len(case.guide.cardinalities)
+        # Columns of both widths, where their codes allow it.
+        kinds = [np.uint8 if records.codes[:, c].max() < 256 and c % 2 else np.uint16 for c in range(n_codes)]
+        with CodeFile(folder, kinds, no_records(records), n_threads=n_threads) as file:
             for start in range(0, records.n_records, 7):
-                file.write(start, records.codes[start : start + 7], records.dense[start : start + 7])
+                own = slice(start, start + 7)
+                file.write(start, [records.codes[own, c] for c in range(n_codes)], records.dense[own])
             file.start(checks)
             tree = grow_outer(
                 file, case.layout, case.guide, checks, branches.append,
@@ -47,6 +49,10 @@ def grown_outside(
         group[branch.records.rows] = branch.group + n_groups
         n_groups += branch.n_groups
     return tree, group
+
+
+def no_records(records: Records) -> Records:
+    return Records(*(part[:0] for part in records.parts))
 
 
 def checks_of(case: Case, kind: str) -> list[Check]:
@@ -80,7 +86,8 @@ def test_chunks_smaller_than_the_table_change_nothing(monkeypatch: pytest.Monkey
 
 
 def test_the_working_files_are_gone_after_an_error(tmp_path: Path):
-    with pytest.raises(RuntimeError), CodeFile(tmp_path, width=8, dtype=np.uint8, n_dense=0) as file:
-        file.write(0, np.zeros((3, 8), np.uint8), np.zeros((3, 0), np.int64))
+    empty = pack_records([np.zeros(0, np.uint8)])
+    with pytest.raises(RuntimeError), CodeFile(tmp_path, [np.uint8], empty) as file:
+        file.write(0, [np.zeros(3, np.uint8)], None)
         raise RuntimeError
     assert list(tmp_path.iterdir()) == []

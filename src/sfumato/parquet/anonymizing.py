@@ -244,11 +244,9 @@ class _Job:
         anonymizer = self.anonymizer
         layout = make_layout([column.bins for column in columns])
         checks = [check_of(counter) for counter in counters if counter.value_of_row is not None]
-        example = pack_records([c.codes[:0] for c in columns], list(guiding.example))
-        with CodeFile(
-            folder, width=example.codes.shape[1], dtype=example.codes.dtype, n_dense=guiding.n_dense,
-            n_threads=self.n_threads,
-        ) as file:  # fmt: skip
+        kinds = [column.codes.dtype for column in columns] + [block.dtype for block in guiding.example]
+        empty = pack_records([np.zeros(0, kind) for kind in kinds], dense=np.zeros((0, guiding.n_dense), np.int64))
+        with CodeFile(folder, kinds, empty, n_threads=self.n_threads) as file:
             self._write_codes(file, columns, schema, guiding)
             guide = guiding.without_channels()
             groups = _Groups(anonymizer, columns, schema, guide, self.files.n_records, self.progress)
@@ -263,19 +261,15 @@ class _Job:
     def _write_codes(
         self, file: CodeFile, columns: list[CodedColumn], schema: Schema, guiding: WholeGuide | NumberGuide
     ) -> None:
-        empty = file.empty.codes
-
         def code(start: int, piece: Any) -> None:
-            codes = np.zeros((piece.num_rows, empty.shape[1]), empty.dtype)
-            for place, column in enumerate(columns):
+            codes = [np.empty(piece.num_rows, column.codes.dtype) for column in columns]
+            for column, own in zip(columns, codes, strict=True):
                 write_codes(
-                    column, piece.column(column.name), codes[:, place],
+                    column, piece.column(column.name), own,
                     as_category=column.name in schema.categorical_features, limits=schema.limits,
                 )  # fmt: skip
             blocks, dense = guiding.channels(start, piece)
-            for place, block in enumerate(blocks):
-                codes[:, len(columns) + place] = block
-            file.write(start, codes, np.zeros((piece.num_rows, 0), np.int64) if dense is None else dense)
+            file.write(start, [*codes, *blocks], dense)
 
         names = [column.name for column in columns]
         names += [guiding.name] if isinstance(guiding, NumberGuide) else []

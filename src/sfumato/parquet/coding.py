@@ -13,10 +13,12 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
-from sfumato.columns import Column
+from sfumato.columns import Column, one_chunk
 from sfumato.errors import InputError
+from sfumato.parquet.float_counts import FloatCounts
 from sfumato.parquet.shortening import read_piece, shortened
 from sfumato.partition.binning import (
     MAX_CODES,
@@ -36,6 +38,7 @@ class ValueCounts:
     def __init__(self, name: str, max_bins: int) -> None:
         self.name = name
         self._lock = Lock()
+        self._floats: FloatCounts | None = FloatCounts()
         self._max_bins = max_bins
         self._column: Column | None = None
         self._has_missing = False
@@ -48,6 +51,8 @@ class ValueCounts:
     def count(self, array: Any, *, as_category: bool = False, limits: Mapping[str, Any] | None = None) -> None:
         """Count an Arrow array."""
         limits = limits or {}
+        if self._count_directly(array, as_category or self.name in limits):
+            return
         short = shortened(array)
         counts = None
         if short is None:
@@ -65,6 +70,20 @@ class ValueCounts:
         with self._lock:
             self._has_missing |= has_missing
             self.add(column, limits.get(self.name), counts)
+
+    def _count_directly(self, array: Any, is_changed: bool) -> bool:
+        """Count single-precision numbers, unless they lie too far apart or are made coarser first."""
+        import pyarrow as pa
+
+        if is_changed or not pa.types.is_float32(array.type) or self._floats is None:
+            return False
+        with self._lock:
+            if self._floats.add(self.name, one_chunk(array)):
+                return True
+            self._runs.append(self._floats.found())
+            self._has_missing |= self._floats.has_missing
+            self._floats = None
+        return False
 
     def add(self, column: Column, limit: Any = None, counts: NDArray[np.int64] | None = None) -> None:
         """Count a piece; with `counts`, as often as these say."""
@@ -85,7 +104,7 @@ class ValueCounts:
             return
         is_present = slice(None) if column.missing is None else ~column.missing
         present = column.values[is_present].astype(self._column.values.dtype)
-        self._runs.append(sorted_distinct(present) if counts is None else join_runs([(present, counts[is_present])]))
+        self._runs.append(sorted_distinct(present) if counts is None else _summed(present, counts[is_present]))
         # Runs are joined as in merge sort, so that each value is moved few times and few runs wait.
         while len(self._runs) > 1 and len(self._runs[-2][0]) <= 2 * len(self._runs[-1][0]):
             self._runs.append(join_runs([self._runs.pop(), self._runs.pop()]))
@@ -114,6 +133,9 @@ class ValueCounts:
     def coded(self) -> CodedColumn:
         """Return the bins of all that was counted, without codes."""
         column = self._column
+        if self._floats is not None and self._floats.is_used:
+            bins = self._floats.bins(self._max_bins, has_missing=self._floats.has_missing)
+            return CodedColumn(self.name, "number", bins, np.zeros(0, code_type(bins.n_bins)), None, None)
         assert column is not None
         if column.kind == "category":
             categories: NDArray[np.object_] = np.empty(len(self._categories), object)
@@ -226,12 +248,37 @@ def _without_records(column: Column) -> Column:
 
 
 def join_runs(runs: Sequence[tuple[NDArray[Any], NDArray[np.int64]]]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Add up counts of values, and return the values sorted."""
-    values = np.concatenate([values for values, _ in runs])
-    counts = np.concatenate([counts for _, counts in runs])
-    if len(values) and (len(runs) > 1 or not (values[1:] > values[:-1]).all()):
-        order = np.argsort(values, kind="stable")
-        values, counts = values[order], counts[order]
-        starts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
-        return values[starts], np.add.reduceat(counts, starts)
+    """Add up counts of values; the values of each run rise, and so do those returned."""
+    values, counts = runs[0]
+    for more, how_often in runs[1:]:
+        values, counts = _merge(values, counts, more, how_often)
     return values, counts
+
+
+@njit(nogil=True, cache=True)
+def _merge(values, counts, more, how_often):  # type: ignore[no-untyped-def]
+    n, m = values.shape[0], more.shape[0]
+    joined = np.empty(n + m, values.dtype)
+    added = np.empty(n + m, np.int64)
+    i = j = at = 0
+    while i < n or j < m:
+        if j == m or (i < n and values[i] < more[j]):
+            joined[at], added[at] = values[i], counts[i]
+            i += 1
+        elif i == n or more[j] < values[i]:
+            joined[at], added[at] = more[j], how_often[j]
+            j += 1
+        else:
+            joined[at], added[at] = values[i], counts[i] + how_often[j]
+            i += 1
+            j += 1
+        at += 1
+    return joined[:at].copy(), added[:at].copy()
+
+
+def _summed(values: NDArray[Any], counts: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return values in rising order, once each, with the sums of their counts."""
+    order = np.argsort(values, kind="stable")
+    values, counts = values[order], counts[order]
+    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1])) if len(values) else np.zeros(0, np.int64)
+    return values[starts], np.add.reduceat(counts, starts) if len(starts) else counts

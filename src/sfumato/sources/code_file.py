@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Codes of more records than memory holds, in files that nobody else can read and that are gone afterwards.
+"""Codes of more records than memory holds, in a file that nobody else can read and that is gone afterwards.
 
-One byte or two per column and record: a tenth of the table or less. The outer grower counts them chunk by chunk.
+One byte or two per column and record, and four per channel: a tenth of the table or less. Within a chunk of records a
+column's codes lie side by side, so that a column is counted with its own few bins in the cache. The outer grower counts
+chunk by chunk.
 """
 
 from __future__ import annotations
@@ -20,17 +22,17 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError
 from sfumato.partition.candidates import Candidates
-from sfumato.partition.chunks import (
-    Routing,
-    Shape,
-    advance_chunk,
-    advance_one_channel,
+from sfumato.partition.chunks import Routing, Shape, advance_chunk, count_sides_of_chunk
+from sfumato.partition.column_chunks import (
+    ColumnChunk,
+    Scratch,
+    advance_columns,
     count_places,
-    count_sides_of_chunk,
-    gather_chunk,
+    gather_columns,
+    steps_of,
 )
 from sfumato.partition.grower import Check
-from sfumato.partition.histogram import PACKED_VALUE_BITS
+from sfumato.partition.histogram import PACKED_RECORDS, PACKED_VALUE_BITS
 from sfumato.partition.records import Layout, Records
 
 _CHUNK = 1 << 16  # records read at a time: what is read stays in the cache of a core until it is counted
@@ -39,28 +41,30 @@ _NONE = np.zeros(0, np.int64)
 
 
 class CodeFile:
-    """Records on disk as the grower wants them; a context manager that removes its files.
+    """Records on disk as the grower wants them; a context manager that removes its file.
 
     Parameters
     ----------
     folder : Path
-        Where the files go: beside the output, where there is room.
-    width : int
-        Code columns of a record, padding included.
-    dtype : numpy type
-        Of the codes.
-    n_dense : int
-        Channels of the guide.
+        Where the file goes: beside the output, where there is room.
+    kinds : sequence of numpy types
+        Of the codes of each column: uint8 or uint16.
+    empty : Records
+        No records, of the types that are handed out: codes as wide as the widest, padded.
     n_threads : int
     """
 
-    def __init__(self, folder: Path, *, width: int, dtype: Any, n_dense: int, n_threads: int = 1) -> None:
+    def __init__(self, folder: Path, kinds: Sequence[Any], empty: Records, *, n_threads: int = 1) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix=".sfumato-", dir=folder)  # readable by its owner alone
-        base = Path(self._folder.name)
-        self._width, self._dtype, self._n_dense = width, np.dtype(dtype), n_dense
-        self._files = [
-            os.open(base / name, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600) for name in ("codes", "channels")
-        ]
+        self._file = os.open(Path(self._folder.name) / "codes", os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+        self.empty = empty
+        self._n_dense = empty.dense.shape[1]
+        self._is_wide = [np.dtype(kind).itemsize == 2 for kind in kinds]
+        self._n_wide = sum(self._is_wide)
+        # Where each column lies: 0, 1, ... among those of two bytes, -1, -2, ... among those of one.
+        wide, narrow = iter(range(self._n_wide)), iter(range(-1, -1 - len(kinds), -1))
+        self._at = np.array([next(wide) if is_wide else next(narrow) for is_wide in self._is_wide], np.int64)
+        self.bytes_per_record = 4 * self._n_dense + len(kinds) + self._n_wide
         self._n_threads = n_threads
         self._lock = Lock()
         self._is_small = True  # all channel values fit the quick way of counting
@@ -74,64 +78,83 @@ class CodeFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Remove the files, whatever happened."""
-        for file in self._files:
-            os.close(file)
+        """Remove the file, whatever happened."""
+        os.close(self._file)
         self._folder.cleanup()
 
     # -- writing and reading -------------------------------------------------------------------------------------
 
-    def write(self, start: int, codes: NDArray[Any], dense: NDArray[np.int64]) -> None:
-        """Put records in their place, from `start` on; several threads may."""
-        codes, dense = np.ascontiguousarray(codes, self._dtype), np.ascontiguousarray(dense, np.int64)
-        is_small = int(dense.min(initial=0)) >= 0 and int(dense.max(initial=0)) < 1 << PACKED_VALUE_BITS
+    def write(self, start: int, codes: Sequence[NDArray[Any]], dense: NDArray[np.int64] | None) -> None:
+        """Put records in their place, from `start` on, given the codes of each column; several threads may."""
+        n = len(codes[0])
+        parts = [] if dense is None else [np.ascontiguousarray(dense[:, c], np.int32) for c in range(dense.shape[1])]
+        is_small = True
+        if dense is not None and dense.size:
+            low, high = int(dense.min()), int(dense.max())
+            is_small = low >= 0 and high < 1 << PACKED_VALUE_BITS
+            assert np.iinfo(np.int32).min <= low <= high <= np.iinfo(np.int32).max
+        parts += [np.ascontiguousarray(c, np.uint16) for c, wide in zip(codes, self._is_wide, strict=True) if wide]
+        parts += [np.ascontiguousarray(c, np.uint8) for c, wide in zip(codes, self._is_wide, strict=True) if not wide]
         try:
-            _write_all(self._files[0], codes, start * self._width * self._dtype.itemsize)
-            _write_all(self._files[1], dense, 8 * start * self._n_dense)
+            for first in range(start - start % _CHUNK, start + n, _CHUNK):
+                a, b = max(first, start), min(first + _CHUNK, start + n)
+                self._write_run(first, a - first, [part[a - start : b - start] for part in parts])
         except OSError as error:
             raise InputError(
-                f"the working files cannot be written ({error.strerror or 'input/output error'}): expected room for "
-                f"{self._width * self._dtype.itemsize + 8 * self._n_dense} bytes per record beside the output. Free "
-                "some, or write elsewhere. Nothing was published."
+                f"the working file cannot be written ({error.strerror or 'input/output error'}): expected room for "
+                f"{self.bytes_per_record} bytes per record beside the output. Free some, or write elsewhere. Nothing "
+                "was published."
             ) from None
         with self._lock:
             self._is_small &= is_small
-            self.n_records = max(self.n_records, start + len(codes))
+            self.n_records = max(self.n_records, start + n)
+
+    def _write_run(self, first: int, skipped: int, parts: list[NDArray[Any]]) -> None:
+        """Write a run of records of the chunk that begins with record `first`, past some of its records."""
+        offset = first * self.bytes_per_record
+        for part in parts:
+            _write_all(self._file, part, offset + skipped * part.itemsize)
+            offset += _CHUNK * part.itemsize
 
     def start(self, checks: Sequence[Check] = ()) -> None:
         """Put all records into the root."""
         self.checks = checks
         self.node_of_row = np.zeros(self.n_records, np.uint32)
+        os.ftruncate(self._file, -(-self.n_records // _CHUNK) * _CHUNK * self.bytes_per_record)
 
     def chunks(self) -> Iterator[tuple[int, Records]]:
         """Yield runs of records with the number of their first; each is gone when the next comes."""
-        room = self._room(_CHUNK)
+        room = self._room()
         for start in range(0, self.n_records, _CHUNK):
-            yield start, self._read(start, room)
+            yield start, self._as_records(self._read(start, room))
 
-    def _room(self, n: int) -> Records:
-        return Records(
-            np.empty((n, self._width), self._dtype), np.empty((n, self._n_dense), np.int64), _NONE,
-            np.empty(0, np.uint32),
-        )  # fmt: skip
+    def _room(self) -> NDArray[np.uint8]:
+        return np.empty(_CHUNK * self.bytes_per_record, np.uint8)
 
-    def _read(self, start: int, room: Records) -> Records:
-        n = min(_CHUNK, self.n_records - start)
-        codes, dense = room.codes[:n], room.dense[:n]
-        _read_all(self._files[0], codes, start * self._width * self._dtype.itemsize)
-        _read_all(self._files[1], dense, 8 * start * self._n_dense)
-        return Records(codes, dense, _NONE, room.rows)
+    def _read(self, start: int, room: NDArray[np.uint8]) -> ColumnChunk:
+        _read_all(self._file, room, start * self.bytes_per_record)
+        wide_from = 4 * _CHUNK * self._n_dense
+        narrow_from = wide_from + 2 * _CHUNK * self._n_wide
+        return ColumnChunk(
+            min(_CHUNK, self.n_records - start),
+            room[:wide_from].view(np.int32).reshape(self._n_dense, _CHUNK),
+            room[wide_from:narrow_from].view(np.uint16).reshape(self._n_wide, _CHUNK),
+            room[narrow_from:].reshape(len(self._is_wide) - self._n_wide, _CHUNK),
+            self._at,
+        )
 
-    @property
-    def empty(self) -> Records:
-        """No records, of the right types."""
-        return self._room(0)
+    def _as_records(self, chunk: ColumnChunk) -> Records:
+        codes = np.zeros((chunk.n_records, self.empty.codes.shape[1]), self.empty.codes.dtype)
+        for place, at in enumerate(self._at):
+            codes[:, place] = (chunk.wide[at] if at >= 0 else chunk.narrow[-1 - at])[: chunk.n_records]
+        dense = chunk.dense[:, : chunk.n_records].T.astype(np.int64)
+        return Records(codes, np.ascontiguousarray(dense), _NONE, self.empty.rows)
 
-    def _in_threads(self, work: Callable[[int, Iterator[tuple[int, int]], Records], None]) -> None:
+    def _in_threads(self, work: Callable[[int, Iterator[tuple[int, int]], NDArray[np.uint8]], None]) -> None:
         """Let every thread take chunk after chunk; each has room for one."""
         starts = iter(list(enumerate(range(0, self.n_records, _CHUNK))))  # next() on a list iterator is atomic
         with ThreadPoolExecutor(self._n_threads) as pool:
-            futures = [pool.submit(work, thread, starts, self._room(_CHUNK)) for thread in range(self._n_threads)]
+            futures = [pool.submit(work, thread, starts, self._room()) for thread in range(self._n_threads)]
             for future in futures:
                 future.result()
 
@@ -141,17 +164,19 @@ class CodeFile:
         """Move every record on, and return the histograms that were asked for."""
         n_bins = int(shape.layout.offsets[-1])
         outs = [np.zeros((routing.n_slots, n_bins, shape.n_entries), np.int64) for _ in range(self._n_threads)]
-        is_quick = self._n_dense == 1 and shape.n_entries == 2 and self._is_small
+        is_quick = self._n_dense == 1 and shape.n_entries == 2 and self._is_small and _CHUNK <= PACKED_RECORDS
 
-        def work(thread: int, starts: Iterator[tuple[int, int]], room: Records) -> None:
-            packed = np.zeros((routing.n_slots, n_bins), np.int64) if is_quick else _NONE
+        steps = steps_of(routing, shape.layout)
+
+        def work(thread: int, starts: Iterator[tuple[int, int]], room: NDArray[np.uint8]) -> None:
+            scratch = Scratch.make(routing.n_slots * n_bins, _CHUNK) if is_quick else None
             for _, start in starts:
-                records = self._read(start, room)
-                own = self.node_of_row[start : start + records.n_records]
-                if is_quick:
-                    advance_one_channel(records, own, routing, shape, packed, outs[thread])
+                chunk = self._read(start, room)
+                own = self.node_of_row[start : start + chunk.n_records]
+                if scratch is None:
+                    advance_chunk(self._as_records(chunk), own, routing, shape, outs[thread])
                 else:
-                    advance_chunk(records, own, routing, shape, outs[thread])
+                    advance_columns(chunk, own, steps, routing.slot, shape.layout, scratch, outs[thread])
 
         self._in_threads(work)
         for out in outs[1:]:
@@ -201,7 +226,7 @@ class CodeFile:
         n_chunks = -(-self.n_records // _CHUNK)
         counts = np.zeros((n_chunks, len(nodes)), np.int64)
 
-        def count(_: int, starts: Iterator[tuple[int, int]], __: Records) -> None:
+        def count(_: int, starts: Iterator[tuple[int, int]], __: NDArray[np.uint8]) -> None:
             for chunk, start in starts:
                 count_places(self.node_of_row[start : start + _CHUNK], place, counts[chunk])
 
@@ -212,15 +237,15 @@ class CodeFile:
         firsts = (ends - sizes) + np.cumsum(counts, axis=0) - counts
         total = int(ends[-1])
         out = Records(
-            np.empty((total, self._width), self._dtype), np.empty((total, self._n_dense), np.int64), _NONE,
-            np.empty(total, np.uint32),
+            np.empty((total, self.empty.codes.shape[1]), self.empty.codes.dtype),
+            np.empty((total, self._n_dense), np.int64), _NONE, np.empty(total, np.uint32),
         )  # fmt: skip
 
-        def copy(_: int, starts: Iterator[tuple[int, int]], room: Records) -> None:
-            for chunk, start in starts:
-                if counts[chunk].any():
+        def copy(_: int, starts: Iterator[tuple[int, int]], room: NDArray[np.uint8]) -> None:
+            for number, start in starts:
+                if counts[number].any():
                     own = self.node_of_row[start : start + _CHUNK]
-                    gather_chunk(self._read(start, room), start, own, place, firsts[chunk], out)
+                    gather_columns(self._read(start, room), start, own, place, firsts[number], out)
 
         self._in_threads(copy)
         return [
