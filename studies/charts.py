@@ -10,7 +10,7 @@ from html import escape
 
 PANEL_WIDTH, PANEL_HEIGHT = 340, 250
 LEFT, TOP, RIGHT, BOTTOM = 44, 30, 14, 34  # room around the plot inside a panel
-LEGEND_ROW, LEGEND_COLUMNS = 20, 4
+LEGEND_ROW, LEGEND_COLUMNS, LEGEND_WIDTH = 20, 4, 170  # at most so many entries in a row, so wide at least
 INK, GRID = "#1f2328", "#d8dee4"
 
 
@@ -50,7 +50,8 @@ def draw(panels: Sequence[Panel], styles: Mapping[str, Style], *, columns: int, 
     rows = math.ceil(len(panels) / columns)
     legend_top = rows * PANEL_HEIGHT + 14
     width = columns * PANEL_WIDTH
-    height = legend_top + LEGEND_ROW * math.ceil(len(styles) / LEGEND_COLUMNS) + 6
+    in_a_row = min(LEGEND_COLUMNS, width // LEGEND_WIDTH)
+    height = legend_top + LEGEND_ROW * math.ceil(len(styles) / in_a_row) + 6
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         f'font-family="sans-serif" font-size="11" fill="{INK}" role="img" aria-label="{escape(label)}">',
@@ -60,8 +61,8 @@ def draw(panels: Sequence[Panel], styles: Mapping[str, Style], *, columns: int, 
         x, y = i % columns * PANEL_WIDTH, i // columns * PANEL_HEIGHT
         parts += [f'<g transform="translate({x} {y})">', *_panel(panel, styles), "</g>"]
     for i, (name, style) in enumerate(styles.items()):
-        x = 20 + i % LEGEND_COLUMNS * (width - 20) // LEGEND_COLUMNS
-        y = legend_top + i // LEGEND_COLUMNS * LEGEND_ROW
+        x = 20 + i % in_a_row * (width - 20) // in_a_row
+        y = legend_top + i // in_a_row * LEGEND_ROW
         parts += [
             _path([(x, y), (x + 28, y)], style),
             *_marks([(x + 14, y)], style),
