@@ -24,7 +24,7 @@ FRONTS = {
 }
 """Whose front is attacked in which figure."""
 
-N_PLACES, N_PLACES_OF_KNOWLEDGE = 6, 4
+N_PLACES, N_PLACES_OF_KNOWLEDGE = 6, 3
 """Generalizations of a front that are attacked, from its one end to the other; fewer where every attack is four."""
 
 CERTAINTIES = (1.0, 0.5, 0.2, 0.1, 0.05)

@@ -253,9 +253,9 @@ def _classify(row: Row, made: list[Any]) -> dict[str, Any]:
     """Predict the class from buckets as an attacker guesses an attribute, with the same networks."""
     import numpy as np
 
+    from sfumato.attack.asking import ask
     from sfumato.attack.family import answer, rate_of
     from sfumato.attack.intervals import wilson_interval
-    from sfumato.attack.reconstruction import ask
 
     task, samples = load(row.data), read_samples(row.data)
     y = np.unique(np.concatenate([task.records(rows)[1] for rows in task.measured_rows(SEED)]), return_inverse=True)[1]

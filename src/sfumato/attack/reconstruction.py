@@ -17,20 +17,30 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.attack.asking import ask
 from sfumato.attack.assessment import assess
 from sfumato.attack.family import Answer, FamilySettings, answer, strongest
-from sfumato.attack.questions import Cells, Clue, Question, Scores, masked_scores, merge_cells
+from sfumato.attack.questions import Scores, masked_scores
 from sfumato.attack.result import AttackResult, recalled
-from sfumato.attack.samples import Samples, bucket_span, samples_for
+from sfumato.attack.samples import Samples, samples_for
 from sfumato.errors import ParameterError
 from sfumato.generalization import Generalization
 
 Names = str | int | Iterable[str | int]
+
+
+class Options(TypedDict, total=False):
+    """What the attacks A3 to A6 take besides the records, as :func:`reconstruct` describes it."""
+
+    known: Names
+    certainty: float
+    settings: FamilySettings | None
+    cache: str | Path | None
 
 
 def reconstruction_risk(
@@ -117,6 +127,21 @@ def reconstruct(
     Returns
     -------
     AttackResult
+
+    Examples
+    --------
+    Two records out of three are guessed right, as by whoever always guesses "m": buckets that hold everybody say
+    nothing.
+
+    >>> import pyarrow as pa
+    >>> from sfumato.attack import FamilySettings, Samples
+    >>> from sfumato.minimize import UniformMinimizer
+    >>> people = pa.table({"sex": ["f", "m", "m"] * 20, "title": ["Ms", "Mr", "Mr"] * 20})
+    >>> generalization = UniformMinimizer(n_buckets=1).fit(people).generalization_
+    >>> samples, counting = Samples(people, people, people), FamilySettings(adversaries=("table",))
+    >>> result = reconstruct(generalization, samples, ["sex"], settings=counting)
+    >>> round(result.rate, 2), round(result.baseline, 2)
+    (0.67, 0.67)
     """
     attack = "reconstruction (A1)" if certainty == 1 else "high-certainty reconstruction (A2)"
     campaign = _Campaign(attack, (generalization,), samples, personal, known, certainty, settings, cache)
@@ -124,52 +149,53 @@ def reconstruct(
 
 
 def reconstruct_with_non_personal(
-    generalization: Generalization,
-    samples: Samples,
-    personal: Names | None = None,
-    *,
-    known: Names = (),
-    certainty: float = 1.0,
-    settings: FamilySettings | None = None,
-    cache: str | Path | None = None,
+    generalization: Generalization, samples: Samples, personal: Names | None = None, **options: Unpack[Options]
 ) -> AttackResult:
     """Reconstruct personal attributes from buckets and the exact values of all non-personal attributes (A3).
 
     The parameters and the result are those of :func:`reconstruct`.
+
+    Examples
+    --------
+    The title is not personal, so it is known, and tells the sex of everybody.
+
+    >>> import pyarrow as pa
+    >>> from sfumato.attack import FamilySettings, Samples
+    >>> from sfumato.minimize import UniformMinimizer
+    >>> people = pa.table({"sex": ["f", "m", "m"] * 20, "title": ["Ms", "Mr", "Mr"] * 20})
+    >>> generalization = UniformMinimizer(n_buckets=1).fit(people).generalization_
+    >>> samples, counting = Samples(people, people, people), FamilySettings(adversaries=("table",))
+    >>> reconstruct_with_non_personal(generalization, samples, ["sex"], settings=counting).rate
+    1.0
     """
-    attack = "non-personal knowledge (A3)"
-    campaign = _Campaign(attack, (generalization,), samples, personal, known, certainty, settings, cache)
+    campaign = _Campaign("non-personal knowledge (A3)", (generalization,), samples, personal, **options)
     return campaign.run(lambda name: campaign.non_personal)
 
 
 def reconstruct_leaving_one_out(
-    generalization: Generalization,
-    samples: Samples,
-    personal: Names | None = None,
-    *,
-    known: Names = (),
-    certainty: float = 1.0,
-    settings: FamilySettings | None = None,
-    cache: str | Path | None = None,
+    generalization: Generalization, samples: Samples, personal: Names | None = None, **options: Unpack[Options]
 ) -> AttackResult:
     """Reconstruct each personal attribute from its bucket and the exact values of all other attributes (A4).
 
     The parameters and the result are those of :func:`reconstruct`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from sfumato.attack import FamilySettings, Samples
+    >>> from sfumato.minimize import UniformMinimizer
+    >>> people = pa.table({"sex": ["f", "m", "m"] * 20, "title": ["Ms", "Mr", "Mr"] * 20})
+    >>> generalization = UniformMinimizer(n_buckets=1).fit(people).generalization_
+    >>> samples, counting = Samples(people, people, people), FamilySettings(adversaries=("table",))
+    >>> reconstruct_leaving_one_out(generalization, samples, ["sex", "title"], settings=counting).rate
+    1.0
     """
-    attack = "leave-one-out (A4)"
-    campaign = _Campaign(attack, (generalization,), samples, personal, known, certainty, settings, cache)
+    campaign = _Campaign("leave-one-out (A4)", (generalization,), samples, personal, **options)
     return campaign.run(lambda name: (other for other in campaign.attributes if other != name))
 
 
 def reconstruct_with_some_personal(
-    generalization: Generalization,
-    samples: Samples,
-    personal: Names | None = None,
-    *,
-    known: Names = (),
-    certainty: float = 1.0,
-    settings: FamilySettings | None = None,
-    cache: str | Path | None = None,
+    generalization: Generalization, samples: Samples, personal: Names | None = None, **options: Unpack[Options]
 ) -> AttackResult:
     """Reconstruct each personal attribute knowing all non-personal ones and the personal ones before it (A5).
 
@@ -177,9 +203,20 @@ def reconstruct_with_some_personal(
     last as in A4. `rate` is the mean over all; `details["attributes"]` holds every step in that order.
 
     The parameters and the result are those of :func:`reconstruct`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from sfumato.attack import FamilySettings, Samples
+    >>> from sfumato.minimize import UniformMinimizer
+    >>> people = pa.table({"sex": ["f", "m", "m"] * 20, "title": ["Ms", "Mr", "Mr"] * 20})
+    >>> generalization = UniformMinimizer(n_buckets=1).fit(people).generalization_
+    >>> samples, counting = Samples(people, people, people), FamilySettings(adversaries=("table",))
+    >>> result = reconstruct_with_some_personal(generalization, samples, ["sex", "title"], settings=counting)
+    >>> {name: round(step["rate"], 2) for name, step in result.details["attributes"].items()}
+    {'sex': 0.67, 'title': 1.0}
     """
-    attack = "partial personal knowledge (A5)"
-    campaign = _Campaign(attack, (generalization,), samples, personal, known, certainty, settings, cache)
+    campaign = _Campaign("partial personal knowledge (A5)", (generalization,), samples, personal, **options)
     order = campaign.personal
     return campaign.run(lambda name: (*campaign.non_personal, *order[: order.index(name)]))
 
@@ -188,11 +225,7 @@ def reconstruct_from_breaches(
     generalizations: Sequence[Generalization],
     samples: Samples,
     personal: Names | None = None,
-    *,
-    known: Names = (),
-    certainty: float = 1.0,
-    settings: FamilySettings | None = None,
-    cache: str | Path | None = None,
+    **options: Unpack[Options],
 ) -> AttackResult:
     """Reconstruct personal attributes of people who were breached under several generalizations (A6).
 
@@ -200,15 +233,32 @@ def reconstruct_from_breaches(
     alone, whatever does best on validation for an attribute. Only values that all breaches leave possible are guessed.
 
     The parameters and the result are those of :func:`reconstruct`, for two generalizations or more.
+
+    Examples
+    --------
+    One breach tells people below 40 from others, the other those below 60: together they leave fewer ages.
+
+    >>> import pyarrow as pa
+    >>> from sfumato.attack import FamilySettings, Samples
+    >>> from sfumato.generalization import generalization_from_bins
+    >>> from sfumato.sources import MemorySource
+    >>> from sfumato.frames import read_table
+    >>> people = pa.table({"age": [30, 50, 70] * 20})
+    >>> columns = MemorySource(read_table(people), ["age"]).columns
+    >>> below_40, below_60 = (generalization_from_bins(columns, [buckets]) for buckets in ([0, 1, 1], [0, 0, 1]))
+    >>> samples, counting = Samples(people, people, people), FamilySettings(adversaries=("table",))
+    >>> round(reconstruct(below_40, samples, ["age"], settings=counting).rate, 2)
+    0.67
+    >>> reconstruct_from_breaches([below_40, below_60], samples, ["age"], settings=counting).rate
+    1.0
     """
     if len(generalizations) < 2:
         raise ParameterError(
             f"{len(generalizations)} generalizations: expected at least two breaches of the same people. Use "
             "reconstruct for one."
         )
-    attack = "multi-breach reconstruction (A6)"
-    campaign = _Campaign(attack, tuple(generalizations), samples, personal, known, certainty, settings, cache)
-    return campaign.run(lambda name: ())
+    breaches = tuple(generalizations)
+    return _Campaign("multi-breach reconstruction (A6)", breaches, samples, personal, **options).run(lambda name: ())
 
 
 class _Campaign:
@@ -220,10 +270,10 @@ class _Campaign:
         generalizations: tuple[Generalization, ...],
         samples: Samples,
         personal: Names | None,
-        known: Names,
-        certainty: float,
-        settings: FamilySettings | None,
-        cache: str | Path | None,
+        known: Names = (),
+        certainty: float = 1.0,
+        settings: FamilySettings | None = None,
+        cache: str | Path | None = None,
     ) -> None:
         if not 0 < certainty <= 1:
             raise ParameterError(
@@ -276,76 +326,6 @@ class _Campaign:
             seconds=time.perf_counter() - start,
             details={"adversaries": self.settings.members, "known": {name: list(known_of[name]) for name in known_of}},
         )
-
-
-def ask(
-    generalizations: Sequence[Generalization], samples: Samples, known_of: dict[str, tuple[str, ...]]
-) -> list[Question]:
-    """Return one question for every attribute in `known_of`, which says what else is known exactly when it is guessed.
-
-    Questions about attributes with the same knowledge share their cells.
-    """
-    cells_of: dict[frozenset[str], Cells] = {}
-    questions = []
-    for name, known in known_of.items():
-        cells = cells_of.get(frozenset(known))
-        if cells is None:
-            cells = cells_of[frozenset(known)] = merge_cells(_clues(generalizations, samples, known), samples.n_records)
-        column = samples.column(name)
-        mask_of_record, possible = _masks(generalizations, samples, name)
-        mask_of_cell = np.zeros(cells.n_cells, np.int64)
-        mask_of_cell[cells.cell_of] = mask_of_record  # records of a cell have the same buckets, and so the same mask
-        questions.append(
-            Question(
-                name,
-                column.bins.n_bins,
-                column.codes.astype(np.int64),
-                cells,
-                mask_of_cell,
-                possible,
-                samples.train,
-                samples.validation,
-                samples.test,
-            )
-        )
-    return questions
-
-
-def _clues(generalizations: Sequence[Generalization], samples: Samples, known: Sequence[str]) -> list[Clue]:
-    """Return what is seen of every record: exact values where they are known, buckets where there are several."""
-    clues = []
-    for name in known:
-        column = samples.column(name)
-        clues.append(Clue(name, column.codes.astype(np.int64), column.bins.is_ordered))
-    for number, generalization in enumerate(generalizations, start=1):
-        for attribute in generalization.attributes:
-            if not attribute.is_collected:
-                continue
-            column = samples.column(attribute.name)
-            low, high = bucket_span(generalization, column)
-            if attribute.name in known and np.array_equal(low, high):
-                continue  # the exact value tells the bucket
-            buckets = samples.buckets(generalization, attribute.name)
-            clues.append(Clue(f"{attribute.name} in breach {number}", buckets, column.bins.is_ordered))
-    return clues
-
-
-def _masks(
-    generalizations: Sequence[Generalization], samples: Samples, name: str
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the mask of every record, and which values are possible under each: in all breaches at once."""
-    column = samples.column(name)
-    mask_of_record = np.zeros(samples.n_records, np.int64)
-    possible = np.ones((1, column.bins.n_bins), bool)
-    for generalization in generalizations:
-        n_buckets = generalization.attribute(name).n_buckets
-        low, high = bucket_span(generalization, column)
-        bucket = np.arange(n_buckets)[:, None]
-        inside = (low <= bucket) & (bucket <= high)
-        mask_of_record = mask_of_record * n_buckets + samples.buckets(generalization, name)
-        possible = (possible[:, None, :] & inside[None, :, :]).reshape(-1, column.bins.n_bins)
-    possible[~possible.any(axis=1)] = True  # no record has such buckets; a row without values would divide by zero
-    return mask_of_record, possible
 
 
 def _best_of_breaches(joint: Answer, singles: Sequence[Answer], certainty: float) -> Answer:

@@ -8,8 +8,8 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from sfumato.attack.asking import ask
 from sfumato.attack.family import FamilySettings, answer, rate_of
-from sfumato.attack.reconstruction import ask
 from sfumato.attack.samples import Samples
 from sfumato.errors import ParameterError
 from sfumato.generalization import Generalization
