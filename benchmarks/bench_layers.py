@@ -32,7 +32,7 @@ LAYERS: dict[str, tuple[tuple[Any, str], ...]] = {
     "encode": ((MemorySource, "__init__"), (MemorySource, "records")),
     "grow": ((Grower, "grow"),),
     "represent": (
-        (growing, "collect"),
+        (growing, "lined_up"),
         (fitting, "summarize"),
         (fitting, "represent"),
         (growing, "partition_from_tree"),

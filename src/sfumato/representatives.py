@@ -19,7 +19,15 @@ from sfumato.errors import ParameterError
 from sfumato.hierarchies import CodePaths
 from sfumato.labels import label_range, label_set, with_missing
 from sfumato.partition.binning import Bins
-from sfumato.partition.grouping import Groups, Summary, nearest_members, nearest_share, rank_members, summarize
+from sfumato.partition.grouping import (
+    Groups,
+    Summary,
+    distance_from_mean,
+    nearest_members,
+    nearest_share,
+    rank_members,
+    summarize,
+)
 from sfumato.partition.guides import Guide
 from sfumato.partition.records import Layout
 from sfumato.sources import CodedColumn
@@ -134,7 +142,7 @@ def _members(
             raise ParameterError("representative='sample' without a seed: expected one. Pass random_state=.")
         return rank_members(codes, groups, layout.n_columns, random_state.random(groups.n_groups))
     if kind == "model" and guide is not None and len(guide.channel_weights):
-        from_mean = _distance_from_mean_prediction(guide, groups)
+        from_mean = distance_from_mean(groups, _channels_of(guide), guide.channel_weights, n_threads=n_threads)
         distance = nearest_share(groups, from_mean, NEAREST_PREDICTIONS, n_threads=n_threads)
     else:
         distance = _distance_from_majority(guide, groups)
@@ -155,21 +163,12 @@ def _distance_from_majority(guide: Guide | None, groups: Groups) -> NDArray[np.f
     return distance
 
 
-def _distance_from_mean_prediction(guide: Guide, groups: Groups) -> NDArray[np.float64]:
-    """Squared distance of each record's prediction from its group's mean, weighted like the guide's channels."""
-    kept = groups.group >= 0
-    own = groups.group[kept]
-    parts = [] if guide.dense is None else [guide.dense[kept]]
+def _channels_of(guide: Guide) -> NDArray[np.int64]:
+    """Return all channels of the records side by side, coded blocks as the ones and zeros they stand for."""
+    parts = [] if guide.dense is None else [guide.dense]
     for codes, n_classes in zip(guide.code_blocks, guide.cardinalities, strict=True):
-        parts.append(np.eye(n_classes, dtype=np.int64)[codes[kept]])
-    channels, weights = np.concatenate(parts, axis=1), guide.channel_weights
-    distance = np.zeros(len(groups.group))
-    for c in range(channels.shape[1]):
-        # Sums of whole numbers below 2^53, so the order of the records does not matter.
-        sums = np.bincount(own, weights=channels[:, c], minlength=groups.n_groups)
-        means = sums / np.maximum(1, groups.sizes)
-        distance[kept] += weights[c] * (channels[:, c] - means[own]) ** 2
-    return distance
+        parts.append(np.eye(n_classes, dtype=np.int64)[codes])
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
 
 def _values_of_bins(name: str, bins: Bins, codes: NDArray[np.integer[Any]]) -> GroupValues:

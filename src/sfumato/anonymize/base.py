@@ -20,13 +20,12 @@ from sfumato.anonymize.release import Counter
 from sfumato.criteria import AlphaKAnonymity, KAnonymity
 from sfumato.errors import ParameterError
 from sfumato.frames import read_table
-from sfumato.partition.grouping import collect
-from sfumato.partition.grower import Check, Grower
+from sfumato.partition.grouping import lined_up
+from sfumato.partition.grower import Check, Grower, Grown
 from sfumato.partition.guides import Guide, integer_weights
 from sfumato.partition.merging import close_unsafe
 from sfumato.partition.records import Records
 from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
-from sfumato.partition.tree import Tree
 from sfumato.schema import Schema
 from sfumato.sources import MemorySource
 
@@ -77,25 +76,26 @@ class TreeAnonymizer(GroupAnonymizer):
         whole = None if weight is None else integer_weights(weight, guide.value_bits)
         records = source.records(guide, whole)
         taxonomy = taxonomy_of(source.columns, source.layout, paths)
-        tree, group = self._grow(records, source, guide, counters, taxonomy)
-        logger.info("%d groups of %d records", tree.n_groups, table.n_records)
-        groups = collect(group, tree.n_groups)
+        grown = self._grow(records, source, guide, counters, taxonomy)
+        del records  # from here on they are needed in the order of their groups
+        logger.info("%d groups of %d records", grown.tree.n_groups, table.n_records)
         self.schema_ = schema
         self.hierarchies_ = hierarchies
         columns = source.columns[: len(schema.quasi_identifiers)]
-        values = self._describe_groups(columns, records.codes, groups, guide, paths)
+        guide = guide.lined_up(grown.records, source.layout.n_columns)
+        values = self._describe_groups(columns, grown.records.codes, lined_up(grown.sizes), guide, paths)
         self.partition_ = partition_from_tree(
-            tree,
+            grown.tree,
             source.columns,
             values,
-            groups.sizes,
+            grown.sizes,
             dropped=schema.dropped,
             limits=schema.to_dict()["limits"],
             categorical=schema.categorical_features,
             representative=self.representative,
             guarantees=tuple(c.describe() for c in criteria),
         )
-        return Fit(table, counters, group)
+        return Fit(table, counters, grown.group)
 
     def _grow(
         self,
@@ -104,8 +104,8 @@ class TreeAnonymizer(GroupAnonymizer):
         guide: Guide,
         counters: list[Counter],
         taxonomy: Taxonomy = NO_TAXONOMY,
-    ) -> tuple[Tree, NDArray[np.int32]]:
-        """Return the tree over the source's bins and the group of each record."""
+    ) -> Grown:
+        """Grow the tree over the source's bins."""
         grower = Grower(
             records,
             source.layout,
@@ -116,7 +116,7 @@ class TreeAnonymizer(GroupAnonymizer):
             n_threads=self._n_threads(),
             taxonomy=taxonomy,
         )
-        return grower.grow()
+        return grower.grow_in_order()
 
     def _split_columns(self, schema: Schema) -> list[str]:
         """The quasi-identifiers first, then, when asked for, the other columns that pass through."""

@@ -151,7 +151,7 @@ def _check_probabilities(array: NDArray[Any]) -> None:
 
 def _as_numbers(array: NDArray[Any]) -> NDArray[np.float64]:
     try:
-        numbers: NDArray[np.float64] = array.astype(np.float64)
+        numbers: NDArray[np.float64] = array.astype(np.float64, copy=False)
     except (TypeError, ValueError):
         raise InputError(
             "predictions that are no numbers: expected numbers for this guide_kind. "

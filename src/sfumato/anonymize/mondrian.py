@@ -6,9 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sfumato.anonymize.base import TreeAnonymizer, check_of, fewest_records
 from sfumato.anonymize.guidance import guide_from
 from sfumato.anonymize.release import Counter
@@ -16,10 +13,10 @@ from sfumato.criteria import Criterion
 from sfumato.errors import ParameterError
 from sfumato.partition import relaxed, set_aside
 from sfumato.partition.binning import DEFAULT_MAX_BINS
+from sfumato.partition.grower import Grown, in_group_order
 from sfumato.partition.guides import INFORMATION_LOSS, MEDIAN, Guide
 from sfumato.partition.records import Records
 from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
-from sfumato.partition.tree import Tree
 from sfumato.representatives import Representative
 from sfumato.schema import Schema
 from sfumato.sources import MemorySource
@@ -169,15 +166,16 @@ class MondrianAnonymizer(TreeAnonymizer):
         guide: Guide,
         counters: list[Counter],
         taxonomy: Taxonomy = NO_TAXONOMY,
-    ) -> tuple[Tree, NDArray[np.int32]]:
+    ) -> Grown:
         if self.rule == "median" and self.strict:
             return super()._grow(records, source, guide, counters, taxonomy)
         checks = [check_of(counter) for counter in counters if counter.value_of_row is not None]
         grow = relaxed.grow if self.rule == "median" else set_aside.grow
-        return grow(
+        tree, group = grow(
             records.codes,
             source.layout,
             fewest_records(counters),
             taxonomy=taxonomy,
             is_safe=(lambda rows: all(check.is_safe(rows) for check in checks)) if checks else None,
         )
+        return in_group_order(tree, group, records)

@@ -24,11 +24,11 @@ from sfumato.errors import ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.partition.binning import DEFAULT_MAX_BINS
 from sfumato.partition.grouping import collect
+from sfumato.partition.grower import Grown, in_group_order
 from sfumato.partition.guides import Guide
 from sfumato.partition.records import Records, make_layout, pack_records
 from sfumato.partition.rplus import Check, pack
 from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
-from sfumato.partition.tree import Tree
 from sfumato.representatives import Representative
 from sfumato.schema import Schema
 from sfumato.sources import MemorySource
@@ -274,14 +274,15 @@ class RPlusTreeAnonymizer(TreeAnonymizer):
         guide: Guide,
         counters: list[Counter],
         taxonomy: Taxonomy = NO_TAXONOMY,
-    ) -> tuple[Tree, NDArray[np.int32]]:
-        return pack(
+    ) -> Grown:
+        tree, group = pack(
             records.codes,
             source.layout,
             fewest_records(counters),
             check=_check_publications(counters, np.zeros(records.n_records, np.int32), None),
             n_threads=self._n_threads(),
         )
+        return in_group_order(tree, group, records)
 
     def _make_guide(self, X: Any, y: Any, schema: Schema, n_records: int, sample_weight: Any) -> Guide:
         return self._make_guide_for_release(y, n_records) or Guide(0)

@@ -57,6 +57,13 @@ def collect(group: NDArray[np.int32], n_groups: int) -> Groups:
     return Groups(group, order, offsets)
 
 
+def lined_up(sizes: NDArray[np.int64]) -> Groups:
+    """Return the groups of records that lie group after group already."""
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    group = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+    return Groups(group, np.arange(offsets[-1], dtype=np.uint32), offsets)
+
+
 @dataclass(frozen=True, eq=False)
 class Summary:
     """What the bins of each group say, shape (groups, columns) each.
@@ -141,6 +148,22 @@ def nearest_members(
 
     _share(task, groups, n_threads)
     return chosen
+
+
+def distance_from_mean(
+    groups: Groups, channels: NDArray[np.int64], weights: NDArray[np.float64], *, n_threads: int = 1
+) -> NDArray[np.float64]:
+    """Return each record's squared distance from its group's mean in some channels, shape (n, channels).
+
+    The sums are of whole numbers, so the order of the records does not matter. Records without a group get 0.
+    """
+    distance = np.zeros(len(groups.group))
+
+    def task(run: slice) -> None:
+        _distance_from_mean(groups.order, groups.offsets[run.start : run.stop + 1], channels, weights, distance)
+
+    _share(task, groups, n_threads)
+    return distance
 
 
 def nearest_share(
@@ -244,6 +267,19 @@ def _summarize(  # type: ignore[no-untyped-def]
                 middle[g, j] = mode
             else:
                 middle[g, j] = missing[j] if absent > n_values else median
+
+
+@njit(nogil=True, cache=True)
+def _distance_from_mean(order, starts, channels, weights, distance):  # type: ignore[no-untyped-def]
+    for g in range(starts.shape[0] - 1):
+        for c in range(channels.shape[1]):
+            total = np.int64(0)
+            for at in range(starts[g], starts[g + 1]):
+                total += channels[order[at], c]
+            mean = total / max(1, starts[g + 1] - starts[g])
+            for at in range(starts[g], starts[g + 1]):
+                deviation = channels[order[at], c] - mean
+                distance[order[at]] += weights[c] * (deviation * deviation)
 
 
 @njit(nogil=True, cache=True)

@@ -11,11 +11,12 @@ integers, their number never changes the result.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,8 @@ from sfumato.partition.dividing import (
     move_nodes,
     move_records,
 )
-from sfumato.partition.growing_kernels import count_and_find, count_run, grow_branch, write_groups
+from sfumato.partition.grouping import collect
+from sfumato.partition.growing_kernels import copy_runs, count_and_find, count_run, grow_branch, write_groups
 from sfumato.partition.guides import Guide
 from sfumato.partition.histogram import PACKED_VALUE_BITS, HistogramStore, Path, subtract
 from sfumato.partition.records import Layout, Records, as_words
@@ -86,6 +88,15 @@ class Check:
         return bool(self.passes(seen[None, :].astype(np.int64))[0])
 
 
+class Grown(NamedTuple):
+    """A tree, and the records it was grown on, group after group; those of a group in the order they came in."""
+
+    tree: Tree
+    group: NDArray[np.int32]  # of every record of the table
+    records: Records  # their `rows` tell where each stands in the table
+    sizes: NDArray[np.int64]  # of the groups
+
+
 @dataclass(eq=False)
 class Grower:
     """Grows one tree over records.
@@ -123,6 +134,25 @@ class Grower:
 
     def grow(self, max_leaves: int | None = None) -> tuple[Tree, NDArray[np.int32]]:
         """Grow the tree and return it with the group of every record of the table."""
+        with self._growing(max_leaves):
+            tree = self.nodes.to_tree(self.layout)
+            groups = self._assign_groups(tree)
+        return tree, groups
+
+    def grow_in_order(self) -> Grown:
+        """Grow without a leaf limit, and hand out the records as the growth has left them: group after group."""
+        with self._growing(None):
+            tree = self.nodes.to_tree(self.layout)
+            groups = self._assign_groups(tree)
+            records = self._line_up()
+            leaves = np.flatnonzero(tree.group >= 0)
+            sizes = np.empty(len(leaves), np.int64)
+            sizes[tree.group[leaves]] = self.nodes.stop[leaves] - self.nodes.start[leaves]
+        return Grown(tree, groups, records, sizes)
+
+    @contextmanager
+    def _growing(self, max_leaves: int | None) -> Iterator[None]:
+        """Grow; then hold the threads and buffers while the result is read."""
         self._prepare()
         self._kept_from = _LARGE_NODE if max_leaves is None else min(_LARGE_NODE, self._worth_keeping())
         with ThreadPoolExecutor(max(1, self.n_threads - 1)) as self._pool:
@@ -130,12 +160,10 @@ class Grower:
                 self._grow_by_level(np.zeros(1, np.int64))
             else:
                 self._grow_best_first(max_leaves)
-            tree = self.nodes.to_tree(self.layout)
-            groups = self._assign_groups(tree)
+            yield
         self._buffers.clear()
         self._histograms.clear()
         self._histogram_bytes = 0
-        return tree, groups
 
     def _prepare(self) -> None:
         layout, guide = self.layout, self.guide
@@ -550,13 +578,51 @@ class Grower:
     def _assign_groups(self, tree: Tree) -> NDArray[np.int32]:
         """Write each record's group: the number of its leaf, counted from left to right."""
         groups = np.empty(self.records.n_records, np.int32)
-        leaves = np.flatnonzero(self.nodes.left[: self.nodes.n_nodes] < 0)
-        depths = self.nodes.depth[leaves]
-        for own in (leaves[depths == 0], leaves[(depths > 0) & (depths % 2 == 0)], leaves[depths % 2 == 1]):
-            if len(own):  # all of one buffer
+
+        def write(rows: NDArray[np.uint32], own: NDArray[np.int64]) -> Callable[[int], None]:
+            starts, stops, numbers = self.nodes.start[own], self.nodes.stop[own], tree.group[own]
+            return lambda _: write_groups(rows, starts, stops, numbers, groups)
+
+        leaves = self._leaves()
+        is_odd = self.nodes.depth[leaves] % 2 == 1
+        tasks = []
+        for own in (leaves[is_odd], leaves[~is_odd]):
+            if len(own):  # all of one buffer: the root is a leaf only where there is no other
                 rows = self._buffer(int(self.nodes.depth[own[0]])).rows
-                write_groups(rows, self.nodes.start[own], self.nodes.stop[own], tree.group[own], groups)
+                tasks += [write(rows, own[share]) for share in self._leaf_shares(own)]
+        self._run(tasks)
         return groups
+
+    def _line_up(self) -> Records:
+        """Return all records in the order of their leaves: both buffers have some, at their final places."""
+        if self.nodes.n_nodes == 1:
+            return self.records
+        leaves = self._leaves()
+        odd, even = self._buffer(1), self._buffer(2)
+        moved = leaves[self.nodes.depth[leaves] % 2 == 1]
+
+        def copy(own: NDArray[np.int64]) -> Callable[[int], None]:
+            starts, stops = self.nodes.start[own], self.nodes.stop[own]
+            return lambda _: copy_runs(
+                as_words(odd.codes), odd.dense, odd.weights, odd.rows,
+                as_words(even.codes), even.dense, even.weights, even.rows, starts, stops,
+            )  # fmt: skip
+
+        self._run([copy(moved[share]) for share in self._leaf_shares(moved)])
+        return even
+
+    def _leaves(self) -> NDArray[np.int64]:
+        return np.flatnonzero(self.nodes.left[: self.nodes.n_nodes] < 0)
+
+    def _leaf_shares(self, leaves: NDArray[np.int64]) -> list[slice]:
+        sizes = self.nodes.stop[leaves] - self.nodes.start[leaves]
+        return _even_shares(sizes, self._n_shares(np.arange(len(leaves)), sizes))
+
+
+def in_group_order(tree: Tree, group: NDArray[np.int32], records: Records) -> Grown:
+    """Return a tree that was grown elsewhere together with the records, put in the order of their groups."""
+    groups = collect(group, tree.n_groups)
+    return Grown(tree, group, records.taken(groups.order), groups.sizes)
 
 
 def _fits(values: NDArray[np.int64], n_bits: int) -> bool:

@@ -148,3 +148,17 @@ def write_groups(rows, starts, stops, group_of_node, out):  # type: ignore[no-un
     for node in range(starts.shape[0]):
         for i in range(starts[node], stops[node]):
             out[rows[i]] = group_of_node[node]
+
+
+@njit(nogil=True, cache=True)
+def copy_runs(words, dense, weights, rows, to_words, to_dense, to_weights, to_rows, starts, stops):  # type: ignore[no-untyped-def]
+    """Copy some runs of records to the same places of other arrays."""
+    for run in range(starts.shape[0]):
+        for i in range(starts[run], stops[run]):
+            for w in range(words.shape[1]):
+                to_words[i, w] = words[i, w]
+            for c in range(dense.shape[1]):
+                to_dense[i, c] = dense[i, c]
+            if weights.shape[0] > 0:
+                to_weights[i] = weights[i]
+            to_rows[i] = rows[i]

@@ -11,13 +11,14 @@ addition per record, however many classes there are).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.partition.binning import code_type
+from sfumato.partition.records import Records
 
 CHANNELS, ENTROPY, INFORMATION_LOSS, MEDIAN = range(4)
 """The scores a scan can use; kernels take them as integers."""
@@ -59,6 +60,15 @@ class Guide:
     def value_bits(self) -> int:
         """Bits of the largest channel value; what is left of 63 bounds the record weights."""
         return 0 if self.dense is None else 24
+
+    def lined_up(self, records: Records, n_columns: int) -> Guide:
+        """Return the guide of the same records in the order of `records`, whose first columns are no blocks."""
+        return replace(
+            self,
+            dense=None if self.dense is None else records.dense,
+            code_blocks=[records.codes[:, n_columns + block] for block in range(len(self.code_blocks))],
+            classes=None if self.classes is None else self.classes[records.rows],
+        )
 
 
 def from_labels(codes: NDArray[Any], n_classes: int, *, rule: int = CHANNELS) -> Guide:

@@ -94,6 +94,10 @@ class Records:
         """Room for the same records in another order."""
         return Records(*(np.empty_like(part) for part in self.parts))
 
+    def taken(self, rows: NDArray[np.integer[Any]]) -> Records:
+        """Return some of the records, or all of them in another order."""
+        return Records(*(part[rows] if len(part) else part for part in self.parts))
+
     @property
     def parts(self) -> tuple[NDArray[Any], ...]:
         """The arrays, in the order in which kernels take them."""
