@@ -78,6 +78,34 @@ def test_two_releases_together_are_judged(files: Path):
     assert refused.returncode == 1
 
 
+@pytest.fixture(scope="module")
+def exported(files: Path) -> Path:
+    """The table and its release as an office exports them: semicolons, Windows letters, codes with zeros in front."""
+    for name in ("people.csv", "decades.csv"):
+        table = pd.read_csv(files / name).assign(town=lambda t: t.town.replace("Jena", "Köln"), zone="007")
+        table.to_csv(files / f"exported-{name}", index=False, sep=";", encoding="cp437")
+    return files
+
+
+def test_an_audit_reads_files_as_it_is_told(exported: Path):
+    names = (exported / "exported-people.csv", exported / "exported-decades.csv")
+    told = ("--encoding", "cp437", "--separator", ";", "--types", "zone=text,name=text")
+    asked = ("--quasi-identifiers", "age,town,zone", "--json", "--quiet")
+    result = call("audit", *names, *told, *asked)
+    assert result.exit_code == 0, result.stderr
+    columns = {column["name"]: column for column in json.loads(result.stdout)["columns"]}
+    assert columns["zone"]["kind"] == "category" and columns["town"]["n_values_before"] == 3
+
+
+def test_a_comparison_reads_files_as_it_is_told(exported: Path):
+    name = exported / "exported-decades.csv"
+    told = ("--encoding", "cp437", "--separator", ";", "--types", "zone=text")
+    result = call("compare", name, name, *told, "--json", "--quiet")
+    assert result.exit_code == 0, result.stderr
+    refused = call("compare", name, name, "--encoding", "cp437", "--types", "shoe=text")
+    assert refused.exit_code == 2 and "'shoe'" in refused.stderr
+
+
 def test_a_sweep_measures_every_k_and_draws_it(tmp_path: Path):
     policy = write(tmp_path)
     page = tmp_path / "sweep.html"

@@ -69,6 +69,25 @@ def test_a_passed_gate_writes_everything_and_k_holds_on_the_file(tmp_path: Path)
     assert "Person" not in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('target = "wage"', 'target = "same"', "Give another target under [columns]"),
+        ('name = "decision-tree"', 'name = "linear-regression"', 'Give name = "logistic-regression" under [model]'),
+        ('zip = "text"', 'zip = "date"', "give another type with types under [data]"),
+    ],
+)
+def test_messages_name_keys_of_the_policy_and_not_options(tmp_path: Path, old: str, new: str, says: str):
+    policy = write(tmp_path)
+    policy.write_text(policy.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    table = (tmp_path / "people.csv").read_text(encoding="utf-8").replace("\n", ";x\n").replace(";x", ";same", 1)
+    (tmp_path / "people.csv").write_text(table, encoding="utf-8", newline="")
+    result = call("run", policy)
+    assert result.exit_code == 2, result.stderr
+    said = " ".join(result.stderr.split())
+    assert says in said and "--" not in said.partition("error:")[2]
+
+
 def test_other_k_that_the_policy_names_are_drawn_in_the_report(tmp_path: Path):
     policy = write(tmp_path)
     policy.write_text(policy.read_text(encoding="utf-8").replace("[audit]", "[audit]\ncurve = [20]"), encoding="utf-8")

@@ -55,6 +55,7 @@ class Settings:
     format: Literal["csv", "parquet"]
 
 
+@options.reads_tables
 def anatomize(
     file: Annotated[Path, typer.Argument(help="A CSV or Parquet file, one record per row.", show_default=False)],
     sensitive: Annotated[
@@ -124,12 +125,7 @@ def anatomize(
     ] = None,
     pieces: OutOfCore = None,
     force: options.Force = False,
-    types: options.Types = None,
-    separator: options.Separator = None,
-    decimal: options.Decimal = None,
-    encoding: options.Encoding = None,
-    missing: options.Missing = None,
-    header: options.Header = None,
+    reading: options.Reading = options.NOTHING_SAID,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
     debug: options.Debug = False,
@@ -137,9 +133,9 @@ def anatomize(
     """Share exact values, but not who has which sensitive value; ``HELP`` is what users read."""
     console = Console(quiet=quiet, as_json=as_json)
     with exit_codes(console, debug=debug):
-        from sfumato.cli.files import format_of, read_file, reading_options
+        from sfumato.cli.files import format_of, read_file
 
-        reading = reading_options(types, separator, decimal, encoding, missing, header)
+        said = reading.parsed()
         written_as = format or ("parquet" if format_of(file) == "parquet" else "csv")
         _check_folder(output, written_as, force=force, file=file)
         if seed is not None and seed < 0:
@@ -148,9 +144,9 @@ def anatomize(
         if written_as != "parquet":
             obstacle = "--out-of-core with --format csv: expected Parquet files to be written. Leave out --format."
         source = None
-        if not is_chosen(console, file, pieces, reading, obstacle=obstacle):
+        if not is_chosen(console, file, pieces, said, obstacle=obstacle):
             with console.step(f"reading {file.name}"):
-                source = read_file(file, reading)
+                source = read_file(file, said)
             for sentence in source.notes:
                 console.note(sentence)
         columns = _columns_of(file) if source is None else source.table.column_names

@@ -52,6 +52,7 @@ HELP = options.help_text(
 )
 
 
+@options.reads_tables
 def anonymize(
     file: Annotated[Path, typer.Argument(help="A CSV or Parquet file, one record per row.", show_default=False)],
     target: Annotated[
@@ -189,12 +190,7 @@ def anonymize(
         ),
     ] = None,
     force: options.Force = False,
-    types: options.Types = None,
-    separator: options.Separator = None,
-    decimal: options.Decimal = None,
-    encoding: options.Encoding = None,
-    missing: options.Missing = None,
-    header: options.Header = None,
+    reading: options.Reading = options.NOTHING_SAID,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
     debug: options.Debug = False,
@@ -202,10 +198,10 @@ def anonymize(
     """Make a file k-anonymous at the least cost to a model trained on it; ``HELP`` is what users read."""
     console = Console(quiet=quiet, as_json=as_json)
     with exit_codes(console, debug=debug):
-        from sfumato.cli.files import check_output, format_of, read_file, reading_options
+        from sfumato.cli.files import check_output, format_of, read_file
         from sfumato.cli.request import check_numbers, parse_guide, resolve
 
-        reading = reading_options(types, separator, decimal, encoding, missing, header)
+        said = reading.parsed()
         if output is not None:
             check_output(output, force=force, inputs=[file])
             format_of(output)
@@ -214,7 +210,7 @@ def anonymize(
         check_numbers(k, test_fraction, seed)
         parse_guide(guide, target)
         with console.step(f"reading {file.name}"):
-            source = read_file(file, reading)
+            source = read_file(file, said)
         for sentence in source.notes:
             console.note(sentence)
         request = resolve(

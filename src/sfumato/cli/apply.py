@@ -57,6 +57,7 @@ class SavedPartition:
     types: Mapping[str, GivenType] = field(default_factory=dict)
 
 
+@options.reads_tables
 def apply(
     partition: Annotated[
         Path,
@@ -122,12 +123,7 @@ def apply(
         typer.Option(help="What stands for a bucket, with a generalization.", show_default="labels"),
     ] = None,
     force: options.Force = False,
-    types: options.Types = None,
-    separator: options.Separator = None,
-    decimal: options.Decimal = None,
-    encoding: options.Encoding = None,
-    missing: options.Missing = None,
-    header: options.Header = None,
+    reading: options.Reading = options.NOTHING_SAID,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
     debug: options.Debug = False,
@@ -136,9 +132,9 @@ def apply(
     console = Console(quiet=quiet, as_json=as_json)
     with exit_codes(console, debug=debug):
         from sfumato.cli.apply_generalization import is_generalization, minimize_file
-        from sfumato.cli.files import check_output, format_of, read_file, reading_options
+        from sfumato.cli.files import check_output, format_of, read_file
 
-        given = reading_options(types, separator, decimal, encoding, missing, header)
+        given = reading.parsed()
         check_output(output, force=force, inputs=[partition, file])
         format_of(output)
         if is_generalization(partition):

@@ -30,6 +30,7 @@ HELP = options.help_text(
 )
 
 
+@options.reads_tables
 def audit(
     original: Annotated[Path, typer.Argument(help="The table before.", show_default=False)],
     release: Annotated[Path, typer.Argument(help="The table after.", show_default=False)],
@@ -71,6 +72,7 @@ def audit(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the attacks.")] = 0,
     force: options.Force = False,
+    reading: options.Reading = options.NOTHING_SAID,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
     debug: options.Debug = False,
@@ -78,7 +80,7 @@ def audit(
     """Judge a release that anyone made; ``HELP`` is what users read."""
     console = Console(quiet=quiet, as_json=as_json)
     with exit_codes(console, debug=debug):
-        from sfumato.cli.files import check_output, read_file, unfinished
+        from sfumato.cli.files import check_output, read_files, unfinished
         from sfumato.errors import ParameterError
 
         inputs = [original, release, *([control] if control else [])]
@@ -87,9 +89,12 @@ def audit(
                 check_output(path, force=force, inputs=inputs)
         if report is not None and report.suffix not in (".html", ".md"):
             raise ParameterError(f"--report {report.name!r}: expected a name that ends in .html or .md.")
-        with console.step(f"reading {original.name} and {release.name}"):
-            before, after = read_file(original).table, read_file(release).table
-            others = None if control is None else read_file(control).table
+        said = reading.parsed()
+        with console.step(f"reading {', '.join(path.name for path in inputs)}"):
+            read = read_files(inputs, said)
+        for sentence in dict.fromkeys(note for file in read for note in file.notes):
+            console.note(sentence)
+        before, after, others = [file.table for file in read] + [None] * (3 - len(read))
         names, secrets = _roles(before, after, quasi_identifiers, sensitive)
         required = {"min_k": min_k, "min_l": min_l, "max_attack_advantage": max_advantage}
         with console.warnings_as_notes():

@@ -17,12 +17,13 @@ HELP = options.help_text(
     "files hold the same people in the same order, or a column says who is who. Exit code 1 when people are hidden "
     "worse together than --min-k.",
     examples=[
-        "sfumato compare spring.csv autumn.csv --quasi-identifiers age,zip,sex --min-k 10",
+        "sfumato compare spring.csv autumn.csv --quasi-identifiers age,zip --min-k 10",
         "sfumato compare a.parquet b.parquet --key pseudonym --sensitive disease",
     ],
 )
 
 
+@options.reads_tables
 def compare(
     first: Annotated[Path, typer.Argument(help="A release.", show_default=False)],
     second: Annotated[Path, typer.Argument(help="Another release.", show_default=False)],
@@ -47,6 +48,7 @@ def compare(
     min_k: Annotated[
         int | None, typer.Option(help="Fewest people that must stay together.", show_default="none")
     ] = None,
+    reading: options.Reading = options.NOTHING_SAID,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
     debug: options.Debug = False,
@@ -55,10 +57,14 @@ def compare(
     console = Console(quiet=quiet, as_json=as_json)
     with exit_codes(console, debug=debug):
         from sfumato.audit.intersection import intersect_releases
-        from sfumato.cli.files import read_file
+        from sfumato.cli.files import read_files
 
+        said = reading.parsed()
         with console.step(f"reading {first.name} and {second.name}"):
-            tables = [read_file(path).table for path in (first, second)]
+            read = read_files([first, second], said)
+        for sentence in dict.fromkeys(note for file in read for note in file.notes):
+            console.note(sentence)
+        tables = [file.table for file in read]
         _check_named(tables, quasi_identifiers)
         names = [_columns(table, quasi_identifiers, sensitive, key) for table in tables]
         with console.step("laying the groups of both over each other"):

@@ -177,14 +177,14 @@ def _engine_messages(console: Console) -> Iterator[None]:
 def exit_codes(console: Console, *, debug: bool, in_words_of_options: bool = True) -> Iterator[None]:
     """Turn whatever happens inside into one sentence and an exit code; with debug, show the traceback too.
 
-    With ``in_words_of_options``, parameters of the library are named as the options of the command line; a policy file
-    names them as the library does.
+    With ``in_words_of_options``, parameters of the library are named as the options of the command line; without, what
+    the commands share names the keys of a policy file instead of options.
     """
     import typer
 
     from sfumato.errors import GuaranteeError, MissingExtraError, SfumatoError
 
-    worded = in_options if in_words_of_options else str
+    worded = in_options if in_words_of_options else in_keys
 
     def terminate(number: int, frame: FrameType | None) -> None:
         raise Terminated
@@ -235,6 +235,34 @@ _OPTIONS = {
     r"(?<=\bor )identifiers(?=,)": "--identifiers",
     r"(?<=\bin )(keep|limits|identifiers)\b": r"--\1",
     r"^limits has": "--limits has",
+}
+
+
+def in_keys(sentence: str) -> str:
+    """Say a sentence about options in the words of a policy file.
+
+    Examples
+    --------
+    >>> in_keys("Give the encoding, for example --encoding cp1252, or another --target.")
+    'Give the encoding, for example encoding = "cp1252" under [data], or another target under [columns].'
+    """
+    for option, key in _KEYS.items():
+        sentence = re.sub(option, key, sentence)
+    return sentence
+
+
+_KEYS = {
+    r"--header\b": 'header = "yes" under [data]',
+    r"--no-header\b": 'header = "no" under [data]',
+    r"--decimal ([.,])(?= )": r'decimal = "\1" under [data]',
+    r"--encoding (cp\d+)": r'encoding = "\1" under [data]',
+    r"--types ([^ =]+)=([^ ]+?)(?=\.?$|\. )": r'types = { \1 = "\2" } under [data]',
+    r"--(types|separator|decimal|encoding|missing)\b": r"\1 under [data]",
+    r"--(target|identifiers|keep|limits|unit|categorical)\b": r"\1 under [columns]",
+    r"--quasi-identifiers\b": "quasi_identifiers under [columns]",
+    r"--(task|guide) (classification|regression|labels|predictions)\b": r'\1 = "\2" under [model]',
+    r"--model ([a-z-]+)": r'name = "\1" under [model]',
+    r"\(-o NAME\.parquet\)": '(release = "NAME.parquet" under [data])',
 }
 
 

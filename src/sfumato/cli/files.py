@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from sfumato.cli.csv_columns import MISSING_WORDS, ReadingRules, detect_decimal, parse_types, read_column
+from sfumato.cli.csv_columns import MISSING_WORDS, ReadingRules, detect_decimal, read_column
 from sfumato.cli.csv_reading import read_text_columns
 from sfumato.cli.csv_values import GivenType
 from sfumato.cli.csv_writing import CsvStyle, csv_bytes, style_for
@@ -55,19 +55,6 @@ class ReadingOptions:
         """Whether anything was said at all."""
         told = (self.encoding, self.separator, self.decimal, self.header)
         return any(part is not None for part in told) or bool(self.types) or bool(self.missing)
-
-
-def reading_options(
-    types: Sequence[str] | None,
-    separator: str | None,
-    decimal: str | None,
-    encoding: str | None,
-    missing: Sequence[str] | None,
-    header: bool | None,
-) -> ReadingOptions:
-    """Gather what was said on the command line."""
-    words = [word for part in missing or () for word in part.split(",") if word]
-    return ReadingOptions(encoding, separator, decimal, header, parse_types(",".join(types or ())), words)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +133,26 @@ def read_file(
         raise InputError(f"{str(path)!r} cannot be read: {error.strerror or 'input/output error'}.") from None
 
 
+def read_files(paths: Sequence[Path], options: ReadingOptions) -> list[FileTable]:
+    """Read several files by one set of options, which says nothing about Parquet files among them.
+
+    A type may be given for a column that only some of them have.
+    """
+    is_csv = [format_of(path) != "parquet" for path in paths]
+    if not any(is_csv):
+        return [read_file(path, options) for path in paths]  # says that options are for CSV
+    loose = replace(options, types={})
+    files = [
+        read_file(path, loose, types_if_present=options.types) if own else read_file(path)
+        for path, own in zip(paths, is_csv, strict=True)
+    ]
+    columns = list(dict.fromkeys(name for file in files for name in file.table.column_names))
+    for name in options.types:
+        if name not in columns:
+            raise ParameterError(unknown_column("--types", name, columns))
+    return files
+
+
 def _bytes_of(path: Path, found: Format) -> bytes:
     data = path.read_bytes()
     if found == "csv.gz":
@@ -202,8 +209,9 @@ def _read_parquet(path: Path, options: ReadingOptions) -> FileTable:
 
     if options.is_given:
         raise ParameterError(
-            f"{path.name!r} is Parquet, which has its own types: --types, --separator, --encoding, --decimal, "
-            "--missing and --header are for CSV. Leave them out; name numbers that are codes with --categorical."
+            f"{path.name!r} is Parquet, which has its own types: expected nothing about types, separator, encoding, "
+            "decimal mark, missing values or header, which are for CSV. Leave that out; name numbers that are codes "
+            "with --categorical."
         )
     try:
         # Not read_table: that would take hive=style parts of the folder's name for columns.

@@ -27,6 +27,7 @@ HELP = options.help_text(
 )
 
 
+@options.reads_tables
 def init(
     file: Annotated[Path, typer.Argument(help="A CSV or Parquet file, one record per row.", show_default=False)],
     target: Annotated[str, typer.Option(help="The column that the model predicts.", show_default=False)],
@@ -39,12 +40,7 @@ def init(
     ] = None,
     k: Annotated[int, typer.Option("--k", "-k", help="Records that every group must have at least.")] = 10,
     force: options.Force = False,
-    types: options.Types = None,
-    separator: options.Separator = None,
-    decimal: options.Decimal = None,
-    encoding: options.Encoding = None,
-    missing: options.Missing = None,
-    header: options.Header = None,
+    reading: options.Reading = options.NOTHING_SAID,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
     debug: options.Debug = False,
@@ -52,7 +48,7 @@ def init(
     """Write a first policy for a table; ``HELP`` is what users read."""
     console = Console(quiet=quiet, as_json=as_json)
     with exit_codes(console, debug=debug):
-        from sfumato.cli.files import check_output, read_file, reading_options, unfinished, unknown_column
+        from sfumato.cli.files import check_output, read_file, unfinished, unknown_column
         from sfumato.cli.request import check_numbers
         from sfumato.errors import ParameterError
         from sfumato.policy import write_policy
@@ -60,7 +56,7 @@ def init(
         check_output(output, force=force, inputs=[file])
         check_numbers(k, 0.2, 0)
         with console.step(f"reading {file.name}"):
-            given = reading_options(types, separator, decimal, encoding, missing, header)
+            given = reading.parsed()
             source = read_file(file, given)
         columns = source.table.column_names
         named = options.split_names(sensitive, columns)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.cli.console import Console
+from sfumato.cli.console import Console, in_keys
 from sfumato.cli.files import FileTable, ReadingOptions, read_file, unknown_column
 from sfumato.cli.methods import make_anonymizer
 from sfumato.cli.models import make_model
@@ -142,10 +142,10 @@ def open_job(console: Console, policy: Policy, n_jobs: int | None = None) -> Job
     with console.step(f"reading {file.name}"):
         source = read_file(file, options)
     for sentence in source.notes:
-        console.note(sentence)
+        console.note(in_keys(sentence))
     _check_columns(policy, source.table.column_names)
     name = policy.get("columns", "target")
-    target = None if name is None else read_target(source.table, name, None)
+    target = None if name is None else read_target(source.table, name, policy.get("model", "task"))
     quasi_identifiers, dropped = _roles(policy, source.table.column_names)
     if source.table.num_rows < policy.get("method", "k"):
         raise ParameterError(

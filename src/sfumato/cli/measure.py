@@ -35,6 +35,7 @@ HELP = options.help_text(
 )
 
 
+@options.reads_tables
 def measure(
     file: Annotated[Path, typer.Argument(help="A CSV or Parquet file, one record per row.", show_default=False)],
     quasi_identifiers: Annotated[
@@ -122,12 +123,7 @@ def measure(
         ),
     ] = None,
     pieces: OutOfCore = None,
-    types: options.Types = None,
-    separator: options.Separator = None,
-    decimal: options.Decimal = None,
-    encoding: options.Encoding = None,
-    missing: options.Missing = None,
-    header: options.Header = None,
+    reading: options.Reading = options.NOTHING_SAID,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
     debug: options.Debug = False,
@@ -135,9 +131,9 @@ def measure(
     """Measure how well people hide in a file; ``HELP`` is what users read."""
     console = Console(quiet=quiet, as_json=as_json)
     with exit_codes(console, debug=debug):
-        from sfumato.cli.files import read_file, reading_options
+        from sfumato.cli.files import read_file
 
-        reading = reading_options(types, separator, decimal, encoding, missing, header)
+        said = reading.parsed()
         if min_k is not None and min_k < 1:
             raise ParameterError(f"--min-k {min_k}: expected a whole number of at least 1.")
         if unit is not None and min_k is not None and missing_is == "wildcard":
@@ -146,12 +142,12 @@ def measure(
                 "are not counted in persons."
             )
         source = None
-        if not is_chosen(console, file, pieces, reading):
+        if not is_chosen(console, file, pieces, said):
             with console.step(f"reading {file.name}"):
-                source = read_file(file, reading)
+                source = read_file(file, said)
             for sentence in source.notes:
                 console.note(sentence)
-        people = _read_population(console, population, source, reading)
+        people = _read_population(console, population, source, said)
         files = options.split_pairs(hierarchies, "--hierarchies", "disease=disease.csv")
         trees = {name: _read_hierarchy(Path(path)) for name, path in files.items()}
         names = (quasi_identifiers, sensitive, categorical)

@@ -71,6 +71,7 @@ class Outputs:
         return [(option, path) for option, path in every.items() if path is not None]
 
 
+@options.reads_tables
 def minimize(
     file: Annotated[Path, typer.Argument(help="A CSV or Parquet file, one record per row.", show_default=False)],
     target: Annotated[
@@ -189,12 +190,7 @@ def minimize(
         ),
     ] = None,
     force: options.Force = False,
-    types: options.Types = None,
-    separator: options.Separator = None,
-    decimal: options.Decimal = None,
-    encoding: options.Encoding = None,
-    missing: options.Missing = None,
-    header: options.Header = None,
+    reading: options.Reading = options.NOTHING_SAID,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
     debug: options.Debug = False,
@@ -202,9 +198,9 @@ def minimize(
     """Learn what must be collected at all, and how finely; ``HELP`` is what users read."""
     console = Console(quiet=quiet, as_json=as_json)
     with exit_codes(console, debug=debug):
-        from sfumato.cli.files import read_file, reading_options
+        from sfumato.cli.files import read_file
 
-        reading = reading_options(types, separator, decimal, encoding, missing, header)
+        said = reading.parsed()
         outputs = Outputs(output, sql, form, schema, javascript, plot)
         _check_outputs(outputs, file, force=force)
         if not 0 <= max_loss <= 1:
@@ -212,7 +208,7 @@ def minimize(
         if seed < 0:
             raise ParameterError(f"--seed {seed}: expected 0 or more.")
         with console.step(f"reading {file.name}"):
-            source = read_file(file, reading)
+            source = read_file(file, said)
         for sentence in source.notes:
             console.note(sentence)
         columns = source.table.column_names

@@ -4,12 +4,18 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
-from typing import Annotated
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sfumato.errors import ParameterError
+
+if TYPE_CHECKING:
+    from sfumato.cli.files import ReadingOptions
 
 _FILES = "Reading CSV"
 _TALK = "Output"
@@ -83,6 +89,59 @@ Debug = Annotated[
     bool,
     typer.Option("--debug", help="Show where an error comes from.", rich_help_panel=_TALK, show_default="off"),
 ]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was said on the command line about CSV files, as it was typed."""
+
+    types: list[str] | None = None
+    separator: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    missing: list[str] | None = None
+    header: bool | None = None
+
+    def parsed(self) -> ReadingOptions:
+        """Return what it means, or say what is wrong with it."""
+        from sfumato.cli.csv_columns import parse_types
+        from sfumato.cli.files import ReadingOptions
+
+        words = [word for part in self.missing or () for word in part.split(",") if word]
+        types = parse_types(",".join(self.types or ()))
+        return ReadingOptions(self.encoding, self.separator, self.decimal, self.header, types, words)
+
+
+NOTHING_SAID = Reading()
+_READING = {
+    "types": Types,
+    "separator": Separator,
+    "decimal": Decimal,
+    "encoding": Encoding,
+    "missing": Missing,
+    "header": Header,
+}
+
+
+def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command all options about CSV files; it gets what was said in one parameter, ``reading``."""
+    own = inspect.signature(command, eval_str=True)
+    parameters = []
+    for parameter in own.parameters.values():
+        if parameter.name == "reading":
+            kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+            parameters += [inspect.Parameter(n, kind, default=None, annotation=a) for n, a in _READING.items()]
+        else:
+            parameters.append(parameter)
+
+    @functools.wraps(command)
+    def wrapped(**given: Any) -> None:
+        command(reading=Reading(**{name: given.pop(name) for name in _READING}), **given)
+
+    # What typer looks at to make the options.
+    wrapped.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return wrapped
 
 
 EXIT_CODES = (

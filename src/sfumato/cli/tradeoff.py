@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -98,7 +98,7 @@ def points_over_minimizers(
             progress=not console.quiet and console.err.is_terminal,
         )
     full, nothing = swept.limits
-    by = "alpha" if len(alphas) > 1 else "leaves"
+    by: Literal["alpha", "leaves"] = "alpha" if len(alphas) > 1 else "leaves"
     ends = (min(alphas), max(alphas)) if by == "alpha" else (min(leaves), max(leaves))
     baseline = nothing.test_risk
     points = [Point("full resolution", at, 1 - full.test_error, full.test_risk, baseline, by) for at in ends]

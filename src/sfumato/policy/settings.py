@@ -31,6 +31,7 @@ MODELS = (
 )
 REPRESENTATIVES = ("model", "member", "median", "mean", "midrange", "sample", "range", "bounds")
 GUIDES = ("probabilities", "predictions", "labels")
+TASKS = ("classification", "regression")
 YES_NO = ("yes", "no")
 
 
@@ -40,8 +41,9 @@ class Setting:
 
     Attributes
     ----------
-    kind : {"text", "name", "names", "words", "integer", "integers", "share", "choice", "numbers by name", ...}
-        What its value must be; the last is "texts by name". A *name* is that of a column; a *share* is a number from 0 to 1.
+    kind : str
+        What its value must be: ``"text"``, ``"name"`` (of a column), ``"names"``, ``"words"``, ``"integer"``,
+        ``"integers"``, ``"share"`` (a number from 0 to 1), ``"choice"``, ``"numbers by name"``, ``"texts by name"``.
     default : object
         What holds where the file does not say; None: nothing.
     sentence : str
@@ -95,6 +97,7 @@ SECTIONS: dict[str, dict[str, Setting]] = {
     },
     "model": {
         "name": Setting("choice", "gradient-boosting", "the model that guides and is trained again", MODELS),
+        "task": Setting("choice", None, "what the target holds, where it is not found out", TASKS),
         "guide": Setting("choice", "probabilities", "what of the model guides the groups", GUIDES),
         "guide_column": Setting("name", None, "a column of ready predictions: no guide is trained; it is dropped"),
         "test_fraction": Setting("share", 0.2, "share of the records held out to measure; 0 measures nothing"),
