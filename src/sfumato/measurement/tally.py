@@ -55,7 +55,7 @@ class GroupTally:
 
     def described(self, smallest_in_persons: int | None) -> GroupSizes:
         """Summarize how large the groups are."""
-        different, place = np.unique(self.matched, return_inverse=True)
+        different, place = distinct_sizes(self.matched)
         groups_of = np.bincount(place, weights=self.n_groups).astype(np.int64)
         records_of = np.bincount(place, weights=self.n_records).astype(np.int64)
         return describe_size_counts(
@@ -112,6 +112,17 @@ class GroupTally:
             estimates=tuple(estimates),
             missing=self.missing,
         )
+
+
+def distinct_sizes(sizes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the sizes that occur, rising, and the place of each among them: ``np.unique``, without sorting."""
+    largest = int(sizes.max(initial=0))
+    if largest > 4 * len(sizes) + 1000:  # few groups, and large ones
+        different, place = np.unique(sizes, return_inverse=True)
+        return different, place.astype(np.int64)
+    occurs = np.zeros(largest + 1, np.bool_)
+    occurs[sizes] = True
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[sizes]
 
 
 def population_size(

@@ -13,7 +13,7 @@ from sfumato.measurement.count_rows import CountRows, count_rows
 from sfumato.measurement.grouping import MISSING, Grouping, group
 from sfumato.measurement.measuring import count_matches, fewest_persons
 from sfumato.measurement.sensitive import LARGEST_WORK, Sensitive, rows_of_matches
-from sfumato.measurement.tally import GroupTally
+from sfumato.measurement.tally import GroupTally, distinct_sizes
 from sfumato.parquet.ranking import as_codes, n_alone_with
 from sfumato.parquet.value_codes import ValueCodes
 from sfumato.parquet.working_files import Buckets
@@ -149,10 +149,10 @@ class GroupsOfBuckets:
 
 def _added_up(kinds: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return every different pair of sizes once, with the number of groups."""
-    different, place = np.unique(kinds[:, :2], axis=0, return_inverse=True)
-    n_groups = np.zeros(len(different), np.int64)
-    np.add.at(n_groups, place.ravel(), kinds[:, 2])
-    return np.column_stack([different, n_groups])
+    known, place_of_known = distinct_sizes(kinds[:, 1])
+    pairs, place = distinct_sizes(kinds[:, 0] * len(known) + place_of_known)
+    n_groups = np.bincount(place, weights=kinds[:, 2]).astype(np.int64)
+    return np.column_stack([pairs // len(known), known[pairs % len(known)], n_groups])
 
 
 class SensitiveCodes:
