@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sfumato.attack.attribute import attack_attribute
-from sfumato.attack.membership import ATTACKS, NEED_SHADOWS, attack_membership
+from sfumato.attack.membership import NEED_SHADOWS, attack_membership
 from sfumato.attack.result import AttackResult
 from sfumato.audit.result import EuRisk, Risk
 from sfumato.errors import InputError, MissingExtraError, ParameterError, SfumatoError
@@ -89,7 +89,7 @@ def attack_model(
     cache : path, optional
         Where finished shadows are kept, so that an interrupted audit goes on.
     say : callable, optional
-        Called with a sentence before each attack.
+        Called with a sentence before each attack, and now and then while shadow models are trained.
 
     Returns
     -------
@@ -107,21 +107,21 @@ def attack_model(
     labels = np.asarray(y)[rows]
     notes: list[str] = []
     risks: list[Risk] = []
-    for name in plan.membership:
-        if name not in ATTACKS:
-            continue
+    with_shadows = tuple(name for name in plan.membership if name in NEED_SHADOWS)
+    alone = [(name,) for name in plan.membership if name not in NEED_SHADOWS]
+    for names in filter(None, (*alone, with_shadows)):  # shadows are trained once for all attacks that use them
         if say is not None:
-            say(f"attacking: {_TITLES[name]}")
+            say(f"attacking: {'; '.join(_TITLES[name] for name in names)}")
         try:
             found = attack_membership(
                 model, attacked, labels, members[rows],
-                attacks=[name], estimator=estimator if name in NEED_SHADOWS else None, n_shadows=plan.n_shadows or 1,
-                random_state=random_state, n_jobs=n_jobs, cache=cache,
+                attacks=names, estimator=estimator if names == with_shadows else None, n_shadows=plan.n_shadows or 2,
+                random_state=random_state, n_jobs=n_jobs, cache=cache, progress=None if say is None else _told(say),
             )  # fmt: skip
         except (MissingExtraError, InputError) as error:
-            notes.append(f"Not run: {_TITLES[name]}. {error}")
+            notes += [f"Not run: {_TITLES[name]}. {error}" for name in names]
             continue
-        risks.append(make_risk(_TITLES[name], "inference", found[name]))
+        risks += [make_risk(_TITLES[name], "inference", found[name]) for name in names]
     inside = members[rows]
     for attribute in _guessable(table, attributes)[: plan.n_attributes]:
         if say is not None:
@@ -138,6 +138,16 @@ def attack_model(
         strongest = max(found_values.values(), key=lambda result: result.rate)
         risks.append(make_risk(f"{attribute}, from the model", "inference", strongest))
     return tuple(risks), tuple(notes)
+
+
+def _told(say: Callable[[str], Any]) -> Callable[[int, int], None]:
+    """Return what tells of shadow models, eight times on the way."""
+
+    def progress(done: int, total: int) -> None:
+        if done % max(1, total // 8) == 0:
+            say(f"shadow models: {done} of {total}")
+
+    return progress
 
 
 def attack_release(

@@ -70,6 +70,11 @@ class Console:
                 yield
             self.err.print(f"[dim]{_escaped(what)}  {time.perf_counter() - started:.1f} s[/dim]", soft_wrap=True)
 
+    def progress(self, sentence: str) -> None:
+        """Say how far a long step is; silent with --quiet."""
+        if not self.quiet:
+            self.err.print(sentence, markup=False, style="dim", soft_wrap=True)
+
     def note(self, sentence: str, *, is_warning: bool = False) -> None:
         """Say something the user should know; notes fall silent with --quiet, warnings do not."""
         if self.quiet and not is_warning:

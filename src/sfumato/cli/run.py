@@ -141,7 +141,7 @@ def _attack(console: Console, job: Job, compared: Any) -> tuple[tuple[Any, ...],
         return (), ()
     assert job.target is not None
     train, test = compared.rows
-    seed = job.policy.get("audit", "seed")
+    seed, unfinished = job.policy.get("audit", "seed"), job.policy.get("audit", "unfinished")
     sensitive = job.policy.get("columns", "sensitive")
     with console.step("attacking the released records"):
         risks, notes = attack_release(
@@ -151,6 +151,7 @@ def _attack(console: Console, job: Job, compared: Any) -> tuple[tuple[Any, ...],
             secret=next(iter(sensitive), job.policy.get("columns", "target")),
             control=rows_of(job.table, test),
             random_state=seed,
+            say=console.progress,
         )
     if not job.is_comparable:
         return risks, (*notes, "The model was not attacked: it has seen ranges, and would have to be shown values.")
@@ -168,6 +169,8 @@ def _attack(console: Console, job: Job, compared: Any) -> tuple[tuple[Any, ...],
             attributes=[name for name in dict.fromkeys(wanted) if name in table.column_names],
             random_state=seed,
             n_jobs=job.n_jobs if job.n_jobs is not None else -1,
+            cache=None if unfinished is None else job.policy.path.parent / unfinished,
+            say=console.progress,
         )
     return (*more, *risks), (*more_notes, *notes)
 

@@ -106,6 +106,7 @@ SECTIONS: dict[str, dict[str, Setting]] = {
         "level": Setting("choice", "quick", "how hard the release is attacked", LEVELS),
         "seed": Setting("integer", 0, "seed of the attacks", at_least=0),
         "curve": Setting("integers", (), "other k to measure and attack for the report, to choose from", at_least=2),
+        "unfinished": Setting("text", None, "a folder for finished shadow models, so that an interrupted run goes on"),
     },
     "gate": {
         "min_k": Setting("integer", None, "fewest records of any group of the written file", at_least=1),
