@@ -121,6 +121,7 @@ def session(cluster: Cluster) -> Iterator[Any]:
             "spark.ui.showConsoleProgress": "false",
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.session.timeZone": "UTC",
+            "spark.task.maxFailures": "2",  # a worker may die, and what workers refuse is not asked four times
         }
         builder = SparkSession.builder.master(cluster.address).appName("sfumato tests")
         for name, value in settings.items():

@@ -15,9 +15,10 @@ PAGE = Path(__file__).parents[2] / "docs" / "spark.md"
 def test_the_examples_of_the_page_run_one_after_the_other(session: Any):
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     names: dict[str, Any] = {"spark": session}
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     for block in blocks:
         exec(compile(block, PAGE.name, "exec"), names)
-    assert names["found"]["k"] >= 20
-    assert names["found"]["distinct_l"]["race"] >= 2
+    assert names["found"].k >= 20
+    assert {c.value for c in names["found"].criteria if c.criterion == "distinct l-diversity"} >= {2}
+    assert names["shared"].n_records == names["people"].count()
     assert names["minimized"].columns == names["people"].columns

@@ -1,10 +1,8 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Spark gives what the table in memory gives: partition, release and measurements, even when a worker dies."""
+"""Spark gives what the table in memory gives: partition, release, measurements and groups, even when a worker dies."""
 
-import datetime
-import decimal
 import threading
 from collections import Counter
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,44 +10,86 @@ import pyarrow as pa
 import pytest
 
 from sfumato import (
+    Anatomizer,
     HilbertAnonymizer,
-    KAnonymity,
     LDiversity,
     ModelGuidedAnonymizer,
     MondrianAnonymizer,
     UniformMinimizer,
-    WorkloadAwareAnonymizer,
     measure,
 )
-from sfumato.datasets import make_census
 from sfumato.errors import GuaranteeError, InputError, ParameterError
+
+from .comparing import QI, assert_same_measurement, assert_same_release, census_of, records_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # pyspark's own, of which there are many
 
 spark = pytest.importorskip("sfumato.spark")
-QI = ["age", "sex", "birth_country", "occupation", "hours_per_week", "monthly_rent"]
+SIZES = (2_100, 8_400)
+SEED = 7
 
 
-def census_of(n_records: int) -> pa.Table:
-    bunch = make_census(n_records, random_state=3, return_probability=True)
-    random = np.random.default_rng(0)
-    table = bunch.frame[[*QI, "high_income"]].assign(
-        score=np.asarray(bunch.probability, np.float64).round(5),
-        illness=random.choice(list("abcdef"), n_records, p=[0.5, 0.2, 0.1, 0.1, 0.05, 0.05]),
-        person=random.integers(0, n_records // 3, n_records),
-    )
-    return plain(pa.Table.from_pandas(table, preserve_index=False))
+@dataclass
+class Run:
+    """All verbs on one table, and what reached the driver meanwhile."""
+
+    table: pa.Table
+    anonymizer: Any
+    release: pa.Table
+    measured: Any
+    anatomized: Any
+    arrived: dict[str, list[pa.Table]] = field(default_factory=dict)
+
+    def n_bytes(self, verb: str) -> int:
+        return sum(table.nbytes for table in self.arrived[verb])
 
 
-def plain(table: pa.Table) -> pa.Table:
-    """Return text as text: Spark has no dictionaries."""
-    kinds = [pa.string() if pa.types.is_dictionary(f.type) or f.name == "illness" else f.type for f in table.schema]
-    return pa.table([c.cast(k) for c, k in zip(table.columns, kinds, strict=True)], names=table.column_names)
+@pytest.fixture(scope="module")
+def runs(session: Any) -> dict[int, Run]:
+    return {n_records: run_of(session, n_records) for n_records in SIZES}
+
+
+def run_of(session: Any, n_records: int) -> Run:
+    from pyspark.sql.classic.dataframe import DataFrame
+
+    arrived: dict[str, list[pa.Table]] = {"fit_transform": [], "measure": [], "anatomize": []}
+    table = census_of(n_records)
+    frame = session.createDataFrame(table).repartition(3).persist()
+    anonymizer = ModelGuidedAnonymizer(
+        n_records // 20, quasi_identifiers=QI, criteria=[LDiversity(5, "illness")], identifiers=["number"],
+        keep=["person"], n_jobs=1,
+    )  # fmt: skip
+    anatomizer = Anatomizer(3, sensitive="illness", random_state=SEED)
+    with pytest.MonkeyPatch.context() as watched:
+        whole = DataFrame.toArrow
+
+        def refused(*_: Any, **__: Any) -> None:
+            raise AssertionError("the driver asked for records in a way that is not counted")
+
+        for name in ("collect", "toPandas", "take", "head", "tail", "first", "toLocalIterator", "foreach"):
+            watched.setattr(DataFrame, name, refused)
+
+        def during(verb: str) -> None:
+            def watch(self: Any) -> pa.Table:
+                arrived[verb].append(whole(self))
+                # A table that is sent to all workers comes to the driver first.
+                assert "Broadcast" not in self._jdf.queryExecution().executedPlan().toString()
+                return arrived[verb][-1]
+
+            watched.setattr(DataFrame, "toArrow", watch)
+
+        during("fit_transform")
+        release = spark.fit_transform(anonymizer, frame, guide_column="score", most_held=n_records // 2)
+        during("measure")
+        measured = spark.measure(release, QI, "illness", unit="person")
+        during("anatomize")
+        anatomized = spark.anatomize(anatomizer, frame)
+    return Run(table, anonymizer, release.toArrow(), measured, anatomized, arrived)
 
 
 @pytest.fixture(scope="module")
 def census() -> pa.Table:
-    return census_of(3_000)
+    return census_of(900)
 
 
 @pytest.fixture(scope="module")
@@ -57,105 +97,48 @@ def frame(session: Any, census: pa.Table) -> Any:
     return session.createDataFrame(census).repartition(4).persist()
 
 
-def records_of(table: pa.Table) -> Counter[Any]:
-    """Count the records, whose order means nothing to Spark."""
-    return Counter(zip(*(table.column(name).to_pylist() for name in table.column_names), strict=True))
+def test_a_diverse_partition_is_that_of_the_table_in_memory(runs: dict[int, Run]):
+    for own in runs.values():
+        assert_same_release(own.anonymizer, own.release, own.table, "score")
+    first = runs[SIZES[0]]
+    assert len(first.anonymizer.transform(first.table.slice(0, 5))) == 5
 
 
-def in_memory(anonymizer: Any, table: pa.Table, guide: str | None) -> tuple[Any, pa.Table]:
-    own = type(anonymizer)(**anonymizer.get_params(deep=False)).set_params(identifiers=guide and [guide])
-    return own, own.fit_transform(table, None if guide is None else np.array(table.column(guide).to_pylist()))
+def test_measurements_are_those_of_the_table_in_memory(runs: dict[int, Run]):
+    for own in runs.values():
+        assert_same_measurement(own.measured, measure(own.release, QI, "illness", unit="person"))
 
 
-def assert_same(anonymizer: Any, release: Any, table: pa.Table, guide: str | None) -> None:
-    local, expected = in_memory(anonymizer, table, guide)
-    assert anonymizer.partition_.to_dict() == local.partition_.to_dict()
-    assert anonymizer.information_loss_ == pytest.approx(local.information_loss_)
-    assert anonymizer.n_groups_ == local.n_groups_
-    found = release.toArrow()
-    assert found.column_names == expected.column_names
-    assert records_of(found) == records_of(expected)
+def test_the_sensitive_values_are_in_the_groups_of_the_table_in_memory(runs: dict[int, Run]):
+    for own in runs.values():
+        local = Anatomizer(3, sensitive="illness", random_state=SEED).fit_transform(own.table)
+        made = own.anatomized
+        assert (made.n_records, made.n_groups, made.n_suppressed) == (own.table.num_rows, local.n_groups, 0)
+        assert records_of(made.sensitive.toArrow()) == records_of(local.sensitive)
+        identifying = made.identifying.toArrow()
+        assert identifying.column_names == local.identifying.column_names
+        assert records_of(identifying.drop(["group"])) == records_of(local.identifying.drop(["group"]))
 
 
-def test_a_diverse_partition_is_that_of_the_table_in_memory(frame: Any, census: pa.Table):
-    criteria = [LDiversity(4, "illness")]
-    anonymizer = ModelGuidedAnonymizer(12, quasi_identifiers=QI, criteria=criteria, keep=["person"], n_jobs=1)
-    release = spark.fit_transform(anonymizer, frame, guide_column="score", most_held=900)
-    assert_same(anonymizer, release, census, "score")
-    alone, _ = in_memory(anonymizer.set_params(criteria=None), census, "score")
-    assert alone.n_groups_ > anonymizer.n_groups_  # diversity had something to say
-    first = anonymizer.transform(census.slice(0, 5))
-    assert first.num_rows == 5
+def test_no_order_links_the_two_tables_to_each_other_or_to_the_input(runs: dict[int, Run]):
+    made = runs[SIZES[1]].anatomized
+    identifying, sensitive = made.identifying.toArrow(), made.sensitive.toArrow()
+    places = np.arange(made.n_records)
+    of_group = [np.bincount(table.column("group").to_numpy(), weights=places) / 3 for table in (identifying, sensitive)]
+    # Of 2,800 groups and 8,400 records chance correlates less than this in all but one of a million cases.
+    assert abs(np.corrcoef(*of_group)[0, 1]) < 0.1
+    assert abs(np.corrcoef(places, identifying.column("number").to_numpy())[0, 1]) < 0.06
+    assert abs(np.corrcoef(places, identifying.column("group").to_numpy())[0, 1]) < 0.06
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("anonymizer", "guide"),
-    [
-        (MondrianAnonymizer(10, representative="range", keep=["person", "score"]), None),
-        (WorkloadAwareAnonymizer(15, keep=["person", "score"], limits={"age": 5}), "high_income"),
-        (ModelGuidedAnonymizer(10, criteria=[KAnonymity(8, unit="person")], representative="bounds"), "score"),
-    ],
-    ids=["mondrian", "workload", "persons"],
-)
-def test_every_method_gives_the_partition_of_the_table_in_memory(
-    frame: Any, census: pa.Table, anonymizer: Any, guide: str | None
-):
-    anonymizer.set_params(quasi_identifiers=QI, n_jobs=1)
-    release = spark.fit_transform(anonymizer, frame, guide_column=guide, most_held=1_000)
-    assert_same(anonymizer, release, census, guide)
-
-
-@pytest.mark.slow
-def test_dates_decimals_and_missing_values_are_read_as_in_memory(session: Any):
-    random = np.random.default_rng(5)
-    n = 600
-    # Fractions come late, so that some shares of the table have whole numbers only.
-    amounts = [decimal.Decimal(int(v)) / (100 if i > 500 else 1) for i, v in enumerate(random.integers(0, 4_000, n))]
-    days = [datetime.date(2020, 1, 1) + datetime.timedelta(int(d)) for d in random.integers(0, 900, n)]
-    table = pa.table(
-        {
-            "born": pa.array([None if i % 7 == 0 else day for i, day in enumerate(days)], pa.date32()),
-            "seen": pa.array([datetime.datetime(2024, 1, 1 + d.day % 28, d.month) for d in days], pa.timestamp("us")),
-            "amount": pa.array(amounts, pa.decimal128(12, 2)),
-            "weight": [float("nan") if i % 11 == 0 else float(v) for i, v in enumerate(random.normal(size=n))],
-            "town": [None if i % 5 == 0 else f"town {v}" for i, v in enumerate(random.integers(0, 9, n))],
-            "member": [bool(v) for v in random.integers(0, 2, n)],
-            "label": [f"class {v}" for v in random.integers(0, 3, n)],
-        }
-    )
-    frame = session.createDataFrame(table, "born date, seen timestamp_ntz, amount decimal(12, 2), weight double, "
-                                           "town string, member boolean, label string")  # fmt: skip
-    anonymizer = ModelGuidedAnonymizer(8, representative="range", n_jobs=1)
-    release = spark.fit_transform(anonymizer, frame, guide_column="label", most_held=250)
-    assert_same(anonymizer, release, table, "label")
-
-
-def test_only_counts_and_splits_reach_the_driver(session: Any, monkeypatch: pytest.MonkeyPatch):
-    from pyspark.sql.classic.dataframe import DataFrame
-
-    table = census_of(20_000)
-    frame = session.createDataFrame(table).repartition(3)
-    arrived: list[pa.Table] = []
-    whole = DataFrame.toArrow
-
-    def watched(self: Any) -> pa.Table:
-        arrived.append(whole(self))
-        return arrived[-1]
-
-    def refused(*_: Any, **__: Any) -> None:
-        raise AssertionError("the driver asked for records in a way that is not counted")
-
-    monkeypatch.setattr(DataFrame, "toArrow", watched)
-    for name in ("collect", "toPandas", "take", "head", "tail", "first", "toLocalIterator", "foreach"):
-        monkeypatch.setattr(DataFrame, name, refused)
-    anonymizer = ModelGuidedAnonymizer(1_000, quasi_identifiers=QI, keep=["person"], n_jobs=1)
-    spark.fit_transform(anonymizer, frame, guide_column="score", most_held=9_000)
-    n_distinct = len(table.column("monthly_rent").unique())
-    n_bytes, n_rows = sum(t.nbytes for t in arrived), max(t.num_rows for t in arrived)
-    assert anonymizer.n_groups_ > 8
-    assert n_rows <= sum(min(255, len(table.column(name).unique())) for name in QI) + 100 < n_distinct
-    assert n_bytes < 8 * table.num_rows  # less than a single column of the table
+def test_only_counts_and_splits_reach_the_driver(runs: dict[int, Run]):
+    small, large = runs.values()
+    n_bins = sum(min(255, len(large.table.column(name).unique())) for name in QI)
+    assert max(table.num_rows for table in large.arrived["fit_transform"]) <= n_bins + 100
+    assert large.anonymizer.n_groups_ > 8
+    for verb, most in (("fit_transform", 100_000), ("measure", 10_000), ("anatomize", 1_000)):
+        assert 0 < large.n_bytes(verb) < most
+        assert large.n_bytes(verb) < 1.25 * small.n_bytes(verb)  # with four times the records
 
 
 def test_a_worker_killed_in_the_middle_changes_nothing(
@@ -173,12 +156,12 @@ def test_a_worker_killed_in_the_middle_changes_nothing(
 
     monkeypatch.setattr(SparkCounting, "advance", fatal)
     monkeypatch.setattr("sfumato.spark.codes._MOST_ADDED", 3)  # and shares are added in two rounds
-    anonymizer = ModelGuidedAnonymizer(15, quasi_identifiers=QI, keep=["person"], n_jobs=1)
-    release = spark.fit_transform(anonymizer, frame, guide_column="score", most_held=700)
+    anonymizer = ModelGuidedAnonymizer(15, quasi_identifiers=QI, keep=["person"], identifiers=["number"], n_jobs=1)
+    release = spark.fit_transform(anonymizer, frame, guide_column="score", most_held=300)
     assert "second" not in cluster.processes
     cluster.start_worker("second")
     cluster.wait()
-    assert_same(anonymizer, release, census, "score")
+    assert_same_release(anonymizer, release.toArrow(), census, "score")
 
 
 def test_a_release_that_fails_its_recount_is_not_handed_out(frame: Any, monkeypatch: pytest.MonkeyPatch):
@@ -192,10 +175,35 @@ def test_a_release_that_fails_its_recount_is_not_handed_out(frame: Any, monkeypa
         return release.withColumn("age", sql.when(is_one, sql.lit(101)).otherwise(sql.col("age")).cast("tinyint"))
 
     monkeypatch.setattr(spark.anonymizing, "_rewritten", spoiled)
-    anonymizer = MondrianAnonymizer(100, quasi_identifiers=QI, keep=["person", "score"])
+    anonymizer = MondrianAnonymizer(100, quasi_identifiers=QI, keep=["person", "score"], identifiers=["number"])
     with pytest.raises(GuaranteeError, match="Nothing is handed out"):
         spark.fit_transform(anonymizer, frame)
     assert not hasattr(anonymizer, "partition_")
+
+
+def test_tables_that_fail_their_recount_are_not_handed_out(frame: Any, monkeypatch: pytest.MonkeyPatch):
+    from pyspark.sql import functions as sql
+
+    shuffled = spark.anatomizing._Job._shuffled
+
+    def spoiled(self: Any, *arguments: Any) -> Any:
+        made = shuffled(self, *arguments)
+        return made.withColumn("illness", sql.lit("a")) if "illness" in made.columns else made
+
+    monkeypatch.setattr(spark.anatomizing._Job, "_shuffled", spoiled)
+    anatomizer = Anatomizer(5, sensitive="sex", suppression_limit=1.0)
+    with pytest.raises(GuaranteeError, match="leaving records out does not help"):
+        spark.anatomize(anatomizer, frame)
+    with pytest.raises(GuaranteeError, match="l = 3 does not hold"):
+        spark.anatomize(anatomizer.set_params(l=3, sensitive="illness"), frame)
+    assert not hasattr(anatomizer, "n_groups_")
+
+
+def test_tables_with_different_groups_are_not_handed_out(session: Any):
+    identifying = session.createDataFrame([(30, 0), (31, 0), (32, 1), (33, 1)], "age int, group long")
+    sensitive = session.createDataFrame([("a", 0), ("b", 0), ("c", 0), ("d", 1)], "illness string, group long")
+    with pytest.raises(GuaranteeError, match="the same numbers of records in the same groups"):
+        spark.anatomizing.check_groups(identifying, sensitive, "group", 2, 4)
 
 
 def test_what_workers_refuse_is_said_as_in_memory(session: Any, census: pa.Table):
@@ -203,7 +211,7 @@ def test_what_workers_refuse_is_said_as_in_memory(session: Any, census: pa.Table
 
     frame = session.createDataFrame(census)
     holes = frame.withColumn("score", sql.when(sql.col("age") > 30, sql.col("score")))
-    anonymizer = ModelGuidedAnonymizer(10, quasi_identifiers=QI, keep=["person"])
+    anonymizer = ModelGuidedAnonymizer(10, quasi_identifiers=QI, keep=["person"], identifiers=["number"])
     with pytest.raises(InputError, match="'score' has missing predictions"):
         spark.fit_transform(anonymizer, holes, guide_column="score")
     numbered = frame.withColumn("code", sql.monotonically_increasing_id())
@@ -216,7 +224,6 @@ def test_what_workers_refuse_is_said_as_in_memory(session: Any, census: pa.Table
     [
         (HilbertAnonymizer(10), "grows a tree"),
         (MondrianAnonymizer(10, rule="information_loss"), "median"),
-        (ModelGuidedAnonymizer(10, representative="sample"), "sample"),
         (ModelGuidedAnonymizer(10, suppression_limit=0.1), "suppression_limit"),
         (ModelGuidedAnonymizer(10, criteria=[LDiversity(2, "y")]), "no column of the table"),
     ],
@@ -226,21 +233,20 @@ def test_what_spark_cannot_do_is_said(frame: Any, anonymizer: Any, expected_word
         spark.fit_transform(anonymizer, frame, guide_column="score")
 
 
-def test_measurements_are_those_of_the_table_in_memory(frame: Any, census: pa.Table):
-    found = spark.measure(frame, ["age", "sex"], "illness")
-    local = measure(census, ["age", "sex"], "illness").to_dict()
-    assert found["groups"] == local["groups"]
-    assert found["k"] == local["k"]
-    assert found["n_unique"] == local["uniqueness"]["n_unique"]
-    assert found["prosecutor"]["average"] == pytest.approx(local["prosecutor"]["average"])
-    assert found["prosecutor"]["above"] == pytest.approx(local["prosecutor"]["above"])
-    distinct = next(c["value"] for c in local["criteria"] if c["criterion"] == "distinct l-diversity")
-    assert found["distinct_l"] == {"illness": distinct}
-
-
 def test_a_generalization_gives_the_buckets_of_transform(frame: Any, census: pa.Table):
     minimizer = UniformMinimizer(attributes=["age", "occupation", "monthly_rent"])
     generalization = minimizer.fit(census, np.array(census.column("high_income"))).generalization_
-    found = spark.transform(generalization, frame)
-    assert found.columns == census.column_names
-    assert records_of(found.toArrow()) == records_of(generalization.transform(census, output="labels"))
+    for output in ("codes", "labels", "representatives"):
+        found = spark.transform(generalization, frame, output=output)
+        assert found.columns == census.column_names
+        assert records_of(found.toArrow()) == records_of(generalization.transform(census, output=output))
+
+
+def test_columns_that_a_generalization_does_not_fit_are_refused_as_in_memory(frame: Any, census: pa.Table):
+    from pyspark.sql import functions as sql
+
+    generalization = UniformMinimizer(attributes=["age"]).fit(census, np.array(census.column("sex"))).generalization_
+    with pytest.raises(InputError, match="lacks 1 of the 1 attributes"):
+        spark.transform(generalization, frame.drop("age"))
+    with pytest.raises(InputError, match="'age' holds categories now"):
+        spark.transform(generalization, frame.withColumn("age", sql.col("age").cast("string")))

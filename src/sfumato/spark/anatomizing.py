@@ -24,7 +24,7 @@ from sfumato.anatomize.anatomizer import _refusal, numbered
 from sfumato.anatomize.bucketize import assign_groups
 from sfumato.errors import GuaranteeError, InputError
 from sfumato.frames import read_table
-from sfumato.spark.session import check_finite, check_frame, collected, example_of, kept, plain_column, quoted
+from sfumato.spark.session import check_finite, check_frame, collected, example_of, joined, kept, plain_column, quoted
 
 MOST_HELD = 1_000_000
 """Records of a block, which one worker holds."""
@@ -144,7 +144,9 @@ class _Job:
         with ExitStack() as stack:
             keyed = stack.enter_context(kept(self._keyed()))
             left, n_left, peaks = self._suppressed(keyed, n_records)
-            placed = stack.enter_context(kept(self._placed(left, n_left, int(np.argmax(peaks)))))
+            placed = self._placed(left, n_left, int(np.argmax(peaks)))
+            if len(self.values) > 1:  # then it is looked at several times
+                stack.enter_context(kept(placed))
             n_blocks = self._n_blocks(placed, n_left)
             grouped = stack.enter_context(kept(self._grouped(placed, n_left, n_blocks)))
             apart = [name for name in self.leaving if name not in self.names]
@@ -218,7 +220,8 @@ class _Job:
         sizes = parted.groupBy(value, "part").agg(sql.count(sql.lit(1)).alias("n"))
         before = sql.sum("n").over(Window.orderBy(value, "part")) - sql.col("n")
         starts = sizes.select(sql.col(value).alias("same"), sql.col("part").alias("same part"), before.alias("start"))
-        own = parted.join(starts, parted[value].eqNullSafe(starts["same"]) & (parted["part"] == starts["same part"]))
+        is_same = parted[value].eqNullSafe(starts["same"]) & (parted["part"] == starts["same part"])
+        own = joined(parted, starts, is_same)
         rank = sql.row_number().over(Window.partitionBy(value, "part").orderBy("key"))
         place = (sql.col("start") + rank - 1).alias("place")
         return own.select(*self.columns, *self.values, place)
@@ -346,7 +349,7 @@ def check_groups(identifying: Any, sensitive: Any, group: str, l: int, n_records
     )
     differs = (~sql.col("n 0").eqNullSafe(sql.col("n 1"))).cast("int")
     parts = [
-        first.join(second, "group", "full_outer").agg(
+        joined(first, second, "group", "full_outer").agg(
             n.alias("groups"), sql.sum("n 0").alias("records"), sql.sum(differs).alias("wrong"),
         )
     ]  # fmt: skip

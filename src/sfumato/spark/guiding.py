@@ -20,8 +20,8 @@ from sfumato.anonymize.base import TreeAnonymizer
 from sfumato.anonymize.guidance import kind_of_targets
 from sfumato.anonymize.mondrian import MondrianAnonymizer
 from sfumato.errors import InputError, ParameterError
-from sfumato.frames import read_table
-from sfumato.partition.guides import Guide
+from sfumato.parquet.guiding import read_predictions
+from sfumato.partition.guides import Guide, Spread, unit_weights
 from sfumato.schema import Schema
 from sfumato.spark.session import collected, pieces, selected
 
@@ -65,19 +65,6 @@ class Guiding:
             classes=None if guide.classes is None else guide.classes[own],
             channel_weights=guide.channel_weights if self.weights is None else self.weights,
         )
-
-
-def read_predictions(piece: Any, names: Sequence[str]) -> NDArray[Any]:
-    """Return the predictions of a piece, one column or several."""
-    table = read_table(piece)
-    columns = [table.column(name) for name in names]
-    for column in columns:
-        if column.missing is not None and column.missing.any():
-            raise InputError(
-                f"the column {column.name!r} has missing predictions: expected one per record. Fill them in."
-            )
-    values = [c.values if c.categories is None else c.categories[c.values].astype(str) for c in columns]
-    return values[0] if len(values) == 1 else np.column_stack(values)
 
 
 def learn_guide(anonymizer: TreeAnonymizer, frame: Any, names: Sequence[str], schema: Schema) -> Guiding:
@@ -138,24 +125,15 @@ def _as_rows(columns: list[NDArray[Any]]) -> NDArray[Any]:
 def _number_weights(frame: Any, guiding: Guiding) -> NDArray[np.float64]:
     """Return the weights that ``guides.from_numbers`` gives channels of numbers: one over the variance of each."""
 
-    def sums(values: NDArray[Any]) -> Any:
+    def sums(values: NDArray[Any]) -> list[Spread]:
         assert guiding.known is not None
         targets = np.concatenate([guiding.known, values])
         guide = guiding.anonymizer._make_guide(None, targets, guiding.schema, len(targets), None)
         assert guide.dense is not None
-        channels = guide.dense[len(guiding.known) :]
-        coarse, fine = channels >> 12, channels & 4095
-        totals = (channels, coarse * coarse, coarse * fine, fine * fine)
-        return len(channels), [part.sum(axis=0).tolist() for part in totals]
+        return [Spread.of(channel) for channel in guide.dense[len(guiding.known) :].T]
 
-    found = _asked(frame, guiding.names, sums)
-    n = sum(part[0] for part in found)
-    weights = []
-    for channel in range(len(found[0][1][0])):
-        total, coarse, mixed, fine = (sum(part[1][what][channel] for part in found) for what in range(4))
-        variance = (((coarse << 24) + (mixed << 13) + fine) * n - total * total) / (n * n)
-        weights.append(1.0 / variance if variance > 0 else 0.0)
-    return np.array(weights)
+    found = zip(*_asked(frame, guiding.names, sums), strict=True)
+    return unit_weights([sum(parts, Spread()).variance for parts in found])
 
 
 def _asked(frame: Any, names: Sequence[str], question: Callable[[NDArray[Any]], Any]) -> list[Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sfumato.spark.session import collected
+from sfumato.spark.session import collected, joined
 
 
 def sum_of_equal(own: Any, others: Any, keys: Sequence[str], counted: str) -> Any:
@@ -57,7 +57,7 @@ def matches(own: Any, others: Any, keys: Sequence[str]) -> Any:
     is_match = (sql.col("pattern") == sql.col("of pattern")) & (sql.col("other pattern") == sql.col("own pattern"))
     for place in range(len(keys)):
         is_match &= sql.col(f"our {place}").eqNullSafe(sql.col(f"their {place}"))
-    return left.join(right, is_match).select(*keys, *extra)
+    return joined(left, right, is_match).select(*keys, *extra)
 
 
 def _listed(patterns: Any) -> Any:
@@ -95,4 +95,4 @@ def _beside(own: Any, sums: Any, keys: Sequence[str], counted: str) -> Any:
     is_same = sql.lit(True)
     for place, name in enumerate(keys):
         is_same &= sql.col(name).eqNullSafe(sql.col(f"same {place}"))
-    return own.join(renamed, is_same, "left").select(*own.columns, sql.coalesce(counted, sql.lit(0)).alias(counted))
+    return joined(own, renamed, is_same, "left").select(*own.columns, sql.coalesce(counted, sql.lit(0)).alias(counted))

@@ -22,7 +22,7 @@ from sfumato.measurement.count_rows import CountRows
 from sfumato.measurement.result import CriterionValue
 from sfumato.measurement.sensitive import LARGEST_WORK, Sensitive, evaluate
 from sfumato.spark.matching import matches
-from sfumato.spark.session import collected, kept
+from sfumato.spark.session import collected, joined, kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +129,7 @@ def _rows(plain: Any, keys: Sequence[str], own: str, coded: Any, is_matching: bo
 
     codes = coded.select(sql.col(own).alias("same"), "code")
     pairs = plain.groupBy(*keys, own).agg(sql.count(sql.lit(1)).alias("n"))
-    pairs = pairs.join(codes, sql.col(own).eqNullSafe(sql.col("same"))).select(*keys, "code", "n")
+    pairs = joined(pairs, codes, sql.col(own).eqNullSafe(sql.col("same"))).select(*keys, "code", "n")
     if is_matching:
         groups = pairs.select(*keys).distinct()
         pairs = matches(groups, pairs, keys).groupBy(*keys, "code").agg(sql.sum("n").alias("n"))
