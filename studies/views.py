@@ -100,7 +100,7 @@ def pivot(study: Study, how: Pivot, cells: list[Cell]) -> View:
         for row, of_row in _grouped(apart, how.lines).items():
             name = study.in_words(row)
             levels[name] = _mean(of_row, how)
-            lines.append(f"| {name} |{f' {levels[name]:.{how.digits}f} |' * len(columns)}")
+            lines.append(f"| {name} |{f' {_text(study, of_row, how)} |' * len(columns)}")
         drawn: dict[str, list[tuple[float, float]]] = {}
         for row, of_row in rows.items():
             texts, points = [], []

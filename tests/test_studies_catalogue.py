@@ -135,6 +135,8 @@ def test_what_the_paper_prints_stands_beside(study):
     assert "| ours | 80.5 (99.5) | 70.5 |" in lines
     assert "| ours | 70.5 | 60.5 |" in lines
     assert "In brackets: what the paper prints." in lines
+    raw = replace(study, published=[{"where": {"method": "raw"}, "value": 86}])
+    assert "| raw records | 80.5 (86) | 80.5 (86) |" in pivot(raw, HOW, CELLS).lines
 
 
 def test_shares_are_shown_as_percent_and_need_no_drawing(study):
