@@ -31,7 +31,7 @@ K = 10
 SHOWN = ("hgb",)
 SEEDS = (0, 1, 2)
 REDUCTIONS = (
-    f"Adult, k = {K} everywhere, {len(SEEDS)} splits (80/20); the sensitive column and, of Adult's twelve "
+    f"Adult, k = {K} everywhere, splits of 80/20; the sensitive column and, of Adult's twelve "
     "quasi-identifiers, the eleven others. The model sees all twelve columns.",
     "*Distinct l*: at least l values in every group. *Entropy l*: the entropy of a group's values is at least log l. "
     "*t*: earth mover's distance with equal distances between values.",

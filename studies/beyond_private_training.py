@@ -31,7 +31,7 @@ NUMBERS = {"AGEP": (0, 99), "SCHL": (0, 24), "WKHP": (0, 99)}
 """Columns in full that are numbers, and their bounds, from the code book; all others are lists of codes."""
 
 REDUCTIONS = (
-    f"{MOST_TRAINED:,} training and {MOST_TESTED:,} test records, {len(SEEDS)} splits with noise of their own; "
+    f"{MOST_TRAINED:,} training and {MOST_TESTED:,} test records, splits with noise of their own; "
     "diffprivlib's logistic regression and forest with their defaults, no network.",
     f"The generalizations are learned from {LEARNED:,} further records in full, whose privacy the budget does not "
     "cover: the paper's small and well protected sample.",

@@ -42,7 +42,7 @@ Most = tuple[int | None, int | None]
 _CODES = ("COW", "MAR", "OCCP", "SEX", "RAC1P", "PUMA")
 _FEATURES = ("AGEP", "COW", "SCHL", "MAR", "OCCP", "WKHP", "SEX", "RAC1P", "PUMA")
 REDUCTIONS = (
-    f"At most {MOST_TRAINED:,} training and {MOST_TESTED:,} test records of the census, {len(SEEDS)} splits (80/20).",
+    f"At most {MOST_TRAINED:,} training and {MOST_TESTED:,} test records of the census; splits of 80/20.",
     "Census: the persons over 16 at work with an income above 100 dollars, the features of ACSIncome that the file "
     "has (no place of birth, no relationship), all of them quasi-identifiers.",
     "Communities and Crime: the columns with values for at least half of the places; as quasi-identifiers the first "
@@ -246,6 +246,14 @@ def findings(rows: list[Row]) -> Iterator[str]:
         f"Recoding the test records, too, helps ours in {sum(gain > 0 for gain in gains)} of {len(places)} rows, by "
         f"{signed(median(gains))} points in the middle one (from {signed(min(gains))} to {signed(max(gains))})."
     )
+    for measure, test in (("r2", "raw"), ("r2_transformed", "recoded")):
+        worse = [
+            f"{METHODS[method]} at k = {k} ({TABLES[n].split(',')[0]}, {MODELS[m]})"
+            for method in METHODS
+            for n, m, k in places
+            if mean(rows, measure, table=n, model=m, method=method, k=k) < 0
+        ]
+        yield f"Worse than always saying the mean on {test} test records: {'; '.join(worse) or 'none'}."
 
 
 STYLES = {

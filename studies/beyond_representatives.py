@@ -22,7 +22,7 @@ SHOWN = ("hgb", "lr")
 K = (10, 100, 1000)
 SEEDS = (0, 1, 2)
 REDUCTIONS = (
-    f"Adult with 12 quasi-identifiers, {len(SEEDS)} splits (80/20), k = {', '.join(map(str, K))}.",
+    f"Adult with 12 quasi-identifiers, splits of 80/20, k = {', '.join(map(str, K))}.",
     "Histogram gradient boosting (ordinal codes) and logistic regression (one-hot categories, scaled numbers); no "
     "network.",
     "Bounds of categories: the first and the last in the order of their names, since Adult declares none. LeFevre et "

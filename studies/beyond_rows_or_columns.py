@@ -32,7 +32,7 @@ ROWS = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
 SEEDS = (0, 1, 2)
 MOST_TRAINED, MOST_TESTED, LEARNED = 60_000, 10_000, 5_000
 REDUCTIONS = (
-    f"{len(SEEDS)} splits; at most {MOST_TRAINED:,} people who could be asked, {MOST_TESTED:,} test records.",
+    f"At most {MOST_TRAINED:,} people who could be asked, {MOST_TESTED:,} test records.",
     f"The generalizations are learned from {LEARNED:,} further records in full, the paper's small and well protected "
     "sample; these people are not counted among the exposed.",
     "Three settings of the privacy-aware tree, chosen before anything was run: fine, middle and coarse.",

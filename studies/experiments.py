@@ -20,6 +20,7 @@ NAMES = (
     "feature_selection",
     "predictions_or_labels",
     "front_attacks",
+    "high_dimensions",
     "beyond_regression",
     "beyond_representatives",
     "beyond_criteria",

@@ -133,7 +133,7 @@ def _claims_on_certainty(rows: list[Row]) -> Iterator[Claim]:
 
 
 def _claims_on_knowledge(rows: list[Row]) -> Iterator[Claim]:
-    if not rows:
+    if len(rows) < 2:
         return
     errors = [row["error_of"] for row in rows]
     between = sum(own["A4"] - CLOSE <= own["A5"] <= own["A3"] + CLOSE for own in errors)

@@ -19,7 +19,7 @@ from studies.runner import Experiment
 from studies.tables import TITLES
 from studies.views import View
 
-K = (10, 100, 200, 500, 1000)
+K, K_OF_NETWORKS = (10, 100, 200, 500, 1000), (10, 100, 1000)
 SPLITS = {
     ("adult-12", "nn"): 1,
     ("lending-club-18", "nn"): 1,
@@ -34,7 +34,8 @@ def keys() -> Iterator[Row]:
     """List the cells."""
     for (name, model), n in SPLITS.items():
         for seed in range(n):
-            yield from ({"table": name, "model": model, "seed": seed, "k": k} for k in K)
+            for k in K_OF_NETWORKS if model == "nn" else K:
+                yield {"table": name, "model": model, "seed": seed, "k": k}
 
 
 def run(key: Mapping[str, Any], paper_scale: bool = False) -> Row:
@@ -68,7 +69,7 @@ def differences(cells: list[Row]) -> dict[tuple[str, str], list[tuple[int, float
     for name, model in SPLITS:
         own = where(cells, table=name, model=model)
         seeds = tuple({row["seed"] for row in own})
-        for k in K if own else ():
+        for k in sorted({row["k"] for row in own}):
             beside = mean(predictions, "accuracy", table=name, model=model, k=k, seed=seeds)
             found.setdefault((name, model), []).append((k, beside, mean(own, "accuracy", k=k)))
     return found

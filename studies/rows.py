@@ -71,19 +71,21 @@ def times(n: int) -> str:
     return "once" if n == 1 else "twice" if n == 2 else f"{n} times"
 
 
-def how_it_was_run(rows: Sequence[Row], name: str, reductions: Sequence[str]) -> list[str]:
+def how_it_was_run(rows: Sequence[Row], name: str, reductions: Sequence[str], studies: Sequence[str] = ()) -> list[str]:
     """Return the last section of a page: the command, the time, the machine, and what is less than it could be."""
     minutes = sum(row.get("seconds") or 0.0 for row in rows) / 60
     machines = sorted({row["environment"] for row in rows if row.get("environment")})
+    commands = " and ".join(f"`sfumato study {study}`" for study in studies or (name,))
     return [
         "## How it was run",
         "",
-        f"`sfumato study {name}`; the cells are in `studies/results/{name.replace('-', '_')}.jsonl`. "
+        f"{commands}; the cells are in `studies/results/{name.replace('-', '_')}.jsonl`. "
         f"{len(rows)} cells took {minutes:.1f} minutes, one process with one thread beside other work on the same "
         f"machine: {'; '.join(machines)}.",
         "",
         "Reductions and choices:",
         "",
+        f"- Every number is the mean of {n_splits(rows)}." if n_splits(rows) != "one split" else "- One split only.",
         *(f"- {reduction}" for reduction in reductions),
     ]
 

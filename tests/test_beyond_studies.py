@@ -20,6 +20,7 @@ from studies import (  # noqa: E402
     beyond_rows_or_columns,
     feature_selection,
     front_attacks,
+    high_dimensions,
     minimization_tasks,
     predictions_or_labels,
 )
@@ -169,6 +170,24 @@ def test_the_tree_on_true_labels_keeps_groups_of_k():
     cell = predictions_or_labels.run({"table": "adult-8", "model": "dt", "seed": 0, "k": 50, "n_records": 1500})
     assert 1 < cell["n_groups"] <= 1200 / 50
     assert 60 < cell["accuracy"] <= 100
+
+
+def test_a_table_of_many_columns_is_anonymized_in_all_of_them(monkeypatch):
+    import pandas as pd
+
+    generator = np.random.default_rng(0)
+    X = pd.DataFrame(generator.integers(0, 2, (300, 40))).rename(columns=str)
+    monkeypatch.setattr(high_dimensions, "_load", lambda: (X, 1 + X["0"].to_numpy() + X["1"].to_numpy()))
+    monkeypatch.setattr(high_dimensions, "N_TREES", 10)
+    high_dimensions._split.cache_clear()
+    high_dimensions._raw.cache_clear()
+    raw = high_dimensions.run({"method": "raw", "strength": 0, "seed": 0})["accuracy"]
+    for method in high_dimensions.METHODS:
+        cell = high_dimensions.run({"method": method, "strength": 5, "seed": 0})
+        assert 1 < cell["n_groups"] <= 240 / 5
+        assert cell["accuracy"] <= raw
+    high_dimensions._split.cache_clear()
+    high_dimensions._raw.cache_clear()
 
 
 def test_the_figure_compares_labels_and_predictions_on_the_same_splits():
