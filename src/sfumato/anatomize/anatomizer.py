@@ -229,23 +229,42 @@ def group_records(
 ) -> NDArray[np.int64]:
     """Return the group of every record, -1 for those left out; refuse what the limit does not allow."""
     n_records = len(codes)
-    if n_records < l:
-        raise InputError(
-            f"the table has {n_records} sample(s): expected at least l={l}, since every group has that many records."
-        )
+    check_enough(n_records, l)
     best = largest_l(codes)
     if best >= l:
         return assign_groups(codes, l, random, assignment)
     kept = plan_suppression(codes, l, random)
     n_dropped = n_records - len(kept)
     if n_dropped / n_records > suppression_limit or not len(kept):
-        raise GuaranteeError(_refusal(names, l, best, n_records, n_dropped, suppression_limit))
+        raise GuaranteeError(refusal(names, l, best, n_records, n_dropped, suppression_limit))
     group = np.full(n_records, -1, np.int64)
     group[kept] = assign_groups(np.ascontiguousarray(codes[kept]), l, random, assignment)
     return group
 
 
-def _refusal(names: list[str], l: int, best: int, n_records: int, n_dropped: int, limit: float) -> str:  # noqa: E741
+def check_enough(n_records: int, l: int) -> None:  # noqa: E741
+    """Refuse fewer records than one group has."""
+    if n_records < l:
+        raise InputError(
+            f"the table has {n_records} sample(s): expected at least l={l}, since every group has that many records."
+        )
+
+
+def refusal(names: list[str], l: int, best: int, n_records: int, n_dropped: int, limit: float) -> str:  # noqa: E741
+    """Say that l is too large for the values and the limit, and what would do.
+
+    Parameters
+    ----------
+    names : list of str
+        The sensitive columns.
+    l : int
+    best : int
+        The largest l without leaving records out; 1: none.
+    n_records, n_dropped : int
+        All, and those that would have to go.
+    limit : float
+        The share that may.
+    """
     listed = ", ".join(map(repr, names))
     given = f"l={l} for {listed} with {n_records} records"
     if n_dropped == n_records:

@@ -20,9 +20,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from sfumato.anatomize import Anatomizer
-from sfumato.anatomize.anatomizer import _refusal, numbered
+from sfumato.anatomize.anatomizer import check_enough, numbered, refusal
 from sfumato.anatomize.bucketize import assign_groups
-from sfumato.errors import GuaranteeError, InputError
+from sfumato.errors import GuaranteeError
 from sfumato.frames import read_table
 from sfumato.spark.session import check_finite, check_frame, collected, example_of, joined, kept, plain_column, quoted
 
@@ -136,11 +136,7 @@ class _Job:
         self.columns = [f"column {place}" for place in range(len(self.leaving))]
 
     def run(self, n_records: int) -> AnatomizedFrames:
-        if n_records < self.l:
-            raise InputError(
-                f"the table has {n_records} sample(s): expected at least l={self.l}, since every group has that many "
-                "records."
-            )
+        check_enough(n_records, self.l)
         with ExitStack() as stack:
             keyed = stack.enter_context(kept(self._keyed()))
             left, n_left, peaks = self._suppressed(keyed, n_records)
@@ -187,7 +183,7 @@ class _Job:
         n_dropped = n_records - n_left
         if n_dropped and (n_dropped / n_records > self.anatomizer.suppression_limit or not n_left):
             allowed = self.anatomizer.suppression_limit
-            raise GuaranteeError(_refusal(list(self.names), self.l, best, n_records, n_dropped, allowed))
+            raise GuaranteeError(refusal(list(self.names), self.l, best, n_records, n_dropped, allowed))
         return left, n_left, [int(own[0].max()) for own in counts]
 
     def _counts_of_values(self, frame: Any) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
