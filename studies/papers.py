@@ -83,7 +83,7 @@ def _page(paper: Paper, studies: Sequence[Study]) -> tuple[str, dict[str, str]]:
     drawings: dict[str, str] = {}
     sections: list[str] = []
     for study in studies:
-        sections += [f"## {study.source}: {study.title[0].lower()}{study.title[1:]}", "", study.shows, ""]
+        sections += [f"## {study.source}: {study.title}", "", study.shows, ""]
         sections += [f"Data: {'; '.join(study.data)}.", ""]
         if not study.can_run:
             sections += [f"Not run: {study.cannot_run}", ""]
@@ -144,10 +144,11 @@ def _index() -> str:
         experiment = load_experiment(name)
         if experiment.documents is not None:
             cells = experiment.cells()
-            for path in experiment.documents(cells):
+            for path, text in experiment.documents(cells).items():
                 if path.endswith(".md"):
+                    title = text.partition("\n")[0].removeprefix("# ")
                     file = path.removeprefix(f"{PAGES}/")
-                    lines.append(f"- [{file}]({file}): {how_long(cells, len(experiment.keys))}")
+                    lines.append(f"- [{title}]({file}): {how_long(cells, len(experiment.keys))}")
     everything = [cell for name in NAMES for cell in load_experiment(name).cells()]
     lines += ["", f"All in all {_total(everything)}"]
     return "\n".join(lines) + "\n"
