@@ -1,13 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long does Parquet to Parquet take on tables larger than memory, and how much memory?
 
-Census-like records with twelve quasi-identifiers, guided by a column of probabilities, k=100, from a Parquet file to
-a recounted one, each size in a fresh process, once. Beside it stands the time of 10,000,000 records in memory, which
-reads and writes no file. The largest size is run when SFUMATO_BENCH_LARGE is set: it needs ten minutes and 5 GB of
-disk.
+Census-like records with twelve quasi-identifiers, guided by a column of probabilities, k=100, from a Parquet file (as
+pyarrow writes it) to a recounted one. Each size is anonymized once, in a fresh process that has loaded its kernels;
+the file is in the system's cache, as it was just written. Beside it stands the time of 10,000,000 records in memory,
+frame to recounted frame, which reads and writes no file. Memory is the largest resident size of the whole process
+(``VmHWM``): interpreter, libraries and kernels count, the system's cache of files does not, since files are read and
+never mapped. The last lines are worked out, not measured; [how they are](../docs/scale.md).
+
+The largest size is run when SFUMATO_BENCH_LARGE is set: it takes minutes and 5 GB of disk. SFUMATO_BENCH_FOLDER names a
+folder in which the input files stay and are found again.
+
+![seconds and memory over the number of records, from 100,000 to 100,000,000](parquet-growth.svg)
 """
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -16,7 +24,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.bench_memory import forget_peak, peak_gib
+from studies.charts import Panel, Style, draw
+
+from benchmarks.bench_memory import forget_peak, peak_gib, ru_maxrss_gib
 from benchmarks.bench_scaling import log_log_slope
 from benchmarks.harness import Context, at_most, below
 from benchmarks.workloads import census_workload
@@ -27,72 +37,150 @@ from sfumato.parquet import fit_transform
 TITLE = "tables larger than memory"
 K = 100
 REPOSITORY = Path(__file__).parents[1]
+CHART = Path(__file__).with_name("parquet-growth.svg")
 FULL_SIZES = (100_000, 1_000_000, 10_000_000)
 LARGEST = 100_000_000
+WARM_UP = 20_000
+CLUSTER_CORES = 1_000
 
 
 def run(context: Context) -> None:
     """Measure each size in a process of its own, then 10,000,000 records in memory."""
-    sizes = (1_000, 2_000) if context.is_quick else FULL_SIZES
+    sizes: tuple[int, ...] = (1_000, 2_000) if context.is_quick else FULL_SIZES
     is_large = bool(os.environ.get("SFUMATO_BENCH_LARGE")) and not context.is_quick
     sizes = (*sizes, LARGEST) if is_large else sizes
     found = []
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(os.environ.get("SFUMATO_BENCH_FOLDER", temporary))
         for n_records in sizes:
-            seen = measure_apart(n_records, Path(folder))
+            seen = measure_apart(n_records, folder)
             found.append(seen)
-            note = f"{seen['n_groups']:,} groups, smallest {seen['smallest_group']:,}; file of {seen['mib']:,.0f} MiB"
+            note = (
+                f"{n_records / seen['seconds']:,.0f} rows/s; {seen['n_groups']:,} groups, smallest "
+                f"{seen['smallest_group']:,}; files of {seen['mib_in']:,.0f} and {seen['mib_out']:,.0f} MiB"
+            )
             context.record(f"Parquet to Parquet, {n_records:,} records", seen["seconds"], "s", note=note)
-            target = below(6) if n_records == LARGEST else None
-            context.record(f"peak memory, {n_records:,} records", seen["peak"], "GiB", target=target)
-    context.record("log-log slope", log_log_slope(sizes, [seen["seconds"] for seen in found]), "")
+            stages = ", ".join(f"{what} {seconds:.1f} s" for what, seconds in seen["stages"].items())
+            context.record(
+                f"peak memory, {n_records:,} records", seen["peak"], "GiB",
+                target=below(6) if n_records == LARGEST else None,
+                note=f"ru_maxrss {seen['ru_maxrss']:.2f} GiB; stages: {stages}",
+            )  # fmt: skip
+    seconds = [seen["seconds"] for seen in found]
+    context.record("log-log slope", log_log_slope(sizes, seconds), "")
     n_in_memory = context.size(10_000_000, 2_000)
     workload = census_workload(n_in_memory)
     timing = context.measure(
         lambda: ModelGuidedAnonymizer(k=K).fit_transform(workload.table, workload.probabilities),
-        repeats=2,
+        repeats=min(3, context.repeats),
     )
     context.record_seconds(f"in memory, {n_in_memory:,} records", timing)
     if is_large:
-        ratio = found[-1]["seconds"] / timing.best
+        ratio = seconds[-1] / timing.best
         context.record(f"{LARGEST:,} from files over {n_in_memory:,} in memory", ratio, "x", target=at_most(15))
+        work_out(context, found[-2], found[-1])
+        CHART.write_text(growth_chart(sizes, found), encoding="utf-8")
+
+
+def work_out(context: Context, smaller: dict[str, Any], larger: dict[str, Any]) -> None:
+    """Go on from the two largest sizes: the same growth once more, and a cluster that does the work of all cores."""
+    growth = larger["seconds"] / smaller["seconds"]
+    billion = larger["seconds"] * growth
+    context.record(
+        "1,000,000,000 records on this machine, worked out", billion, "s",
+        note=f"ten times the records took {growth:.2f} times as long, so once more; as long as the disk keeps up",
+    )  # fmt: skip
+    cores = os.cpu_count() or 1
+    hundred_billion = billion * growth**2 * cores / CLUSTER_CORES
+    context.record(
+        f"100,000,000,000 records on {CLUSTER_CORES:,} such cores, worked out", hundred_billion, "s",
+        note=f"the same growth twice more, {cores} cores by {CLUSTER_CORES:,}; without what a cluster adds",
+    )  # fmt: skip
+
+
+def growth_chart(sizes: tuple[int, ...], found: list[dict[str, Any]]) -> str:
+    """Draw seconds and memory over the number of records, all as powers of ten."""
+    measured = Style("#0072b2", "circle", 2.0)
+    straight = Style("#888888", "", 1.2, "4 3")
+    at = list(zip(sizes, found, strict=True))
+    first = math.log10(found[0]["seconds"])
+    proportional = [(n, first + math.log10(n / sizes[0])) for n in sizes]
+    panels = [
+        Panel(
+            "Seconds, as a power of ten",
+            {"measured": [(n, math.log10(seen["seconds"])) for n, seen in at], "proportional": proportional},
+            {},
+            axis="records",
+        ),
+        Panel(
+            "Peak memory in GiB, as a power of ten",
+            {"measured": [(n, math.log10(seen["peak"])) for n, seen in at]},
+            {},
+            axis="records",
+        ),
+    ]
+    label = "Seconds and peak memory from Parquet to Parquet over the number of records, both axes logarithmic"
+    return draw(panels, {"measured": measured, "proportional": straight}, columns=2, label=label)
 
 
 def measure_apart(n_records: int, folder: Path) -> dict[str, Any]:
-    """Make the file and anonymize it in a fresh process; the file is removed afterwards."""
-    child = [sys.executable, "-m", "benchmarks.bench_parquet", str(n_records), str(folder)]
+    """Make the input file, unless it is there, and anonymize it in a fresh process."""
+    source = folder / f"census-{n_records}.parquet"
+    if not source.exists():
+        make_input(n_records, source)
+    child = [sys.executable, "-m", "benchmarks.bench_parquet", str(source)]
     done = subprocess.run(child, cwd=REPOSITORY, capture_output=True, text=True, check=True)
     seen: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return seen
 
 
-def measure_here(n_records: int, folder: Path) -> dict[str, Any]:
-    """Do the work in this process and return what it took."""
+def make_input(n_records: int, path: Path) -> None:
+    """Write census-like records with their true probabilities."""
     import pyarrow.parquet as pq
 
-    source, destination = folder / "in.parquet", folder / "out.parquet"
     writer = None
+    unfinished = path.with_suffix(".partial")
     for table in iter_census(n_records, random_state=0, return_probability=True):
-        writer = writer or pq.ParquetWriter(source, table.schema, compression="zstd")
+        writer = writer or pq.ParquetWriter(unfinished, table.schema)
         writer.write_table(table)
     assert writer is not None
     writer.close()
-    forget_peak()
-    start = time.perf_counter()
+    unfinished.replace(path)
+
+
+def measure_here(source: Path) -> dict[str, Any]:
+    """Do the work in this process and return what it took."""
+    with tempfile.TemporaryDirectory(dir=source.parent) as name:
+        folder = Path(name)
+        make_input(WARM_UP, folder / "warm-up.parquet")
+        _anonymize(folder / "warm-up.parquet", folder / "out.parquet", most_held=WARM_UP // 2)
+        forget_peak()
+        stages: dict[str, float] = {}
+        began = {"counting values": time.perf_counter()}
+
+        def progress(what: str, done: int, total: int) -> None:
+            now = time.perf_counter()
+            began.setdefault(what, now)
+            stages[what] = now - began[what]
+
+        start = time.perf_counter()
+        release = _anonymize(source, folder / "out.parquet", progress=progress)
+        return {
+            "seconds": time.perf_counter() - start,
+            "peak": peak_gib()[0],
+            "ru_maxrss": ru_maxrss_gib(),
+            "n_groups": release.n_groups,
+            "smallest_group": release.smallest_group,
+            "mib_in": source.stat().st_size / 2**20,
+            "mib_out": (folder / "out.parquet").stat().st_size / 2**20,
+            "stages": stages,
+        }
+
+
+def _anonymize(source: Path, destination: Path, **how: Any) -> Any:
     anonymizer = ModelGuidedAnonymizer(k=K, keep=["high_income"])
-    release = fit_transform(anonymizer, source, destination, guide_column="probability")
-    seconds = time.perf_counter() - start
-    seen = {
-        "seconds": seconds,
-        "peak": peak_gib()[0],
-        "n_groups": release.n_groups,
-        "smallest_group": release.smallest_group,
-        "mib": source.stat().st_size / 2**20,
-    }
-    source.unlink()
-    destination.unlink()
-    return seen
+    return fit_transform(anonymizer, source, destination, guide_column="probability", **how)
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure_here(int(sys.argv[1]), Path(sys.argv[2]))))
+    print(json.dumps(measure_here(Path(sys.argv[1]))))

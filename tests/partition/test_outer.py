@@ -24,7 +24,14 @@ def grown_outside(
     case: Case, checks: Sequence[Check], most_held: int, n_threads: int = 1, branch_size: int | None = None
 ) -> tuple[Tree, np.ndarray]:
     records = case.records
-    branches: list[Branch] = []
+    group = np.full(records.n_records, -1, np.int32)
+    n_groups = 0
+
+    def finish(branch: Branch) -> None:
+        nonlocal n_groups
+        group[branch.records.rows] = branch.group + n_groups
+        n_groups += branch.n_groups
+
     with TemporaryDirectory() as name:
         folder = Path(name)
         n_codes = case.layout.n_columns + len(case.guide.cardinalities)
@@ -36,18 +43,11 @@ def grown_outside(
                 file.write(start, [records.codes[own, c] for c in range(n_codes)], records.dense[own])
             file.start(checks)
             tree = grow_outer(
-                file, case.layout, case.guide, checks, branches.append,
+                file, case.layout, case.guide, checks, finish,
                 min_records=case.min_records, fall_back=case.fall_back, most_held=most_held, n_threads=n_threads,
                 empty=file.empty, taxonomy=case.taxonomy, branch_size=branch_size,
             )  # fmt: skip
-            (made,) = folder.iterdir()
-            assert made.stat().st_mode & 0o077 == 0  # nobody else can look
-        assert list(folder.iterdir()) == []
-    group = np.full(records.n_records, -1, np.int32)
-    n_groups = 0
-    for branch in branches:
-        group[branch.records.rows] = branch.group + n_groups
-        n_groups += branch.n_groups
+            assert list(folder.iterdir()) == []  # it has no name, so nobody else can open it
     return tree, group
 
 

@@ -149,7 +149,7 @@ class _Job:
         anonymizer._check_feasible(counters, files.n_records)
         self.n_threads = anonymizer._n_threads()
         columns, guide = self._learn(schema)
-        tree, groups = self._grow(temporary.absolute().parent, schema, columns, guide, counters)
+        tree, groups = self._grow(path.absolute().parent, schema, columns, guide, counters)
         anonymizer.partition_ = partition = partition_from_tree(
             tree, columns, joined_values(groups.parts), joined_sizes(groups.parts),
             dropped=schema.dropped, limits=schema.to_dict()["limits"], categorical=schema.categorical_features,
@@ -251,6 +251,7 @@ class _Job:
             guide = guiding.without_channels()
             groups = _Groups(anonymizer, columns, schema, guide, self.files.n_records, self.progress)
             file.start(checks)
+            groups.tell()
             tree = grow_outer(
                 file, layout, guide_shape(guide, guiding.n_dense), checks, groups.add, describe=groups.describe,
                 min_records=fewest_records(counters), fall_back=anonymizer._falls_back(), most_held=self.most_held,
@@ -320,5 +321,9 @@ class _Groups:
         self.group[branch.records.rows] = branch.group + np.int32(self.n_groups)
         self.n_groups += branch.n_groups
         self._n_done += len(branch.group)
+        self.tell()
+
+    def tell(self) -> None:
+        """Say how many records have a group."""
         if self.progress is not None:
             self.progress("growing", self._n_done, len(self.group))

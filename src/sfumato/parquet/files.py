@@ -112,7 +112,8 @@ class ParquetFiles:
 
         def read() -> Iterator[Any]:
             for path in self.paths:
-                with readable(path), pq.ParquetFile(path, memory_map=False) as file:
+                # Without buffering ahead, which would hold a whole file.
+                with readable(path), pq.ParquetFile(path, pre_buffer=False) as file:
                     for batch in file.iter_batches(batch_size=at_once, columns=wanted):
                         yield pa.Table.from_batches([batch]).select(wanted if wanted is not None else self.names)
 
@@ -195,7 +196,12 @@ class ParquetFiles:
 
     def head(self, n: int = 1000) -> Any:
         """Return the first records."""
-        return next(self.batches(size=n))
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        path = next(path for path in self.paths if self._metadata[path].num_rows)
+        with readable(path), pq.ParquetFile(path, pre_buffer=False) as file:
+            return pa.Table.from_batches([next(file.iter_batches(batch_size=n))]).select(self.names)
 
 
 def one_ahead(pieces: Iterator[Any]) -> Iterator[Any]:
@@ -255,25 +261,46 @@ def readable(path: Path) -> Iterator[None]:
 
 @contextmanager
 def unpublished(destination: Path) -> Iterator[Path]:
-    """Lend a name beside the destination; what was written there is moved into place at the end, or removed.
+    """Lend a file in the folder of the destination; what was written there gets its name at the end, or is gone.
 
-    Only the owner can read the file while it is not judged.
+    Only the owner can read the file while it is not judged. Where the system allows it, the file has no name until
+    then: even a process that is killed leaves nothing behind.
     """
-    if not destination.absolute().parent.is_dir():
+    folder = destination.absolute().parent
+    if not folder.is_dir():
         raise InputError(
             f"the folder of {destination.name!r} does not exist: expected a folder to write to. Create it first."
         )
-    temporary = destination.with_name(f".{destination.name}.unpublished-{secrets.token_hex(4)}")
+    hidden = folder / f".{destination.name}.unpublished-{secrets.token_hex(4)}"
+    file = None
     try:
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        yield temporary
+        file = _nameless(folder)
+        if file is None:
+            file = os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+        nameless = Path(f"/proc/self/fd/{file}")
+        yield hidden if hidden.exists() else nameless
+        if not hidden.exists():
+            # Only with a folder does this follow the link to the file itself; the absolute path has no use for it.
+            os.link(nameless, hidden, src_dir_fd=file, follow_symlinks=True)
         mask = os.umask(0)
         os.umask(mask)
-        temporary.chmod(0o666 & ~mask)
-        temporary.replace(destination)
+        hidden.chmod(0o666 & ~mask)
+        hidden.replace(destination)
     except OSError as error:
         raise InputError(
             f"{destination.name!r} cannot be written: {error.strerror or 'input/output error'}. Nothing was published."
         ) from None
     finally:
-        temporary.unlink(missing_ok=True)
+        if file is not None:
+            os.close(file)
+        hidden.unlink(missing_ok=True)
+
+
+def _nameless(folder: Path) -> int | None:
+    """Open a file without a name, for its owner alone; None where the system has no such files."""
+    if not hasattr(os, "O_TMPFILE") or not Path("/proc/self/fd").is_dir():
+        return None
+    try:
+        return os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o600)
+    except OSError:
+        return None

@@ -50,7 +50,7 @@ class FloatCounts:
         ends = pc.min_max(array)
         low, high = ends["min"].as_py(), ends["max"].as_py()
         if low is None or low != low or low > high:  # nothing but missing values and NaN
-            self.has_missing = True
+            self.has_missing |= len(array) > 0
             return True
         if np.isinf(low) or np.isinf(high):
             raise InputError(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.loss import group_ncp
-from sfumato.partition.grouping import Groups, collect, summarize, widths
+from sfumato.partition.grouping import Groups, collect, lined_up, summarize, widths
 from sfumato.partition.guides import Guide
 from sfumato.partition.records import Records, make_layout
 from sfumato.representatives import GroupValues, represent
@@ -88,8 +88,7 @@ def _lined_up(group: NDArray[np.int32], n_groups: int) -> Groups | None:
     """Return the groups of records that lie group after group, which need no sorting; None of others."""
     if len(group) == 0 or (group[1:] < group[:-1]).any():
         return None
-    offsets = np.searchsorted(group, np.arange(n_groups + 1)).astype(np.int64)
-    return Groups(group, np.arange(len(group), dtype=np.uint32), offsets)
+    return lined_up(np.bincount(group, minlength=n_groups))
 
 
 def joined_sizes(parts: Sequence[DescribedGroups]) -> NDArray[np.int64]:

@@ -55,9 +55,8 @@ class ReleaseWriter:
             for field in self.of_groups.schema
         ]
         self.schema = pa.schema(fields, metadata=self.of_groups.schema.metadata)
-        self._compression = compression if pa.Codec.is_available(compression) else "zstd"
-        if compression == "none":
-            self._compression = "none"
+        can_write = compression == "none" or pa.Codec.is_available(compression)
+        self._compression = compression if can_write else "zstd"
         # Smallest and largest of text would take a third of the time, and readers hardly ask for them.
         self._ranged = [f.name for f in self.schema if not pa.types.is_dictionary(f.type)]
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from sfumato.partition.candidates import Candidates
@@ -24,9 +23,15 @@ from sfumato.partition.chunks import Routing, Shape
 from sfumato.partition.grower import Check, Grower
 from sfumato.partition.guides import Guide
 from sfumato.partition.histogram import subtract
-from sfumato.partition.records import Layout, Records, as_words
+from sfumato.partition.records import Layout, Records
 from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
 from sfumato.partition.tree import NodeTable, Tree
+
+_WORTH_A_LEVEL = 4
+"""Large nodes are split from counts while they have at least one in so many of all records."""
+
+_SLACK = 3
+"""How many times larger than asked for a branch may be where memory allows it."""
 
 
 class Counting(Protocol):
@@ -57,12 +62,14 @@ class OuterGrower(Grower):
     """Grows the top of a tree from counts; `records` holds none, only their types.
 
     Parameters as of `Grower`; ``counting`` counts the records, ``most_held`` is how many of them memory holds at once.
+    Nodes at most ``slack`` times as large are left as they are when there are few of them.
     """
 
-    def __init__(self, counting: Counting, *, most_held: int, **settings: Any) -> None:
+    def __init__(self, counting: Counting, *, most_held: int, slack: int = 1, **settings: Any) -> None:
         super().__init__(**settings)
         self.counting = counting
         self.most_held = most_held
+        self.slack = slack
 
     def grow_top(self) -> NodeTable:
         """Split nodes until each fits in memory or cannot be split, and return the nodes."""
@@ -86,7 +93,14 @@ class OuterGrower(Grower):
         return self.nodes
 
     def _too_large(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
-        return nodes[self.nodes.stop[nodes] - self.nodes.start[nodes] > self.most_held]
+        """Return the nodes to go on with: the large ones, unless few records are left in ones not much too large."""
+        sizes = self.nodes.stop[nodes] - self.nodes.start[nodes]
+        large = sizes > self.most_held
+        # Each level reads all records, so a level for a few of them costs more than it spares later.
+        is_enough = sizes[large].sum() * _WORTH_A_LEVEL < self.counting.n_records
+        kept = large & ~(is_enough & (sizes <= self.slack * self.most_held))
+        chosen: NDArray[np.int64] = nodes[kept]
+        return chosen
 
     def _count_nodes(self, nodes: NDArray[np.int64], shape: Shape) -> None:
         """Count nodes whose records have arrived already."""
@@ -104,7 +118,8 @@ class OuterGrower(Grower):
         left, right = self.nodes.left[nodes].astype(np.int64), self.nodes.right[nodes].astype(np.int64)
         smaller = np.where(sizes[left] <= sizes[right], left, right)
         larger = np.where(sizes[left] <= sizes[right], right, left)
-        counted = np.flatnonzero(sizes[larger] > self.most_held)
+        frontier = self._too_large(children)
+        counted = np.flatnonzero(np.isin(larger, frontier))  # the smaller one is in it only together with the larger
         found = self.counting.advance(self.routing(smaller[counted]), shape)
         for slot, i in enumerate(counted):
             whole = self._histograms.pop(int(nodes[i]))
@@ -114,7 +129,6 @@ class OuterGrower(Grower):
             self._keep(int(smaller[i]), found[slot])
         for node in nodes:
             self._forget(int(node))
-        frontier = self._too_large(children)
         for node in np.setdiff1d(children, frontier):
             self._forget(int(node))
         return frontier
@@ -169,22 +183,12 @@ class BranchGrower(Grower):
     """Grows in memory and keeps the records in the order of their groups, in which they lie in the end anyway."""
 
     def _assign_groups(self, tree: Tree) -> NDArray[np.int32]:
-        nodes = self.nodes
-        leaves = np.flatnonzero(nodes.left[: nodes.n_nodes] < 0)
-        leaves = leaves[np.argsort(nodes.start[leaves], kind="stable")]
-        starts, stops, is_odd = nodes.start[leaves], nodes.stop[leaves], nodes.depth[leaves] % 2 == 1
-        self.in_order = self.records
-        if is_odd.any():
-            self.in_order = odd = self._buffer(1)
-            if not is_odd.all():
-                even = self._buffer(2)
-                _copy_runs(
-                    as_words(even.codes), even.dense, even.weights, even.rows, as_words(odd.codes), odd.dense,
-                    odd.weights, odd.rows, starts[~is_odd], stops[~is_odd],
-                )  # fmt: skip
-        elif nodes.depth[leaves[0]] > 0:
-            self.in_order = self._buffer(2)
-        return np.repeat(np.arange(len(leaves), dtype=np.int32), stops - starts)
+        """Return the groups of the records in that order: the rows are those of the whole table."""
+        self.in_order = self._line_up()
+        leaves = self._leaves()
+        sizes = (self.nodes.stop - self.nodes.start)[leaves]
+        in_order = np.argsort(self.nodes.start[leaves], kind="stable")
+        return np.repeat(np.arange(len(leaves), dtype=np.int32), sizes[in_order])
 
 
 def grow_outer(
@@ -230,8 +234,9 @@ def grow_outer(
     -------
     tree : Tree
     """
+    size = min(most_held, branch_size or most_held)
     top = OuterGrower(
-        counting, most_held=min(most_held, branch_size or most_held), records=empty, layout=layout, guide=guide,
+        counting, most_held=size, slack=min(_SLACK, most_held // size), records=empty, layout=layout, guide=guide,
         min_records=min_records, checks=checks, fall_back=fall_back, n_threads=n_threads, taxonomy=taxonomy,
     )  # fmt: skip
     nodes = top.grow_top()
@@ -289,18 +294,3 @@ def attach_branch(nodes: NodeTable, leaf: int, branch: NodeTable) -> None:
     branch.stop[:n] += nodes.start[leaf]
     branch.depth[:n] += nodes.depth[leaf]
     nodes.graft(np.array([leaf]), branch)
-
-
-@njit(nogil=True, cache=True)
-def _copy_runs(  # type: ignore[no-untyped-def]
-    words, dense, weights, rows, to_words, to_dense, to_weights, to_rows, starts, stops
-):
-    for run in range(starts.shape[0]):
-        for i in range(starts[run], stops[run]):
-            for w in range(words.shape[1]):
-                to_words[i, w] = words[i, w]
-            for c in range(dense.shape[1]):
-                to_dense[i, c] = dense[i, c]
-            if weights.shape[0] > 0:
-                to_weights[i] = weights[i]
-            to_rows[i] = rows[i]

@@ -9,9 +9,10 @@ chunk by chunk.
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
@@ -55,8 +56,6 @@ class CodeFile:
     """
 
     def __init__(self, folder: Path, kinds: Sequence[Any], empty: Records, *, n_threads: int = 1) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix=".sfumato-", dir=folder)  # readable by its owner alone
-        self._file = os.open(Path(self._folder.name) / "codes", os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
         self.empty = empty
         self._n_dense = empty.dense.shape[1]
         self._is_wide = [np.dtype(kind).itemsize == 2 for kind in kinds]
@@ -65,9 +64,17 @@ class CodeFile:
         wide, narrow = iter(range(self._n_wide)), iter(range(-1, -1 - len(kinds), -1))
         self._at = np.array([next(wide) if is_wide else next(narrow) for is_wide in self._is_wide], np.int64)
         self.bytes_per_record = 4 * self._n_dense + len(kinds) + self._n_wide
+        self._path = folder / f".sfumato-codes-{secrets.token_hex(4)}"
+        try:
+            self._file = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)  # for its owner alone
+            with suppress(OSError):  # where a file in use can lose its name, even a killed process leaves none behind
+                self._path.unlink()
+        except OSError as error:
+            raise self._cannot_write(error) from None
         self._n_threads = n_threads
         self._lock = Lock()
         self._is_small = True  # all channel values fit the quick way of counting
+        self._gathered = empty
         self.n_records = 0
         self.checks: Sequence[Check] = ()
 
@@ -80,7 +87,7 @@ class CodeFile:
     ) -> None:
         """Remove the file, whatever happened."""
         os.close(self._file)
-        self._folder.cleanup()
+        self._path.unlink(missing_ok=True)
 
     # -- writing and reading -------------------------------------------------------------------------------------
 
@@ -100,14 +107,17 @@ class CodeFile:
                 a, b = max(first, start), min(first + _CHUNK, start + n)
                 self._write_run(first, a - first, [part[a - start : b - start] for part in parts])
         except OSError as error:
-            raise InputError(
-                f"the working file cannot be written ({error.strerror or 'input/output error'}): expected room for "
-                f"{self.bytes_per_record} bytes per record beside the output. Free some, or write elsewhere. Nothing "
-                "was published."
-            ) from None
+            raise self._cannot_write(error) from None
         with self._lock:
             self._is_small &= is_small
             self.n_records = max(self.n_records, start + n)
+
+    def _cannot_write(self, error: OSError) -> InputError:
+        return InputError(
+            f"the working file cannot be written ({error.strerror or 'input/output error'}): expected room for "
+            f"{self.bytes_per_record} bytes per record beside the output. Free some, or write elsewhere. Nothing was "
+            "published."
+        )
 
     def _write_run(self, first: int, skipped: int, parts: list[NDArray[Any]]) -> None:
         """Write a run of records of the chunk that begins with record `first`, past some of its records."""
@@ -221,7 +231,7 @@ class CodeFile:
     # -- gathering -----------------------------------------------------------------------------------------------
 
     def gather(self, nodes: NDArray[np.int64]) -> list[Records]:
-        """Return the records of each of some nodes; their rows are their numbers in the table."""
+        """Return the records of each of some nodes, until the next call; their rows are their numbers in the table."""
         place = self._places(nodes)
         n_chunks = -(-self.n_records // _CHUNK)
         counts = np.zeros((n_chunks, len(nodes)), np.int64)
@@ -235,11 +245,7 @@ class CodeFile:
         ends = np.cumsum(sizes)
         # Every chunk has its own run in every node, so that threads write side by side.
         firsts = (ends - sizes) + np.cumsum(counts, axis=0) - counts
-        total = int(ends[-1])
-        out = Records(
-            np.empty((total, self.empty.codes.shape[1]), self.empty.codes.dtype),
-            np.empty((total, self._n_dense), np.int64), _NONE, np.empty(total, np.uint32),
-        )  # fmt: skip
+        out = self._room_for(int(ends[-1]))
 
         def copy(_: int, starts: Iterator[tuple[int, int]], room: NDArray[np.uint8]) -> None:
             for number, start in starts:
@@ -252,6 +258,16 @@ class CodeFile:
             Records(out.codes[a:b], out.dense[a:b], _NONE, out.rows[a:b])
             for a, b in zip((ends - sizes).tolist(), ends.tolist(), strict=True)
         ]
+
+    def _room_for(self, n: int) -> Records:
+        """Return room for so many records, the same every time: memory that was used before is had at once."""
+        if self._gathered.n_records < n:
+            self._gathered = self.empty  # gone before there is more
+            self._gathered = Records(
+                np.empty((n, self.empty.codes.shape[1]), self.empty.codes.dtype),
+                np.empty((n, self._n_dense), np.int64), _NONE, np.empty(n, np.uint32),
+            )  # fmt: skip
+        return self._gathered
 
 
 def _bytes_of(array: NDArray[Any]) -> memoryview:

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pieces of files: counted, coded, written by several threads and put together to what one reading would give."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sfumato import MondrianAnonymizer
+from sfumato.datasets import make_census
+from sfumato.errors import InputError
+from sfumato.frames import read_table
+from sfumato.parquet import files, fit_transform
+from sfumato.parquet.coding import ColumnLearner, write_codes
+from sfumato.parquet.files import ParquetFiles, unpublished
+from sfumato.parquet.float_counts import FloatCounts
+from sfumato.parquet.joining import JoinedFile
+from sfumato.parquet.progress import PrintedProgress, describe
+from sfumato.parquet.recounting import claimed_sizes
+from sfumato.partition.binning import bin_counts
+from sfumato.sources import MemorySource
+
+
+def columns_of_all_kinds(n: int, seed: int = 0) -> pa.Table:
+    random = np.random.default_rng(seed)
+    missing = random.random(n) < 0.1
+    return pa.table(
+        {
+            "small": pa.array(random.integers(-5, 60, n).astype(np.int8), mask=missing),
+            "far": pa.array(random.integers(-(2**40), 2**40, n)),
+            "single": pa.array(random.normal(size=n).round(2).astype(np.float32), mask=missing),
+            "double": pa.array(np.where(missing, np.nan, random.normal(size=n).round(2))),
+            "text": pa.array(random.choice(["a", "b", "cc", None], n).tolist()),
+            "listed": pa.array(random.choice(["x", "y"], n).tolist()).dictionary_encode(),
+            "flag": pa.array(random.random(n) < 0.3),
+            "day": pa.array(random.integers(0, 400, n).astype(np.int32)).cast(pa.date32()),
+            "empty": pa.nulls(n, pa.float32()),
+        }
+    )
+
+
+@pytest.mark.parametrize("categorical", [(), ("small",)])
+@pytest.mark.parametrize("limits", [{}, {"small": 5, "single": 0.5, "text": 1}])
+def test_pieces_get_the_bins_and_codes_of_the_whole(categorical: tuple[str, ...], limits: dict[str, Any]):
+    table = columns_of_all_kinds(3_000)
+    limits = {name: limit for name, limit in limits.items() if name not in categorical}
+    whole = MemorySource(read_table(table, categorical=categorical), table.column_names, limits=limits, max_bins=40)
+    learner = ColumnLearner(table.column_names, categorical=categorical, limits=limits, max_bins=40)
+    pieces = [table.slice(start, 700) for start in range(0, 3_000, 700)]
+    for piece in reversed(pieces):
+        learner.count(piece)
+    for own, expected in zip(learner.columns(), whole.columns, strict=True):
+        assert own.kind == expected.kind and own.width == expected.width
+        for name in ("values", "low", "high"):
+            np.testing.assert_array_equal(getattr(own.bins, name), getattr(expected.bins, name), own.name)
+        assert own.bins.has_missing == expected.bins.has_missing
+        codes = np.empty(3_000, own.codes.dtype)
+        for start, piece in zip(range(0, 3_000, 700), pieces, strict=True):
+            write_codes(
+                own, piece.column(own.name), codes[start : start + 700],
+                as_category=own.name in categorical, limits=limits,
+            )  # fmt: skip
+        np.testing.assert_array_equal(codes, expected.codes, own.name)
+
+
+@given(
+    st.lists(st.floats(width=32, allow_infinity=False) | st.none() | st.sampled_from([0.5, -0.0]), max_size=60),
+    st.integers(2, 9),
+)
+def test_a_table_of_counts_bins_single_precision_as_sorting_does(values: list[float | None], max_bins: int):
+    array = pa.array(values, pa.float32())
+    counts = FloatCounts()
+    assert counts.add("x", array.slice(0, 7)) and counts.add("x", array.slice(7))
+    present = np.array([v for v in values if v is not None and v == v], np.float64) + 0.0
+    distinct, how_often = np.unique(present, return_counts=True)
+    np.testing.assert_array_equal(counts.found()[0], distinct)
+    np.testing.assert_array_equal(counts.found()[1], how_often)
+    assert counts.has_missing == (len(present) < len(values))
+    expected = bin_counts(distinct, how_often, has_missing=True, max_bins=max_bins)
+    bins = counts.bins(max_bins, has_missing=True)
+    for name in ("values", "low", "high"):
+        np.testing.assert_array_equal(getattr(bins, name), getattr(expected, name))
+
+
+def test_infinity_is_refused_by_name():
+    with pytest.raises(InputError, match="'rent' contains infinity"):
+        FloatCounts().add("rent", pa.array([1.0, float("inf")], pa.float32()))
+
+
+@pytest.mark.parametrize("row_group_size", [90, 450, 4_000])
+def test_every_piece_comes_once_and_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row_group_size: int):
+    monkeypatch.setattr(files, "RECORDS_AT_ONCE", 300)
+    table = columns_of_all_kinds(4_000)
+    for part in range(2):
+        path = tmp_path / f"{part}.parquet"
+        pq.write_table(table.slice(2_000 * part, 2_000), path, row_group_size=row_group_size)
+    read = ParquetFiles(tmp_path)
+    found = list(read.each(lambda start, piece: (start, piece), ["far", "text"], n_threads=2, text_as_categories=True))
+    assert sum(n for n, _ in found) == 4_000
+    assert [start for _, (start, _) in found] == np.cumsum([0, *(n for n, _ in found)])[:-1].tolist()
+    for name in ("far", "text"):
+        assert [v for _, (_, piece) in found for v in piece.column(name).to_pylist()] == table[name].to_pylist()
+
+
+@pytest.mark.parametrize("compression", ["zstd", "snappy", "none"])
+def test_joined_pieces_are_one_file_of_parquet(tmp_path: Path, compression: str):
+    table = columns_of_all_kinds(2_000)
+    path = tmp_path / "joined.parquet"
+    path.touch()
+    with JoinedFile(path) as joined:
+        for start in range(0, 2_000, 130):
+            piece = pa.BufferOutputStream()
+            pq.write_table(table.slice(start, 130), piece, compression=compression, row_group_size=50)
+            joined.add(memoryview(piece.getvalue()))
+    table = table.drop_columns(["double"])  # its NaN equals nothing
+    assert pq.read_table(path).drop_columns(["double"]).equals(table)
+    metadata = pq.read_metadata(path)
+    assert metadata.num_rows == 2_000
+    in_row_groups = [pq.ParquetFile(path).read_row_group(number) for number in range(metadata.num_row_groups)]
+    assert pa.concat_tables(in_row_groups).drop_columns(["double"]).equals(table)
+    statistics = metadata.row_group(metadata.num_row_groups - 1).column(1).statistics
+    assert statistics.max == max(in_row_groups[-1]["far"].to_pylist())
+
+
+def test_a_claim_about_a_file_is_compared_with_every_record(tmp_path: Path):
+    claimed = pa.table({"age": [30, None, 41, 30], "sex": pa.array(["f", "m", "f", "f"]).dictionary_encode()})
+    group = np.array([0, 1, 1, 2, 3, 3, 0], np.int32)
+    path = tmp_path / "release.parquet"
+    pq.write_table(claimed.take(pa.array(group)), path, row_group_size=3)
+    # Groups 0 and 3 say the same, so they are one.
+    assert sorted(claimed_sizes(ParquetFiles(path), ["age", "sex"], claimed, group, n_threads=2).tolist()) == [1, 2, 4]
+    for wrong in range(len(group)):
+        other = group.copy()
+        other[wrong] = (group[wrong] + 1) % 3
+        assert claimed_sizes(ParquetFiles(path), ["age", "sex"], claimed, other, n_threads=2) is None
+
+
+def test_the_compression_of_the_release_is_that_of_the_files(tmp_path: Path):
+    frame = make_census(600, random_state=1).frame[["age", "sex"]]
+    for compression in ("snappy", "zstd", "none"):
+        source = tmp_path / f"{compression}.parquet"
+        pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), source, compression=compression)
+        fit_transform(MondrianAnonymizer(20), source, tmp_path / "out.parquet")
+        written = pq.read_metadata(tmp_path / "out.parquet").row_group(0).column(0).compression
+        assert written.lower().replace("uncompressed", "none") == compression
+
+
+# -- what goes wrong --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="the system has no limit on the size of files")
+def test_a_working_file_that_cannot_grow_is_said_and_nothing_is_left(tmp_path: Path):
+    table = pa.Table.from_pandas(make_census(3_000, random_state=1).frame[["age", "sex"]], preserve_index=False)
+    pq.write_table(table, tmp_path / "in.parquet")
+    program = textwrap.dedent(f"""
+        import resource, signal
+        from sfumato import MondrianAnonymizer
+        from sfumato.errors import InputError
+        from sfumato.parquet import fit_transform
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        def stop(what, done, total):
+            if what == "coding":
+                resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+        try:
+            fit_transform(MondrianAnonymizer(20), {str(tmp_path / "in.parquet")!r}, {str(tmp_path / "out.parquet")!r},
+                          progress=stop)
+        except InputError as error:
+            print(error)
+    """)
+    ended = subprocess.run(
+        [sys.executable, "-c", program], env=os.environ, timeout=600, check=True, capture_output=True, text=True
+    )
+    assert "the working file cannot be written (File too large)" in ended.stdout
+    assert "Nothing was published" in ended.stdout
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["in.parquet"]
+
+
+@pytest.mark.parametrize("is_nameless", [True, False])
+def test_an_unpublished_file_is_for_its_owner_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_nameless: bool):
+    if not is_nameless:
+        monkeypatch.setattr(files, "_nameless", lambda folder: None)
+    destination = tmp_path / "out.parquet"
+    destination.write_bytes(b"before")
+    with unpublished(destination) as temporary:
+        temporary.write_bytes(b"after")
+        assert temporary.stat().st_mode & 0o077 == 0
+        assert destination.read_bytes() == b"before"
+        assert len(list(tmp_path.iterdir())) == (1 if is_nameless and hasattr(os, "O_TMPFILE") else 2)
+    assert destination.read_bytes() == b"after"
+    with pytest.raises(RuntimeError), unpublished(destination) as temporary:
+        temporary.write_bytes(b"half")
+        raise RuntimeError
+    assert destination.read_bytes() == b"after"
+    assert list(tmp_path.iterdir()) == [destination]
+
+
+def test_a_file_cut_off_between_two_readings_is_refused(tmp_path: Path):
+    frame = make_census(3_000, random_state=1).frame[["age", "sex"]]
+    source = tmp_path / "in.parquet"
+    pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), source, row_group_size=500)
+
+    def cut(what: str, done: int, total: int) -> None:
+        if what == "coding" and done == 0:
+            source.write_bytes(source.read_bytes()[:400])
+
+    with pytest.raises(InputError, match=r"'in.parquet' cannot be read as Parquet.*Nothing was published"):
+        fit_transform(MondrianAnonymizer(20), source, tmp_path / "out.parquet", progress=cut)
+    assert list(tmp_path.iterdir()) == [source]
+
+
+# -- progress ---------------------------------------------------------------------------------------------------
+
+
+def test_progress_tells_records_rate_and_time_left(tmp_path: Path):
+    frame = make_census(2_000, random_state=1).frame[["age", "sex"]]
+    source = tmp_path / "in.parquet"
+    pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), source, row_group_size=500)
+    stream = io.StringIO()
+    fit_transform(MondrianAnonymizer(20), source, tmp_path / "out.parquet", progress=PrintedProgress(stream))
+    lines = stream.getvalue().splitlines()
+    for stage in ("counting values", "coding", "growing", "writing", "recounting"):
+        assert f"{stage}: 0 of 2,000 records" in lines
+        assert any(line.startswith(f"{stage}: 2,000 of 2,000 records, ") and " 0 s left" in line for line in lines)
+    assert describe("coding", 25, 100, 5.0) == "coding: 25 of 100 records, 5 a second, 15 s left"
