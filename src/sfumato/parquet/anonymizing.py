@@ -41,11 +41,11 @@ from sfumato.sources.code_file import CodeFile
 
 __all__ = ["ParquetRelease", "Paths", "Progress", "as_list", "fit_transform"]
 
-MOST_HELD = 32_000_000
+MOST_HELD = 50_000_000
 """Records held in memory at once, as codes: about 40 bytes each."""
 
-BRANCH = 1_000_000
-"""Records from which on a node is split from counts: what lies below is grown by one thread, mostly in its cache."""
+BRANCH = 2_000_000
+"""Records from which on a node is split from counts: what lies below is grown by one thread."""
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
