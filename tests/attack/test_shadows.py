@@ -8,17 +8,20 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import ttest_1samp
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from sfumato import AnonymizedClassifier, ModelGuidedAnonymizer
 from sfumato.attack import attack_membership
 from sfumato.attack.membership_signals import reader_of
 from sfumato.attack.shadows import balanced_halves, train_shadows, with_seeds
+from sfumato.datasets import load_adult
 from sfumato.errors import ParameterError
+from sfumato.minimize import UniformMinimizer
 
 
 class Counting(ClassifierMixin, BaseEstimator):
@@ -181,3 +184,40 @@ def test_shadows_without_the_protection_are_weaker_where_it_covers_half_of_the_p
         # To unprotected shadows all people look alike; protected ones know whom the model has forgotten.
         gained.append(area_of_lira_offline(protected, model, people) - area_of_lira_offline(plain, model, people))
     assert ttest_1samp(gained, 0, alternative="greater").pvalue < 0.001
+
+
+ADULT_COLUMNS = [
+    "age", "workclass", "education-num", "marital-status", "occupation", "relationship", "sex", "hours-per-week",
+    "capital-gain",
+]  # fmt: skip
+
+
+def test_shadows_without_the_protection_are_weaker_on_a_minimized_census_table():
+    X, y = load_adult(return_X_y=True, as_frame="pandas")
+    X, y = X[ADULT_COLUMNS], (y.astype(str) == ">50K").to_numpy()
+    encoder = make_column_transformer(
+        (
+            OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-2),
+            make_column_selector(dtype_exclude="number"),
+        ),
+        remainder="passthrough",
+    )
+    plain = make_pipeline(encoder, DecisionTreeClassifier(random_state=0))
+    protected = make_pipeline(UniformMinimizer(n_buckets=4), clone(plain))
+    attacks = ["lira_offline", "rmia"]
+    gained = {name: [] for name in attacks}
+    for seed in range(10):
+        generator = np.random.default_rng(seed)
+        rows = generator.permutation(len(y))[:1600]
+        own, labels, is_member = X.iloc[rows].reset_index(drop=True), y[rows], generator.permutation(1600) < 800
+        model = with_seeds(protected, seed).fit(own[is_member], labels[is_member])
+        with_it, without = (
+            attack_membership(model, own, labels, is_member, attacks=attacks, estimator=shadow, n_shadows=16)
+            for shadow in (protected, plain)
+        )
+        for name in attacks:
+            gained[name].append(with_it[name].details["auc"] - without[name].details["auc"])
+    # To unprotected shadows everybody looks learned by heart; protected ones know who shares a cell with others.
+    for name in attacks:
+        interval = ttest_1samp(gained[name], 0).confidence_interval(0.95)
+        assert interval.low > 0
