@@ -55,6 +55,15 @@ def test_what_was_not_measured_does_not_pass(name: str, unmeasured: dict[str, ob
     assert judged({name: 0.5}, **unmeasured) == {name: False}
 
 
+def test_a_bound_on_attacks_fails_where_those_it_is_about_were_not_run():
+    required = {"max_attack_advantage": 0.9, "min_k": 5}
+    checks = judge_gate(
+        required, smallest_group=9, least_values=None, utility=UTILITY, risks=(risk(0.5),), not_attacked="set level"
+    )
+    assert [(check.name, check.passed) for check in checks] == [("min_k", True), ("max_attack_advantage", False)]
+    assert checks[1].measured is None and checks[1].sentence == "set level: this cannot pass"
+
+
 def test_what_is_not_asked_for_is_not_judged():
     assert judged({"min_k": None}) == {}
 

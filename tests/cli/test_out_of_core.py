@@ -97,6 +97,165 @@ def test_anatomize_says_that_attacks_need_memory_and_leaves_nothing_where_it_fai
     assert "none was made" in done.stderr
 
 
+@pytest.fixture(scope="module")
+def partition(file, tmp_path_factory) -> Path:
+    from sfumato import MondrianAnonymizer
+
+    path = tmp_path_factory.mktemp("partition") / "partition.json"
+    anonymizer = MondrianAnonymizer(8, quasi_identifiers=["age", "hours", "job"], identifiers=["name"])
+    anonymizer.fit(pq.read_table(file))
+    anonymizer.partition_.save(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def generalization(file, tmp_path_factory) -> Path:
+    from sfumato import UniformMinimizer
+
+    path = tmp_path_factory.mktemp("generalization") / "generalization.json"
+    table = pq.read_table(file)
+    coarse = UniformMinimizer(3).fit(table.select(["age", "hours", "job"]), table["wage"].to_pylist()).generalization_
+    path.write_text(coarse.to_json())
+    return path
+
+
+@pytest.mark.parametrize("values", ["labels", "codes", "representatives", None])
+def test_apply_writes_the_same_file(file, partition, generalization, tmp_path: Path, values: str | None):
+    document = partition if values is None else generalization
+    more = ["--identifiers", "name"] if values is None else ["--identifiers", "name", "--values", values]
+    results = []
+    for where, name in (("--in-memory", "one.parquet"), ("--out-of-core", "other.parquet")):
+        results.append(said(call("apply", document, file, "-o", tmp_path / name, *more, "--json", "-q", where)))
+        del results[-1]["output"]
+    assert results[0] == results[1]
+    one, other = (pq.read_table(tmp_path / name) for name in ("one.parquet", "other.parquet"))
+    assert one.schema.equals(other.schema, check_metadata=True)
+    assert one.to_pylist() == other.to_pylist()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one.parquet", "other.parquet"]
+
+
+def test_apply_refuses_a_column_that_points_at_persons(file, partition, generalization, tmp_path: Path):
+    for document in (partition, generalization):
+        asked = (
+            "apply",
+            document,
+            file,
+            "-o",
+            tmp_path / "out.parquet",
+            "--keep",
+            "illness",
+            "--out-of-core",
+            "--force",
+        )
+        done = call(*asked)
+        expected = 0 if document == partition else 2  # the partition itself drops the name
+        assert done.exit_code == expected
+        if expected:
+            assert "'name' would pass through" in " ".join(done.stderr.split())
+
+
+def test_apply_releases_in_memory_only(file, partition, tmp_path: Path):
+    asked = ("apply", partition, file, "--release", "--k", 8, "--out-of-core", "-o")
+    done = call(*asked, tmp_path / "out.parquet")
+    assert done.exit_code == 2
+    assert "--release" in done.stderr
+    assert call("apply", partition, file, "--out-of-core", "-o", tmp_path / "out.csv").exit_code == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_release_is_compared_with_what_was_kept_of_an_earlier_one(file, partition, tmp_path: Path):
+    table = pq.read_table(file)
+    kept = tmp_path / "kept.json"
+    asked = ("apply", partition, "--release", "--k", 8, "--persons", "name", "--json", "-q")
+    first = call(*asked[:2], file, *asked[2:], "--remember", kept, "-o", tmp_path / "first.parquet")
+    assert said(first)["together"] == []
+    assert kept.stat().st_mode & 0o077 == 0
+    assert b"Person" not in kept.read_bytes()
+    someone = table.slice(0, 1).set_column(0, "name", pa.array(["Somebody new"]))
+    pq.write_table(pa.concat_tables([table, someone]), tmp_path / "later.parquet")
+    again = call(
+        *asked[:2], tmp_path / "later.parquet", *asked[2:], "--earlier", kept, "-o", tmp_path / "second.parquet"
+    )
+    [together] = said(again)["together"]
+    assert (together["n_people"], together["n_new"], together["n_new_below"], together["is_safe"]) == (600, 1, 1, False)
+    assert "who came did so with fewer than 8" in " ".join(again.stderr.split())
+    shown = call(
+        "apply", partition, tmp_path / "later.parquet", "--release", "--k", 8, "--persons", "name", "--earlier", kept,
+        "-o", tmp_path / "third.parquet",
+    )  # fmt: skip
+    assert "people also in earlier release 1" in shown.stdout
+
+
+def test_what_is_kept_of_releases_goes_with_releases(file, partition, generalization, tmp_path: Path):
+    for document in (partition, generalization):
+        done = call("apply", document, file, "--remember", tmp_path / "kept.json", "-o", tmp_path / "out.parquet")
+        assert done.exit_code == 2
+        assert "--remember" in done.stderr
+    asked = ("apply", partition, file, "--release", "--k", 8, "-o", tmp_path / "out.parquet")
+    assert call(*asked, "--persons", "nobody").exit_code == 2
+    assert call(*asked, "--earlier", tmp_path / "nothing.json").exit_code == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+ASKED: dict[str, list[Any]] = {
+    "probabilities": ["--target", "wage"],
+    "labels": ["--target", "wage", "--guide", "labels"],
+    "a column": ["--guide", "column:hours", "--test-fraction", 0],
+    "persons": ["--target", "wage", "--unit", "person", "--representative", "median"],
+    "predictions, ranges, limits": [
+        "--target", "hours", "--guide", "predictions", "--representative", "range", "--limits", "age=5"
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(ASKED))
+def test_anonymize_writes_the_same_file(file, tmp_path: Path, name: str):
+    table = pq.read_table(file)
+    if name == "persons":
+        table = table.append_column("person", pa.array(np.arange(600) // 2))
+    pq.write_table(table, tmp_path / "people.parquet")
+    results = []
+    for where, place in (("--in-memory", "one"), ("--out-of-core", "other")):
+        done = call(
+            "anonymize", tmp_path / "people.parquet", "--identifiers", "name", "--k", 8, "--model", "decision-tree",
+            *ASKED[name], "-o", tmp_path / f"{place}.parquet", "--save", tmp_path / f"{place}.json", "--json", "-q",
+            where,
+        )  # fmt: skip
+        results.append(said(done))
+        del results[-1]["output"], results[-1]["partition"]
+    assert results[0]["holds"]
+    assert results[0]["release"].pop("information_loss") == pytest.approx(results[1]["release"].pop("information_loss"))
+    assert results[0] == results[1]
+    one, other = (pq.read_table(tmp_path / f"{place}.parquet") for place in ("one", "other"))
+    assert one.column_names == other.column_names
+    assert one.to_pylist() == other.to_pylist()
+    partitions = [json.loads((tmp_path / f"{place}.json").read_text()) for place in ("one", "other")]
+    assert partitions[0] == partitions[1]
+    assert len(list(tmp_path.iterdir())) == 5
+
+
+def test_anonymize_trains_on_some_of_many_records(file, tmp_path: Path, monkeypatch):
+    from sfumato.cli import anonymize_pieces
+
+    monkeypatch.setattr(anonymize_pieces, "MOST_TRAINED_ON", 200)
+    done = call(
+        "anonymize", file, "--target", "wage", "--identifiers", "name", "--model", "decision-tree", "--out-of-core",
+        "-o", tmp_path / "out.parquet",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "trained and tested on 200 records" in " ".join(done.stderr.split())
+    assert pq.read_metadata(tmp_path / "out.parquet").num_rows == 600
+
+
+def test_anonymize_needs_a_parquet_file_to_write_and_leaves_nothing_where_it_fails(file, tmp_path: Path):
+    asked = ("anonymize", file, "--target", "wage", "--model", "decision-tree", "--out-of-core")
+    assert call(*asked).exit_code == 2
+    assert call(*asked, "-o", tmp_path / "out.csv").exit_code == 2
+    done = call(*asked, "--quasi-identifiers", "age", "-o", tmp_path / "out.parquet", "--save", tmp_path / "p.json")
+    assert done.exit_code == 2  # the name would pass through
+    assert list(tmp_path.iterdir()) == []
+
+
 # -- the choice -------------------------------------------------------------------------------------------------
 
 

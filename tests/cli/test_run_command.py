@@ -88,6 +88,24 @@ def test_messages_name_keys_of_the_policy_and_not_options(tmp_path: Path, old: s
     assert says in said and "--" not in said.partition("error:")[2]
 
 
+def test_a_model_that_has_seen_ranges_is_attacked_through_the_partition(tmp_path: Path):
+    policy = write(tmp_path, method='representative = "range"', level="quick", gate="max_attack_advantage = 1.0")
+    result = call("run", policy, "--quiet")
+    assert result.exit_code == 0, result.stderr + result.stdout
+    audit = json.loads((tmp_path / "audit.json").read_text(encoding="utf-8"))
+    assert any(risk["title"].startswith("membership") for risk in audit["risks"])
+    assert audit["gate"][0]["measured"] is not None
+
+
+def test_a_bound_on_attacks_is_not_met_where_there_are_too_few_records_to_attack(tmp_path: Path):
+    policy = write(tmp_path, method="", level="quick", gate="max_attack_advantage = 1.0")
+    policy.write_text(policy.read_text(encoding="utf-8").replace("k = 8", "k = 280"), encoding="utf-8")
+    result = call("run", policy, "--json")
+    assert result.exit_code == 1, result.stderr
+    check = json.loads(result.stdout)["gate"][0]
+    assert check["passed"] is False and "test_fraction" in check["sentence"]
+
+
 def test_other_k_that_the_policy_names_are_drawn_in_the_report(tmp_path: Path):
     policy = write(tmp_path)
     policy.write_text(policy.read_text(encoding="utf-8").replace("[audit]", "[audit]\ncurve = [20]"), encoding="utf-8")
@@ -224,6 +242,28 @@ def test_an_interrupted_run_leaves_nothing(tmp_path: Path):
     # A signal that comes while a compiled module is being loaded may end it otherwise than 130, never as a failed gate.
     assert started.returncode != 1
     assert written(tmp_path) == (sorted(OUTPUTS) if started.returncode == 0 else [])
+
+
+def test_an_interrupted_audit_goes_on_with_the_shadow_models_it_has(tmp_path: Path):
+    policy = write(tmp_path, level='standard"\nunfinished = "kept')
+    kept = tmp_path / "kept"
+    started = subprocess.Popen(
+        [sys.executable, "-m", "sfumato", "run", str(policy)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    while started.poll() is None and len(list(kept.glob("*.npz"))) < 2:
+        time.sleep(0.05)
+    started.terminate()
+    started.wait()
+    before = {path.name: path.stat().st_mtime_ns for path in kept.glob("*.npz")}
+    assert before
+    assert written(tmp_path) == ["kept"]
+    result = run("run", policy)
+    assert result.returncode == 0, result.stderr
+    after = {path.name: path.stat().st_mtime_ns for path in kept.glob("*.npz")}
+    assert before.items() <= after.items()
+    assert len(after) == 16
+    assert "shadow models: 16 of 16" in result.stderr
+    assert "shadow models: 0 of 16" not in result.stderr
 
 
 def with_persons(folder: Path) -> None:

@@ -31,10 +31,30 @@ min_k = 20
 """
 
 
+def without_target(text: str, says: str) -> str:
+    """Take the target out where the message is about that; ready predictions stand in for it."""
+    if says != "without a target":
+        return text
+    return text.replace('target = "wage"\n', "").replace("[gate]", '[model]\nguide_column = "p"\n[gate]')
+
+
 def read(tmp_path: Path, text: str):
     path = tmp_path / "policy.toml"
     path.write_text(text, encoding="utf-8")
     return read_policy(path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("min_k = 20", "min_k = 20\nmin_accuracy_kept = 0.9\n[model]\ntest_fraction = 0.0", "test_fraction"),
+        ("min_k = 20", "max_attack_advantage = 0.1\n[model]\ntest_fraction = 0.0", "test_fraction"),
+        ("min_k = 20", "min_accuracy_kept = 0.9", "without a target"),
+    ],
+)
+def test_a_condition_on_what_is_not_measured_is_refused(tmp_path: Path, old: str, new: str, says: str):
+    with pytest.raises(ParameterError, match=says):
+        read(tmp_path, without_target(GOOD, says).replace(old, new))
 
 
 def test_a_good_policy_has_its_values_and_the_defaults_of_the_rest(tmp_path: Path):

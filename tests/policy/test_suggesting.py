@@ -43,6 +43,14 @@ def test_the_written_policy_is_a_policy(renamed_adult, tmp_path: Path):
     assert len(policy.get("columns", "quasi_identifiers")) == 14
 
 
+def test_what_no_count_can_settle_is_left_for_a_person_to_decide(tmp_path: Path):
+    table = pd.DataFrame({"age": np.arange(400) % 50, "y": np.arange(400) % 2})
+    lines = write_policy(table, file=Path("t.csv"), target="y")[0].splitlines()
+    decided = [next(line for line in lines[place:] if line[0] != "#").split()[0] for place, line in enumerate(lines)
+               if line.startswith("# DECIDE")]  # fmt: skip
+    assert decided == ["representative", "max_attack_advantage", "min_accuracy_kept"]
+
+
 def test_hostile_column_names_are_written_so_that_they_read_back(tmp_path: Path):
     hostile = ['a"b', "two\nlines", "back\\slash", "# no comment", "\x7f", "right\u202eleft", "[section]"]
     random = np.random.default_rng(1)

@@ -135,7 +135,7 @@ class _Counted:
 
 def _count(column: Column) -> _Counted:
     has_missing = column.missing is not None and bool(column.missing.any())
-    present = column.values[~column.missing] if has_missing else column.values
+    present = column.values if column.missing is None else column.values[~column.missing]
     if column.categories is not None:
         values = np.arange(len(column.categories))
         counts = np.bincount(present, minlength=len(column.categories)).astype(np.int64)

@@ -22,6 +22,7 @@ def judge_gate(
     n_records: int = 1,
     smallest_shown: int = 1,
     counted: str = "records",
+    not_attacked: str = "",
 ) -> tuple[GateCheck, ...]:
     """Judge every condition that was asked for.
 
@@ -44,6 +45,9 @@ def judge_gate(
         A smaller number of records left out is judged, and not told.
     counted : {"records", "persons"}
         What `smallest_group` counts.
+    not_attacked : str
+        Why a bound on attacks cannot be judged although some were run: those that it is most about were not. It fails
+        then, with this sentence.
     """
     unknown = set(required) - set(_JUDGES)
     if unknown:
@@ -62,6 +66,13 @@ def judge_gate(
         for name in _JUDGES
         if required.get(name) is not None
     ]
+    if not_attacked:
+        checks = [
+            replace(check, measured=None, passed=False, sentence=f"{not_attacked}: this cannot pass")
+            if check.name == "max_attack_advantage"
+            else check
+            for check in checks
+        ]
     if 0 < n_suppressed < smallest_shown:
         checks = [_blurred(check, smallest_shown) if check.name == "max_suppressed" else check for check in checks]
     return tuple(checks)

@@ -14,11 +14,13 @@ import typer
 
 from sfumato.cli import options
 from sfumato.cli.console import Console, exit_codes
+from sfumato.cli.out_of_core import OutOfCore, is_chosen
 from sfumato.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from sfumato.anonymize import Release
     from sfumato.cli.csv_values import GivenType
     from sfumato.cli.files import FileTable
     from sfumato.cli.judging import Recount
@@ -55,6 +57,15 @@ class SavedPartition:
     unit: str | None = None
     keep: tuple[str, ...] = ()
     types: Mapping[str, GivenType] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Comparing:
+    """What a release is compared with, and what is kept of it for the next."""
+
+    earlier: tuple[Any, ...] = ()
+    persons: str | None = None
+    remember: Path | None = None
 
 
 @options.reads_tables
@@ -122,6 +133,34 @@ def apply(
         Values | None,
         typer.Option(help="What stands for a bucket, with a generalization.", show_default="labels"),
     ] = None,
+    earlier: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What --remember wrote of earlier releases whose readers may get this one, too; a warning says whom "
+            "two of them together would single out.",
+            metavar="FILE,...",
+            show_default="none",
+        ),
+    ] = None,
+    persons: Annotated[
+        str | None,
+        typer.Option(
+            help="The column that says who a record belongs to, by which people are recognised in earlier releases.",
+            metavar="COLUMN",
+            show_default="records are counted",
+        ),
+    ] = None,
+    remember: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where to keep what the next release is compared with: numbers and digests, no records. Not to be "
+            "published.",
+            metavar="FILE",
+            rich_help_panel="Output",
+            show_default="nothing is kept",
+        ),
+    ] = None,
+    pieces: OutOfCore = None,
     force: options.Force = False,
     reading: options.Reading = options.NOTHING_SAID,
     quiet: options.Quiet = False,
@@ -132,16 +171,23 @@ def apply(
     console = Console(quiet=quiet, as_json=as_json)
     with exit_codes(console, debug=debug):
         from sfumato.cli.apply_generalization import is_generalization, minimize_file
-        from sfumato.cli.files import check_output, format_of, read_file
+        from sfumato.cli.files import check_output, format_of, read_file, unknown_column
 
         given = reading.parsed()
         check_output(output, force=force, inputs=[partition, file])
-        format_of(output)
+        is_compared = bool(earlier or persons or remember)
+        if remember is not None:
+            check_output(remember, force=force, inputs=[partition, file, output], option="--remember")
+        obstacle = None
+        if format_of(output) != "parquet":
+            obstacle = "--out-of-core with an output that is not Parquet: expected -o to end in .parquet."
+        elif release:
+            obstacle = "--out-of-core with --release, which joins groups of all records: expected --in-memory."
         if is_generalization(partition):
-            if release or k is not None or unit is not None or suppression_limit:
+            if release or k is not None or unit is not None or suppression_limit or is_compared:
                 raise ParameterError(
-                    "--release, --k, --unit and --suppression-limit go with a partition: a generalization promises no "
-                    "group sizes. Leave them out."
+                    "--release, --k, --unit, --suppression-limit, --earlier, --persons and --remember go with a "
+                    "partition: a generalization promises no group sizes. Leave them out."
                 )
             minimize_file(
                 console,
@@ -153,11 +199,13 @@ def apply(
                 identifiers=identifiers,
                 keep=keep,
                 check_schema=_schema_of,
+                in_pieces=is_chosen(console, file, pieces, given, obstacle=obstacle),
             )
             return
-        if not release and (k is not None or unit is not None or suppression_limit):
+        if not release and (k is not None or unit is not None or suppression_limit or is_compared):
             raise ParameterError(
-                "--k, --unit and --suppression-limit go with --release: without it, no group size is promised."
+                "--k, --unit, --suppression-limit, --earlier, --persons and --remember go with --release: without it, "
+                "no group size is promised."
             )
         if not 0 <= suppression_limit < 1:
             raise ParameterError(f"--suppression-limit {suppression_limit}: expected a share from 0 to below 1.")
@@ -165,6 +213,10 @@ def apply(
             raise ParameterError("--values goes with a generalization: a partition says itself what it writes.")
         with console.step(f"reading {partition.name}"):
             saved = load_partition(partition)
+        comparing = _comparing(earlier, persons, remember)
+        if is_chosen(console, file, pieces, given, obstacle=obstacle):
+            _recode_pieces(console, file, saved, output, k, unit, (identifiers, keep))
+            return
         with console.step(f"reading {file.name}"):
             source = read_file(file, given, types_if_present=saved.types)
         for sentence in source.notes:
@@ -173,10 +225,50 @@ def apply(
         saved = _for_this_file(
             saved, columns, k, unit, options.split_names(identifiers, columns), options.split_names(keep, columns)
         )
+        if persons is not None and persons not in columns:
+            raise ParameterError(unknown_column("--persons", persons, columns))
         if release:
             _check_promises(saved)
         with console.warnings_as_notes():
-            _run(console, file, source, saved, output, release, suppression_limit)
+            _run(console, file, source, saved, output, release, suppression_limit, comparing)
+
+
+def _comparing(earlier: list[str] | None, persons: str | None, remember: Path | None) -> Comparing:
+    from sfumato.anonymize import Publication
+
+    return Comparing(tuple(Publication.load(name) for name in options.split_names(earlier)), persons, remember)
+
+
+def _recode_pieces(
+    console: Console,
+    file: Path,
+    saved: SavedPartition,
+    output: Path,
+    k: int | None,
+    unit: str | None,
+    dropped_and_kept: tuple[list[str] | None, list[str] | None],
+) -> None:
+    """Recode a file that is not held in memory; no group size is promised."""
+    from sfumato.cli.apply_pieces import check_passing, recode_pieces
+    from sfumato.parquet.files import ParquetFiles
+
+    files = ParquetFiles(file)
+    dropped, kept = (options.split_names(names, files.names) for names in dropped_and_kept)
+    saved = _for_this_file(saved, files.names, k, unit, dropped, kept)
+    partition = saved.partition
+    with console.warnings_as_notes():
+        with console.step("looking at the columns that pass through"):
+            check_passing(
+                files,
+                _schema_of,
+                partition.categorical,
+                quasi_identifiers=list(partition.values),
+                identifiers=list(partition.dropped) or None,
+                keep=list(saved.keep) or None,
+            )
+        with console.step(f"recoding {files.n_records:,} records and writing {output.name}"):
+            counted = recode_pieces(console, partition, files, output, saved.k or 2)
+    _report(console, file, saved, output, counted, False, 0, 0)
 
 
 def load_partition(path: Path) -> SavedPartition:
@@ -239,16 +331,18 @@ def _run(
     output: Path,
     is_release: bool,
     suppression_limit: float,
+    comparing: Comparing,
 ) -> None:
     from sfumato.cli.judging import compact_dictionaries, recount, write_judged
 
     partition, table = saved.partition, source.table
-    n_merged, n_suppressed, units = 0, 0, None
+    n_merged, n_suppressed, units, made = 0, 0, None, None
     rewritten = [part.name for parts in partition.values.values() for part in parts]
     if is_release:
         k = _checked_k(saved, table.num_rows)
         with console.step(f"merging groups until each has {k} of the {table.num_rows:,} records"):
-            released, n_merged, n_suppressed, units = _release(table, saved, k, suppression_limit)
+            made, units = _release(table, saved, k, suppression_limit, comparing)
+            released, n_merged, n_suppressed = made.table, made.n_merged, made.n_suppressed
     else:
         k = saved.k or 2
         with console.step(f"recoding {table.num_rows:,} records"):
@@ -261,7 +355,10 @@ def _run(
 
     with console.step(f"writing {output.name}, reading it back and counting its groups"):
         counted = write_judged(released, output, style=source.style, judge=judge, must_hold=is_release)
-    _report(console, file, saved, output, counted, is_release, n_merged, n_suppressed)
+    if made is not None and made.publication is not None and comparing.remember is not None:
+        made.publication.save(comparing.remember)
+    together = made.measures.get("together", []) if made is not None else []
+    _report(console, file, saved, output, counted, is_release, n_merged, n_suppressed, together)
 
 
 def _checked_k(saved: SavedPartition, n_records: int) -> int:
@@ -317,12 +414,14 @@ def _schema_of(table: Any, **roles: Any) -> Any:
         raise InputError(str(error).replace("in quasi_identifiers or identifiers", "in identifiers")) from None
 
 
-def _release(table: Any, saved: SavedPartition, k: int, suppression_limit: float) -> tuple[Any, int, int, Any]:
+def _release(
+    table: Any, saved: SavedPartition, k: int, suppression_limit: float, comparing: Comparing
+) -> tuple[Release, Any]:
     """Apply the merging rule of the library to a partition from a file.
 
     Returns
     -------
-    released, n_merged, n_suppressed, units
+    release, units
         The units are the person of each released record, or None; the released table does not have them.
     """
     import numpy as np
@@ -359,12 +458,12 @@ def _release(table: Any, saved: SavedPartition, k: int, suppression_limit: float
     anonymizer.partition_ = partition
     anonymizer.feature_names_in_ = np.array(table.column_names, dtype=object)
     anonymizer.n_features_in_ = table.num_columns
-    result = anonymizer.release(table)
+    result = anonymizer.release(table, earlier=list(comparing.earlier), persons=comparing.persons)
     released, units = result.table, None
     if unit is not None:
         units = plain_values(released.column(unit))
         released = released if unit in saved.keep else released.drop_columns([unit])
-    return released, result.n_merged, result.n_suppressed, units
+    return replace(result, table=released), units
 
 
 def _report(
@@ -376,6 +475,7 @@ def _report(
     is_release: bool,
     n_merged: int,
     n_suppressed: int,
+    together: Sequence[Mapping[str, Any]] = (),
 ) -> None:
     from sfumato.cli.judging import blurred, verdict
 
@@ -393,13 +493,18 @@ def _report(
             is_told = n_suppressed == 0 or n_suppressed >= counted.k
             document["n_suppressed"] = n_suppressed if is_told else blurred(n_suppressed, counted.k)
             document["judged_on"] = "the written file"
+            document["together"] = list(together)
         console.result(document | {"seconds": round(console.seconds, 3)})
         return
     console.heading(f"{'release' if is_release else 'recoding'} of {file.name}")
-    rows = [("records", f"{counted.n_records:,}"), ("groups", f"{counted.n_groups:,}")]
+    rows: list[tuple[str, ...]] = [("records", f"{counted.n_records:,}"), ("groups", f"{counted.n_groups:,}")]
     if is_release:
         rows += [("smallest group", f"{counted.smallest_group:,}"), ("groups merged into others", f"{n_merged:,}")]
         rows += [("records left out", blurred(n_suppressed, counted.k))] if n_suppressed else []
+        for number, part in enumerate(together, start=1):
+            who = "people" if part["is_counted"] else "records"
+            hidden = "all hidden among k" if part["is_safe"] else "some singled out: see the warning"
+            rows.append((f"{who} also in earlier release {number}", f"{part['n_people']:,}", hidden))
     console.facts([*rows, ("seconds", f"{console.seconds:.1f}")])
     if is_release:
         console.verdict(verdict(counted, "the written file", is_by_person=saved.unit is not None), holds=True)

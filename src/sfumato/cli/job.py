@@ -339,7 +339,20 @@ def protected_estimator(job: Job) -> Any:
     # It gets what a model may see: neither the target nor what is dropped.
     keep = [name for name in job.policy.get("columns", "keep") if name not in job.dropped]
     anonymizer = job.new_anonymizer().set_params(identifiers=None, keep=keep or None, criteria=None)
-    return kind(job.new_model(), anonymizer=anonymizer)
+    return kind(job.new_model(), anonymizer=anonymizer, transform_at_predict=not job.is_comparable)
+
+
+def model_for_raw_records(job: Job, compared: Comparison) -> Any:
+    """Return the model trained on protected records as one that takes raw records.
+
+    One that has seen ranges is asked through the partition, as its users and its attackers ask it.
+    """
+    if job.is_comparable:
+        return compared.model
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer
+
+    return make_pipeline(FunctionTransformer(compared.anonymizer.partition_.transform), compared.model)
 
 
 def fingerprint_of(path: Path) -> str:

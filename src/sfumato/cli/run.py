@@ -133,7 +133,7 @@ def _attack(console: Console, job: Job, compared: Any) -> tuple[tuple[Any, ...],
     import numpy as np
 
     from sfumato.audit.attacking import attack_model, attack_release
-    from sfumato.cli.job import protected_estimator
+    from sfumato.cli.job import model_for_raw_records, protected_estimator
     from sfumato.cli.training import rows_of
 
     level = job.policy.get("audit", "level")
@@ -153,14 +153,12 @@ def _attack(console: Console, job: Job, compared: Any) -> tuple[tuple[Any, ...],
             random_state=seed,
             say=console.progress,
         )
-    if not job.is_comparable:
-        return risks, (*notes, "The model was not attacked: it has seen ranges, and would have to be shown values.")
     rows = np.concatenate([train, test])
     table = job.features(rows_of(job.table, rows))
     wanted = [*sensitive, *job.policy.get("columns", "subgroups"), *job.quasi_identifiers]
     with console.step(f"attacking the model, level {level}"):
         more, more_notes = attack_model(
-            compared.model,
+            model_for_raw_records(job, compared),
             table,
             job.target.values[rows],
             np.arange(len(rows)) < len(train),
@@ -239,6 +237,7 @@ def _audit(
             n_records=n_records,
             smallest_shown=k,
             counted="records" if own["unit"] is None else "persons",
+            not_attacked=_not_attacked(job, utility, risks),
         ),
         utility=utility,
         sizes=describe_sizes(sizes),
@@ -250,6 +249,16 @@ def _audit(
         smallest_shown=k,
         seconds=console.seconds,
     )
+
+
+def _not_attacked(job: Job, utility: Any, risks: tuple[Any, ...]) -> str:
+    """Say why a bound on attacks cannot be judged, and which key to change; nothing where it can."""
+    if utility is None:
+        return "no model was measured on these records, so none was attacked; lower k or test_fraction, or give more"
+    if not any(risk.title.startswith("membership") for risk in risks):
+        why = "the notes say why; set level under [audit] to another, or judge the attacks yourself and remove this"
+        return f"nobody was tried to be found among the model's training records ({why})"
+    return ""
 
 
 def _fewest_persons(anonymizer: Any, release: Any) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 
 from sfumato.audit.result import Point
 from sfumato.cli.console import Console
-from sfumato.cli.job import Job, compare_models
+from sfumato.cli.job import Job, compare_models, model_for_raw_records
 from sfumato.cli.training import rows_of
 from sfumato.errors import ParameterError
 
@@ -38,7 +38,7 @@ def points_over_k(
                 if model not in raw:
                     label_of_raw = "raw records" if is_one_model else f"raw records, {model}"
                     raw[model] = Point(label_of_raw, 1, compared.utility.raw)
-                rate = _membership(own, compared) if attacks and own.is_comparable else None
+                rate = _membership(own, compared) if attacks else None
             score = compared.utility.transformed
             if compared.utility.anonymized is not None:
                 score = compared.utility.anonymized
@@ -53,7 +53,7 @@ def _membership(job: Job, compared: Any) -> float:
     assert job.target is not None
     rows = np.concatenate(compared.rows)
     found = attack_membership(
-        compared.model,
+        model_for_raw_records(job, compared),
         job.features(rows_of(job.table, rows)),
         job.target.values[rows],
         np.arange(len(rows)) < len(compared.rows[0]),

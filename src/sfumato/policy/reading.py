@@ -249,12 +249,30 @@ def _check_together(policy: Policy) -> None:
             f"{policy.where('data', 'artifact')} with the method hilbert, whose groups are runs of a curve and no "
             "document: expected no artifact. Leave it out, or choose another method."
         )
+    _check_gate_is_measured(policy)
     advantage = policy.get("gate", "max_attack_advantage")
     if advantage is not None and policy.get("audit", "level") == "none":
         raise ParameterError(
             f"{policy.where('gate', 'max_attack_advantage')} with audit level none: expected attacks to judge. "
             "Set level under [audit] to quick, standard or full."
         )
+
+
+def _check_gate_is_measured(policy: Policy) -> None:
+    """Refuse conditions on a model that the policy does not have measured: they could never be met."""
+    for name in ("max_attack_advantage", "min_accuracy_kept"):
+        if policy.get("gate", name) is None:
+            continue
+        if policy.get("columns", "target") is None:
+            raise ParameterError(
+                f"{policy.where('gate', name)} without a target: expected a model to judge. Name the target under "
+                "[columns], or remove the condition."
+            )
+        if policy.get("model", "test_fraction") == 0:
+            raise ParameterError(
+                f"{policy.where('gate', name)} with test_fraction = 0, which measures no model: expected one to judge. "
+                "Set test_fraction under [model] above 0, or remove the condition."
+            )
 
 
 _MAY_BE_BOTH = {("target", "sensitive"), ("sensitive", "keep")}

@@ -186,10 +186,10 @@ def write_policy(
             "sensitive": list(sensitive),
             "subgroups": [s.name for s in roles if s.special is not None and s.name in quasi_identifiers],
         },
-        "method": {"name": "model-guided", "k": k, "representative": "model", "suppression_limit": 0.0, "seed": 0},
+        "method": {"name": "model-guided", "k": k, "representative": "mean", "suppression_limit": 0.0, "seed": 0},
         "model": {"name": SECTIONS["model"]["name"].default, "test_fraction": 0.2},
         "audit": {"level": "quick"},
-        "gate": {"min_k": k, "max_attack_advantage": 0.1, "min_accuracy_kept": 0.95, "max_suppressed": 0.0},
+        "gate": {"min_k": k, "max_attack_advantage": 0.1, "min_accuracy_kept": 0.9, "max_suppressed": 0.0},
     }
     if read_table(frame).n_records < _RECORDS_PER_K * k:
         values["gate"]["min_accuracy_kept"] = None  # too few to hold some out and form groups of the others
@@ -203,8 +203,26 @@ def write_policy(
         if section == "columns":
             lines += _why(roles)
         for name, setting in settings.items():
-            lines += _setting_lines(name, setting, values[section].get(name))
+            value = values[section].get(name)
+            if value is not None:
+                lines += _TO_DECIDE.get((section, name), [])
+            lines += _setting_lines(name, setting, value)
     return "\n".join(lines) + "\n", roles
+
+
+# What a person has to decide beyond the roles of columns, where the proposal is neither right nor wrong by itself.
+_TO_DECIDE = {
+    ("method", "representative"): [
+        "# DECIDE: mean writes no real record. model and member cost the model least, and write the values of one",
+        "# member of each group, who can be singled out by them; range writes 31-34 and the like, for publication.",
+    ],
+    ("gate", "max_attack_advantage"): [
+        "# DECIDE: 0.1 is one success more in ten tries than without the release. Who may try, and what could it do?",
+    ],
+    ("gate", "min_accuracy_kept"): [
+        "# DECIDE: below which accuracy is the release of no use? With few records the measure is rough: allow for it.",
+    ],
+}
 
 
 def _why(roles: list[Suggestion]) -> list[str]:
