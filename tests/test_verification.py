@@ -44,3 +44,41 @@ def test_threads_find_the_same_least_diverse_group(n_threads: int, seed: int, mo
     expected = min(sum(found.values()) / max(found.values()) for found in counts.values())
     table = pa.table({"group": group, "illness": pa.array(illness.tolist())})
     assert diversity_of(table, "group", "illness", n_threads=n_threads) == expected
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_pieces_count_the_same_groups(kind: str, n_threads: int, monkeypatch: pytest.MonkeyPatch):
+    random = np.random.default_rng(7)
+    n = 1_000
+    # In the order of their values, so that every piece has other categories and numbers than the one before.
+    place = np.sort(random.integers(0, 40, n))
+    columns = {
+        "town": [f"town {i}" if i % 7 else None for i in place],
+        "age": (place * 1000 - 300).tolist(),
+        "rent": [None if i % 5 == 0 else float(i) / 4 for i in place],
+        "sex": random.choice(["f", "m"], n).tolist(),
+    }
+    table = pa.table({**columns, "sex": pa.array(columns["sex"]).dictionary_encode()})
+    if kind == "pandas":
+        frame = table.to_pandas()
+    elif kind == "polars":
+        frame = pytest.importorskip("polars").from_arrow(table)
+    else:
+        frame = table
+    whole = count_groups(frame, list(columns))
+    monkeypatch.setattr(verification, "_PIECE", 90)
+    assert sorted(count_groups(frame, list(columns), n_threads=n_threads).tolist()) == sorted(whole.tolist())
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64, object])
+def test_pieces_of_arrays_count_the_same_groups(dtype: type, monkeypatch: pytest.MonkeyPatch):
+    array = np.sort(np.random.default_rng(3).integers(-5, 400, (600, 2)), axis=0).astype(dtype)
+    whole = count_groups(array, ["x0", "x1"])
+    monkeypatch.setattr(verification, "_PIECE", 70)
+    assert sorted(count_groups(array, ["x0", "x1"]).tolist()) == sorted(whole.tolist())
+
+
+def test_pieces_without_columns_are_one_group(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(verification, "_PIECE", 3)
+    assert count_groups(pa.table({"age": range(10)}), []).tolist() == [10]

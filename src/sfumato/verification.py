@@ -7,7 +7,7 @@ No bins, no trees, no kernels. The anonymizers call it on every release before i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.frames import read_table
+from sfumato.frames.assembling import rows_of
 
 _THREADED_FROM = 200_000  # records; below it threads cost more than they bring
+_PIECE = 1_000_000  # records; larger tables are read in pieces of this many, of which little has to be held
 _COUNTED = "\x00counted"  # no column of a table is called this
 
 
@@ -43,6 +45,11 @@ def count_groups(
     """
     import pyarrow as pa
 
+    n_records = len(frame)
+    if distinct is None and n_records > 2 * _PIECE:
+        counter = GroupCounter(columns)
+        counter.add_all([rows_of(frame, at, at + _PIECE) for at in range(0, n_records, _PIECE)], n_threads=n_threads)
+        return counter.sizes()
     counted = keys = _keys(frame, columns, n_threads)
     if distinct is not None:
         counted = counted.append_column(_COUNTED, pa.array(distinct))
@@ -246,23 +253,27 @@ class GroupCounter:
 
     def add(self, frame: Any, values: NDArray[Any] | None = None) -> None:
         """Count a piece, with a value from 0 on per record where values are counted."""
+        self._take_in(*_count_piece(frame, self._columns, values))
+
+    def add_all(self, frames: Iterable[Any], *, n_threads: int = 1) -> None:
+        """Count some pieces, several at a time."""
+        with ThreadPoolExecutor(n_threads) as pool:
+            for counted in pool.map(lambda frame: _count_piece(frame, self._columns, None), frames):
+                self._take_in(*counted)
+
+    def _take_in(self, counted: Any, categories: Sequence[NDArray[np.object_] | None]) -> None:
+        """Add what was counted in a piece. It numbers its own categories; here each keeps the number it got first."""
         import pyarrow as pa
 
-        table = read_table(frame)
-        keys: dict[str, Any] = {}
-        for position, name in enumerate(self._columns):
-            column = table.column(name, for_counting=True)
-            numbers = column.values
-            if column.categories is not None:
-                # Each piece numbers its own categories; here every one keeps the number it got first.
+        for position, listed in enumerate(categories):
+            numbers = counted[str(position)]
+            if listed is not None:
                 known = self._codes[position]
-                place = [known.setdefault(value, len(known)) for value in column.categories.tolist()]
-                numbers = np.array(place, np.int32)[numbers] if place else np.zeros(len(numbers), np.int32)
-            keys[str(position)] = pa.array(numbers, mask=column.missing)
-        counted = pa.table(keys or {"0": pa.nulls(table.n_records)})
-        if values is not None:
-            counted = counted.append_column(_COUNTED, pa.array(np.asarray(values, np.int64)))
-        counted = counted.group_by(counted.column_names, use_threads=False).aggregate([([], "count_all")])
+                place = pa.array([known.setdefault(value, len(known)) for value in listed.tolist()], pa.int64())
+                numbers = place.take(numbers)
+            elif pa.types.is_integer(numbers.type):
+                numbers = numbers.cast(pa.int64())
+            counted = counted.set_column(position, str(position), numbers)
         self._counted = counted if self._counted is None else self._added(self._counted, counted)
 
     @staticmethod
@@ -298,3 +309,22 @@ class GroupCounter:
             return np.arange(self._counted.num_rows)
         keys = self._counted.drop_columns([_COUNTED, "count_all"])
         return label_groups(keys, keys.column_names)
+
+
+def _count_piece(
+    frame: Any, columns: Sequence[str], values: NDArray[Any] | None
+) -> tuple[Any, list[NDArray[np.object_] | None]]:
+    """Count the groups of a piece; return them with what the numbers in each column stand for."""
+    import pyarrow as pa
+
+    table = read_table(frame)
+    keys: dict[str, Any] = {}
+    categories = []
+    for position, name in enumerate(columns):
+        column = table.column(name, for_counting=True)
+        keys[str(position)] = pa.array(_narrow(column.values), mask=column.missing)
+        categories.append(column.categories)
+    counted = pa.table(keys or {"0": pa.nulls(table.n_records)})
+    if values is not None:
+        counted = counted.append_column(_COUNTED, pa.array(np.asarray(values, np.int64)))
+    return counted.group_by(counted.column_names, use_threads=False).aggregate([([], "count_all")]), categories

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Put frames together from frames: a new column, sorted categories, rows side by side; ``anatomize`` calls this.
+"""Put frames together from frames: a new column, sorted categories, rows side by side.
+
+``anatomize`` calls this, and ``verification`` for the rows of a piece.
 
 Works on what :meth:`Table.replaced` returns, and on arrays, whose columns are known by their place.
 """
@@ -95,6 +97,15 @@ def side_by_side(left: Any, left_rows: npt.NDArray[np.int64], right: Any, right_
         for frame, rows in ((left, left_rows), (right, right_rows))
     ]
     return nw.concat(parts, how="horizontal").to_native()
+
+
+def rows_of(frame: Any, start: int, stop: int) -> Any:
+    """Return some rows of a frame or array that follow each other; nothing is copied."""
+    import narwhals as nw
+
+    if isinstance(frame, np.ndarray):
+        return frame[start:stop]
+    return nw.from_native(frame, eager_only=True)[start:stop].to_native()
 
 
 def select(frame: Any, names: list[str], positions: list[int]) -> Any:

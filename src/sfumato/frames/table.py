@@ -96,6 +96,7 @@ class Table:
         self._categorical = frozenset(self.resolve(tuple(categorical), "categorical_features"))
         # What replaced() must know again of a column read earlier; small, so that no column is held twice.
         self._read: dict[str, tuple[Kind, npt.NDArray[np.object_] | None]] = {}
+        self._heads: dict[tuple[str, bool], Column] = {}  # asked for again and again
 
     @property
     def categorical(self) -> tuple[str, ...]:
@@ -104,7 +105,10 @@ class Table:
 
     def with_categorical(self, categorical: Iterable[str | int]) -> Table:
         """Return the same table with other columns read as categories."""
-        return Table(self._backend, categorical=tuple(categorical))
+        given = tuple(categorical)
+        if frozenset(self.resolve(given, "categorical_features")) == self._categorical:
+            return self
+        return Table(self._backend, categorical=given)
 
     def column(self, name: str, *, for_counting: bool = False) -> Column:
         """Convert one column to plain arrays; nothing of it stays behind in the table but its categories.
@@ -122,7 +126,9 @@ class Table:
 
         Goes on to the whole column where the first records are all missing.
         """
-        head = self._converted(name, _HEAD, for_counting)
+        if (name, for_counting) not in self._heads:
+            self._heads[name, for_counting] = self._converted(name, _HEAD, for_counting)
+        head = self._heads[name, for_counting]
         is_unknown = head.missing is not None and bool(head.missing.all())
         return self.column(name, for_counting=for_counting) if is_unknown and self.n_records > _HEAD else head
 

@@ -23,7 +23,6 @@ MAX_CODES = 65_536
 """Codes of one column at most: they are kept in 16 bits."""
 
 _SIGN = np.uint64(1 << 63)
-_SIGN_SHIFT = np.uint64(63)
 _MOST_CELLS = 1 << 16
 
 _DIRECT_RANGE = 1 << 20  # integers that span less than this are counted in a table instead of sorted
@@ -121,17 +120,18 @@ def bin_numbers(
     >>> bins.values.tolist(), codes.tolist()
     ([20, 30, 40], [2, 0, 2, 1])
     """
-    present = values if missing is None else values[~missing]
     has_missing = missing is not None and bool(missing.any())
-    if len(present) == 0:
+    mask = missing if missing is not None and has_missing else np.zeros(0, np.bool_)
+    if len(values) == 0 or (has_missing and bool(mask.all())):
         empty = np.zeros(0, values.dtype)
         return Bins(True, empty, empty, empty, has_missing), np.zeros(len(values), np.uint8)
-    lowest, highest = present.min(), present.max()
-    table_offset = _table_offset(present, lowest, highest)
+    lowest, highest = _span(values, mask)
+    table_offset = _table_offset(values, mask, lowest, highest)
     if table_offset is None:
-        distinct, counts = sorted_distinct(present)
+        distinct, counts = sorted_distinct(values[~mask] if has_missing else values)
     else:
-        histogram = np.bincount(_shifted(present, table_offset), minlength=0)
+        histogram = np.zeros(int(highest) - table_offset + 1, np.int64)
+        _count_whole(values, mask, table_offset, histogram)
         filled = np.flatnonzero(histogram)
         distinct = (filled + table_offset).astype(values.dtype)
         counts = histogram[filled]
@@ -140,15 +140,13 @@ def bin_numbers(
     dtype = code_type(bins.n_bins)
     if table_offset is None:
         codes = search_bins(values, bins.high, dtype)
-    else:
-        lookup = np.zeros(int(filled[-1]) + 1, dtype)
-        lookup[filled] = bin_of_distinct
-        shifted = _shifted(values, table_offset)
-        if missing is not None and has_missing:
-            shifted = np.where(missing, 0, shifted)
-        codes = lookup[shifted]
-    if has_missing:
-        codes[missing] = bins.missing_bin
+        if has_missing:
+            codes[mask] = bins.missing_bin
+        return bins, codes
+    lookup = np.zeros(len(histogram), dtype)
+    lookup[filled] = bin_of_distinct
+    codes = np.empty(len(values), dtype)
+    _look_up_whole(values, mask, table_offset, lookup, dtype(bins.n_values), codes)
     return bins, codes
 
 
@@ -184,28 +182,58 @@ def bin_categories(
     return bins, codes
 
 
-def _table_offset(present: NDArray[Any], lowest: Any, highest: Any) -> int | None:
+def _table_offset(values: NDArray[Any], mask: NDArray[np.bool_], lowest: Any, highest: Any) -> int | None:
     """Return the lowest value when the values are whole numbers of a small range, else None."""
     if float(highest) - float(lowest) >= _DIRECT_RANGE or abs(float(lowest)) > 2**52:
         return None
-    if present.dtype.kind == "f" and not _all_whole(present):
+    if values.dtype.kind == "f" and not _all_whole(values, mask):
         return None
     return int(lowest)
 
 
-def _shifted(values: NDArray[Any], offset: int) -> NDArray[np.int64]:
-    if values.dtype.kind == "f":
-        return values.astype(np.int64) - offset
-    return values - offset if offset else values
+@njit(nogil=True, cache=True)
+def _span(values, mask):  # type: ignore[no-untyped-def]
+    """Return the smallest and largest value that is not masked; an empty mask masks nothing."""
+    is_masked = mask.shape[0] > 0
+    first = 0
+    while is_masked and mask[first]:
+        first += 1
+    lowest = highest = values[first]
+    if not is_masked:
+        for i in range(values.shape[0]):
+            lowest, highest = min(lowest, values[i]), max(highest, values[i])
+        return lowest, highest
+    for i in range(first, values.shape[0]):
+        if not mask[i]:
+            lowest, highest = min(lowest, values[i]), max(highest, values[i])
+    return lowest, highest
 
 
 @njit(nogil=True, cache=True)
-def _all_whole(values):  # type: ignore[no-untyped-def]
+def _all_whole(values, mask):  # type: ignore[no-untyped-def]
     """True when no value has a fraction; stops at the first that has."""
+    is_masked = mask.shape[0] > 0
     for i in range(values.shape[0]):  # noqa: SIM110 - numba has no all() over a generator
-        if values[i] != np.floor(values[i]):
+        if values[i] != np.floor(values[i]) and not (is_masked and mask[i]):
             return False
     return True
+
+
+@njit(nogil=True, cache=True)
+def _count_whole(values, mask, offset, counts):  # type: ignore[no-untyped-def]
+    """Count whole numbers in a table that begins at `offset`."""
+    is_masked = mask.shape[0] > 0
+    for i in range(values.shape[0]):
+        if not (is_masked and mask[i]):
+            counts[np.int64(values[i]) - offset] += 1
+
+
+@njit(nogil=True, cache=True)
+def _look_up_whole(values, mask, offset, lookup, missing_code, codes):  # type: ignore[no-untyped-def]
+    """Write the code of every whole number, found in a table that begins at `offset`."""
+    is_masked = mask.shape[0] > 0
+    for i in range(values.shape[0]):
+        codes[i] = missing_code if is_masked and mask[i] else lookup[np.int64(values[i]) - offset]
 
 
 def sorted_distinct(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -215,13 +243,23 @@ def sorted_distinct(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int6
     sorted digit by digit. Digits that all values share, such as those a single-precision number leaves empty in a
     double, cost nothing.
     """
-    bits = np.ascontiguousarray(values).view(np.uint64)
-    is_negative = bits >> _SIGN_SHIFT != 0
-    keys = bits ^ _SIGN if values.dtype.kind == "i" else np.where(is_negative, ~bits, bits | _SIGN)
-    keys, counts = _count_sorted(_sort_by_digits(keys, np.empty_like(keys)))
     if values.dtype.kind == "i":
+        keys = np.ascontiguousarray(values).view(np.uint64) ^ _SIGN
+        keys, counts = _count_sorted(_sort_by_digits(keys, np.empty_like(keys)))
         return (keys ^ _SIGN).view(values.dtype), counts
-    return np.where(keys >> _SIGN_SHIFT != 0, keys ^ _SIGN, ~keys).view(values.dtype), counts
+    narrow = _as_single(values)
+    own = np.ascontiguousarray(values if narrow is None else narrow)
+    keys = _keys_of_floats(own, np.empty(len(own), np.uint64 if narrow is None else np.uint32))
+    keys, counts = _count_sorted(_sort_by_digits(keys, np.empty_like(keys)))
+    sign = keys.dtype.type(1 << (8 * keys.itemsize - 1))
+    return np.where(keys & sign != 0, keys ^ sign, ~keys).view(own.dtype).astype(values.dtype), counts
+
+
+def _as_single(values: NDArray[np.float64]) -> NDArray[np.float32] | None:
+    """Return numbers in single precision where that loses nothing: half the digits to sort by."""
+    with np.errstate(over="ignore", under="ignore"):
+        narrow = values.astype(np.float32)
+    return narrow if bool((narrow == values).all()) else None
 
 
 def search_bins(values: NDArray[Any], high: NDArray[Any], dtype: Any) -> NDArray[Any]:
@@ -243,17 +281,31 @@ def search_bins(values: NDArray[Any], high: NDArray[Any], dtype: Any) -> NDArray
 
 
 @njit(nogil=True, cache=True)
+def _keys_of_floats(values, keys):  # type: ignore[no-untyped-def]
+    """Write whole numbers in the order of the floats: their bits, the sign turned around, all of negative ones."""
+    bits = values.view(keys.dtype)
+    n_bits = 8 * keys.itemsize
+    for i in range(values.shape[0]):
+        own = np.uint64(bits[i])
+        is_negative = own >> np.uint64(n_bits - 1) != 0
+        keys[i] = ~own if is_negative else own | np.uint64(1) << np.uint64(n_bits - 1)
+    return keys
+
+
+@njit(nogil=True, cache=True)
 def _sort_by_digits(keys, spare):  # type: ignore[no-untyped-def]
     """Sort whole numbers by their digits of 11 bits, the lowest first; overwrites both arrays, returns one."""
     n = keys.shape[0]
-    counts = np.zeros((6, 2048), np.int64)
+    n_digits = 3 if keys.itemsize == 4 else 6
+    counts = np.zeros((n_digits, 2048), np.int64)
     for i in range(n):
-        for digit in range(6):
-            counts[digit, (keys[i] >> np.uint64(11 * digit)) & np.uint64(2047)] += 1
-    for digit in range(6):
+        key = np.uint64(keys[i])
+        for digit in range(n_digits):
+            counts[digit, (key >> np.uint64(11 * digit)) & np.uint64(2047)] += 1
+    for digit in range(n_digits):
         place = counts[digit]
         shift = np.uint64(11 * digit)
-        if n == 0 or place[(keys[0] >> shift) & np.uint64(2047)] == n:
+        if n == 0 or place[(np.uint64(keys[0]) >> shift) & np.uint64(2047)] == n:
             continue
         total = 0
         for value in range(2048):
@@ -261,9 +313,9 @@ def _sort_by_digits(keys, spare):  # type: ignore[no-untyped-def]
             place[value] = total
             total += count
         for i in range(n):
-            value = (keys[i] >> shift) & np.uint64(2047)
-            spare[place[value]] = keys[i]
-            place[value] += 1
+            own = (np.uint64(keys[i]) >> shift) & np.uint64(2047)
+            spare[place[own]] = keys[i]
+            place[own] += 1
         keys, spare = spare, keys
     return keys
 

@@ -54,7 +54,7 @@ class MemorySource:
 
         if n_threads > 1 and table.n_records >= _THREADED_FROM:
             # Fractions take longest to bin: begun last, one of them would keep a single thread busy at the end.
-            slow_first = sorted(names, key=lambda name: table.head(name, for_counting=True).values.dtype.kind != "f")
+            slow_first = sorted(names, key=lambda name: table.head(name).values.dtype.kind != "f")
             with ThreadPoolExecutor(n_threads) as pool:
                 read_columns = dict(zip(slow_first, pool.map(read, slow_first), strict=True))
             self.columns = [read_columns[name] for name in names]
