@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sfumato anonymize`` with a Parquet file that is worked through piece by piece.
+
+The model is trained, and what anonymization costs is measured, on records drawn at random where there are more than a
+million; then it predicts piece by piece, and all records are anonymized. Up to a million the result is that in memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.cli.anonymizing import measured_cost, new_model_of, note_target, report, write_partition
+from sfumato.cli.files import FileTable, ReadingOptions, unfinished
+from sfumato.cli.judging import Recount
+from sfumato.cli.out_of_core import progress_of
+from sfumato.cli.training import fit, growing, guide_of, read_target, rows_of
+from sfumato.errors import ParameterError
+from sfumato.parquet import fit_transform
+from sfumato.parquet.files import ParquetFiles
+from sfumato.parquet.value_codes import ValueCodes, read_for_counting
+from sfumato.verification import GroupCounter
+
+if TYPE_CHECKING:
+    from sfumato.cli.console import Console
+    from sfumato.cli.models import Task
+    from sfumato.cli.request import Request
+
+MOST_TRAINED_ON = 1_000_000
+"""Records that the model is trained on."""
+
+
+def anonymize_pieces(
+    console: Console,
+    file: Path,
+    request: Request,
+    task: Task | None,
+    test_fraction: float,
+    output: Path,
+    save: Path | None,
+) -> None:
+    """Measure on a split of some records, then anonymize all of them, write and judge."""
+    files = ParquetFiles(file)
+    if files.n_records < request.k:
+        raise ParameterError(
+            f"--k {request.k} with {files.n_records:,} records: expected at most as many as there are records. Lower k."
+        )
+    target, utility, model = None, None, None
+    if request.target is not None:
+        with console.step(f"reading {min(files.n_records, MOST_TRAINED_ON):,} of {files.n_records:,} records"):
+            some = drawn(files, MOST_TRAINED_ON, request.seed)
+        if some.num_rows < files.n_records:
+            console.note(f"the model is trained and tested on {some.num_rows:,} records that were drawn at random.")
+        else:
+            request.check_schema(some)
+        target = read_target(some, request.target, task)
+        note_target(console, some, request, target)
+        utility = measured_cost(console, some, target, request, test_fraction) if test_fraction else None
+        if request.guide in ("probabilities", "predictions"):
+            known = np.flatnonzero(target.known)
+            with console.step(f"training the guide on {len(known):,} records"):
+                fitted = fit(
+                    new_model_of(request, target)(), request.features(rows_of(some, known)), target.values[known]
+                )
+            model = PiecewiseGuide(fitted, request)
+        del some
+    anonymizer = _new_anonymizer(request)
+    column = request.guide_column or (request.target if request.guide == "labels" else None)
+    with unfinished(output, *([save] if save is not None else [])) as (temporary, *beside):
+        with console.step(growing(f"anonymizing all {files.n_records:,} records piece by piece")):
+            fit_transform(anonymizer, file, temporary, guide_column=column, model=model, progress=progress_of(console))
+        with console.step("counting the groups of the written file"):
+            counted = _counted(temporary, anonymizer, files, request)
+        for path in beside:
+            write_partition(path, anonymizer, request, FileTable(None, "parquet", None, ReadingOptions()))
+    report(console, file, request, target, utility, anonymizer, counted, output, save)
+
+
+class PiecewiseGuide:
+    """A trained model as `fit_transform` asks it: about all columns that do not get lost on the way."""
+
+    def __init__(self, model: Any, request: Request) -> None:
+        self._model, self._request = model, request
+
+    def predict(self, piece: Any) -> NDArray[Any]:
+        """Return probabilities or predictions, whichever was asked for."""
+        return guide_of(self._model, self._request.features(piece), self._request.guide)
+
+
+def drawn(files: ParquetFiles, most: int, seed: int) -> Any:
+    """Return all records, or so many drawn at random, in their order."""
+    import pyarrow as pa
+
+    if files.n_records <= most:
+        return pa.concat_tables(list(files.batches())).unify_dictionaries()
+    rows = np.sort(np.random.default_rng(seed).choice(files.n_records, most, replace=False))
+    parts, start = [], 0
+    for batch in files.batches():
+        own = rows[np.searchsorted(rows, start) : np.searchsorted(rows, start + batch.num_rows)] - start
+        parts.append(batch.take(pa.array(own)))
+        start += batch.num_rows
+    return pa.concat_tables(parts).unify_dictionaries()
+
+
+def _new_anonymizer(request: Request) -> Any:
+    """Make an anonymizer; `fit_transform` itself sees to it that the column that guides does not leave."""
+    dropped = [name for name in request.dropped if name != request.guide_column]
+    return replace(request, dropped=dropped).new_anonymizer()
+
+
+def _counted(path: Path, anonymizer: Any, files: ParquetFiles, request: Request) -> Recount:
+    """Count the groups of the written file, in records or in persons."""
+    names = anonymizer.partition_.output_names(anonymizer.schema_.quasi_identifiers)
+    persons = None if request.unit is None else _persons(files, request.unit)
+    counter = GroupCounter(names, None if persons is None else int(persons.max()) + 1)
+    start = 0
+    for batch in ParquetFiles(path).batches(names or None):
+        counter.add(batch, None if persons is None else persons[start : start + batch.num_rows])
+        start += batch.num_rows
+    n_records = counter.sizes()
+    sizes = n_records if persons is None else counter.n_distinct()
+    n_small = int(n_records[sizes < request.k].sum())
+    return Recount(sizes=sizes, n_records=files.n_records, n_records_in_small_groups=n_small, k=request.k)
+
+
+def _persons(files: ParquetFiles, unit: str) -> NDArray[np.int64]:
+    values = ValueCodes(unit)
+    for batch in files.batches([unit]):
+        values.add(read_for_counting(batch).column(unit, for_counting=True))
+    values.close()
+    codes = [values.encode(read_for_counting(batch).column(unit, for_counting=True)) for batch in files.batches([unit])]
+    return np.concatenate(codes).astype(np.int64)

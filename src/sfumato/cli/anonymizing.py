@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ``sfumato anonymize`` does with a table: train a guide, anonymize, retrain, write, and judge what was written.
+
+``anonymize`` parses and calls; ``anonymize_pieces`` does the same with a file that is not held in memory.
+"""
+
+from __future__ import annotations
+
+import json
+from math import ceil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sfumato.cli.console import Console
+from sfumato.errors import ParameterError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from sfumato.cli.files import FileTable
+    from sfumato.cli.judging import Recount
+    from sfumato.cli.models import Task
+    from sfumato.cli.request import Request
+    from sfumato.cli.training import Target, Utility
+
+
+def anonymize_table(
+    console: Console,
+    file: Path,
+    source: FileTable,
+    request: Request,
+    task: Task | None,
+    test_fraction: float,
+    output: Path | None,
+    save: Path | None,
+) -> None:
+    """Measure on a split, then anonymize all records, write and judge."""
+    import numpy as np
+
+    from sfumato.cli.judging import compact_dictionaries, judged_in_memory, plain_values, recount, write_judged
+    from sfumato.cli.training import fit, growing, read_target, rows_of
+
+    table = source.table
+    if table.num_rows < request.k:
+        raise ParameterError(
+            f"--k {request.k} with {table.num_rows:,} records: expected at most as many as there are records. Lower k."
+        )
+    request.check_schema(table)
+    target = read_target(table, request.target, task) if request.target is not None else None
+    if target is not None:
+        note_target(console, table, request, target)
+    utility = (
+        measured_cost(console, table, target, request, test_fraction) if target is not None and test_fraction else None
+    )
+
+    every_row = np.arange(table.num_rows)
+    model = None
+    if request.guide in ("probabilities", "predictions"):
+        assert target is not None
+        known = np.flatnonzero(target.known)
+        with console.step(f"training the guide on all {len(known):,} records"):
+            model = fit(new_model_of(request, target)(), request.features(rows_of(table, known)), target.values[known])
+    anonymizer = request.new_anonymizer()
+    with console.step(growing(f"anonymizing all {table.num_rows:,} records")):
+        released = anonymizer.fit_transform(table, guide_of_rows(table, target, request, model, every_row))
+        rewritten = anonymizer.partition_.output_names(anonymizer.schema_.quasi_identifiers)
+        released = compact_dictionaries(released, rewritten)
+
+    units = plain_values(table.column(request.unit)) if request.unit is not None else None
+
+    def judge(read: Any) -> Recount:
+        return recount(read, rewritten, request.k, units=units)
+
+    beside = {save: lambda path: write_partition(path, anonymizer, request, source)} if save is not None else {}
+    if output is not None:
+        with console.step(f"writing {output.name}, reading it back and counting its groups"):
+            counted = write_judged(released, output, style=source.style, judge=judge, beside=beside)
+    else:
+        with console.step("counting the groups"):
+            counted = judged_in_memory(released, judge=judge, beside=beside)
+    report(console, file, request, target, utility, anonymizer, counted, output, save)
+
+
+def new_model_of(request: Request, target: Target) -> Any:
+    """Return what makes an untrained model; one that does not fit the task is refused before any work."""
+    from sfumato.cli.models import make_model
+
+    def new() -> Any:
+        return make_model(
+            request.model,
+            target.task,
+            request.seed,
+            categorical=request.categorical,
+            n_jobs=request.jobs if request.jobs is not None else -1,
+            n_records=int(target.known.sum()),
+        )
+
+    new()
+    return new
+
+
+def guide_of_rows(
+    table: Any, target: Target | None, request: Request, model: Any, rows: npt.NDArray[np.int64]
+) -> npt.NDArray[Any]:
+    """Return what guides the groups of these records."""
+    from sfumato.cli.training import guide_column_values, guide_of, labels_of, rows_of
+
+    if request.guide_column is not None:
+        return guide_column_values(table, request.guide_column)[rows]
+    assert target is not None
+    if request.guide == "labels":
+        return labels_of(target)[rows]
+    return guide_of(model, request.features(rows_of(table, rows)), request.guide)
+
+
+def measured_cost(
+    console: Console, table: Any, target: Target, request: Request, test_fraction: float
+) -> Utility | None:
+    """Measure on a split what anonymization costs; None, with a note, where a split has too few records."""
+    from sfumato.cli.training import measure_utility, person_codes, split_records
+
+    units = person_codes(table, request.unit) if request.unit is not None else None
+    n_known = int(target.known.sum())
+    n_persons = n_known if units is None else len(set(units[target.known]))
+    n_test = ceil(test_fraction * n_persons)
+    # Fewer than two records or classes on a side teach nothing, and the rest has to be enough for one group.
+    is_enough = n_test > 1 and n_persons - n_test >= max(request.k, 2)
+    rows = split_records(target, test_fraction, request.seed, units) if is_enough else None
+    if rows is None or len(set(target.values[rows[0]])) < 2:
+        console.note(
+            f"{n_known:,} records with a target are too few to hold some out and anonymize the rest with "
+            f"k = {request.k}; nothing is measured."
+        )
+        return None
+    compared = measure_utility(
+        console,
+        table,
+        target,
+        new_model=new_model_of(request, target),
+        new_anonymizer=request.new_anonymizer,
+        guide=lambda model, rows: guide_of_rows(table, target, request, model, rows),
+        features=request.features,
+        rows=rows,
+        is_comparable=request.representative not in ("range", "bounds"),
+    )
+    return compared.utility
+
+
+def note_target(console: Console, table: Any, request: Request, target: Target) -> None:
+    """Say what a user may want to know of the target and of what stands for a group."""
+    from sfumato.frames import read_table
+    from sfumato.schema import is_near_unique
+
+    assert request.target is not None
+    n_unknown = int((~target.known).sum())
+    if n_unknown:
+        console.note(
+            f"{n_unknown:,} records have no {request.target!r}; they are anonymized, but nothing is trained on them."
+        )
+    column = read_table(table.select([request.target])).column(request.target, for_counting=True)
+    if table.num_rows >= 10 and is_near_unique(column):
+        console.note(
+            f"more than half of the values of the target {request.target!r} occur once, and it leaves as it is: "
+            "whoever knows a person's value finds the record. Round it before, or drop it from what you publish.",
+            is_warning=True,
+        )
+    if request.representative in ("member", "model", "sample"):
+        console.note(f"representative {request.representative}: each group shows the values of one real record.")
+
+
+def write_partition(path: Path, anonymizer: Any, request: Request, source: FileTable) -> None:
+    """Save the partition with what 'sfumato apply' needs to read a later file the same way."""
+    from sfumato.cli.methods import partition_document
+
+    document = partition_document(anonymizer, k=request.k, unit=request.unit, keep=request.keep, style=source.style)
+    path.write_text(json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")), encoding="utf-8")
+
+
+def report(
+    console: Console,
+    file: Path,
+    request: Request,
+    target: Target | None,
+    utility: Utility | None,
+    anonymizer: Any,
+    counted: Recount,
+    output: Path | None,
+    save: Path | None,
+) -> None:
+    """Say what was released, what it cost and whether k holds."""
+    from sfumato.cli.judging import verdict
+    from sfumato.cli.training import utility_rows
+
+    judged_on = "the written file" if output is not None else "the result in memory"
+    schema = anonymizer.schema_
+    unchanged = [name for name in schema.released if name not in schema.quasi_identifiers]
+    if console.as_json:
+        console.result(
+            {
+                "file": str(file),
+                "output": None if output is None else str(output),
+                "partition": None if save is None else str(save),
+                "k": request.k,
+                "target": request.target,
+                "task": None if target is None else target.task,
+                "model": request.model,
+                "guide": request.guide if request.guide_column is None else f"column:{request.guide_column}",
+                "representative": request.representative,
+                "quasi_identifiers": request.quasi_identifiers,
+                "dropped": list(schema.dropped),
+                "unchanged": unchanged,
+                "utility": None if utility is None else utility.to_dict(),
+                "release": counted.to_dict() | {"information_loss": float(anonymizer.information_loss_)},
+                "holds": counted.holds,
+                "judged_on": judged_on,
+                "seconds": round(console.seconds, 3),
+            }
+        )
+        return
+    if utility is not None:
+        console.heading(f"{utility.metric} of {request.model} on {utility.n_test:,} held-out records")
+        console.facts(utility_rows(utility))
+    console.heading(f"release of {file.name}")
+    console.facts(
+        [
+            ("records", f"{counted.n_records:,}"),
+            ("rewritten columns", f"{len(request.quasi_identifiers)}"),
+            ("groups", f"{counted.n_groups:,}"),
+            ("smallest group", f"{counted.smallest_group:,}"),
+            ("median group", f"{counted.median_group:,.0f}"),
+            ("information loss (0 none, 1 all)", f"{anonymizer.information_loss_:.3f}"),
+            ("seconds", f"{console.seconds:.1f}"),
+        ]
+    )
+    console.text(f"Columns that leave unchanged: {', '.join(map(repr, unchanged)) or 'none'}.")
+    console.verdict(verdict(counted, judged_on, is_by_person=request.unit is not None), holds=counted.holds)
+    written = [str(path) for path in (output, save) if path is not None]
+    if output is None:
+        console.text("No records were written; give -o FILE to release them.")
+    if written:
+        console.text(f"Written: {', '.join(written)}")
+    if utility is not None and not console.quiet:
+        console.text(
+            f"The {utility.metric} was measured on a split ({utility.n_train:,} records to train); the release was "
+            "fitted on all records, with the guide trained on all of them."
+        )
