@@ -210,6 +210,18 @@ def minimality(
     References
     ----------
     Wong, R., Fu, A., Wang, K., Pei, J. (2007). Minimality attack in privacy preserving data publishing.
+
+    Examples
+    --------
+    Two men and two women in one group of four, which is needed only if one sex had too few different illnesses.
+
+    >>> import pyarrow as pa
+    >>> sexes, ills = ["f", "f", "m", "m"] * 25, ["flu", "flu", "gout", "cold"] * 25
+    >>> groups = [i // 4 for i in range(100)]
+    >>> who, what = pa.table({"sex": sexes, "group": groups}), pa.table({"ill": ills, "group": groups})
+    >>> result = minimality(who, what, ills, l=2)
+    >>> result.details["n_telling_groups"]
+    25
     """
     started = time.perf_counter()
     published = _read(identifying, sensitive, truth, column)

@@ -82,6 +82,16 @@ def check_order(weaker: AttackResult, stronger: AttackResult, *, confidence: flo
         Of two reconstruction attacks on the same test records; `stronger` knows all that `weaker` knows.
     confidence : float, default=0.95
         Of all comparisons together: the mean and every attribute that both attacked.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> counts = {"rate": 0.6, "successes": 600.0, "trials": 1000.0}
+    >>> a1 = AttackResult("A1", 0.6, (0.57, 0.63), 0.5, None, "not shown", 1.0, 0, {"attributes": {"job": counts}})
+    >>> worse = {"rate": 0.4, "successes": 400.0, "trials": 1000.0}
+    >>> a4 = replace(a1, attack="A4", rate=0.4, interval=(0.37, 0.43), details={"attributes": {"job": worse}})
+    >>> check_order(a1, a4).verdict
+    'failed attack'
     """
     shared = [name for name in weaker.details["attributes"] if name in stronger.details["attributes"]]
     each = 1 - (1 - confidence) / (len(shared) + 1)

@@ -74,6 +74,18 @@ def attack_generalization(
     -------
     dict of str to AttackResult
         By the number of the attack. One that knows more than another and does worse is marked a failed attack.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from sfumato.attack import FamilySettings, Samples
+    >>> from sfumato.minimize import UniformMinimizer
+    >>> people = pa.table({"sex": ["f", "m", "m"] * 20, "title": ["Ms", "Mr", "Mr"] * 20})
+    >>> generalization = UniformMinimizer(n_buckets=1).fit(people).generalization_
+    >>> counting = FamilySettings(adversaries=("table",))
+    >>> found = attack_generalization(generalization, Samples(people, people, people), ["sex"], settings=counting)
+    >>> {attack: round(result.rate, 2) for attack, result in found.items()}
+    {'A1': 0.67, 'A2': 0.67, 'A3': 1.0, 'A4': 1.0, 'A5': 1.0, 'A8': 0.0}
     """
     arguments: dict[str, Any] = {"known": known, "settings": settings, "cache": cache}
     train, _, test = samples.frames

@@ -90,6 +90,12 @@ def bootstrap_interval(
     Returns
     -------
     (float, float)
+
+    Examples
+    --------
+    >>> low, high = bootstrap_interval([0, 1] * 50)
+    >>> low < 0.5 < high
+    True
     """
     _check_confidence(confidence)
     values = np.asarray(values)

@@ -67,6 +67,15 @@ def single_out_of_release(
         `rate` is the share of predicates that isolate somebody. The baseline knows which ranges, sets and values occur
         in each column, but neither how often nor with which others. The control applies the same predicates to other
         people.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> original = pa.table({"age": list(range(20, 60)), "job": ["nurse", "smith"] * 20})
+    >>> as_it_is = single_out_of_release(original, original)
+    >>> decades = original.set_column(0, "age", pa.array([f"{age // 10}0-{age // 10}9" for age in range(20, 60)]))
+    >>> as_it_is.rate, single_out_of_release(original, decades).rate
+    (1.0, 0.0)
     """
     start = time.perf_counter()
     table = read_release(original, released, quasi_identifiers, control)
@@ -137,6 +146,14 @@ def link_through_release(
     AttackResult
         `rate` is the share of entries of the left list whose person's values on the right list are named. The baseline
         does not see the release and names the most frequent entry of the right list.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> original = pa.table({"job": ["nurse", "smith"] * 20, "shift": ["night", "day"] * 20})
+    >>> result = link_through_release(original, original, ["job"], ["shift"])
+    >>> result.rate, result.baseline
+    (1.0, 0.5)
     """
     start = time.perf_counter()
     table = read_release(original, released, None, control)
