@@ -8,10 +8,13 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from sfumato.attack import shadows
+from sfumato.audit import attacking
 from sfumato.cli.console import Console
 from sfumato.cli.job import open_job, protected_estimator
 from sfumato.policy import read_policy
@@ -244,26 +247,29 @@ def test_an_interrupted_run_leaves_nothing(tmp_path: Path):
     assert written(tmp_path) == (sorted(OUTPUTS) if started.returncode == 0 else [])
 
 
-def test_an_interrupted_audit_goes_on_with_the_shadow_models_it_has(tmp_path: Path):
+def test_an_interrupted_audit_goes_on_with_the_shadow_models_it_has(tmp_path: Path, monkeypatch):
     policy = write(tmp_path, level='standard"\nunfinished = "kept')
-    kept = tmp_path / "kept"
-    started = subprocess.Popen(
-        [sys.executable, "-m", "sfumato", "run", str(policy)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    while started.poll() is None and len(list(kept.glob("*.npz"))) < 2:
-        time.sleep(0.05)
-    started.terminate()
-    started.wait()
-    before = {path.name: path.stat().st_mtime_ns for path in kept.glob("*.npz")}
-    assert before
+    only_shadows = replace(attacking._PLANS["standard"], membership=("lira_offline", "rmia"), n_attributes=0)
+    monkeypatch.setitem(attacking._PLANS, "standard", only_shadows)
+    trained = []
+
+    def train(tasks, n_jobs):
+        for number, *task in tasks:
+            if len(trained) == 5:
+                trained.append("interrupted")
+                raise KeyboardInterrupt
+            trained.append(number)
+            yield shadows._train_one(number, *task)
+
+    monkeypatch.setattr(shadows, "_run", train)
+    interrupted = call("run", policy)
+    assert interrupted.exit_code == 130
     assert written(tmp_path) == ["kept"]
-    result = run("run", policy)
-    assert result.returncode == 0, result.stderr
-    after = {path.name: path.stat().st_mtime_ns for path in kept.glob("*.npz")}
-    assert before.items() <= after.items()
-    assert len(after) == 16
-    assert "shadow models: 16 of 16" in result.stderr
-    assert "shadow models: 0 of 16" not in result.stderr
+    assert len(list((tmp_path / "kept").iterdir())) == 5
+    result = call("run", policy)
+    assert result.exit_code == 0, result.stderr
+    assert trained == [*range(5), "interrupted", *range(5, 16)]
+    assert "shadow models: 6 of 16" in result.stderr and "shadow models: 16 of 16" in result.stderr
 
 
 def with_persons(folder: Path) -> None:
