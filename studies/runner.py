@@ -67,6 +67,7 @@ import os
 import platform
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -225,13 +226,16 @@ def run_all(
     outcome, start = Outcome(), time.perf_counter()
     here, elsewhere = _by_interpreter(experiment, keys, outcome)
 
+    lock = threading.Lock()  # cells of several processes arrive in several threads
+
     def finish(cell: Cell) -> None:
-        keep(cell)
-        outcome.cells.append(cell)
-        if report is not None:
-            n_done = len(outcome.cells)
-            per_cell = (time.perf_counter() - start) / n_done
-            report(Progress(cell, n_done, len(keys), per_cell * (len(keys) - n_done)))
+        with lock:
+            keep(cell)
+            outcome.cells.append(cell)
+            if report is not None:
+                n_done = len(outcome.cells)
+                per_cell = (time.perf_counter() - start) / n_done
+                report(Progress(cell, n_done, len(keys), per_cell * (len(keys) - n_done)))
 
     if processes == 1:
         for group in here:
