@@ -282,7 +282,8 @@ def _in_order(
     waiting: deque[Future[Branch]] = deque()
     gathered.reverse()
     while gathered or waiting:
-        while gathered and len(waiting) <= n_together:
+        # A branch may take several times as long as those after it: some of these are done before it is their turn.
+        while gathered and len(waiting) < 3 * n_together:
             waiting.append(pool.submit(grown, gathered.pop()))
         yield waiting.popleft().result()
 
