@@ -30,7 +30,7 @@ TITLE = "where the time goes"
 LAYERS: dict[str, tuple[tuple[Any, str], ...]] = {
     "guide": ((ModelGuidedAnonymizer, "_make_guide"),),
     "encode": ((MemorySource, "__init__"), (MemorySource, "records")),
-    "grow": ((Grower, "grow"),),
+    "grow": ((Grower, "grow_in_order"),),
     "represent": (
         (growing, "lined_up"),
         (fitting, "summarize"),
