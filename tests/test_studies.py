@@ -13,7 +13,7 @@ import pytest
 REPOSITORY = Path(__file__).parent.parent
 sys.path.insert(0, str(REPOSITORY))
 
-from studies import accuracy  # noqa: E402
+from studies import accuracy, runner  # noqa: E402
 from studies.accuracy import BY, RAW, TOGETHER, Cell, Key, as_cells  # noqa: E402
 from studies.cells import append_cell, matches, read_cells, write_cells  # noqa: E402
 from studies.charts import Panel, Style, draw, nice_ticks  # noqa: E402
@@ -177,6 +177,19 @@ def test_processes_give_the_same_numbers(tmp_path):
     assert [cell["accuracy"] for cell in in_two] == [cell["accuracy"] for cell in here]
     assert [cell["accuracy"] for cell in in_two] == [cell["accuracy"] for cell in kept]
     assert len(read_cells(experiment.path(tmp_path), BY)) == 2
+
+
+def test_cells_run_where_their_packages_are(tmp_path, monkeypatch):
+    other = tmp_path / "bin" / "python"
+    other.parent.mkdir()
+    other.write_text(f'#!/bin/sh\necho used >> "{tmp_path}/used"\nexec "{sys.executable}" "$@"\n')
+    other.chmod(0o755)
+    monkeypatch.setitem(runner.ENVIRONMENTS, "no_such_module", str(tmp_path))
+    experiment = replace(load_experiment("classic_methods"), needs=lambda key: ("no_such_module",))
+    [key] = [key for key in experiment.keys if tuple(key.values()) == ("adult-8", "dt", 0, RAW, 0)]
+    [cell] = run_all(experiment, [key]).cells
+    assert cell["accuracy"] == experiment.kept()[tuple(key.values())]["accuracy"]
+    assert (tmp_path / "used").read_text() == "used\n"
 
 
 def test_a_process_that_fails_says_why(tmp_path, monkeypatch):
