@@ -114,14 +114,15 @@ def accuracies(study: Any, cells: list[Row]) -> View:
         for measure, test in (("accuracy", "raw test"), ("transformed", "recoded test")):
             shown = [f"{mean(cells, measure, method=method, strength=k):.2f}" for k in K]
             body.append([words, test, *shown, f"{mean(cells, 'n_groups', method=method, strength=2):,.0f}"])
+    splits = n_splits(cells, method="raw")
     lines = [
-        f"A random forest on raw records: {mean(cells, 'accuracy', method='raw'):.2f} ({n_splits(cells)}).",
+        f"A random forest on raw records: {mean(cells, 'accuracy', method='raw'):.2f} ({splits}).",
         *table(["method", "tested on", *(f"k = {k}" for k in K), "groups at k = 2"], body, n_words=2),
     ]
     if has(cells, method=PRIVATE):
         private = [f"{mean(cells, 'accuracy', method=PRIVATE, strength=e):.2f}" for e in EPSILONS]
         lines += [
-            "With differential privacy:",
+            f"With differential privacy ({n_splits(cells, method=PRIVATE)}):",
             *table(["method", *(f"epsilon = {e}" for e in EPSILONS)], [[PRIVATE, *private]]),
         ]
     return View(lines)
