@@ -15,6 +15,7 @@ from attack.generalized_people import EXACT, best_rate, coarser, people, random_
 from sfumato.attack import (
     BoostingSettings,
     FamilySettings,
+    NetworkSettings,
     Samples,
     check_order,
     reconstruct,
@@ -254,6 +255,21 @@ def test_a_stronger_attacker_that_does_worse_is_a_failed_attack(known_result):
     failed = check_order(known_result, worse)
     assert failed.verdict == "failed attack"
     assert failed.details["violated"] == ["secret", "trace"]
+
+
+def test_a_network_that_has_not_learned_is_marked_beside_an_attacker_who_knows_less():
+    pytest.importorskip("torch", reason="torch is not installed (extra: neural)")
+    generator = np.random.default_rng(17)
+    train, validation, test = (draw_known(generator, 1000) for _ in range(3))
+    generalization, samples = pairs_generalization(train), Samples(train, validation, test)
+    asleep = NetworkSettings(weight_decays=(0.0,), epochs=1, least_steps=1, learning_rate=1e-9)
+    settings = FamilySettings(adversaries=("network",), network=asleep)
+    knows_less = reconstruct(generalization, samples, ["secret"], settings=EXACT)
+    knows_more = reconstruct_leaving_one_out(generalization, samples, ["secret"], settings=settings)
+    assert check_order(knows_less, knows_more).verdict == "failed attack"
+    awake = FamilySettings(adversaries=("network",))
+    trained = reconstruct_leaving_one_out(generalization, samples, ["secret"], settings=awake)
+    assert check_order(knows_less, trained).verdict == "stronger than baseline"
 
 
 def test_one_attribute_out_of_order_is_enough_to_fail(known_result):
