@@ -18,6 +18,7 @@ from sfumato.partition.dividing import goes_left
 from sfumato.partition.histogram import PACKED_COUNT_BIT, PACKED_RECORDS
 from sfumato.partition.records import Layout, Records
 
+_COUNTED_AT_ONCE = 1024  # records: what is known of them stays in the first cache while column after column is counted
 _BLOCK = 2048  # records gathered column by column at a time: few enough for what is written to stay in the cache
 
 
@@ -51,21 +52,22 @@ class Scratch:
     ----------
     packed : ndarray of int64
         One per histogram and bin, zero between chunks.
-    row, first : ndarray of int64
+    row, first : ndarray of int32
         Records that are counted, and where the histogram of each begins.
     value : ndarray of int64
         What each adds.
     """
 
     packed: NDArray[np.int64]
-    row: NDArray[np.int64]
-    first: NDArray[np.int64]
+    row: NDArray[np.int32]
+    first: NDArray[np.int32]
     value: NDArray[np.int64]
 
     @classmethod
-    def make(cls, n_bins: int, n_records: int) -> Scratch:
-        """Return working memory for so many bins, over all histograms, and records."""
-        return cls(np.zeros(n_bins, np.int64), *(np.empty(n_records, np.int64) for _ in range(3)))
+    def make(cls, n_bins: int) -> Scratch:
+        """Return working memory for so many bins, over all histograms."""
+        row, first = np.empty(_COUNTED_AT_ONCE, np.int32), np.empty(_COUNTED_AT_ONCE, np.int32)
+        return cls(np.zeros(n_bins, np.int64), row, first, np.empty(_COUNTED_AT_ONCE, np.int64))
 
 
 class Steps(NamedTuple):
@@ -135,30 +137,30 @@ def _advance(  # type: ignore[no-untyped-def]
 ):
     n_bins = offsets[-1]
     one = np.int64(1) << PACKED_COUNT_BIT
-    m = 0
-    for i in range(n):
-        node = node_of_row[i]
-        c = steps.column[node]
-        while c >= 0:
-            code = np.int64(wide[at[c], i]) if at[c] >= 0 else np.int64(narrow[-1 - at[c], i])
-            node = steps.child[steps.first[node] + code]
+    for start in range(0, n, _COUNTED_AT_ONCE):
+        m = 0
+        for i in range(start, min(n, start + _COUNTED_AT_ONCE)):
+            node = node_of_row[i]
             c = steps.column[node]
-        node_of_row[i] = node
-        # Written for every record, and written over by the next where it is not counted: no branch to guess.
-        row[m] = i
-        first[m] = slot[node] * n_bins
-        value[m] = one + dense[0, i]
-        m += slot[node] >= 0
-    for j in range(offsets.shape[0] - 1):
-        start = offsets[j]
-        if at[j] >= 0:
-            codes = wide[at[j]]
-            for s in range(m):
-                packed[first[s] + start + codes[row[s]]] += value[s]
-        else:
-            narrow_codes = narrow[-1 - at[j]]
-            for s in range(m):
-                packed[first[s] + start + narrow_codes[row[s]]] += value[s]
+            while c >= 0:
+                code = np.int64(wide[at[c], i]) if at[c] >= 0 else np.int64(narrow[-1 - at[c], i])
+                node = steps.child[steps.first[node] + code]
+                c = steps.column[node]
+            node_of_row[i] = node
+            # Written for every record, and written over by the next where it is not counted: no branch to guess.
+            row[m] = i
+            first[m] = slot[node] * n_bins
+            value[m] = one + dense[0, i]
+            m += slot[node] >= 0
+        for j in range(offsets.shape[0] - 1):
+            if at[j] >= 0:
+                codes = wide[at[j]]
+                for s in range(m):
+                    packed[first[s] + offsets[j] + codes[row[s]]] += value[s]
+            else:
+                narrow_codes = narrow[-1 - at[j]]
+                for s in range(m):
+                    packed[first[s] + offsets[j] + narrow_codes[row[s]]] += value[s]
     for h in range(out.shape[0]):
         for b in range(n_bins):
             total = packed[h * n_bins + b]

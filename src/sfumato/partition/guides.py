@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from sfumato.partition.binning import code_type
@@ -61,13 +62,16 @@ class Guide:
         """Bits of the largest channel value; what is left of 63 bounds the record weights."""
         return 0 if self.dense is None else 24
 
-    def lined_up(self, records: Records, n_columns: int) -> Guide:
-        """Return the guide of the same records in the order of `records`, whose first columns are no blocks."""
+    def lined_up(self, records: Records, n_columns: int, *, with_classes: bool = True) -> Guide:
+        """Return the guide of the same records in the order of `records`, whose first columns are no blocks.
+
+        Without classes where nobody looks at them: they have to be gathered one by one.
+        """
         return replace(
             self,
             dense=None if self.dense is None else records.dense,
             code_blocks=[records.codes[:, n_columns + block] for block in range(len(self.code_blocks))],
-            classes=None if self.classes is None else self.classes[records.rows],
+            classes=self.classes[records.rows] if self.classes is not None and with_classes else None,
         )
 
 
@@ -128,10 +132,16 @@ class NumberScale:
 
     def channels(self, numbers: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
         """Return numbers, one column per channel, as whole ones."""
-        whole: NDArray[np.int64] = np.rint((numbers * self.factor - self.low) / self.span * NUMBER_SCALE).astype(
-            np.int64
-        )
+        whole = np.empty(numbers.shape, np.int64)
+        _scale(numbers, self.factor, self.low, self.span, whole)
         return whole
+
+
+@njit(nogil=True, cache=True)
+def _scale(numbers, factor, low, span, out):  # type: ignore[no-untyped-def]
+    for i in range(numbers.shape[0]):
+        for c in range(numbers.shape[1]):
+            out[i, c] = np.int64(np.rint((numbers[i, c] * factor[c] - low[c]) / span[c] * NUMBER_SCALE))
 
 
 @dataclass(frozen=True)
@@ -145,9 +155,8 @@ class Spread:
     @classmethod
     def of(cls, values: NDArray[np.int64]) -> Spread:
         """Return the sums of some values."""
-        coarse, fine = values >> 12, values & 4095
-        squares = (int((coarse * coarse).sum()) << 24) + (int((coarse * fine).sum()) << 13) + int((fine * fine).sum())
-        return cls(len(values), int(values.sum()), squares)
+        total, coarse, mixed, fine = _sums(values)
+        return cls(len(values), int(total), (int(coarse) << 24) + (int(mixed) << 13) + int(fine))
 
     def __add__(self, other: Spread) -> Spread:
         """Return the sums of both."""
@@ -157,6 +166,19 @@ class Spread:
     def variance(self) -> float:
         """The variance, which does not depend on the order of the values."""
         return (self.squares * self.n - self.total * self.total) / (self.n * self.n)
+
+
+@njit(nogil=True, cache=True)
+def _sums(values):  # type: ignore[no-untyped-def]
+    """Return the sum, and the parts of the sum of squares: of the upper 12 bits, of both halves, of the lower ones."""
+    total = coarse = mixed = fine = np.int64(0)
+    for i in range(values.shape[0]):
+        upper, lower = values[i] >> 12, values[i] & 4095
+        total += values[i]
+        coarse += upper * upper
+        mixed += upper * lower
+        fine += lower * lower
+    return total, coarse, mixed, fine
 
 
 def join(parts: Sequence[Guide]) -> Guide:

@@ -179,7 +179,7 @@ class CodeFile:
         steps = steps_of(routing, shape.layout)
 
         def work(thread: int, starts: Iterator[tuple[int, int]], room: NDArray[np.uint8]) -> None:
-            scratch = Scratch.make(routing.n_slots * n_bins, _CHUNK) if is_quick else None
+            scratch = Scratch.make(routing.n_slots * n_bins) if is_quick else None
             for _, start in starts:
                 chunk = self._read(start, room)
                 own = self.node_of_row[start : start + chunk.n_records]
