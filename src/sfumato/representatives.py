@@ -141,12 +141,17 @@ def _members(
         if random_state is None:
             raise ParameterError("representative='sample' without a seed: expected one. Pass random_state=.")
         return rank_members(codes, groups, layout.n_columns, random_state.random(groups.n_groups))
-    if kind == "model" and guide is not None and len(guide.channel_weights):
+    if guide is not None and not looks_at_classes(kind, guide):
         from_mean = distance_from_mean(groups, _channels_of(guide), guide.channel_weights, n_threads=n_threads)
         distance = nearest_share(groups, from_mean, NEAREST_PREDICTIONS, n_threads=n_threads)
     else:
         distance = _distance_from_majority(guide, groups)
     return nearest_members(codes, groups, layout, summary.middle, distance, n_threads=n_threads)
+
+
+def looks_at_classes(kind: str, guide: Guide) -> bool:
+    """Say whether a representative looks at the predicted classes, and not at the channels or at nothing."""
+    return kind == "member" or (kind == "model" and not len(guide.channel_weights))
 
 
 def _distance_from_majority(guide: Guide | None, groups: Groups) -> NDArray[np.float64]:

@@ -26,6 +26,7 @@ from sfumato.partition.guides import Guide, integer_weights
 from sfumato.partition.merging import close_unsafe
 from sfumato.partition.records import Records
 from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
+from sfumato.representatives import looks_at_classes
 from sfumato.schema import Schema
 from sfumato.sources import MemorySource
 
@@ -82,7 +83,8 @@ class TreeAnonymizer(GroupAnonymizer):
         self.schema_ = schema
         self.hierarchies_ = hierarchies
         columns = source.columns[: len(schema.quasi_identifiers)]
-        guide = guide.lined_up(grown.records, source.layout.n_columns)
+        with_classes = looks_at_classes(self.representative, guide)
+        guide = guide.lined_up(grown.records, source.layout.n_columns, with_classes=with_classes)
         values = self._describe_groups(columns, grown.records.codes, lined_up(grown.sizes), guide, paths)
         self.partition_ = partition_from_tree(
             grown.tree,
