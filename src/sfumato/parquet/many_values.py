@@ -7,6 +7,8 @@ file after the other. Called by ``measuring`` for the columns that need it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,14 @@ from numpy.typing import NDArray
 
 from sfumato.columns import Column
 from sfumato.parquet.working_files import ColumnFile, WorkingFiles, cannot_write
+
+
+@contextmanager
+def _written() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise cannot_write(error) from None
 
 
 class ManyValues:
@@ -34,9 +44,10 @@ class ManyValues:
         self._schema = pa.schema({"row": pa.int64(), "value": pa.large_string()})
         self._codes = files.new_column(np.uint32)
         folder = files.path / f"values-{id(self)}"
-        folder.mkdir(mode=0o700)
         self._paths = [folder / str(place) for place in range(min(256, max(1, 2 * n_records // at_once)))]
-        self._writers = [pa.ipc.new_file(path, self._schema) for path in self._paths]
+        with _written():
+            folder.mkdir(mode=0o700)
+            self._writers = [pa.ipc.new_file(path, self._schema) for path in self._paths]
         self._n_records = 0
         self.n_codes = 1
 
@@ -51,13 +62,11 @@ class ManyValues:
         of_value = np.array([hash(value) % n_files for value in column.categories.tolist()], np.int64)
         present = np.arange(column.n_records) if column.missing is None else np.flatnonzero(~column.missing)
         of_row = of_value[column.values[present]]
-        try:
+        with _written():
             for place, writer in enumerate(self._writers):
                 rows = present[of_row == place]
                 own = values.take(pa.array(column.values[rows]))
                 writer.write_batch(pa.record_batch([pa.array(rows + self._n_records), own], schema=self._schema))
-        except OSError as error:
-            raise cannot_write(error) from None
         self._codes.append(np.zeros(column.n_records, np.uint32))
         self._n_records += column.n_records
 
@@ -65,8 +74,9 @@ class ManyValues:
         """Number the values and return the numbers of all records."""
         import pyarrow as pa
 
-        for writer in self._writers:
-            writer.close()
+        with _written():
+            for writer in self._writers:
+                writer.close()
         for path in self._paths:
             with pa.OSFile(str(path)) as file:
                 read = pa.ipc.open_file(file).read_all()
