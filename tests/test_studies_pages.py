@@ -5,11 +5,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
 REPOSITORY = Path(__file__).parent.parent
 sys.path.insert(0, str(REPOSITORY))
 
+from studies.front_page import PRIVATE, RAW, RECODED, ROWS, HardPredictions, protected, table_lines  # noqa: E402
 from studies.papers import MAIN_CLAIMS, PAGES, pages  # noqa: E402
+from studies.readme import between  # noqa: E402
+from studies.tables import Table, load  # noqa: E402
 
 from sfumato.cli.console import Console  # noqa: E402
 from sfumato.cli.study import _write_pages  # noqa: E402
@@ -41,6 +45,52 @@ def test_the_index_judges_what_the_papers_promise_first_of_all(written):
     index = written[f"{PAGES}/README.md"]
     for pattern in MAIN_CLAIMS:
         assert f"| {pattern.removesuffix('*')}" in index
+
+
+def a_cell(protection, seed, accuracy, recoded, *rates):
+    attacks = {f"attack {place}": {"rate": rate} for place, rate in enumerate(rates)}
+    return {
+        "protection": protection,
+        "seed": seed,
+        "accuracy": accuracy,
+        "recoded_accuracy": recoded,
+        "attacks": attacks,
+    }
+
+
+def test_the_front_page_has_means_over_splits_and_the_strongest_attack():
+    cells = [
+        a_cell(RAW, 0, 0.9, None, 0.6, 0.7),
+        a_cell(RAW, 1, 0.8, None, 0.8, 0.6),
+        a_cell("ours", 0, 0.88, 0.89, 0.5, 0.52),
+        a_cell("ours", 1, 0.8, 0.81, 0.54, 0.5),
+        a_cell(RECODED, 0, 0.89, 0.89, 0.55, 0.5),
+        a_cell("epsilon=1", 0, 0.7, None, 0.5),
+    ]
+    assert table_lines(cells)[2:] == [
+        "| no protection | 85.0 |  | 75.0 |",
+        "| sfumato | 84.0 (-1.0) | 85.0 (+0.0) | 53.0; recoded 55.0 |",
+        "| differential privacy, epsilon 1 | 70.0 (-20.0) |  | 50.0 |",
+    ]
+
+
+@pytest.mark.parametrize("name", [name for name in ROWS if name not in PRIVATE])
+def test_every_row_of_the_front_page_is_a_model_to_train(name):
+    table = load("adult-12")
+    X, y = table.X.iloc[:400], table.y[:400]
+    model = DecisionTreeClassifier(max_depth=3, random_state=0)
+    numbers = X.select_dtypes("number")
+    own = Table(numbers, y, list(numbers))
+    fitted = protected(name, model, own).fit(numbers, y)
+    assert set(fitted.predict(numbers)) <= {0, 1}
+    if name == "paper":
+        assert not hasattr(HardPredictions(model).fit(numbers, y), "predict_proba")
+
+
+def test_a_table_is_put_between_its_marks_or_refused():
+    assert between("a\n<!-- x -->\nold\n<!-- /x -->\nb", "x", ["1", "2"]) == "a\n<!-- x -->\n1\n2\n<!-- /x -->\nb"
+    with pytest.raises(ValueError, match="no <!-- x -->"):
+        between("nothing", "x", ["1"])
 
 
 def test_pages_are_written_only_where_they_are_other(tmp_path, monkeypatch, capsys):
