@@ -65,6 +65,12 @@ def usual_protections(
     private_models : sequence of {"forest", "logistic", "network"}
     bounds, categories, classes
         What the private models must know beforehand, see `PrivateForestClassifier`.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> list(usual_protections(LogisticRegression(), k=[5, 50]))
+    ['none', 'k=5', 'k=50']
     """
     if not (is_classifier(estimator) or is_regressor(estimator)):
         raise ParameterError(

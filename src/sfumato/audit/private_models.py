@@ -94,6 +94,16 @@ class PrivateForestClassifier(_PrivateClassifier):
     -----
     *Guarantee.* Pure epsilon-differential privacy of the fitted forest, as diffprivlib implements it, for tables that
     differ in one record, under the assumption that `bounds`, `categories` and `classes` were chosen without the data.
+
+    Examples
+    --------
+    >>> from sfumato.audit import PrivateForestClassifier
+    >>> model = PrivateForestClassifier(
+    ...     epsilon=1.0, bounds={"age": (0, 120)}, categories={"sex": ["f", "m"]}, classes=["no", "yes"]
+    ... )
+    >>> model.get_params()["epsilon"]
+    1.0
+    >>> model.fit(people, labels).predict(people)  # doctest: +SKIP
     """
 
     _one_hot = False
@@ -157,6 +167,16 @@ class PrivateLogisticRegression(_PrivateClassifier):
     *Guarantee.* Pure epsilon-differential privacy of the coefficients, as diffprivlib perturbs the objective,
     for tables that differ in one record, under the assumption that the bounds were chosen without the data. diffprivlib
     fits one model per class that occurs, so a class without records is refused: its absence would show.
+
+    Examples
+    --------
+    >>> from sfumato.audit import PrivateLogisticRegression
+    >>> model = PrivateLogisticRegression(
+    ...     epsilon=1.0, bounds={"age": (0, 120)}, categories={"sex": ["f", "m"]}, classes=["no", "yes"]
+    ... )
+    >>> model.get_params()["epsilon"]
+    1.0
+    >>> model.fit(people, labels).predict(people)  # doctest: +SKIP
     """
 
     def __init__(
@@ -230,6 +250,16 @@ class PrivateNetworkClassifier(_PrivateClassifier):
     -----
     *Guarantee.* (epsilon, delta)-differential privacy of the weights by Opacus' accountant, for tables that differ in
     one record, under the assumption that the bounds were chosen without the data. ``epsilon_`` is what was spent.
+
+    Examples
+    --------
+    >>> from sfumato.audit import PrivateNetworkClassifier
+    >>> model = PrivateNetworkClassifier(
+    ...     epsilon=1.0, bounds={"age": (0, 120)}, categories={"sex": ["f", "m"]}, classes=["no", "yes"]
+    ... )
+    >>> model.get_params()["epsilon"]
+    1.0
+    >>> model.fit(people, labels).predict(people)  # doctest: +SKIP
     """
 
     def __init__(

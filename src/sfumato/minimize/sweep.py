@@ -81,6 +81,18 @@ def sweep_minimizers(
     -------
     MinimizerSweep
         All points, with the two limits: nothing generalized and everything generalized.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from sfumato.minimize import UniformMinimizer, sweep_minimizers
+    >>> age, town = np.tile(np.arange(20, 80), 10), np.repeat(np.arange(10), 60)
+    >>> X, y = np.column_stack([age, town]), age >= 50
+    >>> grid = {"n_buckets": [2, 4]}
+    >>> found = sweep_minimizers(UniformMinimizer(), X, y, grid=grid, estimator=DecisionTreeClassifier())
+    >>> [(point.minimizer, point.n_buckets) for point in found.points]
+    [('nothing generalized', 70), ('everything generalized', 2), ('UniformMinimizer', 4), ('UniformMinimizer', 8)]
     """
     every = [minimizers] if isinstance(minimizers, Minimizer) else list(minimizers)
     if not every:
