@@ -115,6 +115,8 @@ def study(
         root = find_repository()
         if str(root) not in sys.path:
             sys.path.insert(0, str(root))
+        for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+            os.environ.setdefault(variable, "1")  # for this process, too; read when numpy is imported
         catalogue = importlib.import_module("studies.catalogue")
         if pages:
             _write_pages(console, root)
