@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import MissingExtraError
-from sfumato.networks import as_tensors, pick_device, require_torch, seeded_generator
+from sfumato.networks import as_tensors, one_thread, pick_device, require_torch, seeded_generator
 
 
+@one_thread()
 def train_privately(
     module: Any,
     numbers: NDArray[np.float64],
