@@ -415,3 +415,13 @@ def test_a_refused_fit_leaves_nothing_behind():
     assert not hasattr(anonymizer, "partition_")
     with pytest.raises(NotFittedError):
         anonymizer.transform(table)
+
+
+def test_of_several_refused_columns_the_first_is_named_whatever_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.sources.memory._THREADED_FROM", 1)
+    frame = pd.DataFrame({f"x{i}": np.arange(2_000.0) for i in range(6)})
+    for name in ("x4", "x1"):
+        frame.loc[1_500, name] = np.inf  # beyond the records that are looked at first
+    for _ in range(5):
+        with pytest.raises(ValueError, match="column 'x1' contains infinity in 1 of 2000 records"):
+            ModelGuidedAnonymizer(k=2, n_jobs=3).fit(frame, np.arange(2_000) % 2)

@@ -201,8 +201,11 @@ def _share(task: Callable[[slice], None], groups: Groups, n_threads: int) -> Non
         for run in runs:
             task(run)
         return
-    with ThreadPoolExecutor(len(runs)) as pool:
-        list(pool.map(task, runs))
+    with ThreadPoolExecutor(len(runs) - 1) as pool:
+        others = [pool.submit(task, run) for run in runs[1:]]
+        task(runs[0])  # this thread works too
+        for other in others:
+            other.result()
 
 
 @njit(nogil=True, cache=True)

@@ -137,8 +137,11 @@ def pack_records(
     edges = np.linspace(0, n_records, n_threads + 1).astype(int).tolist()
     runs = [slice(a, b) for a, b in pairwise(edges)]
     if n_threads > 1 and n_records >= _SHARED_FROM:
-        with ThreadPoolExecutor(n_threads) as pool:
-            list(pool.map(copy, runs))
+        with ThreadPoolExecutor(n_threads - 1) as pool:
+            others = [pool.submit(copy, run) for run in runs[1:]]
+            copy(runs[0])  # this thread works too
+            for other in others:
+                other.result()
     else:
         copy(slice(0, n_records))
     return Records(

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -55,8 +55,7 @@ class MemorySource:
         if n_threads > 1 and table.n_records >= _THREADED_FROM:
             # Fractions take longest to bin: begun last, one of them would keep a single thread busy at the end.
             slow_first = sorted(names, key=lambda name: table.head(name).values.dtype.kind != "f")
-            with ThreadPoolExecutor(n_threads) as pool:
-                read_columns = dict(zip(slow_first, pool.map(read, slow_first), strict=True))
+            read_columns = _read_in_threads(read, slow_first, n_threads)
             self.columns = [read_columns[name] for name in names]
         else:
             self.columns = [read(name) for name in names]
@@ -66,6 +65,35 @@ class MemorySource:
         """Return the codes of all columns together with the guide's channels."""
         codes = [column.codes for column in self.columns]
         return pack_records(codes, guide.code_blocks, guide.dense, weights, n_threads=self._n_threads)
+
+
+def _read_in_threads(
+    read: Callable[[str], CodedColumn], names: Sequence[str], n_threads: int
+) -> dict[str, CodedColumn]:
+    """Read columns in this thread and others; of several that are refused, the first in order says why.
+
+    This thread takes the first: its memory is used again and again, that of other threads comes fresh from the system.
+    """
+    done: dict[str, CodedColumn] = {}
+    refused: dict[str, InputError] = {}
+    pending = iter(names)  # next() on a list's iterator is atomic
+
+    def work() -> None:
+        for name in pending:
+            try:
+                done[name] = read(name)
+            except InputError as error:
+                refused[name] = error
+
+    with ThreadPoolExecutor(n_threads - 1) as pool:
+        others = [pool.submit(work) for _ in range(n_threads - 1)]
+        work()
+        for other in others:
+            other.result()
+    for name in names:
+        if name in refused:
+            raise refused[name]
+    return done
 
 
 def read_limited(table: Table, name: str, limits: Mapping[str, Any]) -> Column:
