@@ -156,6 +156,14 @@ def test_the_compression_of_the_release_is_that_of_the_files(tmp_path: Path):
         assert written.lower().replace("uncompressed", "none") == compression
 
 
+def test_files_without_records_are_passed_over(tmp_path: Path):
+    table = pa.Table.from_pandas(make_census(600, random_state=1).frame[["age", "sex"]], preserve_index=False)
+    for name, part in (("a", table.slice(0, 0)), ("b", table), ("c", table.slice(0, 0))):
+        pq.write_table(part, tmp_path / f"{name}.parquet")
+    release = fit_transform(MondrianAnonymizer(20), tmp_path, tmp_path / "out")
+    assert release.n_records == pq.read_metadata(tmp_path / "out").num_rows == 600
+
+
 # -- what goes wrong --------------------------------------------------------------------------------------------
 
 

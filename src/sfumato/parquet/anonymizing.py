@@ -24,7 +24,7 @@ from sfumato.errors import ParameterError
 from sfumato.frames import read_table
 from sfumato.parquet.coding import ColumnLearner, write_codes
 from sfumato.parquet.files import ParquetFiles, unpublished
-from sfumato.parquet.fitting import as_list, check_supported, guide_shape, hand_over, with_hidden_guides
+from sfumato.parquet.fitting import check_supported, guide_shape, hand_over, with_hidden_guides
 from sfumato.parquet.groups import DescribedGroups, Describing, joined_sizes, joined_values
 from sfumato.parquet.guiding import NumberGuide, WholeGuide, read_predictions
 from sfumato.parquet.joining import JoinedFile
@@ -38,8 +38,6 @@ from sfumato.partition.records import make_layout, pack_records
 from sfumato.schema import Schema
 from sfumato.sources import CodedColumn
 from sfumato.sources.code_file import CodeFile
-
-__all__ = ["ParquetRelease", "Paths", "Progress", "as_list", "fit_transform"]
 
 MOST_HELD = 50_000_000
 """Records held in memory at once, as codes: about 40 bytes each."""

@@ -98,8 +98,9 @@ class ParquetFiles:
 
     @property
     def compression(self) -> str:
-        """How the first column of the first file is packed, in the words of pyarrow's writer."""
-        packed: str = self._metadata[self.paths[0]].row_group(0).column(0).compression.lower()
+        """How the first column is packed, in the words of pyarrow's writer."""
+        first = next(read for read in self._metadata.values() if read.num_row_groups)
+        packed: str = first.row_group(0).column(0).compression.lower()
         return "none" if packed == "uncompressed" else packed
 
     def batches(self, columns: Sequence[str] | None = None, *, size: int | None = None) -> Iterator[Any]:
