@@ -104,9 +104,9 @@ def test_a_population_is_counted_as_in_memory(tmp_path_factory, raw, most_held, 
 
 @pytest.fixture(scope="module")
 def adult() -> Any:
-    frame = load_adult().frame.iloc[:1500].reset_index(drop=True)
+    frame = load_adult().frame.iloc[:600].reset_index(drop=True)
     random = np.random.default_rng(0)
-    frame = frame.assign(person=random.integers(0, 700, 1500), survey=random.integers(1, 90, 1500) / 4)
+    frame = frame.assign(person=random.integers(0, 250, 600), survey=random.integers(1, 90, 600) / 4)
     return pa.Table.from_pandas(frame, preserve_index=False)
 
 
@@ -123,17 +123,17 @@ def test_adult_with_persons_weights_and_secrets(adult, tmp_path: Path, most_held
 def test_the_census_with_a_population_that_is_a_number(tmp_path: Path, most_held: int, monkeypatch):
     monkeypatch.setattr(ranking, "_CELLS_OF_PAIR", 400)  # most pairs of columns count as large
     monkeypatch.setattr(ranking, "_CELLS_AT_ONCE", 1000)
-    table = pa.Table.from_pandas(make_census(1200, random_state=1).frame, preserve_index=False)
+    table = pa.Table.from_pandas(make_census(600, random_state=1).frame, preserve_index=False)
     compare(table, tmp_path, most_held=most_held, population=20_000, sensitive=["monthly_rent"])
 
 
 def test_text_with_many_values_is_numbered_on_disk(adult, tmp_path: Path, monkeypatch):
     random = np.random.default_rng(1)
-    names = pa.array([f"name {number}" if number else None for number in random.integers(0, 900, 1500)])
+    names = pa.array([f"name {number}" if number else None for number in random.integers(0, 300, 600)])
     table = adult.append_column("name", names)
     expected = measure(written(table, tmp_path), quasi_identifiers=["name", "sex"], most_held=200, scratch=tmp_path)
     monkeypatch.setattr(value_codes, "MOST_LISTED", 50)
-    people = table.take(pa.array(random.integers(0, 1500, 4000)))
+    people = table.take(pa.array(random.integers(0, 600, 1500)))
     compare(table, tmp_path, most_held=200, quasi_identifiers=["name", "sex"], population=people)
     found = measure(tmp_path, quasi_identifiers=["name", "sex"], most_held=200)
     assert_same(found.to_dict(), expected.to_dict())
@@ -227,7 +227,7 @@ def test_what_cannot_be_asked_is_refused(adult, tmp_path: Path, asked: dict, exp
 
 
 def test_weights_that_are_no_positive_numbers_are_counted(adult, tmp_path: Path):
-    wrong = np.where(np.arange(1500) % 500 == 0, -1.0, 2.0)
+    wrong = np.where(np.arange(600) % 250 == 0, -1.0, 2.0)
     table = adult.set_column(adult.schema.get_field_index("survey"), "survey", pa.array(wrong))
-    with pytest.raises(InputError, match="3 of 1500"):
+    with pytest.raises(InputError, match="3 of 600"):
         measure(written(table, tmp_path), ["age"], weights="survey")
