@@ -5,7 +5,7 @@ from pathlib import Path
 
 from sfumato.policy import read_policy
 
-from .conftest import run
+from .conftest import call, run
 
 
 def test_a_first_policy_is_written_beside_the_reasons(people_file: Path, tmp_path: Path):
@@ -26,6 +26,13 @@ def test_an_unknown_target_is_named_and_nothing_is_written(people_file: Path, tm
     assert result.returncode == 2
     assert "Did you mean 'wage'" in result.stderr
     assert not policy.exists()
+
+
+def test_a_target_that_nothing_can_learn_is_refused_before_a_policy_is_written(tmp_path: Path):
+    (tmp_path / "one.csv").write_text("a,b,y\n1,x,0\n", encoding="utf-8")
+    result = call("init", tmp_path / "one.csv", "--target", "y", "-o", tmp_path / "policy.toml")
+    assert result.exit_code == 2 and "one value only" in " ".join(result.stderr.split())
+    assert not (tmp_path / "policy.toml").exists()
 
 
 def test_an_existing_policy_is_not_replaced_unasked(people_file: Path, tmp_path: Path):

@@ -50,6 +50,7 @@ def init(
     with exit_codes(console, debug=debug):
         from sfumato.cli.files import check_output, read_file, unfinished, unknown_column
         from sfumato.cli.request import check_numbers
+        from sfumato.cli.training import read_target
         from sfumato.errors import ParameterError
         from sfumato.policy import write_policy
 
@@ -64,6 +65,7 @@ def init(
             for name in names:
                 if name not in columns:
                     raise ParameterError(unknown_column(option, name, columns))
+        read_target(source.table, target, None)  # refuses what no model could learn, before a policy is built on it
         with console.step("counting which columns single out records"):
             relative = Path(os.path.relpath(file, output.parent))
             text, roles = write_policy(
