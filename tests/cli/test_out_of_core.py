@@ -77,9 +77,8 @@ def test_anatomize_writes_the_same_files(file, tmp_path: Path):
         assert done.exit_code == 0, done.output
     for name in ("identifying.parquet", "sensitive.parquet"):
         one, other = (pq.read_table(tmp_path / folder / name) for folder in ("one", "other"))
-        assert one.column_names == other.column_names
-        for column in one.column_names:
-            assert one[column].to_pylist() == other[column].to_pylist()
+        assert one.schema == other.schema
+        assert one.to_pylist() == other.to_pylist()
     manifests = [json.loads((tmp_path / folder / "manifest.json").read_text()) for folder in ("one", "other")]
     assert manifests[0] == manifests[1]
     assert sorted(path.name for path in (tmp_path / "other").iterdir()) == [

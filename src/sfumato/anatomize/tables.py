@@ -134,7 +134,7 @@ class AnatomizedTable:
         temporary = final.with_name(f"{final.name}.unfinished-{secrets.token_hex(4)}")
         temporary.mkdir(mode=0o700)
         try:
-            tables = {name: _plain_table(as_arrow(getattr(self, name))) for name in ("identifying", "sensitive")}
+            tables = {name: plain_table(as_arrow(getattr(self, name))) for name in ("identifying", "sensitive")}
             for name, table in tables.items():
                 _write(table, temporary / f"{name}.{format}", format)
             manifest = self.manifest(format, tables)
@@ -272,7 +272,7 @@ def _sizes(group: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.stack(np.unique(group, return_counts=True))
 
 
-def _plain_table(table: Any) -> Any:
+def plain_table(table: Any) -> Any:
     """Return an Arrow table with text for dictionaries and without metadata, which may describe the people in it."""
     import pyarrow as pa
 

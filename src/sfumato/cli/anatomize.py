@@ -265,14 +265,14 @@ def _free_name(names: list[str]) -> str:
 
 def _write(anatomized: AnatomizedTable, source: FileTable, settings: Settings) -> dict[str, float]:
     """Write both tables and the manifest; return the l that the files have, column by column, as read back."""
-    from sfumato.anatomize.tables import check_groups
+    from sfumato.anatomize.tables import check_groups, plain_table
     from sfumato.cli.csv_reading import CsvLayout
     from sfumato.cli.csv_writing import CsvStyle
     from sfumato.cli.files import unfinished, write_file
     from sfumato.cli.judging import check_same, read_back
     from sfumato.verification import diversity_of
 
-    tables = {name: getattr(anatomized, name) for name in _TABLES}
+    tables = {name: plain_table(getattr(anatomized, name)) for name in _TABLES}
     manifest: dict[str, Any] = anatomized.manifest(settings.format, tables)
     style = None
     if settings.format == "csv":
