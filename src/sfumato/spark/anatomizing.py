@@ -145,8 +145,8 @@ class _Job:
                 stack.enter_context(kept(placed))
             n_blocks = self._n_blocks(placed, n_left)
             grouped = stack.enter_context(kept(self._grouped(placed, n_left, n_blocks)))
-            apart = [name for name in self.leaving if name not in self.names]
-            frames = [self._shuffled(grouped, apart, "identifying"), self._shuffled(grouped, self.names, "sensitive")]
+            apart, secret = ([n for n in self.leaving if (n in self.names) is hidden] for hidden in (False, True))
+            frames = [self._shuffled(grouped, apart, "identifying"), self._shuffled(grouped, secret, "sensitive")]
             return self._recounted(frames, n_left, n_records - n_left)
 
     # -- before ----------------------------------------------------------------------------------------------------
