@@ -168,7 +168,14 @@ def test_files_without_records_are_passed_over(tmp_path: Path):
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="the system has no limit on the size of files")
-def test_a_working_file_that_cannot_grow_is_said_and_nothing_is_left(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("stage", "expected_words"),
+    [
+        ("coding", "the working file cannot be written (File too large)"),
+        ("writing", "'out.parquet' cannot be written: File too large"),
+    ],
+)
+def test_files_that_cannot_grow_are_said_and_nothing_is_left(tmp_path: Path, stage: str, expected_words: str):
     table = pa.Table.from_pandas(make_census(3_000, random_state=1).frame[["age", "sex"]], preserve_index=False)
     pq.write_table(table, tmp_path / "in.parquet")
     program = textwrap.dedent(f"""
@@ -178,8 +185,8 @@ def test_a_working_file_that_cannot_grow_is_said_and_nothing_is_left(tmp_path: P
         from sfumato.parquet import fit_transform
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         def stop(what, done, total):
-            if what == "coding":
-                resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+            if what == {stage!r}:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512))
         try:
             fit_transform(MondrianAnonymizer(20), {str(tmp_path / "in.parquet")!r}, {str(tmp_path / "out.parquet")!r},
                           progress=stop)
@@ -189,8 +196,7 @@ def test_a_working_file_that_cannot_grow_is_said_and_nothing_is_left(tmp_path: P
     ended = subprocess.run(
         [sys.executable, "-c", program], env=os.environ, timeout=600, check=True, capture_output=True, text=True
     )
-    assert "the working file cannot be written (File too large)" in ended.stdout
-    assert "Nothing was published" in ended.stdout
+    assert expected_words in ended.stdout and "Nothing was published" in ended.stdout
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in.parquet"]
 
 
