@@ -90,8 +90,8 @@ def anatomize(
     Notes
     -----
     With the same ``random_state`` the files are those that ``Anatomizer.fit_transform(table).save(folder)`` writes.
-    (Groups may be others, as diverse, where a sensitive column of text has over a million different values.) Memory is
-    about 45 bytes per record, whatever the columns; disk space is needed for the identifying table twice.
+    (Groups may be others, as diverse, where a sensitive column of text has over a million different values.) Memory
+    grows by about 100 bytes per record, whatever the columns; disk space is needed for the identifying table twice.
 
     Examples
     --------
