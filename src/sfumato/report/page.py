@@ -86,8 +86,8 @@ def _verdict(audit: Audit) -> str:
     if audit.gate:
         rows = [
             [
-                safe(check.name),
-                _mark(check.passed),
+                f'<span class="whole">{safe(check.name)}</span>',
+                f'<span class="whole">{_mark(check.passed)}</span>',
                 safe(check.sentence),
             ]
             for check in audit.gate
