@@ -252,7 +252,8 @@ def run_group(experiment: Experiment, keys: Sequence[Key], paper_scale: bool) ->
     start = time.perf_counter()
     for key, found in zip(keys, experiment.run(keys, paper_scale), strict=True):
         seconds = round(time.perf_counter() - start, 2)
-        yield {**key, "seconds": seconds, **found, "environment": environment()}
+        cell = {**key, "seconds": seconds, **found, "environment": environment()}
+        yield json.loads(json.dumps(cell))  # as it will be read: lists, no tuples
         start = time.perf_counter()
 
 

@@ -126,8 +126,10 @@ def test_a_cell_says_how_long_it_took_and_where(tmp_path):
     [cell, *_] = run_all(coins(toss), [{"side": 2, "seed": 0}]).cells
     assert 0 <= cell["seconds"] < 1
     assert "numpy" in cell["environment"]
-    own = coins(lambda keys, paper_scale: ({"seconds": 12.5} for _ in keys))
-    assert run_all(own, own.keys[:1]).cells[0]["seconds"] == 12.5
+    own = coins(lambda keys, paper_scale: ({"seconds": 12.5, "points": (1, 2)} for _ in keys))
+    [cell] = run_all(own, own.keys[:1]).cells
+    assert cell["seconds"] == 12.5
+    assert cell["points"] == [1, 2]  # as it is read back
 
 
 def test_cells_at_the_papers_scale_lie_apart(tmp_path):

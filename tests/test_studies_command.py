@@ -3,6 +3,7 @@
 
 import json
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from typer.testing import CliRunner
@@ -93,3 +94,19 @@ def test_cells_that_cannot_be_run_here_are_counted_with_the_reason(tmp_path, mon
     assert done.exit_code == 0, done.output
     assert "50 cells were left:" in flat(done)
     assert "No cells are kept yet." in flat(done)
+
+
+def test_quick_cells_stand_beside_the_kept_ones():
+    class Named:
+        by = ("table", "seed")
+        titles: ClassVar = {"a": "table A"}
+
+    cell = {"table": "a", "seed": 0, "seconds": 1, "error": 0.25, "points": [1, 2], "fine": True}
+    rows = command._compared(Named, cell, {**cell, "error": 0.5, "points": [1]}, None)
+    assert rows == [
+        ("table A, 0: error", "0.25", "kept: 0.5"),
+        ("table A, 0: points", "2 entries", "other than kept"),
+    ]
+    assert command._compared(Named, cell, cell, ["points"])[0][2] == "as kept"
+    assert command._compared(Named, cell, None, ["error"]) == [("table A, 0: error", "0.25", "kept: nothing")]
+    assert command._compared(Named, cell, cell, ["fine"]) == [("table A, 0", "run", "kept, too")]

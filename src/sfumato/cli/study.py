@@ -292,15 +292,19 @@ def _plain(text: str) -> str:
 def _compared(
     experiment: Any, cell: dict[str, Any], before: dict[str, Any] | None, names: Sequence[str] | None
 ) -> list[tuple[str, ...]]:
-    """Return numbers of a cell, each beside the kept one; without names all that it has."""
+    """Return what a cell holds, each entry beside the kept one; without names all that it has."""
     what = ", ".join(str(experiment.titles.get(cell[name], cell[name])) for name in experiment.by)
     rows: list[tuple[str, ...]] = []
     for name, value in cell.items():
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or name in experiment.by or name == "seconds" or (names and name not in names):
+        if name in (*experiment.by, "seconds", "environment") or (names and name not in names):
             continue
         kept = None if before is None else before.get(name)
-        rows.append((f"{what}: {name}", f"{value:,.6g}", "kept: nothing" if kept is None else f"kept: {kept:,.6g}"))
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            beside = "kept: nothing" if kept is None else f"kept: {kept:,.6g}"
+            rows.append((f"{what}: {name}", f"{value:,.6g}", beside))
+        elif isinstance(value, list | dict):
+            beside = "kept: nothing" if kept is None else "as kept" if value == kept else "other than kept"
+            rows.append((f"{what}: {name}", f"{len(value)} entries", beside))
     return rows or [(what, "run", "kept: nothing" if before is None else "kept, too")]
 
 
