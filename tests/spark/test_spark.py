@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Spark gives what the table in memory gives: partition, release, measurements and groups, even when a worker dies."""
 
 import threading
