@@ -126,11 +126,14 @@ def attack_model(
     for attribute in _guessable(table, attributes)[: plan.n_attributes]:
         if say is not None:
             say(f"attacking: what the model tells of {attribute!r}")
-        own, others = (attacked_part(attacked, mask) for mask in (inside, ~inside))
+        # Of records without a value nobody could say whether it was guessed.
+        missing = read_table(attacked).column(attribute, for_counting=True).missing
+        masks = [side if missing is None else side & ~missing for side in (inside, ~inside)]
+        own, others = (attacked_part(attacked, mask) for mask in masks)
         try:
             found_values = attack_attribute(
-                model, own, labels[inside], attribute,
-                control=(others, labels[~inside]), random_state=random_state, n_jobs=n_jobs,
+                model, own, labels[masks[0]], attribute,
+                control=(others, labels[masks[1]]), random_state=random_state, n_jobs=n_jobs,
             )  # fmt: skip
         except SfumatoError as error:
             notes.append(f"Not run: guessing {attribute!r} with the model. {error}")
