@@ -170,7 +170,7 @@ def _seen(
     label = codes if reader.classes is None else np.eye(len(reader.classes))[codes]
     nobody = np.zeros(table.n_records, np.intp)
     candidates = [
-        reader.outputs(model, table.replaced({name: GroupedValues(values[[place]], None, nobody)}))
+        reader.outputs(model, table.replaced({name: GroupedValues(values[[place]], None, nobody, column.categories)}))
         for place in range(len(values))
     ]
     own = np.stack(candidates)[truth, np.arange(table.n_records)]
