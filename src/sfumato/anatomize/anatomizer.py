@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import secrets
 from functools import partial
 from typing import Any, Self
 
@@ -46,7 +47,7 @@ class Anatomizer(BaseEstimator):
         needed.
     random_state : int, RandomState or None, default=None
         Whatever is drawn comes from here. None draws anew each time, which is what a release should do: who knows
-        the seed and the input can repeat the grouping.
+        the seed knows both orders, and can put the two tables together again.
 
     Attributes
     ----------
@@ -157,8 +158,15 @@ class Anatomizer(BaseEstimator):
         return table, names, codes, self._random()
 
     def _random(self) -> np.random.Generator:
-        seed = check_random_state(self.random_state).randint(0, 2**31 - 1, size=4)
-        return np.random.default_rng(seed)
+        return np.random.default_rng(self._seed())
+
+    def _seed(self) -> list[int]:
+        """Draw what all randomness comes from."""
+        if self.random_state is None:
+            # Not numpy's shared state, which a caller may have seeded with a number that anybody would try.
+            return [secrets.randbelow(2**31 - 1) for _ in range(4)]
+        seed: list[int] = check_random_state(self.random_state).randint(0, 2**31 - 1, size=4).tolist()
+        return seed
 
     def _grouped(self, codes: NDArray[np.int32], names: list[str], random: np.random.Generator) -> NDArray[np.int64]:
         """Return the group of every record, -1 where it is left out."""

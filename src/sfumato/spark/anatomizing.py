@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from sfumato.anatomize import Anatomizer
@@ -109,8 +108,8 @@ def anatomize(anatomizer: Anatomizer, frame: Any, *, most_held: int = MOST_HELD)
     for name in names:
         table.column(name, for_counting=True)  # says what is wrong with its type
     dropped = anatomizer._identifiers(table)
-    seed = check_random_state(anatomizer.random_state).randint(0, 2**31 - 1, size=4).tolist()
-    job = _Job(anatomizer, frame, names, [name for name in frame.columns if name not in dropped], seed, most_held)
+    leaving = [name for name in frame.columns if name not in dropped]
+    job = _Job(anatomizer, frame, names, leaving, anatomizer._seed(), most_held)
     made = job.run(check_finite(frame, names))
     validate_data(anatomizer, example, skip_check_array=True)
     anatomizer.n_groups_, anatomizer.n_suppressed_ = made.n_groups, made.n_suppressed
