@@ -49,6 +49,15 @@ def test_the_same_batch_twice_tells_nothing_new(fitted):
     assert (together["n_people"], together["smallest_together"], together["n_new"], together["n_gone"]) == (8, 4, 0, 0)
 
 
+@pytest.mark.parametrize("kind", [float, str])
+def test_people_are_recognised_by_numbers_of_another_type(fitted, kind: type):
+    batch = people([25, 25, 26, 26, 35, 35, 36, 36])
+    first = fitted.release(batch, persons="who")
+    second = fitted.release(batch.assign(who=batch["who"].astype(kind)), earlier=[first], persons="who")
+    [together] = second.measures["together"]
+    assert (together["n_people"], together["n_new"], together["n_gone"]) == (8, 0, 0)
+
+
 def test_one_newcomer_is_singled_out_by_the_difference(fitted):
     ages = [25, 25, 26, 26, 35, 35, 36, 36]
     first = fitted.release(people(ages))

@@ -373,7 +373,7 @@ def _total_and_below(counts: NDArray[np.int64], k: int) -> tuple[int, int]:
 
 
 def _digests(column: Column, secret: bytes) -> NDArray[np.bytes_]:
-    """Return a keyed digest of every value, as text, so that 7 and "7" are the same person."""
+    """Return a keyed digest of every value, as text, so that 7, 7.0 and "7" are the same person."""
     if column.missing is not None and column.missing.any():
         raise InputError(
             f"persons={column.name!r} is missing in {int(column.missing.sum()):,} records: expected to know who each "
@@ -382,8 +382,13 @@ def _digests(column: Column, secret: bytes) -> NDArray[np.bytes_]:
     values = column.values if column.categories is None else column.categories[column.values]
     return np.array(
         [
-            hashlib.blake2b(str(value).encode(), digest_size=_DIGEST_BYTES, key=secret).hexdigest().encode()
+            hashlib.blake2b(_text_of(value).encode(), digest_size=_DIGEST_BYTES, key=secret).hexdigest().encode()
             for value in values.tolist()
         ],
         f"S{2 * _DIGEST_BYTES}",
     )
+
+
+def _text_of(value: Any) -> str:
+    # Whole numbers are read as reals wherever a value was missing before, in this batch or another.
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
