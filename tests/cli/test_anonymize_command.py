@@ -364,8 +364,8 @@ def test_a_release_that_fails_the_recount_writes_nothing_and_exits_1(people_file
     original = judging.compact_dictionaries
     raw = read_rows(people_file)
 
-    def leak(table, names):
-        table = original(table, names)
+    def leak(table):
+        table = original(table)
         born = pa.array([row["born"] for row in raw]).cast(pa.date32())
         return table.set_column(table.schema.get_field_index("born"), "born", born)
 

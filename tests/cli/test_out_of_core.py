@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato.cli import out_of_core
+from sfumato.cli.judging import Recount
 
 from .conftest import call
 
@@ -231,6 +232,50 @@ def test_anonymize_writes_the_same_file(file, tmp_path: Path, name: str):
     partitions = [json.loads((tmp_path / f"{place}.json").read_text()) for place in ("one", "other")]
     assert partitions[0] == partitions[1]
     assert len(list(tmp_path.iterdir())) == 5
+
+
+def test_persons_may_be_more_than_are_listed_elsewhere(file, tmp_path: Path, monkeypatch):
+    from sfumato.parquet import value_codes
+
+    monkeypatch.setattr(value_codes, "MOST_LISTED", 10)
+    done = call(
+        "anonymize", file, "--target", "wage", "--unit", "name", "--model", "decision-tree", "--k", 8, "--out-of-core",
+        "-o", tmp_path / "out.parquet",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+
+
+def test_a_release_that_fails_the_last_count_is_not_written_piece_by_piece_either(file, tmp_path: Path, monkeypatch):
+    from sfumato.cli import anonymize_pieces
+
+    few = Recount(sizes=np.array([3, 597]), n_records=600, n_records_in_small_groups=3, k=8)
+    monkeypatch.setattr(anonymize_pieces, "_counted", lambda *given: few)
+    done = call(
+        "anonymize", file, "--target", "wage", "--identifiers", "name", "--model", "decision-tree", "--k", 8,
+        "--out-of-core", "-o", tmp_path / "out.parquet", "--save", tmp_path / "partition.json",
+    )  # fmt: skip
+    assert done.exit_code == 1
+    assert "k = 8 does not hold" in " ".join(done.output.split())
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("where", ["--in-memory", "--out-of-core"])
+def test_categories_of_nobody_leave_with_no_command(partition, generalization, tmp_path: Path, file, where: str):
+    table = pq.read_table(file)
+    ward = pa.DictionaryArray.from_arrays(pa.array(np.arange(600) % 2, pa.int8()), pa.array(["north", "south", "kuru"]))
+    source, out = tmp_path / "people.parquet", tmp_path / "out.parquet"
+    pq.write_table(table.append_column("ward", ward), source)
+    asked = [
+        ["anonymize", source, "--target", "wage", "--identifiers", "name", "--model", "decision-tree"],
+        ["apply", partition, source],
+        ["apply", generalization, source, "--identifiers", "name"],
+    ]
+    asked[0] += ["--quasi-identifiers", "age,hours,job"]
+    for given in asked:
+        done = call(*given, "-o", out, "--force", where)
+        assert done.exit_code == 0, done.output
+        assert pq.read_table(out)["ward"].to_pylist() == ward.to_pylist()
+        assert b"kuru" not in out.read_bytes()
 
 
 def test_anonymize_trains_on_some_of_many_records(file, tmp_path: Path, monkeypatch):

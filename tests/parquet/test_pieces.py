@@ -17,9 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato import MondrianAnonymizer
+from sfumato import KAnonymity, MondrianAnonymizer
+from sfumato.anonymize.release import make_counter
 from sfumato.datasets import make_census
-from sfumato.errors import InputError
+from sfumato.errors import GuaranteeError, InputError
 from sfumato.frames import read_table
 from sfumato.parquet import files, fit_transform
 from sfumato.parquet.coding import ColumnLearner, write_codes
@@ -27,7 +28,7 @@ from sfumato.parquet.files import ParquetFiles, unpublished
 from sfumato.parquet.float_counts import FloatCounts
 from sfumato.parquet.joining import JoinedFile
 from sfumato.parquet.progress import PrintedProgress, describe
-from sfumato.parquet.recounting import claimed_sizes
+from sfumato.parquet.recounting import claimed_sizes, recount
 from sfumato.partition.binning import bin_counts
 from sfumato.sources import MemorySource
 
@@ -247,3 +248,33 @@ def test_progress_tells_records_rate_and_time_left(tmp_path: Path):
         assert f"{stage}: 0 of 2,000 records" in lines
         assert any(line.startswith(f"{stage}: 2,000 of 2,000 records, ") and " 0 s left" in line for line in lines)
     assert describe("coding", 25, 100, 5.0) == "coding: 25 of 100 records, 5 a second, 15 s left"
+
+
+def test_every_criterion_on_numbers_of_records_is_recounted(tmp_path: Path):
+    released = pa.table({"age": np.repeat([30, 40], 5)})
+    pq.write_table(released, tmp_path / "out.parquet")
+    claimed, group = pa.table({"age": [30, 40]}), np.repeat([0, 1], 5).astype(np.int32)
+    counters = [make_counter(KAnonymity(2), None), make_counter(KAnonymity(5), None)]
+    assert recount(tmp_path / "out.parquet", 10, ["age"], counters, claimed=claimed, group=group) == 5
+    counters.append(make_counter(KAnonymity(6), None))
+    with pytest.raises(GuaranteeError, match="at least 6 records"):
+        recount(tmp_path / "out.parquet", 10, ["age"], counters, claimed=claimed, group=group)
+
+
+@pytest.mark.parametrize("is_ordered", [False, True])
+def test_categories_of_nobody_do_not_pass_through(tmp_path: Path, is_ordered: bool):
+    codes = pa.array(np.arange(40) % 2, pa.int8())
+    illness = pa.DictionaryArray.from_arrays(codes, pa.array(["flu", "cold", "kuru"]), ordered=is_ordered)
+    pq.write_table(pa.table({"age": np.arange(40), "illness": illness}), tmp_path / "in.parquet")
+    fit_transform(MondrianAnonymizer(4, quasi_identifiers=["age"]), tmp_path / "in.parquet", tmp_path / "out.parquet")
+    read = pq.read_table(tmp_path / "out.parquet")["illness"]
+    assert read.to_pylist() == illness.to_pylist()
+    # An order that was declared has to be the same in every piece.
+    assert read.chunk(0).dictionary.to_pylist() == ["flu", "cold", *(["kuru"] if is_ordered else [])]
+    assert (b"kuru" in (tmp_path / "out.parquet").read_bytes()) is is_ordered
+
+
+def test_columns_of_one_name_are_refused(tmp_path: Path):
+    pq.write_table(pa.table([pa.array([1, 2]), pa.array([3, 4])], names=["age", "age"]), tmp_path / "in.parquet")
+    with pytest.raises(InputError, match="several columns named 'age'"):
+        ParquetFiles(tmp_path / "in.parquet")

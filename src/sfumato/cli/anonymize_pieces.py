@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.anatomize.anatomizer import numbered
 from sfumato.cli.anonymizing import measured_cost, new_model_of, note_target, report, write_partition
 from sfumato.cli.files import FileTable, ReadingOptions, unfinished
-from sfumato.cli.judging import Recount
+from sfumato.cli.judging import Recount, check_holds
 from sfumato.cli.out_of_core import progress_of
 from sfumato.cli.training import fit, growing, guide_of, read_target, rows_of
 from sfumato.errors import ParameterError
+from sfumato.frames import read_table
 from sfumato.parquet import fit_transform
 from sfumato.parquet.files import ParquetFiles
-from sfumato.parquet.value_codes import ValueCodes, read_for_counting
 from sfumato.verification import GroupCounter
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def anonymize_pieces(
             fit_transform(anonymizer, file, temporary, guide_column=column, model=model, progress=progress_of(console))
         with console.step("counting the groups of the written file"):
             counted = _counted(temporary, anonymizer, files, request)
+            check_holds(counted, "the written file")
         for path in beside:
             write_partition(path, anonymizer, request, FileTable(None, "parquet", None, ReadingOptions()))
     report(console, file, request, target, utility, anonymizer, counted, output, save)
@@ -128,9 +130,8 @@ def _counted(path: Path, anonymizer: Any, files: ParquetFiles, request: Request)
 
 
 def _persons(files: ParquetFiles, unit: str) -> NDArray[np.int64]:
-    values = ValueCodes(unit)
-    for batch in files.batches([unit]):
-        values.add(read_for_counting(batch).column(unit, for_counting=True))
-    values.close()
-    codes = [values.encode(read_for_counting(batch).column(unit, for_counting=True)) for batch in files.batches([unit])]
-    return np.concatenate(codes).astype(np.int64)
+    """Return a number for the person of every record; that column is held, as it was while the groups were made."""
+    import pyarrow as pa
+
+    whole = read_table(pa.concat_tables(list(files.batches([unit]))).unify_dictionaries())
+    return numbered(whole.column(unit, for_counting=True)).astype(np.int64)

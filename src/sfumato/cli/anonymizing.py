@@ -65,7 +65,7 @@ def anonymize_table(
     with console.step(growing(f"anonymizing all {table.num_rows:,} records")):
         released = anonymizer.fit_transform(table, guide_of_rows(table, target, request, model, every_row))
         rewritten = anonymizer.partition_.output_names(anonymizer.schema_.quasi_identifiers)
-        released = compact_dictionaries(released, rewritten)
+        released = compact_dictionaries(released)
 
     units = plain_values(table.column(request.unit)) if request.unit is not None else None
 

@@ -155,7 +155,7 @@ def _minimized(
 
     if passed:
         check_schema(read_table(table), quasi_identifiers=names, keep=keep or None)
-    return compact_dictionaries(generalization.transform(table, values), names)
+    return compact_dictionaries(generalization.transform(table, values))
 
 
 def _write(table: Any, output: Path, source: FileTable, names: list[str]) -> Recount:

@@ -159,7 +159,7 @@ def recode_table(
         with console.step(f"recoding {table.num_rows:,} records"):
             _check_pass_through(table, saved)
             released = partition.transform(table)
-    released = compact_dictionaries(released, rewritten)
+    released = compact_dictionaries(released)
 
     def judge(read: Any) -> Recount:
         return recount(read, rewritten, k, units=units)

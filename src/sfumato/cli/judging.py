@@ -251,7 +251,7 @@ def write_judged(
         check_same(table, read)
         result = judge(read)
         if must_hold:
-            _check_holds(result, "the written file")
+            check_holds(result, "the written file")
         for other, write in zip(others, beside.values(), strict=True):
             write(other)
     return result
@@ -262,7 +262,7 @@ def judged_in_memory(
 ) -> Recount:
     """Judge a table that is not written; write what belongs to it all the same."""
     result = judge(table)
-    _check_holds(result, "the result")
+    check_holds(result, "the result")
     if beside:
         with unfinished(*beside) as others:
             for other, write in zip(others, beside.values(), strict=True):
@@ -270,20 +270,20 @@ def judged_in_memory(
     return result
 
 
-def _check_holds(result: Recount, judged_on: str) -> None:
+def check_holds(result: Recount, judged_on: str) -> None:
+    """Raise where k does not hold on what was counted."""
     if not result.holds:
         raise GuaranteeError(f"{verdict(result, judged_on)} Nothing was written.")
 
 
-def compact_dictionaries(table: Any, names: Sequence[str]) -> Any:
-    """Drop from dictionary columns the values that no record has any more.
+def compact_dictionaries(table: Any) -> Any:
+    """Drop from dictionary columns the values that no record has, or has any more.
 
     A rewritten column of categories would otherwise carry every original category inside its type, among them those
-    of one person only.
+    of one person only; and one that leaves as it is, those of people who were taken out of the table before.
     """
     from sfumato.frames.arrow_tables import compact_dictionary
 
-    for name in names:
-        place = table.schema.get_field_index(name)
-        table = table.set_column(place, table.schema.field(place), compact_dictionary(table.column(place)))
+    for place, field in enumerate(table.schema):
+        table = table.set_column(place, field, compact_dictionary(table.column(place)))
     return table

@@ -72,11 +72,19 @@ class ParquetFiles:
                 schema = read.schema.to_arrow_schema()
             if place == 0:
                 self.schema = schema
+                self._check_names(path)
             self._check_schema(path, schema)
             self._metadata[path] = read
             self.n_records += read.num_rows
         if self.n_records == 0:
             raise InputError(f"the files have 0 records in {len(self.schema.names)} columns: expected some.")
+
+    def _check_names(self, path: Path) -> None:
+        repeated = next((name for name in self.schema.names if self.schema.names.count(name) > 1), None)
+        if repeated is not None:
+            raise InputError(
+                f"{path.name!r} has several columns named {repeated!r}: expected different names. Rename them."
+            )
 
     def _check_schema(self, path: Path, schema: Any) -> None:
         if schema.names != self.schema.names:

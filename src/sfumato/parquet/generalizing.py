@@ -174,8 +174,13 @@ def with_one_kind_of_missing(table: Any, as_nan: Mapping[str, bool]) -> Any:
 
 
 def with_compact_dictionaries(table: Any, names: Iterable[str]) -> Any:
-    """Return a piece whose dictionaries list no value that no record of it has."""
-    for name in names:
-        place = table.schema.get_field_index(name)
-        table = table.set_column(place, table.schema.field(place), compact_dictionary(table.column(place)))
+    """Return a piece whose dictionaries list no value that no record of it has.
+
+    Where their order means something, only those of the named columns, which are rewritten: pieces that list
+    different values would not keep the order.
+    """
+    rewritten = set(names)
+    for place, field in enumerate(table.schema):
+        if field.name in rewritten or not getattr(field.type, "ordered", False):
+            table = table.set_column(place, field, compact_dictionary(table.column(place)))
     return table

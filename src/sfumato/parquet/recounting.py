@@ -55,24 +55,24 @@ def recount(
     written = ParquetFiles(path)
     if written.n_records != n_records:
         raise GuaranteeError(f"{written.n_records} records were written instead of {n_records}. Nothing is published.")
-    smallest = None
+    sizes = None
     for counter in counters:
-        values = counter.value_of_row
-        if values is None and smallest is not None:
-            continue
-        sizes = None
-        if values is None:
-            sizes = claimed_sizes(written, names, claimed, group, n_threads=n_threads, progress=progress)
-        counts, sizes = (sizes[:, None], sizes) if sizes is not None else _counted(written, names, counter, progress)
-        smallest = int(sizes.min()) if smallest is None else smallest
+        if counter.value_of_row is not None:
+            counts = _counted(written, names, counter, progress)[0]
+        else:
+            if sizes is None:  # counted once, for every criterion on numbers of records
+                sizes = claimed_sizes(written, names, claimed, group, n_threads=n_threads, progress=progress)
+            if sizes is None:
+                sizes = _counted(written, names, counter, progress)[1]
+            counts = sizes[:, None]
         n_failed = int((~counter.passes(counts)).sum())
         if n_failed:
             raise GuaranteeError(
                 f"the written file has {n_failed} of {len(counts)} groups for which it does not hold that "
                 f"{counter.criterion.describe()}: expected none. Nothing is published. Please report this."
             )
-    assert smallest is not None
-    return smallest
+    assert sizes is not None  # every anonymizer has a criterion on numbers of records
+    return int(sizes.min())
 
 
 def claimed_sizes(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sfumato.anonymize.partition import Partition
 from sfumato.frames import read_table
+from sfumato.frames.arrow_tables import compact_dictionary
 from sfumato.schema import Schema
 from sfumato.sources import CodedColumn
 
@@ -67,7 +68,7 @@ class ReleaseWriter:
 
         group = pa.array(self.group[start : start + batch.num_rows])
         arrays = [
-            batch.column(name) if name in self.others else self.of_groups.column(name).take(group)
+            _without_unused(batch.column(name)) if name in self.others else self.of_groups.column(name).take(group)
             for name in self.schema.names
         ]
         made = pa.BufferOutputStream()
@@ -76,6 +77,14 @@ class ReleaseWriter:
             compression=self._compression, write_statistics=self._ranged, row_group_size=batch.num_rows,
         )  # fmt: skip
         return memoryview(made.getvalue())
+
+
+def _without_unused(column: Any) -> Any:
+    """Return a column that leaves as it is without categories of nobody: of people taken out of the table before.
+
+    Where the order of the categories means something they stay, since pieces with different ones would not keep it.
+    """
+    return column if getattr(column.type, "ordered", False) else compact_dictionary(column)
 
 
 def rewritten_groups(source: Any, schema: Schema, partition: Partition, columns: Sequence[CodedColumn]) -> Any:
