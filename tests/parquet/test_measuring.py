@@ -119,6 +119,18 @@ def test_adult_with_persons_weights_and_secrets(adult, tmp_path: Path, most_held
     assert found.groups.smallest_in_persons == 1
 
 
+def test_fractions_of_a_population_are_not_cut_off_among_whole_numbers(tmp_path: Path):
+    people = pa.table({"age": [30.0, *[31.5] * 50, 32.0]})
+    compare(pa.table({"age": [*range(30, 38)]}), tmp_path, most_held=100, population=people, quasi_identifiers=["age"])
+
+
+def test_large_whole_numbers_are_not_compared_with_reals(tmp_path: Path):
+    large = 2**53
+    table, people = pa.table({"key": [large, large, large + 1, large + 2, large + 2]}), pa.table({"key": [0.5, 1.5]})
+    with pytest.raises(InputError, match="would be taken for equal"):
+        measure(written(table, tmp_path / "in"), ["key"], population=people)
+
+
 @pytest.mark.parametrize("most_held", [150, 10_000])
 def test_the_census_with_a_population_that_is_a_number(tmp_path: Path, most_held: int, monkeypatch):
     monkeypatch.setattr(ranking, "_CELLS_OF_PAIR", 400)  # most pairs of columns count as large

@@ -23,6 +23,9 @@ from sfumato.partition.binning import sorted_distinct
 MOST_LISTED = 1 << 20
 """Different values of a column of text or categories that are listed in memory."""
 
+LARGEST_EXACT = 1 << 53
+"""Whole numbers up to this are told apart by reals of 64 bits."""
+
 
 def read_for_counting(batch: Any, categorical: Collection[str] = ()) -> Table:
     """Read a piece so that a column is of the same kind in every piece.
@@ -104,10 +107,21 @@ class ValueCodes:
             return
         present = column.values if column.missing is None else column.values[~column.missing]
         self._dtype = np.result_type(self._dtype if self._runs else column.values.dtype, column.values.dtype)
-        self._runs.append(sorted_distinct(present))
+        # Joined runs have the type of one of them: fractions of a population would be cut off among whole numbers.
+        self._runs = [(self._as_common_type(values), counts) for values, counts in self._runs]
+        self._runs.append(sorted_distinct(self._as_common_type(present)))
         # Runs are joined as in merge sort, so that each value is moved few times and few runs wait.
         while len(self._runs) > 1 and len(self._runs[-2][0]) <= 2 * len(self._runs[-1][0]):
             self._runs.append(join_runs([self._runs.pop(), self._runs.pop()]))
+
+    def _as_common_type(self, values: NDArray[Any]) -> NDArray[Any]:
+        is_widened = values.dtype.kind == "i" and self._dtype.kind == "f"
+        if is_widened and len(values) and max(-int(values.min()), int(values.max())) > LARGEST_EXACT:
+            raise InputError(
+                f"column {self.name!r} holds whole numbers beyond {LARGEST_EXACT} in the table or the population and "
+                "reals in the other, which would be taken for equal: expected the same type. Convert one of them."
+            )
+        return values.astype(self._dtype, copy=False)
 
     def note_own(self) -> None:
         """Say that all pieces of the table were added, and others may follow."""
