@@ -23,7 +23,7 @@ from sfumato.datasets import make_census
 from sfumato.errors import GuaranteeError, InputError
 from sfumato.frames import read_table
 from sfumato.parquet import files, fit_transform
-from sfumato.parquet.coding import ColumnLearner, write_codes
+from sfumato.parquet.coding import ColumnLearner, ValueCounts, write_codes
 from sfumato.parquet.files import ParquetFiles, unpublished
 from sfumato.parquet.float_counts import FloatCounts
 from sfumato.parquet.joining import JoinedFile
@@ -278,3 +278,17 @@ def test_columns_of_one_name_are_refused(tmp_path: Path):
     pq.write_table(pa.table([pa.array([1, 2]), pa.array([3, 4])], names=["age", "age"]), tmp_path / "in.parquet")
     with pytest.raises(InputError, match="several columns named 'age'"):
         ParquetFiles(tmp_path / "in.parquet")
+
+
+def test_numbers_are_counted_where_another_thread_gave_up_on_their_table():
+    counts = ValueCounts("height", 8)
+
+    class TakenMeanwhile:
+        def __enter__(self) -> None:
+            counts._floats = None
+
+        def __exit__(self, *error: object) -> None: ...
+
+    counts._lock = TakenMeanwhile()  # type: ignore[assignment]
+    counts.count(pa.chunked_array([pa.array([1.5, 2.5, 1.5], pa.float32())]))
+    assert counts.coded().bins.n_bins == 2

@@ -75,9 +75,11 @@ class ValueCounts:
         """Count single-precision numbers, unless they lie too far apart or are made coarser first."""
         import pyarrow as pa
 
-        if is_changed or not pa.types.is_float32(array.type) or self._floats is None:
+        if is_changed or not pa.types.is_float32(array.type):
             return False
         with self._lock:
+            if self._floats is None:  # asked here, since another thread may have been the one to give up
+                return False
             if self._floats.add(self.name, one_chunk(array)):
                 return True
             self._runs.append(self._floats.found())
