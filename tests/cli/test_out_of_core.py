@@ -10,8 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from sfumato import MondrianAnonymizer
 from sfumato.cli import out_of_core
 from sfumato.cli.judging import Recount
+from sfumato.parquet.files import ParquetFiles
 
 from .conftest import call
 
@@ -276,6 +278,20 @@ def test_categories_of_nobody_leave_with_no_command(partition, generalization, t
         assert done.exit_code == 0, done.output
         assert pq.read_table(out)["ward"].to_pylist() == ward.to_pylist()
         assert b"kuru" not in out.read_bytes()
+
+
+def test_an_order_of_categories_is_the_same_in_every_piece(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(ParquetFiles.batches, "__kwdefaults__", {"size": 20})
+    codes = np.array([0, 2] * 10 + [0, 1, 2] * 6 + [1, 1], np.int8)  # the first piece has nobody in the middle
+    rank = pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(["low", "middle", "high", "king"]), ordered=True)
+    table = pa.table({"age": np.arange(40), "rank": rank})
+    pq.write_table(table, tmp_path / "people.parquet")
+    MondrianAnonymizer(2, representative="median").fit(table).partition_.save(tmp_path / "partition.json")
+    out = tmp_path / "out.parquet"
+    done = call("apply", tmp_path / "partition.json", tmp_path / "people.parquet", "--out-of-core", "-o", out)
+    assert done.exit_code == 0, done.output
+    listed = [chunk.dictionary.to_pylist() for chunk in pq.read_table(out)["rank"].chunks]
+    assert listed == [["low", "middle", "high"]] * 2
 
 
 def test_anonymize_trains_on_some_of_many_records(file, tmp_path: Path, monkeypatch):

@@ -21,6 +21,7 @@ from sfumato.parquet.generalizing import (
     write_piecewise,
 )
 from sfumato.parquet.pass_through import PassThrough
+from sfumato.parquet.writing import used_categories
 from sfumato.verification import GroupCounter
 
 if TYPE_CHECKING:
@@ -65,12 +66,13 @@ def recode_pieces(console: Console, partition: Any, files: ParquetFiles, output:
     import pyarrow as pa
 
     rewritten = [part.name for parts in partition.values.values() for part in parts]
+    written = used_categories(partition, {})
     same = [name for name in rewritten if name in files.names]
     as_nan = missing_as_nan(files, [n for n in same if pa.types.is_floating(files.schema.field(n).type)])
 
     def made(batch: Any) -> Any:
         table = with_one_kind_of_missing(partition.transform(batch), as_nan)
-        return without_metadata(with_compact_dictionaries(table, rewritten))
+        return without_metadata(with_compact_dictionaries(table, written))
 
     write_piecewise(files, output, made, rewritten, progress_of(console))
     counter = GroupCounter(rewritten)

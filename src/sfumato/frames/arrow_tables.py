@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -80,8 +80,8 @@ def _taken(column: Any, rows: Rows) -> Any:
     return column.take(pa.array(rows))
 
 
-def compact_dictionary(column: Any) -> Any:
-    """Return a column without the entries of its dictionary that no record has; others as they are."""
+def compact_dictionary(column: Any, keep: Collection[Any] = ()) -> Any:
+    """Return a column without the entries of its dictionary that no record has, but for those to keep."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -90,6 +90,9 @@ def compact_dictionary(column: Any) -> Any:
         return column
     array = one_chunk(column)
     used = pc.unique(array.indices.drop_null())
+    if keep:
+        listed = [place for place, value in enumerate(array.dictionary.to_pylist()) if value in keep]
+        used = pc.unique(pa.concat_arrays([used, pa.array(listed, kind.index_type)]))
     used = used.take(pc.sort_indices(used))  # in the order of the dictionary, which may mean something
     codes = pc.index_in(array.indices, value_set=used, skip_nulls=True).cast(kind.index_type)
     return pa.DictionaryArray.from_arrays(codes, array.dictionary.take(used), ordered=kind.ordered)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -70,13 +70,15 @@ def transform(
         if name not in files.names:
             raise ParameterError(f"drop names {name!r}, which is no column of the files. Correct the name.")
     touched = [name for name in generalization.names if name in files.names and name not in left_out]
+    buckets = {attribute.name: attribute.buckets for attribute in generalization.attributes}
+    written = {name: {bucket.representative for bucket in buckets[name]} for name in touched}
     as_nan = {}
     if output == "representatives":
         as_nan = missing_as_nan(files, _that_may_be_missing(generalization, files, left_out))
 
     def made(batch: Any) -> Any:
         table = generalization.transform(batch.drop_columns(left_out), output)
-        return with_compact_dictionaries(with_one_kind_of_missing(table, as_nan), touched)
+        return with_compact_dictionaries(with_one_kind_of_missing(table, as_nan), written)
 
     write_piecewise(files, Path(destination), made, touched, progress)
     return files.n_records
@@ -173,14 +175,23 @@ def with_one_kind_of_missing(table: Any, as_nan: Mapping[str, bool]) -> Any:
     return table
 
 
-def with_compact_dictionaries(table: Any, names: Iterable[str]) -> Any:
+def with_compact_dictionaries(table: Any, written: Mapping[str, Collection[Any]]) -> Any:
     """Return a piece whose dictionaries list no value that no record of it has.
 
-    Where their order means something, only those of the named columns, which are rewritten: pieces that list
-    different values would not keep the order.
+    Where their order means something, pieces that list different values would not keep it. A rewritten column then
+    lists what may be written to it, in every piece; one that passes through, what it did.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    written : mapping of str to collection
+        What may be written to each rewritten column.
     """
-    rewritten = set(names)
     for place, field in enumerate(table.schema):
-        if field.name in rewritten or not getattr(field.type, "ordered", False):
-            table = table.set_column(place, field, compact_dictionary(table.column(place)))
+        column = table.column(place)
+        if not getattr(field.type, "ordered", False):
+            column = compact_dictionary(column)
+        elif field.name in written:
+            column = compact_dictionary(column, keep=written[field.name])
+        table = table.set_column(place, field, column)
     return table

@@ -96,7 +96,7 @@ def rewritten_groups(source: Any, schema: Schema, partition: Partition, columns:
     arrays = [_nothing(n_groups, source.field(name).type, listed.get(name)) for name in source.names]
     table = read_table(pa.table(arrays, schema=source), categorical=schema.categorical_features)
     rewritten = partition.rewrite(table, np.arange(n_groups, dtype=np.int32))
-    return _with_dictionaries(rewritten, _used_categories(partition, listed)).combine_chunks()
+    return _with_dictionaries(rewritten, used_categories(partition, listed)).combine_chunks()
 
 
 def _in_declared_order(column: CodedColumn) -> list[Any]:
@@ -115,7 +115,7 @@ def _nothing(n: int, kind: Any, listed: list[Any] | None) -> Any:
     return pa.DictionaryArray.from_arrays(pa.nulls(n, kind.index_type), declared, ordered=kind.ordered)
 
 
-def _used_categories(partition: Partition, listed: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+def used_categories(partition: Partition, listed: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
     """Return, for each rewritten column of categories, those that some group got, in their order."""
     used: dict[str, list[Any]] = {}
     for column in partition.columns:
