@@ -292,3 +292,11 @@ def test_numbers_are_counted_where_another_thread_gave_up_on_their_table():
     counts._lock = TakenMeanwhile()  # type: ignore[assignment]
     counts.count(pa.chunked_array([pa.array([1.5, 2.5, 1.5], pa.float32())]))
     assert counts.coded().bins.n_bins == 2
+
+
+def test_views_of_text_are_rewritten_as_text(tmp_path: Path):
+    table = pa.table({"town": pa.array([f"town {i % 5}" for i in range(40)], pa.string_view()), "age": np.arange(40)})
+    pq.write_table(table, tmp_path / "in.parquet")
+    fit_transform(MondrianAnonymizer(4), tmp_path / "in.parquet", tmp_path / "out.parquet")
+    expected = MondrianAnonymizer(4).fit_transform(table)
+    assert pq.read_table(tmp_path / "out.parquet").to_pylist() == expected.to_pylist()

@@ -42,7 +42,7 @@ def write_in_order(
 
     n_written = int(place.max()) + 1
     stretch = max(STRETCH, -(-n_written // _MOST_FILES))
-    working = _without_views(schema).append(pa.field(_PLACE, pa.int64()))
+    working = without_views(schema).append(pa.field(_PLACE, pa.int64()))
     own = folder / "stretches"
     own.mkdir(mode=0o700)
     try:
@@ -93,9 +93,9 @@ def _gather(paths: list[Path], schema: Any, path: Path) -> None:
             writer.write_table(table.drop_columns([_PLACE]).take(pa.array(order)).cast(schema))
 
 
-def _without_views(schema: Any) -> Any:
+def without_views(schema: Any) -> Any:
     """Return the schema with plain text for views of text, which cannot be put in another order."""
     import pyarrow as pa
 
     plain = [field.with_type(pa.large_string()) if pa.types.is_string_view(field.type) else field for field in schema]
-    return pa.schema(plain)
+    return pa.schema(plain, metadata=schema.metadata)

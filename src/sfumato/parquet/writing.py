@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sfumato.anonymize.partition import Partition
 from sfumato.frames import read_table
 from sfumato.frames.arrow_tables import compact_dictionary
+from sfumato.parquet.shuffling import without_views
 from sfumato.schema import Schema
 from sfumato.sources import CodedColumn
 
@@ -96,7 +97,8 @@ def rewritten_groups(source: Any, schema: Schema, partition: Partition, columns:
     arrays = [_nothing(n_groups, source.field(name).type, listed.get(name)) for name in source.names]
     table = read_table(pa.table(arrays, schema=source), categorical=schema.categorical_features)
     rewritten = partition.rewrite(table, np.arange(n_groups, dtype=np.int32))
-    return _with_dictionaries(rewritten, used_categories(partition, listed)).combine_chunks()
+    made = _with_dictionaries(rewritten, used_categories(partition, listed))
+    return made.cast(without_views(made.schema)).combine_chunks()
 
 
 def _in_declared_order(column: CodedColumn) -> list[Any]:
