@@ -89,6 +89,23 @@ def test_anatomize_writes_the_same_files(file, tmp_path: Path):
     ]  # fmt: skip
 
 
+def test_working_files_do_not_lie_in_the_folder_that_is_shared(file, tmp_path: Path, monkeypatch):
+    from sfumato.parquet import anatomizing
+
+    seen = []
+    plain = anatomizing.write_in_order
+
+    def watched(*given: Any) -> None:
+        seen.append(given[-1].parent)
+        plain(*given)
+
+    monkeypatch.setattr(anatomizing, "write_in_order", watched)
+    done = call("anatomize", file, "--sensitive", "illness", "-o", tmp_path / "out", "--out-of-core", "--no-attack")
+    assert done.exit_code == 0, done.output
+    assert seen == [tmp_path, tmp_path]
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
 def test_anatomize_says_that_attacks_need_memory_and_leaves_nothing_where_it_fails(file, tmp_path: Path):
     asked = ("anatomize", file, "--sensitive", "illness", "-o", tmp_path / "out", "--out-of-core")
     done = call(*asked, "--l", 9)

@@ -139,8 +139,8 @@ def write_anatomy(
 ) -> ParquetAnatomy:
     """Write the identifying table, the sensitive table and the manifest to these paths, and recount them.
 
-    Working files lie in a private folder beside the first path while they are needed. `folder` is where the files
-    will be.
+    `folder` is where the files will be. Working files lie in a private folder beside it while they are needed, or
+    beside the first path where that cannot be written to.
     """
     identifying, sensitive, manifest = paths
     anatomizer._check_parameters()
@@ -150,7 +150,9 @@ def write_anatomy(
     names = anatomizer._sensitive(table)
     anatomizer._check_rest(table, names)
     hidden = [*names, *anatomizer._identifiers(table)]
-    with WorkingFiles(identifying.parent) as working:
+    # Not in the folder itself: what a killed process leaves there could be shared with it, and puts records together.
+    beside = folder.absolute().parent
+    with WorkingFiles(beside if os.access(beside, os.W_OK) else identifying.parent) as working:
         job = _Job(files, table, progress)
         random = anatomizer._random()
         orders = random.spawn(2)
