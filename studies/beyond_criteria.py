@@ -9,9 +9,9 @@ says the value that is most frequent in it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import Any
 
+from studies.beyond_adult import percent, raw_model, split
 from studies.charts import Panel, Style, draw
 from studies.models import MODELS
 from studies.rows import Row, documents, found, how_it_was_run, mean, one_by_one, signed, table, where
@@ -68,10 +68,10 @@ def run(key: Mapping[str, Any], paper_scale: bool = False) -> Row:
     from sfumato import LDiversity, ModelGuidedAnonymizer, MondrianAnonymizer, TCloseness
     from studies.models import make_model
 
-    X_train, X_test, y_train, y_test, all_names = _split(key["seed"], key.get("n_records"))
-    raw = _raw(key["model"], key["seed"], key.get("n_records"))
+    X_train, X_test, y_train, y_test, all_names = split(key["seed"], key.get("n_records"))
+    raw = raw_model(key["model"], key["seed"], key.get("n_records"))
     if key["method"] == "raw":
-        return {"accuracy": _percent(raw.score(X_test, y_test))}
+        return {"accuracy": percent(raw.score(X_test, y_test))}
     sensitive, value = key["sensitive"], key["value"]
     names = [name for name in all_names if name != sensitive]
     criteria: list[Any] = {
@@ -85,8 +85,8 @@ def run(key: Mapping[str, Any], paper_scale: bool = False) -> Row:
     released = anonymizer.fit_transform(X_train, raw.predict_proba(X_train) if key["method"] == "ours" else None)
     model = make_model(key["model"], key["seed"], X_train).fit(released, y_train)
     return {
-        "accuracy": _percent(model.score(X_test, y_test)),
-        "transformed": _percent(model.score(anonymizer.transform(X_test), y_test)),
+        "accuracy": percent(model.score(X_test, y_test)),
+        "transformed": percent(model.score(anonymizer.transform(X_test), y_test)),
         "n_groups": int(anonymizer.n_groups_),
         **_guessed(released, names, sensitive),
     }
@@ -97,30 +97,7 @@ def _guessed(released: Any, names: list[str], sensitive: str) -> Row:
     counts = released.groupby([*names, sensitive], observed=True, dropna=False).size()
     of_group = counts.groupby(level=list(range(len(names))), dropna=False, observed=True).max()
     of_table = released[sensitive].value_counts(dropna=False).max()
-    return {"guessed": _percent(of_group.sum() / len(released)), "baseline": _percent(of_table / len(released))}
-
-
-def _percent(share: float) -> float:
-    return round(100 * float(share), 3)
-
-
-@lru_cache(2)
-def _raw(model: str, seed: int, n_records: int | None) -> Any:
-    from studies.models import make_model
-
-    X_train, _, y_train, _, _ = _split(seed, n_records)
-    return make_model(model, seed, X_train).fit(X_train, y_train)
-
-
-@lru_cache(1)
-def _split(seed: int, n_records: int | None) -> tuple[Any, Any, Any, Any, list[str]]:
-    from sklearn.model_selection import train_test_split
-
-    from studies.tables import load
-
-    adult = load("adult-12")
-    X, y = adult.X[:n_records], adult.y[:n_records]
-    return *train_test_split(X, y, test_size=0.2, random_state=seed, stratify=y), adult.quasi_identifiers
+    return {"guessed": percent(of_group.sum() / len(released)), "baseline": percent(of_table / len(released))}
 
 
 def settings(rows: list[Row], sensitive: str) -> list[tuple[str, float]]:

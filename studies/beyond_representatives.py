@@ -8,9 +8,9 @@ test records can be used, and leave the comparison of the two to future work.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import Any
 
+from studies.beyond_adult import percent, raw_model, split
 from studies.charts import Panel, Style, draw
 from studies.models import MODELS
 from studies.rows import Row, documents, found, how_it_was_run, mean, n_splits, one_by_one, signed, table, where
@@ -51,41 +51,18 @@ def run(key: Mapping[str, Any], paper_scale: bool = False) -> Row:
     from sfumato import ModelGuidedAnonymizer, WorkloadAwareAnonymizer
     from studies.models import make_model
 
-    X_train, X_test, y_train, y_test, quasi_identifiers = _split(key["seed"], key.get("n_records"))
-    raw = _raw(key["model"], key["seed"], key.get("n_records"))
+    X_train, X_test, y_train, y_test, quasi_identifiers = split(key["seed"], key.get("n_records"))
+    raw = raw_model(key["model"], key["seed"], key.get("n_records"))
     if key["tree"] == "raw":
-        return {"accuracy": _percent(raw.score(X_test, y_test))}
+        return {"accuracy": percent(raw.score(X_test, y_test))}
     make: Any = ModelGuidedAnonymizer if key["tree"] == "ours" else WorkloadAwareAnonymizer
     anonymizer = make(key["k"], quasi_identifiers=quasi_identifiers, representative=key["representative"], n_jobs=1)
     released = anonymizer.fit_transform(X_train, raw.predict_proba(X_train) if key["tree"] == "ours" else y_train)
     model = make_model(key["model"], key["seed"], released).fit(released, y_train)
-    found = {"transformed": _percent(model.score(anonymizer.transform(X_test), y_test))}
+    found = {"transformed": percent(model.score(anonymizer.transform(X_test), y_test))}
     if key["representative"] != "bounds":
-        found["accuracy"] = _percent(model.score(X_test, y_test))
+        found["accuracy"] = percent(model.score(X_test, y_test))
     return found
-
-
-def _percent(share: float) -> float:
-    return round(100 * float(share), 3)
-
-
-@lru_cache(1)
-def _raw(model: str, seed: int, n_records: int | None) -> Any:
-    from studies.models import make_model
-
-    X_train, _, y_train, _, _ = _split(seed, n_records)
-    return make_model(model, seed, X_train).fit(X_train, y_train)
-
-
-@lru_cache(1)
-def _split(seed: int, n_records: int | None) -> tuple[Any, Any, Any, Any, list[str]]:
-    from sklearn.model_selection import train_test_split
-
-    from studies.tables import load
-
-    adult = load("adult-12")
-    X, y = adult.X[:n_records], adult.y[:n_records]
-    return *train_test_split(X, y, test_size=0.2, random_state=seed, stratify=y), adult.quasi_identifiers
 
 
 def page(rows: list[Row]) -> str:

@@ -16,7 +16,7 @@ import signal
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
@@ -228,9 +228,7 @@ def in_options(sentence: str) -> str:
     >>> in_options("Name it in quasi_identifiers or identifiers, or in keep.")
     'Name it in --quasi-identifiers or --identifiers, or in --keep.'
     """
-    for parameter, option in _OPTIONS.items():
-        sentence = re.sub(parameter, option, sentence)
-    return sentence
+    return _reworded(sentence, _OPTIONS)
 
 
 _OPTIONS = {
@@ -243,6 +241,12 @@ _OPTIONS = {
 }
 
 
+def _reworded(sentence: str, words: Mapping[str, str]) -> str:
+    for pattern, word in words.items():
+        sentence = re.sub(pattern, word, sentence)
+    return sentence
+
+
 def in_keys(sentence: str) -> str:
     """Say a sentence about options in the words of a policy file.
 
@@ -251,9 +255,7 @@ def in_keys(sentence: str) -> str:
     >>> in_keys("Give the encoding, for example --encoding cp1252, or another --target.")
     'Give the encoding, for example encoding = "cp1252" under [data], or another target under [columns].'
     """
-    for option, key in _KEYS.items():
-        sentence = re.sub(option, key, sentence)
-    return sentence
+    return _reworded(sentence, _KEYS)
 
 
 _KEYS = {
