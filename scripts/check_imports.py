@@ -16,7 +16,7 @@ from pathlib import Path
 # below its own, and not from its neighbours in the same layer.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
-    ("columns", "networks"),
+    ("arguments", "columns", "networks"),
     ("frames", "labels"),
     ("hierarchies",),
     ("schema",),
@@ -40,6 +40,7 @@ ONLY_FROM: dict[str, frozenset[str]] = {
     "partition": frozenset({"errors"}),  # arrays only: it must run under any frame library, and none
     "datasets": frozenset({"errors"}),
     "networks": frozenset({"errors"}),
+    "arguments": frozenset({"errors"}),
     "verification": frozenset({"errors", "columns", "frames"}),  # the judge shares nothing with the engine
     "testing": frozenset(),  # and the judge of the tests shares nothing with anything
 }

@@ -16,7 +16,7 @@ from sklearn.utils.validation import validate_data
 from sfumato.anatomize.bucketize import Assignment, assign_groups, largest_l, plan_suppression
 from sfumato.anatomize.tables import AnatomizedTable
 from sfumato.anatomize.threads import run_side_by_side
-from sfumato.anonymize.groups import is_integer, is_number
+from sfumato.arguments import is_integer, is_number
 from sfumato.columns import Column
 from sfumato.errors import GuaranteeError, InputError, ParameterError
 from sfumato.frames import Table, read_table

@@ -18,8 +18,8 @@ from sfumato.anatomize.bound import Bound, linear_weights, theorem_bound
 from sfumato.anatomize.bucketize import Assignment
 from sfumato.anatomize.coding import Coding, CodingName
 from sfumato.anatomize.prune import Candidates, Per, choose
-from sfumato.anonymize.groups import checked_weight
 from sfumato.anonymize.guidance import fit_weighted
+from sfumato.arguments import checked_weight
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import read_table
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from sfumato.anatomize.kernels import sort_groups
 from sfumato.anatomize.threads import run_side_by_side
-from sfumato.anonymize.groups import thread_count
+from sfumato.arguments import thread_count
 from sfumato.errors import GuaranteeError, InputError, ParameterError
 from sfumato.frames import read_table
 from sfumato.frames.assembling import as_arrow, select, side_by_side

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from sfumato.anonymize.groups import thread_count
+from sfumato.arguments import thread_count
 
 T = TypeVar("T")
 _THREADED_FROM = 100_000  # records; below it threads cost more than they bring

@@ -12,10 +12,10 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from sfumato.anonymize.base import checked_weight
 from sfumato.anonymize.guidance import GuideKind, as_target_array, fit_weighted, predictions_of, train_guide
 from sfumato.anonymize.model_guided import ModelGuidedAnonymizer
 from sfumato.anonymize.target import names_target
+from sfumato.arguments import checked_weight
 from sfumato.criteria import Criterion
 from sfumato.errors import InputError, ParameterError, PrivacyWarning
 from sfumato.frames import read_table

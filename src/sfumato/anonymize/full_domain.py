@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.anonymize.domains import Domain, Records, as_read, join_alike, read_domain
-from sfumato.anonymize.groups import Fit, GroupAnonymizer, as_table_like, shown
+from sfumato.anonymize.groups import Fit, GroupAnonymizer, shown
 from sfumato.anonymize.hierarchy_columns import checked_hierarchies
 from sfumato.anonymize.release import Counter, Release, verify
+from sfumato.arguments import as_table_like
 from sfumato.columns import GroupedLabels
 from sfumato.criteria import Criterion, KAnonymity, LDiversity
 from sfumato.errors import ParameterError

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from sfumato.anonymize.groups import is_integer, is_number, thread_count
+from sfumato.arguments import is_integer, is_number, thread_count
 from sfumato.attack.questions import merge_rows
 from sfumato.errors import ParameterError
 from sfumato.minimize.base import Buckets, Minimizer, Output, Sample

@@ -19,8 +19,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sfumato.anonymize.groups import as_table_like, checked_weight, is_integer, thread_count
 from sfumato.anonymize.guidance import as_target_array
+from sfumato.arguments import as_table_like, checked_weight, is_integer, thread_count
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.generalization import Generalization, generalization_from_bins

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.anonymize.groups import is_integer
+from sfumato.arguments import is_integer
 from sfumato.errors import ParameterError
 from sfumato.minimize.base import Buckets, Minimizer, Output, Sample
 from sfumato.partition.binning import DEFAULT_MAX_BINS

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from sfumato.anonymize.groups import is_integer, is_number
+from sfumato.arguments import is_integer, is_number
 from sfumato.attack.questions import merge_rows
 from sfumato.errors import ParameterError
 from sfumato.minimize.base import Buckets, Minimizer, Output, Sample

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from sfumato.anonymize.groups import is_integer
+from sfumato.arguments import is_integer
 from sfumato.errors import ParameterError
 from sfumato.minimize.base import Buckets, Minimizer, Output, Sample
 from sfumato.minimize.neural_training import (

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from sfumato.anonymize.groups import is_integer, is_number, thread_count
+from sfumato.arguments import is_integer, is_number, thread_count
 from sfumato.errors import ParameterError
 from sfumato.minimize.base import Buckets, Minimizer, Output, Sample
 from sfumato.minimize.tree_buckets import Presence, buckets_of_tree, without_small_buckets

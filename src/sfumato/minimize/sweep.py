@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import ParameterGrid
 
-from sfumato.anonymize.groups import as_table_like
+from sfumato.arguments import as_table_like
 from sfumato.attack.samples import Samples
 from sfumato.errors import ParameterError
 from sfumato.frames import read_table

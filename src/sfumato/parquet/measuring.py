@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.anonymize.groups import is_integer, thread_count
+from sfumato.arguments import is_integer, thread_count
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.frames.assembling import as_arrow

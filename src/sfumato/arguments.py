@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What callers hand in beside a table, judged in one place: weights, numbers of threads, whole numbers.
+
+Anonymizers, minimizers, anatomy and the file backend call these.
+"""
+
+from __future__ import annotations
+
+import numbers
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import InputError, ParameterError
+
+
+def as_table_like(X: Any) -> Any:
+    """Return lists as arrays; frames and arrays as they are."""
+    return np.asarray(X) if isinstance(X, list | tuple) else X
+
+
+def checked_weight(weight: Any, n_records: int) -> NDArray[np.float64] | None:
+    """Return one weight per record, or None where none were given; refuse what is no weight."""
+    if weight is None:
+        return None
+    try:
+        array = np.asarray(weight, np.float64)
+    except (TypeError, ValueError):
+        raise InputError(
+            "sample_weight has something else than numbers: expected one weight of at least 0 per record. Convert it."
+        ) from None
+    if array.ndim == 0:
+        array = np.full(n_records, float(array))
+    if array.shape != (n_records,):
+        raise InputError(
+            f"sample_weight of shape {array.shape} for {n_records} records: expected one weight per record."
+        )
+    if not np.isfinite(array).all() or array.min() < 0:
+        raise InputError(
+            "sample_weight has NaN, infinite or negative weights: expected weights of at least 0. Replace them."
+        )
+    if array.max() == 0:
+        raise InputError(
+            "sample_weight is zero for all records: expected a weight above 0 for at least one. Leave the weights out."
+        )
+    return array
+
+
+def thread_count(n_jobs: int | None) -> int:
+    """Return how many threads ``n_jobs`` asks for; their number never changes a result."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if n_jobs is None:
+        return available
+    if not is_integer(n_jobs) or n_jobs == 0:
+        raise ParameterError(
+            f"n_jobs={n_jobs!r}: expected a positive integer, or -1 or None for all cores. Leave it out."
+        )
+    return int(n_jobs) if n_jobs > 0 else max(1, available + 1 + int(n_jobs))
+
+
+def is_integer(value: object) -> bool:
+    """Say whether a value is a whole number; True and False are not."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def is_number(value: object) -> bool:
+    """Say whether a value is a number; True and False are not."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
