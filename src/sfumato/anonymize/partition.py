@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.anonymize.documents import write_document
 from sfumato.anonymize.recoding import PartitionColumn, Recoding, cut_after
 from sfumato.errors import InputError
 from sfumato.partition.tree import Tree
@@ -153,16 +154,7 @@ class Partition(Recoding):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the partition as a JSON file; a file of that name is replaced only when all is written."""
-        target = Path(path)
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        try:
-            with temporary.open("w", encoding="utf-8") as file:
-                json.dump(self.to_dict(), file, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_document(self.to_dict(), path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Partition:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from sfumato.anonymize.documents import write_document
 from sfumato.columns import Column
 from sfumato.errors import InputError, ParameterError, PrivacyWarning
 
@@ -242,16 +243,7 @@ class Publication:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the publication as a JSON file that only its owner can read."""
-        target = Path(path)
-        temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
-        try:
-            with os.fdopen(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
-                json.dump(self.to_dict(), file, separators=(",", ":"))
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_document(self.to_dict(), path, mode=0o600)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Publication:
