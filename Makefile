@@ -15,7 +15,7 @@ IN_PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installs into one environment would race
-.PHONY: help demo test test-all check bench docs neural spark clean
+.PHONY: help demo test test-all check bench studies docs neural spark clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,10 @@ check: $(READY)-check ## Lint, formatting, types, and the table of allowed impor
 
 bench: $(READY)-test ## Measure speed and memory as ratios inside one run
 	@$(BIN)/python -m benchmarks
+
+studies: $(READY)-test $(READY)-neural ## Set up what the studies need, private learners included, and list them
+	@$(BIN)/python -m benchmarks.peers.environment differential_privacy
+	@$(BIN)/sfumato study
 
 docs: $(READY)-docs ## Build the documentation as a site into site/; a broken link fails
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
