@@ -18,8 +18,8 @@ from anonymize.group_properties import (
 )
 from sfumato import GuaranteeError, HilbertAnonymizer, KAnonymity, MondrianAnonymizer
 from sfumato.anonymize import hilbert
+from sfumato.anonymize.counting import Counter
 from sfumato.anonymize.hilbert import join_runs
-from sfumato.anonymize.release import Counter
 from sfumato.partition import naive_runs
 from sfumato.representatives import REPRESENTATIVES
 from sfumato.testing import ANONYMIZER_CHECKS, group_sizes, people, rows_of

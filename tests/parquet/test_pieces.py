@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato import KAnonymity, MondrianAnonymizer
-from sfumato.anonymize.release import make_counter
+from sfumato.anonymize.counting import make_counter
 from sfumato.datasets import make_census
 from sfumato.errors import GuaranteeError, InputError
 from sfumato.frames import read_table

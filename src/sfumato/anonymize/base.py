@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
+from sfumato.anonymize.counting import Counter
 from sfumato.anonymize.groups import Fit, GroupAnonymizer
 from sfumato.anonymize.hierarchy_columns import in_tree_order, taxonomy_of
 from sfumato.anonymize.partition import Partition, partition_from_tree
-from sfumato.anonymize.release import Counter
 from sfumato.arguments import as_table_like, checked_weight
 from sfumato.criteria import AlphaKAnonymity, KAnonymity
 from sfumato.errors import ParameterError

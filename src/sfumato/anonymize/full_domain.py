@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sfumato.anonymize.counting import Counter, shown
 from sfumato.anonymize.domains import Domain, Records, as_read, join_alike, read_domain
-from sfumato.anonymize.groups import Fit, GroupAnonymizer, shown
+from sfumato.anonymize.groups import Fit, GroupAnonymizer
 from sfumato.anonymize.hierarchy_columns import checked_hierarchies
-from sfumato.anonymize.release import Counter, Release, verify
+from sfumato.anonymize.recounting import verify
+from sfumato.anonymize.release import Release, check_releasable, remembered
 from sfumato.arguments import as_table_like
 from sfumato.columns import GroupedLabels
 from sfumato.criteria import Criterion, KAnonymity, LDiversity
@@ -270,7 +272,7 @@ class FullDomainAnonymizer(GroupAnonymizer):
         self.schema_.check_passing(table)
         warn_of_telling_index(X)
         counters = self._counters(table, self._all_criteria(), y if target is None else target)
-        self._check_releasable(np.zeros(table.n_records, np.int32), counters)
+        check_releasable(np.zeros(table.n_records, np.int32), counters, self.k)
         lowest = list(self.levels_.values())
         domains = [
             read_domain(table.column(name), self.hierarchies_.get(name), is_top=self._is_top(name))
@@ -296,7 +298,7 @@ class FullDomainAnonymizer(GroupAnonymizer):
         for counter in counters:
             measures[shown(counter.criterion)] = counter.value(group, found.n_groups)
         made = Release(released, _n_merged(domains, records, lowest, found), found.n_suppressed, measures)
-        return self._remembered(made, table, None, group.astype(np.int32), earlier, persons)
+        return remembered(made, self.k, group.astype(np.int32), table=table, earlier=earlier, persons=persons)
 
     def _read_again(self, X: Any) -> Table:
         check_is_fitted(self, "levels_")

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from sfumato.anonymize.base import fewest_records
+from sfumato.anonymize.counting import Counter
 from sfumato.anonymize.groups import Fit, GroupAnonymizer
 from sfumato.anonymize.guidance import guide_from
 from sfumato.anonymize.hierarchy_columns import in_tree_order
 from sfumato.anonymize.recoding import PartitionColumn, Recoding, cut_after
-from sfumato.anonymize.release import Counter
 from sfumato.arguments import as_table_like, checked_weight
 from sfumato.criteria import Criterion
 from sfumato.partition.binning import DEFAULT_MAX_BINS

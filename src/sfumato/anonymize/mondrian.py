@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from sfumato.anonymize.base import TreeAnonymizer, check_of, fewest_records
+from sfumato.anonymize.counting import Counter
 from sfumato.anonymize.guidance import guide_from
-from sfumato.anonymize.release import Counter
 from sfumato.criteria import Criterion
 from sfumato.errors import ParameterError
 from sfumato.partition import relaxed, set_aside

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.anonymize.base import TreeAnonymizer, fewest_records
+from sfumato.anonymize.counting import Counter, make_counter
 from sfumato.anonymize.grafting import graft, join_columns
 from sfumato.anonymize.groups import Fit
 from sfumato.anonymize.guidance import guide_from
 from sfumato.anonymize.hierarchy_columns import in_tree_order
-from sfumato.anonymize.release import Counter, make_counter
 from sfumato.anonymize.target import names_target, target_column
 from sfumato.arguments import as_table_like
 from sfumato.columns import Column

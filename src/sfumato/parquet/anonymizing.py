@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.anonymize.base import TreeAnonymizer, check_of, fewest_records
+from sfumato.anonymize.counting import Counter
 from sfumato.anonymize.mondrian import MondrianAnonymizer
 from sfumato.anonymize.partition import partition_from_tree
-from sfumato.anonymize.release import Counter
 from sfumato.errors import ParameterError
 from sfumato.frames import read_table
 from sfumato.parquet.coding import ColumnLearner, write_codes

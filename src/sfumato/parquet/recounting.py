@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.anonymize.release import Counter
+from sfumato.anonymize.counting import Counter
 from sfumato.errors import GuaranteeError
 from sfumato.parquet.files import ParquetFiles
 from sfumato.parquet.progress import Progress, told

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.anonymize.base import TreeAnonymizer, check_of, fewest_records
+from sfumato.anonymize.counting import MOST_VALUES, Counter, make_counter
 from sfumato.anonymize.partition import Partition, partition_from_tree
-from sfumato.anonymize.release import MOST_VALUES, Counter, make_counter
 from sfumato.columns import Column
 from sfumato.criteria import Criterion
 from sfumato.errors import InputError, ParameterError

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.anonymize.release import MOST_VALUES
+from sfumato.anonymize.counting import MOST_VALUES
 from sfumato.frames import read_table
 from sfumato.measurement.count_rows import CountRows
 from sfumato.measurement.result import CriterionValue
