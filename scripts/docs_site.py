@@ -47,6 +47,8 @@ def list_policy_settings() -> str:
         rows = ["| setting | value | default | meaning |", "| --- | --- | --- | --- |"]
         for name, setting in settings.items():
             kind = " or ".join(f"`{choice}`" for choice in setting.choices) or setting.kind
+            if setting.kind == "choices":
+                kind = f"list of {kind}"
             if setting.at_least is not None:
                 kind += f", at least {setting.at_least:g}"
             rows.append(f"| `{name}` | {kind} | {_default(setting.default)} | {_cell(setting.sentence)} |")

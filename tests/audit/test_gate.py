@@ -55,13 +55,21 @@ def test_what_was_not_measured_does_not_pass(name: str, unmeasured: dict[str, ob
     assert judged({name: 0.5}, **unmeasured) == {name: False}
 
 
-def test_a_bound_on_attacks_fails_where_those_it_is_about_were_not_run():
+def test_a_bound_on_attacks_fails_where_one_of_them_was_not_run():
     required = {"max_attack_advantage": 0.9, "min_k": 5}
-    checks = judge_gate(
-        required, smallest_group=9, least_values=None, utility=UTILITY, risks=(risk(0.5),), not_attacked="set level"
-    )
+    not_run = {"not_run": ["membership, by a network"], "to_run_them": "install torch"}
+    checks = judge_gate(required, smallest_group=9, least_values=None, utility=UTILITY, risks=(risk(0.5),), **not_run)
     assert [(check.name, check.passed) for check in checks] == [("min_k", True), ("max_attack_advantage", False)]
-    assert checks[1].measured is None and checks[1].sentence == "set level: this cannot pass"
+    assert checks[1].measured is None
+    assert checks[1].sentence == "not run, so this cannot pass: membership, by a network (install torch)"
+
+
+def test_an_attack_that_gains_too_much_is_told_although_others_were_not_run():
+    [check] = judge_gate(
+        {"max_attack_advantage": 0.1},
+        smallest_group=9, least_values=None, utility=UTILITY, risks=(risk(0.9),), not_run=["linkability"],
+    )  # fmt: skip
+    assert check.measured == pytest.approx(0.4) and not check.passed
 
 
 def test_what_is_not_asked_for_is_not_judged():

@@ -8,6 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from sfumato.attack import released
+from sfumato.errors import InputError
+
 from .conftest import call, run
 from .test_run_command import write
 
@@ -63,6 +66,30 @@ def test_tables_of_different_length_are_refused_with_the_numbers(files: Path):
     result = run("audit", files / "others.csv", files / "decades.csv")
     assert result.returncode == 2
     assert "200" in result.stderr and "400" in result.stderr
+
+
+def test_other_people_need_only_the_columns_that_are_attacked(files: Path, tmp_path: Path):
+    others = tmp_path / "others.csv"
+    pd.read_csv(files / "others.csv")[["town", "age"]].to_csv(others, index=False)
+    asked = ("audit", files / "people.csv", files / "decades.csv", "--control", others, "--max-advantage", 1, "--json")
+    result = call(*asked, "--quasi-identifiers", "age,town")
+    assert result.exit_code == 0, result.stderr
+    refused = call(*asked, "--quasi-identifiers", "age,town", "--sensitive", "ill")
+    assert refused.exit_code == 2 and "--control has no column 'ill'" in refused.stderr
+
+
+def test_a_bound_on_attacks_is_not_met_where_one_could_not_be_run(files: Path, monkeypatch):
+    def refuse(*arguments, **settings):
+        raise InputError("3 people: expected more. Add some.")
+
+    monkeypatch.setattr(released, "link_through_release", refuse)
+    asked = ("audit", files / "people.csv", files / "decades.csv", "--quasi-identifiers", "age,town")
+    result = call(*asked, "--max-advantage", 1)
+    assert result.exit_code == 1
+    assert "not run: link two lists of people. 3 people" in " ".join(result.stderr.split())
+    said = " ".join(result.stdout.split())
+    assert "link two lists of people" in said and "leave --max-advantage out" in said
+    assert call(*asked, "--min-k", 1).exit_code == 0
 
 
 def test_two_releases_together_are_judged(files: Path):

@@ -41,16 +41,18 @@ name = "decision-tree"
 {model}
 [audit]
 level = "{level}"
+{audit}
 [gate]
 {gate}
 """
+WITHOUT_TORCH = 'leave_out = ["network"]'
 OUTPUTS = ("out.csv", "partition.json", "audit.json", "report.html")
 
 
-def write(folder: Path, *, columns="", method="", model="", level="none", gate="min_k = 8") -> Path:
+def write(folder: Path, *, columns="", method="", model="", level="none", audit="", gate="min_k = 8") -> Path:
     (folder / "people.csv").write_text(people(), encoding="utf-8", newline="")
     path = folder / "policy.toml"
-    text = POLICY.format(columns=columns, method=method, model=model, level=level, gate=gate)
+    text = POLICY.format(columns=columns, method=method, model=model, level=level, audit=audit, gate=gate)
     path.write_text(text, encoding="utf-8")
     return path
 
@@ -92,7 +94,8 @@ def test_messages_name_keys_of_the_policy_and_not_options(tmp_path: Path, old: s
 
 
 def test_a_model_that_has_seen_ranges_is_attacked_through_the_partition(tmp_path: Path):
-    policy = write(tmp_path, method='representative = "range"', level="quick", gate="max_attack_advantage = 1.0")
+    gate = "max_attack_advantage = 1.0"
+    policy = write(tmp_path, method='representative = "range"', level="quick", audit=WITHOUT_TORCH, gate=gate)
     result = call("run", policy, "--quiet")
     assert result.exit_code == 0, result.stderr + result.stdout
     audit = json.loads((tmp_path / "audit.json").read_text(encoding="utf-8"))
@@ -101,12 +104,36 @@ def test_a_model_that_has_seen_ranges_is_attacked_through_the_partition(tmp_path
 
 
 def test_a_bound_on_attacks_is_not_met_where_there_are_too_few_records_to_attack(tmp_path: Path):
-    policy = write(tmp_path, method="", level="quick", gate="max_attack_advantage = 1.0")
+    policy = write(tmp_path, level="quick", audit=WITHOUT_TORCH, gate="max_attack_advantage = 1.0")
     policy.write_text(policy.read_text(encoding="utf-8").replace("k = 8", "k = 280"), encoding="utf-8")
     result = call("run", policy, "--json")
     assert result.exit_code == 1, result.stderr
     check = json.loads(result.stdout)["gate"][0]
-    assert check["passed"] is False and "test_fraction" in check["sentence"]
+    assert check["passed"] is False and "singling out" in check["sentence"] and "test_fraction" in check["sentence"]
+
+
+def test_a_bound_on_attacks_is_not_met_where_one_of_them_could_not_be_run(tmp_path: Path):
+    gate = "max_attack_advantage = 1.0\nmin_k = 8"
+    policy = write(tmp_path, level="quick", audit=WITHOUT_TORCH, gate=gate)
+    # 60 people leave 12 who are held out: enough to attack the records, too few to attack the model.
+    (tmp_path / "people.csv").write_text(people(60), encoding="utf-8", newline="")
+    result = run("run", policy)
+    assert result.returncode == 1, result.stderr
+    assert "not run: membership, by the loss. " in result.stderr
+    said = " ".join(result.stdout.split())
+    assert "not run, so this cannot pass: membership, by the loss; membership, by a forest" in said
+    assert 'add "threshold", "random-forest"' in said and "leave_out under [audit]" in said
+    assert written(tmp_path) == []
+
+
+def test_attacks_that_the_policy_leaves_out_are_named_and_fail_no_gate(tmp_path: Path):
+    audit = 'leave_out = ["network", "threshold", "attribute", "linkability"]'
+    result = run("run", write(tmp_path, level="quick", audit=audit, gate="max_attack_advantage = 1.0"), "--json", "-q")
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    titles = [risk["title"] for risk in found["risks"]]
+    assert titles == ["membership, by a forest", "isolate one person", "infer wage from the release"]
+    assert "Left out by the policy: network, threshold, attribute, linkability." in found["notes"]
 
 
 def test_other_k_that_the_policy_names_are_drawn_in_the_report(tmp_path: Path):
@@ -140,7 +167,9 @@ def test_the_report_of_a_failed_gate_can_be_asked_for(tmp_path: Path):
 
 
 def test_the_quick_audit_attacks_and_its_advantage_can_be_required(tmp_path: Path):
-    result = run("run", write(tmp_path, level="quick", gate="max_attack_advantage = 0.5"), "--json", "--quiet")
+    result = run(
+        "run", write(tmp_path, level="quick", audit=WITHOUT_TORCH, gate="max_attack_advantage = 0.5"), "--json", "-q"
+    )
     audit = json.loads(result.stdout)
     advantages = [
         risk["result"]["rate"] - max(risk["result"]["baseline"], risk["result"]["control"] or 0.0)

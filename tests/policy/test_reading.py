@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sfumato.errors import InputError, ParameterError
-from sfumato.policy import read_policy
+from sfumato.policy import read_policy, reading
 
 GOOD = """version = 1
 
@@ -93,6 +93,8 @@ def test_a_good_policy_has_its_values_and_the_defaults_of_the_rest(tmp_path: Pat
             '[audit]\nlevel = "none"\n[gate]\nmax_attack_advantage = 0.1',
             ["line 22", "audit level none"],
         ),
+        ("[gate]", '[audit]\nleave_out = ["luck"]\n[gate]', ["line 20", "[audit] leave_out", "a list of some of thr"]),
+        ("[gate]", '[audit]\nleave_out = "network"\n[gate]', ["line 20", "a list of some of"]),
     ],
 )
 def test_what_is_wrong_is_named_by_line_and_key(tmp_path: Path, old: str, new: str, expected: list[str]):
@@ -103,6 +105,14 @@ def test_what_is_wrong_is_named_by_line_and_key(tmp_path: Path, old: str, new: s
     assert message.startswith("policy.toml")
     for part in expected:
         assert part in message
+
+
+def test_a_bound_on_attacks_is_refused_where_one_of_them_can_never_run(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(reading, "find_spec", lambda name: None)
+    bound = GOOD.replace("min_k = 20", "max_attack_advantage = 0.1")
+    with pytest.raises(ParameterError, match=r"line 20, \[gate\] max_attack_advantage without torch.*leave_out"):
+        read(tmp_path, bound)
+    read(tmp_path, bound + '[audit]\nleave_out = ["network"]\n')
 
 
 def test_a_file_that_is_no_toml_is_refused_with_the_place(tmp_path: Path):

@@ -9,7 +9,7 @@ import pytest
 
 from sfumato.datasets import load_adult
 from sfumato.errors import ParameterError
-from sfumato.policy import read_policy, suggest_roles, write_policy
+from sfumato.policy import read_policy, reading, suggest_roles, suggesting, write_policy
 from sfumato.policy.special_categories import special_category
 
 
@@ -91,3 +91,16 @@ def test_a_table_with_nothing_but_a_target_is_refused():
 )
 def test_special_categories_are_hinted_at_by_words(name: str, values: list[str], expected: str | None):
     assert special_category(name, values) == expected
+
+
+@pytest.mark.parametrize(("found", "left_out"), [(object(), ()), (None, ("network",))])
+def test_a_first_policy_leaves_out_the_attack_that_needs_what_is_not_installed(
+    tmp_path: Path, monkeypatch, found, left_out
+):
+    for module in (reading, suggesting):
+        monkeypatch.setattr(module, "find_spec", lambda name: found)
+    table = pd.DataFrame({"age": [20, 30, 40] * 100, "wage": ["low", "high", "high"] * 100})
+    text, _ = write_policy(table, file=Path("people.csv"), target="wage")
+    path = tmp_path / "policy.toml"
+    path.write_text(text, encoding="utf-8")
+    assert read_policy(path).get("audit", "leave_out") == left_out

@@ -8,7 +8,7 @@ of them as the papers use.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -19,13 +19,14 @@ from sfumato.attack.attribute import attack_attribute
 from sfumato.attack.membership import NEED_SHADOWS, attack_membership
 from sfumato.attack.result import AttackResult
 from sfumato.audit.result import EuRisk, Risk
-from sfumato.errors import InputError, MissingExtraError, ParameterError, SfumatoError
+from sfumato.errors import MissingExtraError, ParameterError, SfumatoError
 from sfumato.frames import read_table
 
 Level = Literal["none", "quick", "standard", "full"]
 LEVELS: tuple[str, ...] = get_args(Level)
 
 _MOST_VALUES_GUESSED = 50  # of an attribute; what has more is not guessed value by value
+_MOST_NAMES = 8  # of columns in a note
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,71 @@ _TITLES: dict[str, str] = {
 }
 
 
+ATTACKS: tuple[str, ...] = (*_TITLES, "attribute", "singling_out", "linkability", "inference")
+"""Everything that an audit may run: on the model up to ``"attribute"``, then on the released records."""
+
+
+@dataclass(frozen=True)
+class NotRun:
+    """An attack that was wanted and could not be run.
+
+    Attributes
+    ----------
+    attack : str
+        One of `ATTACKS`.
+    title, why : str
+    """
+
+    attack: str
+    title: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Attacks:
+    """What a round of attacks came to.
+
+    Attributes
+    ----------
+    risks : tuple of Risk
+        Attacks that were run.
+    not_run : tuple of NotRun
+        A gate that bounds attacks fails for them.
+    notes : tuple of str
+        Attacks that were not wanted, or that have no meaning for this table, such as guessing a secret where no column
+        is one. No gate fails for them.
+    """
+
+    risks: tuple[Risk, ...] = ()
+    not_run: tuple[NotRun, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def and_also(self, others: Attacks) -> Attacks:
+        """Return these attacks and others."""
+        return Attacks((*self.risks, *others.risks), (*self.not_run, *others.not_run), (*self.notes, *others.notes))
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What a reader should know of attacks that are not among the risks."""
+        return (*(f"Not run: {attack.title}. {attack.why}" for attack in self.not_run), *self.notes)
+
+
+def attacks_of(level: str, leave_out: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the attacks that an audit of this level runs where they apply.
+
+    Examples
+    --------
+    >>> attacks_of("quick", leave_out=["network", "inference"])
+    ('threshold', 'random_forest', 'attribute', 'singling_out', 'linkability')
+    """
+    if level not in LEVELS:
+        raise ParameterError(f"audit level {level!r}: expected one of {', '.join(LEVELS)}. 'quick' takes minutes.")
+    if level == "none":
+        return ()
+    every = (*_PLANS[level].membership, "attribute", "singling_out", "linkability", "inference")
+    return tuple(name for name in every if name not in leave_out)
+
+
 def attack_model(
     model: Any,
     X: Any,
@@ -68,8 +134,9 @@ def attack_model(
     random_state: int = 0,
     n_jobs: int | None = None,
     cache: str | os.PathLike[str] | None = None,
+    leave_out: Collection[str] = (),
     say: Callable[[str], Any] | None = None,
-) -> tuple[tuple[Risk, ...], tuple[str, ...]]:
+) -> Attacks:
     """Attack a model that was trained on protected records.
 
     Parameters
@@ -88,27 +155,27 @@ def attack_model(
     n_jobs : int, optional
     cache : path, optional
         Where finished shadows are kept, so that an interrupted audit goes on.
+    leave_out : collection of str
+        Attacks of the level that are not wanted.
     say : callable, optional
         Called with a sentence before each attack, and now and then while shadow models are trained.
 
     Returns
     -------
-    risks : tuple of Risk
-    notes : tuple of str
-        What was not run, and why.
+    Attacks
     """
-    if level not in LEVELS:
-        raise ParameterError(f"audit level {level!r}: expected one of {', '.join(LEVELS)}. 'quick' takes minutes.")
+    wanted = attacks_of(level, leave_out)
     plan = _PLANS[level]
     members = np.asarray(is_member, bool)
     rows = _as_many_as_planned(members, plan.most_records, random_state)
     table = read_table(X)
     attacked = table.replaced({}, keep_rows=rows)
     labels = np.asarray(y)[rows]
-    notes: list[str] = []
+    not_run: list[NotRun] = []
     risks: list[Risk] = []
-    with_shadows = tuple(name for name in plan.membership if name in NEED_SHADOWS)
-    alone = [(name,) for name in plan.membership if name not in NEED_SHADOWS]
+    membership = [name for name in plan.membership if name in wanted]
+    with_shadows = tuple(name for name in membership if name in NEED_SHADOWS)
+    alone = [(name,) for name in membership if name not in NEED_SHADOWS]
     for names in filter(None, (*alone, with_shadows)):  # shadows are trained once for all attacks that use them
         if say is not None:
             say(f"attacking: {'; '.join(_TITLES[name] for name in names)}")
@@ -118,17 +185,16 @@ def attack_model(
                 attacks=names, estimator=estimator if names == with_shadows else None, n_shadows=plan.n_shadows or 2,
                 random_state=random_state, n_jobs=n_jobs, cache=cache, progress=None if say is None else _told(say),
             )  # fmt: skip
-        except (MissingExtraError, InputError) as error:
-            notes += [f"Not run: {_TITLES[name]}. {error}" for name in names]
+        except (MissingExtraError, SfumatoError) as error:
+            not_run += [NotRun(name, _TITLES[name], str(error)) for name in names]
             continue
         risks += [make_risk(_TITLES[name], "inference", found[name]) for name in names]
     inside = members[rows]
-    for attribute in _guessable(table, attributes)[: plan.n_attributes]:
+    chosen, notes = _to_guess(table, attributes, plan.n_attributes if "attribute" in wanted else 0)
+    for attribute in chosen:
         if say is not None:
             say(f"attacking: what the model tells of {attribute!r}")
-        # Of records without a value nobody could say whether it was guessed.
-        missing = read_table(attacked).column(attribute, for_counting=True).missing
-        masks = [side if missing is None else side & ~missing for side in (inside, ~inside)]
+        masks = _with_a_value_to_guess(read_table(attacked).column(attribute, for_counting=True), inside)
         own, others = (attacked_part(attacked, mask) for mask in masks)
         try:
             found_values = attack_attribute(
@@ -136,11 +202,11 @@ def attack_model(
                 control=(others, labels[masks[1]]), random_state=random_state, n_jobs=n_jobs,
             )  # fmt: skip
         except SfumatoError as error:
-            notes.append(f"Not run: guessing {attribute!r} with the model. {error}")
+            not_run.append(NotRun("attribute", f"guessing {attribute!r} with the model", str(error)))
             continue
         strongest = max(found_values.values(), key=lambda result: result.rate)
         risks.append(make_risk(f"{attribute}, from the model", "inference", strongest))
-    return tuple(risks), tuple(notes)
+    return Attacks(tuple(risks), tuple(not_run), notes)
 
 
 def _told(say: Callable[[str], Any]) -> Callable[[int, int], None]:
@@ -161,8 +227,9 @@ def attack_release(
     secret: str | None = None,
     control: Any = None,
     random_state: int = 0,
+    leave_out: Collection[str] = (),
     say: Callable[[str], Any] | None = None,
-) -> tuple[tuple[Risk, ...], tuple[str, ...]]:
+) -> Attacks:
     """Attack a released table: the three risks of the EU opinion, on people whose original values are known.
 
     Parameters
@@ -176,53 +243,57 @@ def attack_release(
     control : frame, optional
         Other people, who are not in the release.
     random_state : int
+    leave_out : collection of str
+        Attacks that are not wanted.
     say : callable, optional
 
     Returns
     -------
-    risks : tuple of Risk
-    notes : tuple of str
+    Attacks
     """
     from sfumato.attack.released import infer_from_release, link_through_release, single_out_of_release
 
     names = list(quasi_identifiers)
     half = len(names) // 2
-    attacks: list[tuple[str, EuRisk, Callable[[], AttackResult]]] = [
-        (
+    who = {"control": control, "random_state": random_state}
+    attacks: dict[str, tuple[str, EuRisk, Callable[[], AttackResult]]] = {
+        "singling_out": (
             "isolate one person",
             "singling out",
-            lambda: single_out_of_release(original, released, names, control=control, random_state=random_state),
+            lambda: single_out_of_release(original, released, names, **who),
         )
-    ]
+    }
+    notes = {}
     if half:
-        attacks.append(
-            (
-                "link two lists of people",
-                "linkability",
-                lambda: link_through_release(
-                    original, released, names[:half], names[half:], control=control, random_state=random_state
-                ),
-            )
+        attacks["linkability"] = (
+            "link two lists of people",
+            "linkability",
+            lambda: link_through_release(original, released, names[:half], names[half:], **who),
+        )
+    else:
+        notes["linkability"] = (
+            "Linking two lists does not apply: one column that attackers may know makes no two lists."
         )
     if secret is not None and secret not in names:
-        attacks.append(
-            (
-                f"infer {secret} from the release",
-                "inference",
-                lambda: infer_from_release(
-                    original, released, names, secret, control=control, random_state=random_state
-                ),
-            )
+        attacks["inference"] = (
+            f"infer {secret} from the release",
+            "inference",
+            lambda: infer_from_release(original, released, names, secret, **who),
         )
-    risks, notes = [], []
-    for title, eu_risk, run in attacks:
+    else:
+        notes["inference"] = "Inferring a secret from the release does not apply: no column was named as sensitive."
+    risks, not_run = [], []
+    for attack, (title, eu_risk, run) in attacks.items():
+        if attack in leave_out:
+            continue
         if say is not None:
             say(f"attacking: {title}")
         try:
             risks.append(make_risk(title, eu_risk, run()))
         except SfumatoError as error:
-            notes.append(f"Not run: {title}. {error}")
-    return tuple(risks), tuple(notes)
+            not_run.append(NotRun(attack, title, str(error)))
+    told = tuple(note for attack, note in notes.items() if attack not in leave_out)
+    return Attacks(tuple(risks), tuple(not_run), told)
 
 
 def make_risk(title: str, eu_risk: EuRisk, result: AttackResult) -> Risk:
@@ -258,12 +329,30 @@ def _as_many_as_planned(members: Any, most: int, random_state: int) -> Any:
     )
 
 
-def _guessable(table: Any, attributes: Sequence[str]) -> list[str]:
-    """Return the columns with few enough values to be guessed one by one."""
-    chosen = []
+def _to_guess(table: Any, attributes: Sequence[str], most: int) -> tuple[list[str], tuple[str, ...]]:
+    """Choose the first columns with few enough values to be guessed one by one; say which were passed over."""
+    chosen: list[str] = []
+    passed_over: list[str] = []
     for name in attributes:
+        if len(chosen) == most:
+            break
         column = table.column(name, for_counting=True)
         n_values = len(column.categories) if column.categories is not None else len(np.unique(column.values))
-        if 2 <= n_values <= _MOST_VALUES_GUESSED:
-            chosen.append(name)
-    return chosen
+        (chosen if 2 <= n_values <= _MOST_VALUES_GUESSED else passed_over).append(name)
+    if not passed_over:
+        return chosen, ()
+    shown = ", ".join(map(repr, passed_over[:_MOST_NAMES]))
+    more = f" and {len(passed_over) - _MOST_NAMES} more" if len(passed_over) > _MOST_NAMES else ""
+    return chosen, (
+        f"Guessing {shown}{more} with the model does not apply: it guesses among 2 to {_MOST_VALUES_GUESSED} values.",
+    )
+
+
+def _with_a_value_to_guess(column: Any, inside: Any) -> tuple[Any, Any]:
+    """Return which members and which others are guessed about.
+
+    Of records without a value nobody could say whether it was guessed; a value that no member has is never guessed.
+    """
+    known = np.ones(len(inside), bool) if column.missing is None else ~column.missing
+    own = inside & known
+    return own, ~inside & known & np.isin(column.values, np.unique(column.values[own]))

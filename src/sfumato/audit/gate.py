@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,8 @@ def judge_gate(
     n_records: int = 1,
     smallest_shown: int = 1,
     counted: str = "records",
-    not_attacked: str = "",
+    not_run: Collection[str] = (),
+    to_run_them: str = "",
 ) -> tuple[GateCheck, ...]:
     """Judge every condition that was asked for.
 
@@ -45,9 +46,11 @@ def judge_gate(
         A smaller number of records left out is judged, and not told.
     counted : {"records", "persons"}
         What `smallest_group` counts.
-    not_attacked : str
-        Why a bound on attacks cannot be judged although some were run: those that it is most about were not. It fails
-        then, with this sentence.
+    not_run : collection of str
+        Attacks that were wanted and could not be run. A bound on attacks fails then, however weak the others are: the
+        strongest may be among these.
+    to_run_them : str
+        What to change so that they can be run, in a few words.
     """
     unknown = set(required) - set(_JUDGES)
     if unknown:
@@ -66,12 +69,9 @@ def judge_gate(
         for name in _JUDGES
         if required.get(name) is not None
     ]
-    if not_attacked:
+    if not_run:
         checks = [
-            replace(check, measured=None, passed=False, sentence=f"{not_attacked}: this cannot pass")
-            if check.name == "max_attack_advantage"
-            else check
-            for check in checks
+            _unjudged(check, not_run, to_run_them) if _hangs_on_attacks_not_run(check) else check for check in checks
         ]
     if 0 < n_suppressed < smallest_shown:
         checks = [_blurred(check, smallest_shown) if check.name == "max_suppressed" else check for check in checks]
@@ -96,6 +96,17 @@ _JUDGES: dict[str, tuple[str, str]] = {
     ),
     "max_suppressed": ("{measured:.2%} of the records were left out, {required:.2%} is allowed", ""),
 }
+
+
+def _hangs_on_attacks_not_run(check: GateCheck) -> bool:
+    """Whether a condition is judged by attacks and not missed already by those that were run."""
+    return check.name == "max_attack_advantage" and (check.passed or check.measured is None)
+
+
+def _unjudged(check: GateCheck, not_run: Collection[str], to_run_them: str) -> GateCheck:
+    names = "; ".join(not_run)
+    sentence = f"not run, so this cannot pass: {names} ({to_run_them or 'the notes say why'})"
+    return replace(check, measured=None, passed=False, sentence=sentence)
 
 
 def _blurred(check: GateCheck, smallest_shown: int) -> GateCheck:

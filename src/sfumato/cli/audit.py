@@ -13,6 +13,7 @@ from sfumato.cli import options
 from sfumato.cli.console import GUARANTEE_FAILED, Console, exit_codes
 
 if TYPE_CHECKING:
+    from sfumato.audit.attacking import Attacks
     from sfumato.audit.result import Audit
 
 _GATE = "Gate"
@@ -96,6 +97,8 @@ def audit(
             console.note(sentence)
         before, after, others = [file.table for file in read] + [None] * (3 - len(read))
         names, secrets = _roles(before, after, quasi_identifiers, sensitive)
+        if others is not None:
+            _check_control(others, [*names, *secrets[:1]])
         required = {"min_k": min_k, "min_l": min_l, "max_attack_advantage": max_advantage}
         with console.warnings_as_notes():
             made = _audit(console, original, before, after, others, names, secrets, required, seed)
@@ -137,6 +140,16 @@ def _roles(
     return names, secrets
 
 
+def _check_control(others: Any, wanted: list[str]) -> None:
+    from sfumato.errors import ParameterError
+
+    if absent := [name for name in wanted if name not in others.column_names]:
+        raise ParameterError(
+            f"--control has no column {absent[0]!r}: expected the quasi-identifiers and the sensitive column of "
+            "ORIGINAL. Give a file of other people with the same columns."
+        )
+
+
 def _audit(
     console: Console,
     original: Path,
@@ -159,10 +172,18 @@ def _audit(
     with console.step("counting groups and losses"):
         sizes = count_groups(after, names)
         losses = {name: float(penalty.mean()) for name, penalty in ncp(before, after, names).items()}
+    needed = [*names, *secrets[:1]]
     with console.step("attacking the release"):
-        risks, notes = attack_release(
-            before, after, names, secret=next(iter(secrets), None), control=others, random_state=seed
+        attacks = attack_release(
+            before.select(needed),
+            after.select(needed),
+            names,
+            secret=next(iter(secrets), None),
+            control=None if others is None else others.select(needed),
+            random_state=seed,
         )
+    show_not_run(console, attacks)
+    notes = attacks.sentences
     if others is None:
         notes = (
             *notes,
@@ -183,12 +204,14 @@ def _audit(
             smallest_group=int(sizes.min()),
             least_values=fewest_values(after, names, secrets),
             utility=None,
-            risks=risks,
+            risks=attacks.risks,
+            not_run=[attack.title for attack in attacks.not_run],
+            to_run_them="the notes say why; give what they need, or leave --max-advantage out",
         ),
         utility=None,
         sizes=describe_sizes(sizes),
         columns=describe_columns(before, after, roles, losses, smallest_shown=shown),
-        risks=risks,
+        risks=attacks.risks,
         notes=notes,
         versions=versions(),
         fingerprint=fingerprint_of(original),
@@ -225,6 +248,12 @@ def _show(console: Console, audit: Audit) -> None:
     )
     show_risks(console, audit)
     console.verdict(wording.verdict(audit) + ".", holds=audit.passed is not False)
+
+
+def show_not_run(console: Console, attacks: Attacks) -> None:
+    """Say which attacks were wanted and could not be run; a report may not be written, and who reads it is another."""
+    for attack in attacks.not_run:
+        console.note(f"not run: {attack.title}. {attack.why}", is_warning=True)
 
 
 def show_risks(console: Console, audit: Audit) -> None:

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sfumato.cli import options
+from sfumato.cli.audit import show_not_run, show_risks
 from sfumato.cli.console import GUARANTEE_FAILED, Console, exit_codes
 
 if TYPE_CHECKING:
+    from sfumato.audit.attacking import Attacks
     from sfumato.audit.result import Audit
     from sfumato.cli.job import Job
     from sfumato.policy import Policy
@@ -91,17 +93,18 @@ def _run(console: Console, job: Job, *, keep_report: bool) -> Audit:
 
     compared = compare_models(console, job)
     utility = None if compared is None else describe_utility(job, compared)
-    risks, notes = ((), ()) if compared is None else _attack(console, job, compared)
+    attacks = _no_attacks(job) if compared is None else _attack(console, job, compared)
     curve = () if compared is None else _curve(console, job)
     del compared  # its models and tables are not needed while all records are protected
     anonymizer, release = release_all(console, job)
     rewritten = anonymizer.partition_.output_names(anonymizer.schema_.quasi_identifiers)
     k = job.policy.get("method", "k")
+    notes: tuple[str, ...] = ()
     made: list[Audit] = []
 
     def judge(read: Any) -> Recount:
         counted = recount(read, rewritten, k if job.policy.get("columns", "unit") is None else 1)
-        found = _audit(console, job, anonymizer, release, read, counted.sizes, utility, risks, notes)
+        found = _audit(console, job, anonymizer, release, read, counted.sizes, utility, attacks, notes)
         made.append(replace(found, curve=curve))
         if made[0].passed is False:
             raise _GateNotPassedError
@@ -110,8 +113,8 @@ def _run(console: Console, job: Job, *, keep_report: bool) -> Audit:
     output = job.policy.file("release")
     assert output is not None
     if format_of(output) != "parquet" and (formulas := formula_columns(release.table)):
-        notes = (*notes, f"Spreadsheets take some text of {len(formulas)} columns for formulas: open the file as text.")
-        console.note(notes[-1], is_warning=True)
+        notes = (f"Spreadsheets take some text of {len(formulas)} columns for formulas: open the file as text.",)
+        console.note(notes[0], is_warning=True)
     beside = _documents(job, made)
     artifact = job.policy.file("artifact")
     if artifact is not None:
@@ -128,36 +131,52 @@ def _run(console: Console, job: Job, *, keep_report: bool) -> Audit:
     return made[0]
 
 
-def _attack(console: Console, job: Job, compared: Any) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+def _no_attacks(job: Job) -> Attacks:
+    """Return what became of the attacks where no model was measured: none was wanted, or none could be run."""
+    from sfumato.audit.attacking import Attacks, NotRun, attacks_of
+
+    if job.target is None or job.policy.get("model", "test_fraction") == 0:
+        return Attacks()
+    wanted = attacks_of(job.policy.get("audit", "level"), _left_out(job))
+    why = "There are too few records to hold some out and protect the rest; lower k or test_fraction, or give more."
+    return Attacks(not_run=tuple(NotRun(name, name.replace("_", " "), why) for name in wanted))
+
+
+def _left_out(job: Job) -> list[str]:
+    return [name.replace("-", "_") for name in job.policy.get("audit", "leave_out")]
+
+
+def _attack(console: Console, job: Job, compared: Any) -> Attacks:
     """Attack the model that was trained on protected records, and those records; held-out people are the control."""
     import numpy as np
 
-    from sfumato.audit.attacking import attack_model, attack_release
+    from sfumato.audit.attacking import Attacks, attack_model, attack_release
     from sfumato.cli.job import model_for_raw_records, protected_estimator
     from sfumato.cli.training import rows_of
 
     level = job.policy.get("audit", "level")
     if level == "none":
-        return (), ()
+        return Attacks()
     assert job.target is not None
     train, test = compared.rows
     seed, unfinished = job.policy.get("audit", "seed"), job.policy.get("audit", "unfinished")
     sensitive = job.policy.get("columns", "sensitive")
+    left_out = job.policy.get("audit", "leave_out")
+    common: dict[str, Any] = {"random_state": seed, "leave_out": _left_out(job), "say": console.progress}
     with console.step("attacking the released records"):
-        risks, notes = attack_release(
+        on_records = attack_release(
             rows_of(job.table, train),
             compared.released,
             job.quasi_identifiers,
             secret=next(iter(sensitive), job.policy.get("columns", "target")),
             control=rows_of(job.table, test),
-            random_state=seed,
-            say=console.progress,
+            **common,
         )
     rows = np.concatenate([train, test])
     table = job.features(rows_of(job.table, rows))
     wanted = [*sensitive, *job.policy.get("columns", "subgroups"), *job.quasi_identifiers]
     with console.step(f"attacking the model, level {level}"):
-        more, more_notes = attack_model(
+        on_model = attack_model(
             model_for_raw_records(job, compared),
             table,
             job.target.values[rows],
@@ -165,12 +184,15 @@ def _attack(console: Console, job: Job, compared: Any) -> tuple[tuple[Any, ...],
             level=level,
             estimator=protected_estimator(job),
             attributes=[name for name in dict.fromkeys(wanted) if name in table.column_names],
-            random_state=seed,
             n_jobs=job.n_jobs if job.n_jobs is not None else -1,
             cache=None if unfinished is None else job.policy.path.parent / unfinished,
-            say=console.progress,
+            **common,
         )
-    return (*more, *risks), (*more_notes, *notes)
+    attacks = on_model.and_also(on_records)
+    if left_out:
+        attacks = replace(attacks, notes=(f"Left out by the policy: {', '.join(left_out)}.", *attacks.notes))
+    show_not_run(console, attacks)
+    return attacks
 
 
 def _curve(console: Console, job: Job) -> tuple[Any, ...]:
@@ -192,8 +214,8 @@ def _audit(
     read: Any,
     sizes: Any,
     utility: Any,
-    risks: Any,
-    notes: Any,
+    attacks: Attacks,
+    notes: tuple[str, ...],
 ) -> Audit:
     """Describe the table that was read back, and judge it."""
     from sfumato.audit.describing import describe_columns, describe_sizes, fewest_values, roles_of
@@ -232,18 +254,19 @@ def _audit(
             smallest_group=int(sizes.min()) if own["unit"] is None else _fewest_persons(anonymizer, release),
             least_values=fewest_values(read, names, own["sensitive"]),
             utility=utility,
-            risks=risks,
+            risks=attacks.risks,
             n_suppressed=n_suppressed,
             n_records=n_records,
             smallest_shown=k,
             counted="records" if own["unit"] is None else "persons",
-            not_attacked=_not_attacked(job, utility, risks),
+            not_run=[attack.title for attack in attacks.not_run],
+            to_run_them=_to_run_them(attacks, utility),
         ),
         utility=utility,
         sizes=describe_sizes(sizes),
         columns=describe_columns(job.table, read, roles, release.measures["loss_by_column"], smallest_shown=k),
-        risks=risks,
-        notes=(f"The attacks were run at level {job.policy.get('audit', 'level')}.", *notes),
+        risks=attacks.risks,
+        notes=(f"The attacks were run at level {job.policy.get('audit', 'level')}.", *attacks.sentences, *notes),
         versions=versions(),
         fingerprint=fingerprint_of(file),
         smallest_shown=k,
@@ -251,14 +274,12 @@ def _audit(
     )
 
 
-def _not_attacked(job: Job, utility: Any, risks: tuple[Any, ...]) -> str:
-    """Say why a bound on attacks cannot be judged, and which key to change; nothing where it can."""
+def _to_run_them(attacks: Attacks, utility: Any) -> str:
+    """Say what to change in the policy so that a bound on attacks can be judged."""
     if utility is None:
-        return "no model was measured on these records, so none was attacked; lower k or test_fraction, or give more"
-    if not any(risk.title.startswith("membership") for risk in risks):
-        why = "the notes say why; set level under [audit] to another, or judge the attacks yourself and remove this"
-        return f"nobody was tried to be found among the model's training records ({why})"
-    return ""
+        return "no model was measured; lower k or test_fraction, or give more records"
+    names = ", ".join(dict.fromkeys(f'"{attack.attack.replace("_", "-")}"' for attack in attacks.not_run))
+    return f"the notes say why; give what they need, or add {names} to leave_out under [audit]"
 
 
 def _fewest_persons(anonymizer: Any, release: Any) -> int:
@@ -321,7 +342,6 @@ def _show_plan(console: Console, job: Job) -> None:
 
 
 def _show(console: Console, job: Job, audit: Audit, *, keep_report: bool) -> None:
-    from sfumato.cli.audit import show_risks
     from sfumato.report import wording
 
     if console.as_json:

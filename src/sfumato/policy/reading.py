@@ -8,6 +8,7 @@ import math
 import re
 import tomllib
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -169,7 +170,7 @@ def _checked(
                 "expected each column once. Remove the repetition."
             )
         return tuple(value)
-    return tuple(value) if setting.kind in ("words", "integers") else value
+    return tuple(value) if setting.kind in ("words", "integers", "choices") else value
 
 
 def _is_of_kind(value: Any, setting: Setting) -> bool:
@@ -179,6 +180,8 @@ def _is_of_kind(value: Any, setting: Setting) -> bool:
         return isinstance(value, str) and value != ""
     if kind == "choice":
         return value in setting.choices
+    if kind == "choices":
+        return isinstance(value, list) and all(one in setting.choices for one in value)
     if kind in ("names", "words"):
         return isinstance(value, list) and all(isinstance(one, str) for one in value)
     if kind == "integer":
@@ -199,6 +202,8 @@ def _is_of_kind(value: Any, setting: Setting) -> bool:
 def _expected(setting: Setting) -> str:
     if setting.kind == "choice":
         return f"one of {', '.join(setting.choices)}"
+    if setting.kind == "choices":
+        return f"a list of some of {', '.join(setting.choices)}"
     if setting.kind == "integer":
         return "a whole number" if setting.at_least is None else f"a whole number from {setting.at_least:g} on"
     if setting.kind == "integers":
@@ -250,11 +255,23 @@ def _check_together(policy: Policy) -> None:
             "document: expected no artifact. Leave it out, or choose another method."
         )
     _check_gate_is_measured(policy)
-    advantage = policy.get("gate", "max_attack_advantage")
-    if advantage is not None and policy.get("audit", "level") == "none":
+    _check_attacks_can_run(policy)
+
+
+def _check_attacks_can_run(policy: Policy) -> None:
+    """Refuse a bound on attacks that the policy or this machine does not let run: it could never be met."""
+    if policy.get("gate", "max_attack_advantage") is None:
+        return
+    bound = policy.where("gate", "max_attack_advantage")
+    if policy.get("audit", "level") == "none":
         raise ParameterError(
-            f"{policy.where('gate', 'max_attack_advantage')} with audit level none: expected attacks to judge. "
+            f"{bound} with audit level none: expected attacks to judge. "
             "Set level under [audit] to quick, standard or full."
+        )
+    if "network" not in policy.get("audit", "leave_out") and find_spec("torch") is None:
+        raise ParameterError(
+            f"{bound} without torch, which the attack by a network needs: expected every attack of the level to run. "
+            "Install it with pip install 'sfumato[neural]', or write leave_out = [\"network\"] under [audit]."
         )
 
 

@@ -21,6 +21,19 @@ METHODS = (
     "r-plus-tree",
 )
 LEVELS = ("none", "quick", "standard", "full")
+ATTACKS = (
+    "threshold",
+    "random-forest",
+    "network",
+    "shadow-models",
+    "lira",
+    "lira-offline",
+    "rmia",
+    "attribute",
+    "singling-out",
+    "linkability",
+    "inference",
+)
 MODELS = (
     "gradient-boosting",
     "logistic-regression",
@@ -43,13 +56,14 @@ class Setting:
     ----------
     kind : str
         What its value must be: ``"text"``, ``"name"`` (of a column), ``"names"``, ``"words"``, ``"integer"``,
-        ``"integers"``, ``"share"`` (a number from 0 to 1), ``"choice"``, ``"numbers by name"``, ``"texts by name"``.
+        ``"integers"``, ``"share"`` (a number from 0 to 1), ``"choice"``, ``"choices"``, ``"numbers by name"``,
+        ``"texts by name"``.
     default : object
         What holds where the file does not say; None: nothing.
     sentence : str
         What it means, in one line.
     choices : tuple of str
-        For a choice.
+        For a choice, or several.
     at_least : int or float, optional
         Smallest value of a number.
     """
@@ -104,6 +118,7 @@ SECTIONS: dict[str, dict[str, Setting]] = {
     },
     "audit": {
         "level": Setting("choice", "quick", "how hard the release is attacked", LEVELS),
+        "leave_out": Setting("choices", (), "attacks of the level that are not run; network needs torch", ATTACKS),
         "seed": Setting("integer", 0, "seed of the attacks", at_least=0),
         "curve": Setting("integers", (), "other k to measure and attack for the report, to choose from", at_least=2),
         "unfinished": Setting("text", None, "a folder for finished shadow models, so that an interrupted run goes on"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -188,7 +189,7 @@ def write_policy(
         },
         "method": {"name": "model-guided", "k": k, "representative": "mean", "suppression_limit": 0.0, "seed": 0},
         "model": {"name": SECTIONS["model"]["name"].default, "test_fraction": 0.2},
-        "audit": {"level": "quick"},
+        "audit": {"level": "quick", "leave_out": [] if find_spec("torch") else ["network"]},
         "gate": {"min_k": k, "max_attack_advantage": 0.1, "min_accuracy_kept": 0.9, "max_suppressed": 0.0},
     }
     if read_table(frame).n_records < _RECORDS_PER_K * k:
@@ -260,6 +261,7 @@ def _example(setting: Setting) -> str:
         "words": '["..."]',
         "integers": "[5, 20, 100]",
         "choice": _toml(setting.choices[0]) if setting.choices else "",
+        "choices": _toml(setting.choices[:1]),
         "numbers by name": "{ age = 5 }",
         "texts by name": '{ zip = "text" }',
     }[setting.kind]
