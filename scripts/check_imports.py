@@ -15,7 +15,7 @@ from pathlib import Path
 # From the bottom up. A unit is a module or a folder directly under sfumato; it may import from any layer
 # below its own, and not from its neighbours in the same layer.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors",),
+    ("errors", "threads"),
     ("arguments", "columns", "networks"),
     ("frames", "labels"),
     ("hierarchies",),
@@ -37,11 +37,11 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 
 # Units that see less of sfumato than their layer would let them.
 ONLY_FROM: dict[str, frozenset[str]] = {
-    "partition": frozenset({"errors"}),  # arrays only: it must run under any frame library, and none
+    "partition": frozenset({"errors", "threads"}),  # arrays only: it must run under any frame library, and none
     "datasets": frozenset({"errors"}),
     "networks": frozenset({"errors"}),
     "arguments": frozenset({"errors"}),
-    "verification": frozenset({"errors", "columns", "frames"}),  # the judge shares nothing with the engine
+    "verification": frozenset({"errors", "threads", "columns", "frames"}),  # the judge shares nothing with the engine
     "testing": frozenset(),  # and the judge of the tests shares nothing with anything
 }
 NEVER_FROM: dict[str, frozenset[str]] = {

@@ -41,8 +41,8 @@ class Column:
         What the values are.
     values : ndarray of shape (n_records,)
         number: int64 or float64; moment: int64 microseconds (since 1970-01-01 UTC, since midnight, or in
-        length); category: int32 indexes into ``categories``. 0 where a value is missing. The array is
-        contiguous, writeable and belongs to the column alone.
+        length); category: int32 indexes into ``categories``, or unsigned ones of fewer bits where that is asked
+        for. 0 where a value is missing. The array is contiguous, writeable and belongs to the column alone.
     missing : ndarray of bool of shape (n_records,) or None
         True where a value is missing; None when nothing is missing.
     categories : ndarray of object or None, default=None
@@ -224,7 +224,8 @@ def category_column(
 
     The order of the categories depends on their values alone, never on the order of the records or of the
     dictionary. ``is_encoded`` says that the dictionary was made from the records: all in it occur, and once.
-    ``is_ordered`` says that its order means something; it is kept beside the categories.
+    ``is_ordered`` says that its order means something; it is kept beside the categories. The values come in as few
+    bits as the categories need.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -264,11 +265,11 @@ def category_column(
     )
     rank = np.empty(len(distinct) + 1, np.int32)
     rank[order] = np.arange(len(distinct), dtype=np.int32)
-    rank[-1] = -1
-    translate = np.full(n_listed + 1, -1, np.int32)  # the last place serves the codes that say missing
+    rank[-1] = len(distinct)  # stands for missing until that is said beside the values
+    translate = np.full(n_listed + 1, len(distinct), _narrow_type(len(distinct)))  # codes below 0: the last place
     translate[occurring] = rank[indices]
-    values = translate[codes]
-    missing: npt.NDArray[np.bool_] | None = values < 0
+    values = _translated(codes, translate)
+    missing: npt.NDArray[np.bool_] | None = values == len(distinct)
     if missing is not None and missing.any():
         values[missing] = 0
     else:
@@ -280,6 +281,20 @@ def category_column(
         places = first[order]
     categories = _objects(distinct.take(pa.array(order)).to_pylist())
     return Column(name, "category", values, missing, categories, places=places)
+
+
+def _narrow_type(highest: int) -> npt.DTypeLike:
+    """Return the type of few bits for codes up to `highest`."""
+    return np.uint8 if highest < 2**8 else np.uint16 if highest < 2**16 else np.int32
+
+
+def _translated(codes: npt.NDArray[np.integer[Any]], translate: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return ``translate[codes]``, some records at a time: numpy makes wide indexes of them, which then stay small."""
+    values = np.empty(len(codes), translate.dtype)
+    for start in range(0, len(codes), _FIRST):
+        # Of the modes only this one takes a code below 0 for the last place.
+        np.take(translate, codes[start : start + _FIRST], out=values[start : start + _FIRST], mode="wrap")
+    return values
 
 
 def occurring_codes(codes: npt.NDArray[np.integer[Any]], n_listed: int) -> npt.NDArray[np.int64]:

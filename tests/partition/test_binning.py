@@ -64,6 +64,19 @@ def test_twins_count_the_same_distinct_values(values: np.ndarray) -> None:
 
 @in_examples(100)
 @given(
+    values=st.lists(st.sampled_from([-1e9, -2.5, 0.0, 0.5, 0.75, 1e9]) | st.floats(-50, 50), min_size=1, max_size=80),
+    max_bins=st.integers(2, 12),
+)
+def test_twins_cut_sorted_values_as_their_counts_are_cut(values: list[float], max_bins: int) -> None:
+    own = np.array(values) + 0.0
+    bins, _ = binning.bin_numbers(own, max_bins=max_bins)
+    assert_same_bins(
+        bins, binning.bin_counts(*np.unique(own, return_counts=True), has_missing=False, max_bins=max_bins)
+    )
+
+
+@in_examples(100)
+@given(
     values=any_floats.map(lambda v: np.array(v, np.float64) + 0.0) | any_integers.map(lambda v: np.array(v, np.int64)),
     keep=st.integers(1, 7),
 )

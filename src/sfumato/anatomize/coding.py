@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.anatomize.kernels import add_looked_up, add_squares
-from sfumato.anatomize.threads import run_side_by_side, stretches
+from sfumato.anatomize.threads import for_stretches, run_side_by_side
 from sfumato.columns import MICROSECONDS_PER_DAY, Column
 from sfumato.errors import InputError, ParameterError
 
@@ -112,7 +112,7 @@ class Coding:
             for part, column in zip(self.parts, columns, strict=True):
                 part.add_norms(total[some], column, some)
 
-        run_side_by_side([partial(add, some) for some in stretches(len(total))], len(total))
+        for_stretches(add, len(total))
         return total
 
 

@@ -19,7 +19,7 @@ from sklearn.base import clone
 from sfumato.anatomize.coding import Coding, CodingName, learn_coding
 from sfumato.anatomize.kernels import extreme_norms, nearest_candidates
 from sfumato.anatomize.tables import AnatomizedTable, matched_groups, without_group
-from sfumato.anatomize.threads import run_side_by_side, stretches
+from sfumato.anatomize.threads import for_stretches, run_side_by_side
 from sfumato.columns import Column
 from sfumato.errors import ParameterError
 from sfumato.frames import read_table
@@ -187,7 +187,7 @@ def _nearest(
         )
         return chosen
 
-    return np.concatenate(run_side_by_side([partial(nearest, some) for some in stretches(len(own))], len(own)))
+    return np.concatenate(for_stretches(nearest, len(own)))
 
 
 def _nearest_mapped(

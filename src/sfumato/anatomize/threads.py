@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run independent parts of the work side by side; the anatomizer, its check and pruning call this.
 
-Most of the time goes into gathers and counts of numpy, Arrow and compiled loops, which let other threads run meanwhile.
+Anatomy has no `n_jobs`: it takes all cores where there are enough records for it to pay.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 from sfumato.arguments import thread_count
+from sfumato.threads import map_in_threads, stretches
 
 T = TypeVar("T")
 _THREADED_FROM = 100_000  # records; below it threads cost more than they bring
@@ -18,14 +19,10 @@ _THREADED_FROM = 100_000  # records; below it threads cost more than they bring
 
 def run_side_by_side(tasks: Sequence[Callable[[], T]], n_records: int) -> list[T]:
     """Return what the tasks return, in their order; in threads where there are enough records for it to pay."""
-    n_threads = thread_count(None)
-    if n_threads == 1 or n_records < _THREADED_FROM:
-        return [task() for task in tasks]
-    with ThreadPoolExecutor(n_threads) as pool:
-        return list(pool.map(lambda task: task(), tasks))
+    return map_in_threads(lambda task: task(), tasks, thread_count(None) if n_records >= _THREADED_FROM else 1)
 
 
-def stretches(n_records: int) -> list[slice]:
-    """Return one slice of the records for each thread."""
-    n_part = -(-n_records // thread_count(None))
-    return [slice(start, start + n_part) for start in range(0, n_records, n_part)]
+def for_stretches(function: Callable[[slice], T], n_records: int) -> list[T]:
+    """Return what the function makes of every stretch of the records, one for each thread."""
+    runs = stretches(n_records, thread_count(None))
+    return run_side_by_side([partial(function, run) for run in runs], n_records)

@@ -113,6 +113,12 @@ class Counter:
         cells = np.bincount(own.astype(np.int64) * self.n_values + values, minlength=n_groups * self.n_values)
         return cells.reshape(n_groups, self.n_values)
 
+    def count_all(self, n_records: int) -> NDArray[np.int64]:
+        """Count the records as one group."""
+        if self.value_of_row is None and self.population is None:
+            return np.array([[n_records]], np.int64)
+        return self.count(np.zeros(n_records, np.int64), 1)
+
     def are_safe(
         self,
         group: NDArray[np.integer[Any]],

@@ -122,7 +122,7 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
                     "fit(X, y).release(X)."
                 )
         fitted = self._fit(X, y, sample_weight, target)
-        released = self.partition_.rewrite(fitted.table, fitted.group)
+        released = self.partition_.rewrite(fitted.table, fitted.group, n_threads=self._n_threads())
         try:
             names = self._released_quasi_identifiers(released)
             verify(released, names, fitted.counters, None, n_threads=self._n_threads())
@@ -251,7 +251,10 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
         n_suppressed = table.n_records - len(kept)
         rows = kept if n_suppressed else None
         own = self.partition_.with_values(source.columns, found.values)
-        released = own.rewrite(table, np.maximum(groups.group, 0), keep_rows=rows, compact_categories=True)
+        released = own.rewrite(
+            table, np.maximum(groups.group, 0),
+            keep_rows=rows, compact_categories=True, n_threads=self._n_threads(),
+        )  # fmt: skip
         names = self._released_quasi_identifiers(released)
         smallest = verify(released, names, counters, rows, n_threads=self._n_threads())
         by_column = groups.sizes @ found.width / groups.sizes.sum()

@@ -157,9 +157,8 @@ class GroupParameters(BaseEstimator):
 
     def _check_feasible(self, counters: list[Counter], n_records: int) -> None:
         """Refuse what the whole table already fails, before any work."""
-        everything = np.zeros(n_records, np.int64)
         for counter in counters:
-            counts = counter.count(everything, 1)
+            counts = counter.count_all(n_records)
             if not counter.passes(counts)[0]:
                 criterion = counter.criterion
                 n_counted = int(counts[0, 0]) if criterion.counting == "distinct" else n_records

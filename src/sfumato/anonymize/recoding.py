@@ -148,18 +148,22 @@ class Recoding:
         keep_rows: NDArray[np.int64] | None = None,
         *,
         compact_categories: bool = False,
+        n_threads: int = 1,
     ) -> Any:
         """Return the table with every record's quasi-identifiers replaced by its group's values."""
+        places = group.astype(np.intp)  # the type that gathers want; else every column would convert it again
         columns = {c.name: c for c in self.columns}
         new: dict[str, Any] = {}
         for name, parts in self.values.items():
-            entries = [(p.name, self._grouped(columns[name], p, group)) for p in parts]
+            entries = [(p.name, self._grouped(columns[name], p, places)) for p in parts]
             new[name] = entries[0][1] if len(entries) == 1 else entries
         drop = [name for name in self.dropped if name in table.names]
-        return table.replaced(new, drop=drop, keep_rows=keep_rows, compact_categories=compact_categories)
+        return table.replaced(
+            new, drop=drop, keep_rows=keep_rows, compact_categories=compact_categories, n_threads=n_threads
+        )
 
     def _grouped(
-        self, column: PartitionColumn, part: GroupValues, group: NDArray[np.int32]
+        self, column: PartitionColumn, part: GroupValues, group: NDArray[np.intp]
     ) -> GroupedValues | GroupedLabels:
         if part.labels is not None:
             return GroupedLabels(part.labels, group)

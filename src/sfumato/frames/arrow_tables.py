@@ -17,6 +17,7 @@ from sfumato.columns import (
 )
 from sfumato.frames.contract import Entry, Rows
 from sfumato.frames.writing import merge_categories
+from sfumato.threads import map_in_threads
 
 
 class ArrowBackend:
@@ -43,19 +44,20 @@ class ArrowBackend:
             name, column if head is None else column.slice(0, head), as_category=as_category, for_counting=for_counting
         )
 
-    def build(self, entries: Sequence[Entry], keep_rows: Rows | None) -> Any:
+    def build(self, entries: Sequence[Entry], keep_rows: Rows | None, n_threads: int = 1) -> Any:
         """Build a table; of its metadata stays what pandas needs to read it, while that still describes the table."""
         import pyarrow as pa
 
-        arrays, fields = [], []
-        for entry in entries:
-            column, field = self._table.column(entry.source), self._table.schema.field(entry.source)
+        def built(entry: Entry) -> Any:
+            column = self._table.column(entry.source)
             if entry.new is not None:
-                column = write_arrow(column, entry.taken(keep_rows))
-            elif keep_rows is not None:
-                column = _taken(column, keep_rows)
-            arrays.append(column)
-            nullable = field.nullable or column.null_count > 0
+                return write_arrow(column, entry.taken(keep_rows))
+            return column if keep_rows is None else _taken(column, keep_rows)
+
+        arrays = map_in_threads(built, entries, n_threads)
+        fields = []
+        for entry, column in zip(entries, arrays, strict=True):
+            nullable = self._table.schema.field(entry.source).nullable or column.null_count > 0
             fields.append(pa.field(entry.label, column.type, nullable))
         metadata = _needed_metadata(self._table.schema)
         same = [field.name for field in fields] == self._table.column_names and keep_rows is None

@@ -63,8 +63,8 @@ class Backend(Protocol):
     def read(self, position: int, name: str, *, as_category: bool, for_counting: bool, head: int | None) -> Column:
         """Convert a column, or its first records."""
 
-    def build(self, entries: Sequence[Entry], keep_rows: Rows | None) -> Any:
-        """Build a frame."""
+    def build(self, entries: Sequence[Entry], keep_rows: Rows | None, n_threads: int = 1) -> Any:
+        """Build a frame, several columns at a time."""
 
     def compacted(self, frame: Any) -> Any:
         """Return a frame that was built, its categorical types listing only categories that occur."""

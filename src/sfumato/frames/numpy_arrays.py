@@ -19,6 +19,7 @@ from sfumato.columns import (
 from sfumato.errors import InputError
 from sfumato.frames.contract import Entry, Rows
 from sfumato.frames.objects import arrow_from_objects, objects_like
+from sfumato.threads import map_in_threads
 
 
 class NumpyBackend:
@@ -49,16 +50,17 @@ class NumpyBackend:
             self._object_types[position] = array.type
         return column_from_arrow(name, array, as_category=as_category, for_counting=for_counting)
 
-    def build(self, entries: Sequence[Entry], keep_rows: Rows | None) -> Any:
+    def build(self, entries: Sequence[Entry], keep_rows: Rows | None, n_threads: int = 1) -> Any:
         """Build an array of the same type, or of objects where text joins numbers."""
-        columns = []
-        for entry in entries:
-            column = self._array[:, entry.source]
+
+        def built(entry: Entry) -> npt.NDArray[Any]:
+            column: npt.NDArray[Any] = self._array[:, entry.source]
             if entry.new is not None:
                 kind = self._object_types.get(entry.source)
-                columns.append(write_numpy(column, entry.taken(keep_rows), object_type=kind))
-            else:
-                columns.append(column if keep_rows is None else column[keep_rows])
+                return write_numpy(column, entry.taken(keep_rows), object_type=kind)
+            return column if keep_rows is None else column[keep_rows]
+
+        columns = map_in_threads(built, entries, n_threads)
         n_records = self.n_records() if keep_rows is None else len(keep_rows)
         order: Literal["C", "F"] = "F" if self._array.flags.f_contiguous and not self._array.flags.c_contiguous else "C"
         result = np.empty(

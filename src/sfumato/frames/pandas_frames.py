@@ -23,6 +23,7 @@ from sfumato.frames.contract import Entry, Rows
 from sfumato.frames.numpy_arrays import column_from_numpy, write_numpy
 from sfumato.frames.objects import arrow_from_objects
 from sfumato.frames.writing import merge_categories
+from sfumato.threads import map_in_threads
 
 
 class PandasBackend:
@@ -60,7 +61,7 @@ class PandasBackend:
         if isinstance(dtype, pd.CategoricalDtype):
             if not isinstance(dtype.categories.dtype, pd.IntervalDtype | pd.PeriodDtype):
                 dictionary = _arrow_from_index(name, dtype.categories)
-                codes = series.cat.codes.to_numpy().astype(np.int32)
+                codes = series.cat.codes.to_numpy()
                 return category_column(
                     name, codes, dictionary, for_counting=for_counting, is_ordered=bool(dtype.ordered)
                 )
@@ -72,21 +73,23 @@ class PandasBackend:
             ".sparse.to_dense() for a sparse column."
         )
 
-    def build(self, entries: Sequence[Entry], keep_rows: Rows | None) -> Any:
+    def build(self, entries: Sequence[Entry], keep_rows: Rows | None, n_threads: int = 1) -> Any:
         """Build a frame with the original index, without attrs: they may describe the people in it."""
         import pandas as pd
 
         frame = self._frame
         index = frame.index if keep_rows is None else frame.index.take(keep_rows)
-        columns: dict[int, Any] = {}
-        for place, entry in enumerate(entries):
+
+        def built(entry: Entry) -> Any:
             series = frame.iloc[:, entry.source]
             if entry.new is not None:
                 array = self._write(series, entry.taken(keep_rows))
             else:
                 array = series.array.copy() if keep_rows is None else series.array.take(keep_rows)
             # With its type said, or pandas would take objects that are all text for its type of text.
-            columns[place] = pd.Series(array, index=index, dtype=array.dtype, copy=False)
+            return pd.Series(array, index=index, dtype=array.dtype, copy=False)
+
+        columns = dict(enumerate(map_in_threads(built, entries, n_threads)))
         result = pd.DataFrame(columns, index=index, copy=False)
         labels = [entry.label for entry in entries]
         kept = frame.columns.take([entry.source for entry in entries])
@@ -147,10 +150,11 @@ class PandasBackend:
         codes = np.append(translate, -1)[entry.new.values]
         if entry.new.missing is not None:
             codes = np.where(entry.new.missing, -1, codes)
+        codes = codes.astype(np.min_scalar_type(-1 - len(merged)))  # narrow before there is one for every record
         if merged != listed:
             # No longer the declared list, so no longer its declared order either.
             dtype = pd.CategoricalDtype(pd.Index(merged, dtype=_index_type(dtype, merged)), ordered=False)
-        return pd.Categorical.from_codes(codes.astype(np.int32).take(entry.new.group), dtype=dtype)
+        return pd.Categorical.from_codes(codes.take(entry.new.group), dtype=dtype)
 
 
 def _compact_index(index: Any) -> Any:

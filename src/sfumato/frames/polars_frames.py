@@ -17,6 +17,7 @@ from sfumato.columns import (
 from sfumato.errors import InputError
 from sfumato.frames.contract import Entry, Rows
 from sfumato.frames.writing import merge_categories
+from sfumato.threads import map_in_threads
 
 
 class PolarsBackend:
@@ -64,19 +65,19 @@ class PolarsBackend:
                 ) from None
         return series.to_arrow()
 
-    def build(self, entries: Sequence[Entry], keep_rows: Rows | None) -> Any:
+    def build(self, entries: Sequence[Entry], keep_rows: Rows | None, n_threads: int = 1) -> Any:
         """Build a frame."""
         import polars as pl
 
-        columns = []
-        for entry in entries:
+        def built(entry: Entry) -> Any:
             series = self._frame.to_series(entry.source)
             if entry.new is not None:
                 written = self._write(series, entry.taken(keep_rows))
             else:
                 written = series if keep_rows is None else _gathered(series, keep_rows)
-            columns.append(written.alias(entry.label))
-        return pl.DataFrame(columns)
+            return written.alias(entry.label)
+
+        return pl.DataFrame(map_in_threads(built, entries, n_threads))
 
     def compacted(self, frame: Any) -> Any:
         """Return the frame with enums that list only what occurs; other categoricals share a list of the process."""

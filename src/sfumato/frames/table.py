@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from sfumato.frames.pandas_frames import PandasBackend
 from sfumato.frames.polars_frames import PolarsBackend
 
 Replacement = GroupedValues | GroupedLabels
+_THREADED_FROM = 200_000  # records; below it threads cost more than they bring
 
 #: How many records are enough to tell the kind of a column, unless all of them are missing.
 _HEAD = 1024
@@ -110,16 +112,17 @@ class Table:
             return self
         return Table(self._backend, categorical=given)
 
-    def column(self, name: str, *, for_counting: bool = False) -> Column:
+    def column(self, name: str, *, for_counting: bool = False, narrow: bool = False) -> Column:
         """Convert one column to plain arrays; nothing of it stays behind in the table but its categories.
 
         With ``for_counting``, where it matters only which values are equal, values with too many digits for a number
-        or a moment are read in another way and not refused; such a column cannot be written back.
+        or a moment are read in another way and not refused; such a column cannot be written back. With ``narrow``,
+        for callers that copy the values and do not calculate with them, those of a category come in few bits.
         """
         column = self._converted(name, None, for_counting)
         if not for_counting:
             self._read[name] = (column.kind, column.categories)
-        return column
+        return column if narrow else _wide(column)
 
     def head(self, name: str, *, for_counting: bool = False) -> Column:
         """Convert the first records of a column: enough to know its kind.
@@ -127,7 +130,7 @@ class Table:
         Goes on to the whole column where the first records are all missing.
         """
         if (name, for_counting) not in self._heads:
-            self._heads[name, for_counting] = self._converted(name, _HEAD, for_counting)
+            self._heads[name, for_counting] = _wide(self._converted(name, _HEAD, for_counting))
         head = self._heads[name, for_counting]
         is_unknown = head.missing is not None and bool(head.missing.all())
         return self.column(name, for_counting=for_counting) if is_unknown and self.n_records > _HEAD else head
@@ -216,6 +219,7 @@ class Table:
         drop: Collection[str] = (),
         keep_rows: npt.NDArray[np.integer[Any]] | None = None,
         compact_categories: bool = False,
+        n_threads: int = 1,
     ) -> Any:
         """Return a frame of the same kind with new values in some columns.
 
@@ -230,6 +234,8 @@ class Table:
         compact_categories : bool, default=False
             Whether categorical types, also of columns that are copied, list only the categories that occur in the
             result. What is published must not list those of records that were left out or rewritten.
+        n_threads : int, default=1
+            Threads to write columns with, where there are enough records for it to pay.
 
         Returns
         -------
@@ -262,7 +268,7 @@ class Table:
                 entries.append(Entry(label, position, part, kind, categories))
         _checked_names([entry.label for entry in entries], library=self.library)
         rows = None if keep_rows is None else np.asarray(keep_rows, dtype=np.intp)
-        built = self._backend.build(entries, rows)
+        built = self._backend.build(entries, rows, n_threads if self.n_records >= _THREADED_FROM else 1)
         return self._backend.compacted(built) if compact_categories else built
 
     def _kind_and_categories(self, name: str, part: Replacement) -> tuple[Kind | None, npt.NDArray[np.object_] | None]:
@@ -380,3 +386,8 @@ def _checked_array(given: Any) -> npt.NDArray[Any]:
             "data, either with array.reshape(-1, 1) for one column or with array.reshape(1, -1) for one record."
         )
     return array
+
+
+def _wide(column: Column) -> Column:
+    """Return the column with codes of categories that one can calculate with: they do not run over."""
+    return replace(column, values=column.values.astype(np.int32)) if column.kind == "category" else column

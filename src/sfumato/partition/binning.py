@@ -7,6 +7,7 @@ codes. Called by ``sources``; everything after works on codes alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,6 @@ DEFAULT_MAX_BINS = 255
 MAX_CODES = 65_536
 """Codes of one column at most: they are kept in 16 bits."""
 
-_SIGN = np.uint64(1 << 63)
 _MOST_CELLS = 1 << 16
 
 _DIRECT_RANGE = 1 << 20  # integers that span less than this are counted in a table instead of sorted
@@ -128,21 +128,20 @@ def bin_numbers(
     lowest, highest = _span(values, mask)
     table_offset = _table_offset(values, mask, lowest, highest)
     if table_offset is None:
-        distinct, counts = sorted_distinct(values[~mask] if has_missing else values)
-    else:
-        histogram = np.zeros(int(highest) - table_offset + 1, np.int64)
-        _count_whole(values, mask, table_offset, histogram)
-        filled = np.flatnonzero(histogram)
-        distinct = (filled + table_offset).astype(values.dtype)
-        counts = histogram[filled]
-    bin_of_distinct = _cut_at_quantiles(counts, max_bins)
-    bins = _describe_bins(distinct, counts, bin_of_distinct, has_missing)
-    dtype = code_type(bins.n_bins)
-    if table_offset is None:
-        codes = search_bins(values, bins.high, dtype)
+        keys, values_of = _sorted_keys(values, mask)
+        modes, low, high = map(values_of, _cut_sorted(keys, max_bins))
+        bins = Bins(True, modes, low, high, has_missing)
+        codes = search_bins(values, bins.high, code_type(bins.n_bins))
         if has_missing:
             codes[mask] = bins.missing_bin
         return bins, codes
+    histogram = np.zeros(int(highest) - table_offset + 1, np.int64)
+    _count_whole(values, mask, table_offset, histogram)
+    filled = np.flatnonzero(histogram)
+    counts = histogram[filled]
+    bin_of_distinct = _cut_at_quantiles(counts, max_bins)
+    bins = _describe_bins((filled + table_offset).astype(values.dtype), counts, bin_of_distinct, has_missing)
+    dtype = code_type(bins.n_bins)
     lookup = np.zeros(len(histogram), dtype)
     lookup[filled] = bin_of_distinct
     codes = np.empty(len(values), dtype)
@@ -237,29 +236,34 @@ def _look_up_whole(values, mask, offset, lookup, missing_code, codes):  # type: 
 
 
 def sorted_distinct(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the distinct values in rising order and how often each occurs: ``np.unique``, several times as fast.
+    """Return the distinct values in rising order and how often each occurs: ``np.unique``, several times as fast."""
+    keys, values_of = _sorted_keys(values, np.zeros(0, np.bool_))
+    distinct, counts = _count_sorted(keys)
+    return values_of(distinct), counts
+
+
+def _sorted_keys(
+    values: NDArray[Any], mask: NDArray[np.bool_]
+) -> tuple[NDArray[Any], Callable[[NDArray[Any]], NDArray[Any]]]:
+    """Return whole numbers that stand for the values not masked, sorted, and a function from such numbers to values.
 
     The bits of a number, with the sign turned around, are whole numbers in the same order, and whole numbers can be
-    sorted digit by digit. Digits that all values share, such as those a single-precision number leaves empty in a
-    double, cost nothing.
+    sorted digit by digit. Digits that all values share cost nothing, and neither do those that a single-precision
+    number leaves empty in a double.
     """
-    if values.dtype.kind == "i":
-        keys = np.ascontiguousarray(values).view(np.uint64) ^ _SIGN
-        keys, counts = _count_sorted(_sort_by_digits(keys, np.empty_like(keys)))
-        return (keys ^ _SIGN).view(values.dtype), counts
-    narrow = _as_single(values)
-    own = np.ascontiguousarray(values if narrow is None else narrow)
-    keys = _keys_of_floats(own, np.empty(len(own), np.uint64 if narrow is None else np.uint32))
-    keys, counts = _count_sorted(_sort_by_digits(keys, np.empty_like(keys)))
+    is_float = values.dtype.kind == "f"
+    is_single = is_float and _fit_single_precision(values, mask)
+    packed = np.empty(len(values) - np.count_nonzero(mask), np.float32 if is_single else values.dtype)
+    _pack_present(values, mask, packed)
+    keys = packed.view(np.uint32 if is_single else np.uint64)
     sign = keys.dtype.type(1 << (8 * keys.itemsize - 1))
-    return np.where(keys & sign != 0, keys ^ sign, ~keys).view(own.dtype).astype(values.dtype), counts
+    _order_bits(keys, sign, is_float)
 
+    def values_of(some: NDArray[Any]) -> NDArray[Any]:
+        bits = np.where(some & sign != 0, some ^ sign, ~some) if is_float else some ^ sign
+        return bits.view(packed.dtype).astype(values.dtype)
 
-def _as_single(values: NDArray[np.float64]) -> NDArray[np.float32] | None:
-    """Return numbers in single precision where that loses nothing: half the digits to sort by."""
-    with np.errstate(over="ignore", under="ignore"):
-        narrow = values.astype(np.float32)
-    return narrow if bool((narrow == values).all()) else None
+    return _sort_by_digits(keys, np.empty_like(keys)), values_of
 
 
 def search_bins(values: NDArray[Any], high: NDArray[Any], dtype: Any) -> NDArray[Any]:
@@ -270,7 +274,7 @@ def search_bins(values: NDArray[Any], high: NDArray[Any], dtype: Any) -> NDArray
     """
     codes = np.empty(len(values), dtype)
     lowest, highest = float(high[0]), float(high[-1])
-    n_cells = min(_MOST_CELLS, 16 * len(high))
+    n_cells = min(_MOST_CELLS, max(16 * len(high), min(128 * len(high), len(values) // 16)))  # what pays for filling
     scale = n_cells / (highest - lowest) if highest > lowest else 0.0
     if not np.isfinite(scale) or not np.isfinite(highest - lowest):
         scale = 0.0  # one cell holds all bins: a plain binary search
@@ -281,15 +285,32 @@ def search_bins(values: NDArray[Any], high: NDArray[Any], dtype: Any) -> NDArray
 
 
 @njit(nogil=True, cache=True)
-def _keys_of_floats(values, keys):  # type: ignore[no-untyped-def]
-    """Write whole numbers in the order of the floats: their bits, the sign turned around, all of negative ones."""
-    bits = values.view(keys.dtype)
-    n_bits = 8 * keys.itemsize
+def _fit_single_precision(values, mask):  # type: ignore[no-untyped-def]
+    """True when single precision loses nothing: half the digits to sort by. Stops at the first that does not fit."""
+    is_masked = mask.shape[0] > 0
     for i in range(values.shape[0]):
-        own = np.uint64(bits[i])
-        is_negative = own >> np.uint64(n_bits - 1) != 0
-        keys[i] = ~own if is_negative else own | np.uint64(1) << np.uint64(n_bits - 1)
-    return keys
+        if np.float64(np.float32(values[i])) != values[i] and not (is_masked and mask[i]):
+            return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def _pack_present(values, mask, packed):  # type: ignore[no-untyped-def]
+    """Copy the values that are not masked."""
+    is_masked = mask.shape[0] > 0
+    n_packed = 0
+    for i in range(values.shape[0]):
+        if not (is_masked and mask[i]):
+            packed[n_packed] = values[i]
+            n_packed += 1
+
+
+@njit(nogil=True, cache=True)
+def _order_bits(keys, sign, is_float):  # type: ignore[no-untyped-def]
+    """Turn the bits of numbers into whole numbers in the same order: the sign around, all bits of negative floats."""
+    for i in range(keys.shape[0]):
+        is_negative_float = is_float and keys[i] & sign != 0
+        keys[i] = ~keys[i] if is_negative_float else keys[i] ^ sign
 
 
 @njit(nogil=True, cache=True)
@@ -337,6 +358,36 @@ def _count_sorted(keys):  # type: ignore[no-untyped-def]
             distinct[at] = keys[i]
         counts[at] += 1
     return distinct, counts
+
+
+@njit(nogil=True, cache=True)
+def _cut_sorted(keys, max_bins):  # type: ignore[no-untyped-def]
+    """Return mode, lowest and highest key of every bin of sorted keys: counted, cut and described in one go."""
+    n = keys.shape[0]
+    n_distinct = capped = start = 0
+    for i in range(1, n + 1):
+        if i == n or keys[i] != keys[start]:
+            n_distinct += 1
+            capped += min((i - start) * max_bins, n)
+            start = i
+    has_own_bins = n_distinct <= max_bins
+    n_most = min(max_bins, n_distinct)
+    modes, low, high = np.empty(n_most, keys.dtype), np.empty(n_most, keys.dtype), np.empty(n_most, keys.dtype)
+    at, most, before, next_cut, start = -1, 0, 0, 0, 0
+    for i in range(1, n + 1):
+        if i < n and keys[i] == keys[start]:
+            continue
+        if has_own_bins or before * max_bins >= next_cut:
+            next_cut = (before * max_bins // capped + 1) * capped
+            at += 1
+            low[at] = keys[start]
+            most = 0
+        high[at] = keys[start]
+        if i - start > most:  # the first, so the lowest, of a bin's most frequent values
+            modes[at], most = keys[start], i - start
+        before += min((i - start) * max_bins, n)
+        start = i
+    return modes[: at + 1], low[: at + 1], high[: at + 1]
 
 
 @njit(nogil=True, cache=True)

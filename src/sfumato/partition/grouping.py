@@ -7,7 +7,6 @@ Called by ``representatives`` and ``loss``. All results depend on the multiset o
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -17,6 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from sfumato.partition.records import Layout
+from sfumato.threads import map_in_threads
 
 _SHARED_FROM = 100_000  # records; below it threads cost more than they bring
 
@@ -197,15 +197,7 @@ def _share(task: Callable[[slice], None], groups: Groups, n_threads: int) -> Non
     places = np.linspace(0, len(groups.order), n_threads + 1)[1:-1]
     edges = np.unique([0, *np.searchsorted(groups.offsets, places), groups.n_groups])
     runs = [slice(int(a), int(b)) for a, b in pairwise(edges)]
-    if len(groups.order) < _SHARED_FROM or len(runs) < 2:
-        for run in runs:
-            task(run)
-        return
-    with ThreadPoolExecutor(len(runs) - 1) as pool:
-        others = [pool.submit(task, run) for run in runs[1:]]
-        task(runs[0])  # this thread works too
-        for other in others:
-            other.result()
+    map_in_threads(task, runs, n_threads if len(groups.order) >= _SHARED_FROM else 1)
 
 
 @njit(nogil=True, cache=True)

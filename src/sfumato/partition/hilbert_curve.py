@@ -8,8 +8,6 @@ that are neighbours on the curve are neighbours in space. ``anonymize.hilbert`` 
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from sfumato.partition.records import Layout
+from sfumato.threads import map_in_threads, stretches
 
 EXACT_UP_TO = 100
 """Largest k for which a run may end at every key; beyond it only at every (k / 100)th, which bounds the work."""
@@ -123,13 +122,8 @@ def hilbert_keys(coordinates: NDArray[np.uint16], n_bits: int, *, n_threads: int
     n, d = coordinates.shape
     coordinates = np.ascontiguousarray(coordinates)
     keys = np.zeros((n, max(1, -(-d * n_bits // 64))), np.uint64)
-    edges = np.linspace(0, n, (n_threads if n >= _SHARED_FROM else 1) + 1).astype(int)
-    runs = [slice(int(a), int(b)) for a, b in pairwise(edges)]
-    if len(runs) == 1:
-        _hilbert_keys(coordinates, n_bits, keys)
-        return keys
-    with ThreadPoolExecutor(n_threads) as pool:
-        list(pool.map(lambda run: _hilbert_keys(coordinates[run], n_bits, keys[run]), runs))
+    n_threads = n_threads if n >= _SHARED_FROM else 1
+    map_in_threads(lambda run: _hilbert_keys(coordinates[run], n_bits, keys[run]), stretches(n, n_threads), n_threads)
     return keys
 
 

@@ -12,15 +12,14 @@ a record during growth copies a few words::
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.partition.binning import Bins
+from sfumato.threads import map_in_threads, stretches
 
 _SHARED_FROM = 200_000  # records; below it threads cost more than they bring
 _WORD = 8  # bytes of the machine words that records are moved in
@@ -134,16 +133,8 @@ def pack_records(
         for position, column in enumerate(every):
             codes[run, position] = column[run]
 
-    edges = np.linspace(0, n_records, n_threads + 1).astype(int).tolist()
-    runs = [slice(a, b) for a, b in pairwise(edges)]
-    if n_threads > 1 and n_records >= _SHARED_FROM:
-        with ThreadPoolExecutor(n_threads - 1) as pool:
-            others = [pool.submit(copy, run) for run in runs[1:]]
-            copy(runs[0])  # this thread works too
-            for other in others:
-                other.result()
-    else:
-        copy(slice(0, n_records))
+    n_threads = n_threads if n_records >= _SHARED_FROM else 1
+    map_in_threads(copy, stretches(n_records, n_threads), n_threads)
     return Records(
         codes,
         np.zeros((n_records, 0), np.int64) if dense is None else np.ascontiguousarray(dense, np.int64),

@@ -10,7 +10,6 @@ least k of its records on either side of a cut. ``anonymize.rplus_tree`` calls `
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from sfumato.partition.records import Layout
 from sfumato.partition.tree import NodeTable, Tree
+from sfumato.threads import map_in_threads
 
 Check = Callable[[NDArray[np.int64], int], NDArray[np.bool_]]
 """Takes the side of every record (-1: none) and the number of sides, and says which sides are safe."""
@@ -134,8 +134,7 @@ def _propose_cuts(
     else:
         edges = np.unique(np.linspace(0, len(start), 4 * n_threads + 1).astype(int))
         tasks = [(slice(int(a), int(b)), columns) for a, b in pairwise(edges)]
-    with ThreadPoolExecutor(n_threads) as pool:
-        list(pool.map(task, *zip(*tasks, strict=True)))
+    map_in_threads(lambda both: task(*both), tasks, n_threads)
     return cost, last_code
 
 

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from sfumato.partition.records import Records, make_layout, pack_records
 from sfumato.schema import coarsen
 from sfumato.schema.limits import Limit, checked_limit
 from sfumato.sources.base import CodedColumn
+from sfumato.threads import map_in_threads
 
 _THREADED_FROM = 200_000  # records; below it the threads cost more than they bring
 
@@ -50,12 +50,13 @@ class MemorySource:
         self._n_threads = n_threads
 
         def read(name: str) -> CodedColumn:
-            return code_column(read_limited(table, name, limits), max_bins=max_bins, limit=limits.get(name))
+            own = read_limited(table, name, limits) if name in limits else table.column(name, narrow=True)
+            return code_column(own, max_bins=max_bins, limit=limits.get(name))
 
         if n_threads > 1 and table.n_records >= _THREADED_FROM:
-            # Fractions take longest to bin: begun last, one of them would keep a single thread busy at the end.
-            slow_first = sorted(names, key=lambda name: table.head(name).values.dtype.kind != "f")
-            read_columns = _read_in_threads(read, slow_first, n_threads)
+            # Numbers of which few are alike take longest: begun last, one would keep a single thread busy at the end.
+            slow_first = sorted(names, key=lambda name: -_n_different(table.head(name)))
+            read_columns = dict(zip(slow_first, map_in_threads(read, slow_first, n_threads), strict=True))
             self.columns = [read_columns[name] for name in names]
         else:
             self.columns = [read(name) for name in names]
@@ -67,33 +68,9 @@ class MemorySource:
         return pack_records(codes, guide.code_blocks, guide.dense, weights, n_threads=self._n_threads)
 
 
-def _read_in_threads(
-    read: Callable[[str], CodedColumn], names: Sequence[str], n_threads: int
-) -> dict[str, CodedColumn]:
-    """Read columns in this thread and others; of several that are refused, the first in order says why.
-
-    This thread takes the first: its memory is used again and again, that of other threads comes fresh from the system.
-    """
-    done: dict[str, CodedColumn] = {}
-    refused: dict[str, InputError] = {}
-    pending = iter(names)  # next() on a list's iterator is atomic
-
-    def work() -> None:
-        for name in pending:
-            try:
-                done[name] = read(name)
-            except InputError as error:
-                refused[name] = error
-
-    with ThreadPoolExecutor(n_threads - 1) as pool:
-        others = [pool.submit(work) for _ in range(n_threads - 1)]
-        work()
-        for other in others:
-            other.result()
-    for name in names:
-        if name in refused:
-            raise refused[name]
-    return done
+def _n_different(column: Column) -> int:
+    """Return how many different numbers a column has; categories count as one, since they are not sorted."""
+    return 1 if column.kind == "category" else len(np.unique(column.values))
 
 
 def read_limited(table: Table, name: str, limits: Mapping[str, Any]) -> Column:

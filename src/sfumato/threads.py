@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run independent parts of the work side by side; every layer may call this.
+
+Most of the time goes into gathers and counts of numpy, Arrow and compiled loops, which let other threads run meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def map_in_threads(function: Callable[[Item], Result], items: Sequence[Item], n_threads: int) -> list[Result]:
+    """Return what the function makes of every item, in their order; of several that fail, the first says why.
+
+    This thread works, too, and takes the first item: its memory is used again and again, that of other threads comes
+    fresh from the system. Put what takes longest first, or one thread is left with it at the end.
+
+    Parameters
+    ----------
+    function : callable
+    items : sequence
+    n_threads : int
+        Threads at once, this one among them; with one, nothing is started.
+
+    Examples
+    --------
+    >>> map_in_threads(abs, [-3, 2, -1], 2)
+    [3, 2, 1]
+    """
+    n_threads = min(n_threads, len(items))
+    if n_threads < 2:
+        return [function(item) for item in items]
+    done: dict[int, Result] = {}
+    failed: dict[int, Exception] = {}
+    pending = iter(range(len(items)))  # next() on it is atomic
+
+    def work() -> None:
+        for place in pending:
+            try:
+                done[place] = function(items[place])
+            except Exception as error:  # told when all have ended, so that it is the same one every time
+                failed[place] = error
+
+    with ThreadPoolExecutor(n_threads - 1) as pool:
+        others = [pool.submit(work) for _ in range(n_threads - 1)]
+        try:
+            work()
+        except BaseException:
+            list(pending)  # interrupted: the other threads find nothing more to do
+            raise
+        for other in others:
+            other.result()
+    if failed:
+        raise failed[min(failed)]
+    return [done[place] for place in range(len(items))]
+
+
+def stretches(n_records: int, n_parts: int) -> list[slice]:
+    """Return slices of about the same length that cover the records, none of them empty.
+
+    Examples
+    --------
+    >>> stretches(5, 2)
+    [slice(0, 2, None), slice(2, 5, None)]
+    """
+    edges = sorted({n_records * part // n_parts for part in range(n_parts + 1)})
+    return [slice(start, stop) for start, stop in pairwise(edges)]

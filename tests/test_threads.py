@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running parts of the work side by side."""
+
+import threading
+
+import pytest
+
+from sfumato.threads import map_in_threads, stretches
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3, 50])
+def test_results_come_in_the_order_of_the_items(n_threads):
+    assert map_in_threads(lambda number: number * number, range(20), n_threads) == [n * n for n in range(20)]
+
+
+def test_nothing_to_do_gives_nothing():
+    assert map_in_threads(abs, [], 2) == []
+
+
+def test_this_thread_and_another_work_at_the_same_time():
+    both = threading.Barrier(2, timeout=30)  # neither item ends before the other has begun
+
+    def meet(_item):
+        both.wait()
+        return threading.get_ident()
+
+    assert threading.get_ident() in (found := set(map_in_threads(meet, [0, 1], 2)))
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_of_several_failures_the_first_in_order_is_told(n_threads):
+    def fail_from_two_on(number):
+        if number >= 2:
+            raise ValueError(f"{number} failed")
+        return number
+
+    with pytest.raises(ValueError, match="2 failed"):
+        map_in_threads(fail_from_two_on, range(40), n_threads)
+
+
+def test_an_interruption_leaves_the_rest_undone():
+    done = []
+    main = threading.get_ident()
+    has_ended = threading.Event()
+
+    def work(number):
+        if threading.get_ident() == main:
+            has_ended.set()
+            raise KeyboardInterrupt
+        assert has_ended.wait(30)
+        done.append(number)
+
+    with pytest.raises(KeyboardInterrupt):
+        map_in_threads(work, range(10_000), 2)
+    assert len(done) < 10_000
+
+
+@pytest.mark.parametrize("n_records", [0, 1, 2, 7, 1000])
+@pytest.mark.parametrize("n_parts", [1, 2, 3, 10])
+def test_stretches_cover_every_record_once(n_records, n_parts):
+    runs = stretches(n_records, n_parts)
+    assert [place for run in runs for place in range(run.start, run.stop)] == list(range(n_records))
+    assert len(runs) == min(n_parts, n_records)
