@@ -92,6 +92,18 @@ def test_a_bound_on_attacks_is_not_met_where_one_could_not_be_run(files: Path, m
     assert call(*asked, "--min-k", 1).exit_code == 0
 
 
+@pytest.mark.parametrize(
+    ("option", "given"),
+    [("--min-k", 0), ("--min-l", -1), ("--seed", -1), ("--max-advantage", "nan"), ("--max-advantage", 1.5)],
+)
+def test_numbers_out_of_bounds_are_refused_by_their_option(files: Path, option: str, given: object):
+    result = call("audit", files / "people.csv", files / "decades.csv", option, given)
+    assert result.exit_code == 2 and f"{option} {given}: expected" in result.stderr
+    if option == "--min-k":
+        result = call("compare", files / "decades.csv", files / "shifted.csv", option, given)
+        assert result.exit_code == 2 and f"{option} {given}: expected" in result.stderr
+
+
 def test_two_releases_together_are_judged(files: Path):
     arguments = ("--quasi-identifiers", "age,town", "--sensitive", "ill", "--json")
     result = run("compare", files / "decades.csv", files / "shifted.csv", *arguments, "--min-k", 1)

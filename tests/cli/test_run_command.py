@@ -250,6 +250,39 @@ def test_a_wrong_policy_exits_with_two_and_names_line_and_key(tmp_path: Path, se
     assert written(tmp_path) == []
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("out.csv", "out.xyz", "'out.xyz' has no ending"),
+        ("partition.json", "audit.json", "[data] audit and artifact are the same file"),
+        ("partition.json", "policy.toml", "ends in .json"),
+        ("out.csv", "people.csv", "is the input itself"),
+        ("out.csv", "nowhere/out.csv", "does not exist"),
+        ("out.csv", ".", "is a folder"),
+    ],
+)
+def test_an_output_that_cannot_be_is_refused_before_any_work(tmp_path: Path, old: str, new: str, says: str):
+    policy = write(tmp_path)
+    before = (tmp_path / "people.csv").read_bytes()
+    policy.write_text(policy.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    result = call("run", policy, "--dry-run", "--force")
+    assert result.exit_code == 2 and says in " ".join(result.stderr.split()), result.stderr
+    assert written(tmp_path) == [] and (tmp_path / "people.csv").read_bytes() == before
+
+
+def test_a_policy_that_is_not_there_is_answered_with_a_command_that_works(tmp_path: Path):
+    result = call("run", tmp_path / "policy.toml")
+    assert result.exit_code == 2
+    said = " ".join(result.stderr.split())
+    assert "'sfumato init --help' says how" in said and "under [" not in said
+
+
+def test_a_test_fraction_that_leaves_nothing_to_protect_is_named(tmp_path: Path):
+    result = run("run", write(tmp_path, model="test_fraction = 1"))
+    assert result.returncode == 0
+    assert "test_fraction = 1 of 300 records" in result.stderr and "leaves 300 to test" in result.stderr
+
+
 def test_existing_outputs_are_not_replaced_unasked(tmp_path: Path):
     policy = write(tmp_path)
     (tmp_path / "report.html").write_text("mine", encoding="utf-8")

@@ -87,6 +87,11 @@ def test_a_good_policy_has_its_values_and_the_defaults_of_the_rest(tmp_path: Pat
         ("min_k = 20", "max_attack_advantage = 1.5", ["line 20", "a number from 0 to 1"]),
         ("version = 1", "version = 2", ["line 1", "expected version = 1"]),
         ("version = 1\n", "", ["version: no version"]),
+        ("version = 1", "version = true", ["line 1", "version = True"]),
+        ("[gate]", "[[gate]]", ["line 19", "gate: not a section", "the line [gate]"]),
+        ("k = 20\n\n", "k = 20\nseed = 4294967296\n\n", ["line 18", "a whole number from 0 to 4294967295"]),
+        ('release = "out.csv"', 'release = "out.csv"\nreport = "r.pdf"', ["line 6", "ends in .html or .md"]),
+        ('release = "out.csv"', 'release = "out.csv"\naudit = "a.csv"', ["line 6", "ends in .json"]),
         ('file = "people.csv"\n', "", ["[data] file: not given"]),
         (
             "[gate]\nmin_k = 20",
@@ -120,9 +125,31 @@ def test_a_file_that_is_no_toml_is_refused_with_the_place(tmp_path: Path):
         read(tmp_path, "version = 1\nk = = 2\n")
 
 
-def test_a_file_that_is_not_there_says_how_to_write_one(tmp_path: Path):
-    with pytest.raises(InputError, match="sfumato init"):
-        read_policy(tmp_path / "nowhere.toml")
+def test_a_mark_of_byte_order_in_front_is_no_part_of_the_policy(tmp_path: Path):
+    assert read(tmp_path, "\ufeff" + GOOD).get("method", "k") == 20
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (None, "does not exist"),
+        (b"", "is empty"),
+        (b" \r\n\n", "is empty"),
+        (GOOD.encode("utf-16"), "is not written in UTF-8"),
+        (bytes(range(256)), "is not written in UTF-8"),
+    ],
+)
+def test_a_file_that_holds_no_policy_says_why_and_how_to_write_one(tmp_path: Path, content: bytes | None, says: str):
+    path = tmp_path / "policy.toml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError, match=rf"policy.toml' {says}: expected a TOML file in UTF-8. 'sfumato init'"):
+        read_policy(path)
+
+
+def test_a_folder_is_no_policy(tmp_path: Path):
+    with pytest.raises(InputError, match="is a folder: expected a TOML file"):
+        read_policy(tmp_path)
 
 
 def test_the_target_may_be_sensitive_and_nothing_else_has_two_roles(tmp_path: Path):

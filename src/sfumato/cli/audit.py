@@ -84,6 +84,7 @@ def audit(
         from sfumato.cli.files import check_output, read_files, unfinished
         from sfumato.errors import ParameterError
 
+        _check_numbers(min_k, min_l, max_advantage, seed)
         inputs = [original, release, *([control] if control else [])]
         for path in (report, output):
             if path is not None:
@@ -112,6 +113,19 @@ def audit(
             console.text(f"Written: {', '.join(str(path) for path in documents)}")
         if made.passed is False:
             raise typer.Exit(GUARANTEE_FAILED)
+
+
+def _check_numbers(min_k: int | None, min_l: int | None, max_advantage: float | None, seed: int) -> None:
+    from sfumato.cli.request import LARGEST_SEED
+    from sfumato.errors import ParameterError
+
+    for option, given in (("--min-k", min_k), ("--min-l", min_l)):
+        if given is not None and given < 1:
+            raise ParameterError(f"{option} {given}: expected a whole number from 1 on. Correct it.")
+    if not 0 <= seed <= LARGEST_SEED:
+        raise ParameterError(f"--seed {seed}: expected a whole number from 0 to {LARGEST_SEED}. Correct it.")
+    if max_advantage is not None and not 0 <= max_advantage <= 1:
+        raise ParameterError(f"--max-advantage {max_advantage:g}: expected a number from 0 to 1. Correct it.")
 
 
 def _roles(

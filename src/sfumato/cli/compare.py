@@ -58,7 +58,10 @@ def compare(
     with exit_codes(console, debug=debug):
         from sfumato.audit.intersection import intersect_releases
         from sfumato.cli.files import read_files
+        from sfumato.errors import ParameterError
 
+        if min_k is not None and min_k < 1:
+            raise ParameterError(f"--min-k {min_k}: expected a whole number from 1 on. Correct it.")
         said = reading.parsed()
         with console.step(f"reading {first.name} and {second.name}"):
             read = read_files([first, second], said)

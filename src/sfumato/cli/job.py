@@ -216,7 +216,11 @@ def compare_models(console: Console, job: Job) -> Comparison | None:
     n_persons = int(job.target.known.sum()) if units is None else len(set(units[job.target.known]))
     n_test = ceil(fraction * n_persons)
     if n_test < 2 or n_persons - n_test < max(k, 2):
-        console.note(f"{n_persons:,} records are too few to hold some out and protect the rest with k = {k}.")
+        people = "records" if units is None else "persons"
+        console.note(
+            f"no model was measured: test_fraction = {fraction:g} of {n_persons:,} {people} with a target leaves "
+            f"{n_test:,} to test and {n_persons - n_test:,} to protect with k = {k}."
+        )
         return None
     return measure_utility(
         console,

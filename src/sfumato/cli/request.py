@@ -70,14 +70,17 @@ class Request:
         return table.select([name for name in table.column_names if name not in hidden])
 
 
+LARGEST_SEED = 2**32 - 1  # what scikit-learn takes
+
+
 def check_numbers(k: int, test_fraction: float, seed: int) -> None:
     """Refuse numbers that cannot work, before any file is read."""
     if k < 2:
         raise ParameterError(f"--k {k}: expected at least 2. With 1, every record may stand alone; 5 to 100 is common.")
     if not 0 <= test_fraction < 1:
         raise ParameterError(f"--test-fraction {test_fraction}: expected a share from 0 to below 1, such as 0.2.")
-    if seed < 0:
-        raise ParameterError(f"--seed {seed}: expected 0 or more.")
+    if not 0 <= seed <= LARGEST_SEED:
+        raise ParameterError(f"--seed {seed}: expected a whole number from 0 to {LARGEST_SEED}. Correct it.")
 
 
 def resolve(

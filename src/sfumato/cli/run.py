@@ -69,15 +69,23 @@ def run(
 
 
 def _check_outputs(policy: Policy, *, force: bool) -> None:
-    from sfumato.cli.files import check_output
+    from sfumato.cli.files import check_output, format_of
+    from sfumato.errors import ParameterError
 
-    source = policy.file("file")
-    before = [policy.path, *([source] if source else [])]
+    release, source = policy.file("release"), policy.file("file")
+    assert release is not None and source is not None
+    named: dict[Path, str] = {}
     for name in ("release", "artifact", "audit", "report"):
         path = policy.file(name)
-        if path is not None:
-            check_output(path, force=force, inputs=before, option=policy.where("data", name))
-            before.append(path)
+        if path is None:
+            continue
+        check_output(path, force=force, inputs=[policy.path, source], option=policy.where("data", name))
+        earlier = named.setdefault(path.resolve(), name)
+        if earlier != name:
+            raise ParameterError(
+                f"{policy.where('data', name)} and {earlier} are the same file: expected one file each. Rename one."
+            )
+    format_of(release)  # an ending that says nothing is refused before any work
 
 
 class _GateNotPassedError(Exception):

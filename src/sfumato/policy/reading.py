@@ -63,13 +63,7 @@ def read_policy(path: Path) -> Policy:
     InputError
         For a file that cannot be read or is no TOML.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"the policy {path.name!r} cannot be read ({type(error).__name__}): expected a TOML file in UTF-8. "
-            "Write a first one with: sfumato init FILE --target COLUMN -o policy.toml"
-        ) from None
+    text = _text_of(path)
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -91,6 +85,27 @@ def read_policy(path: Path) -> Policy:
     return policy
 
 
+def _text_of(path: Path) -> str:
+    """Read the file, or say why that cannot be; a mark of byte order in front, as some editors write it, is no text."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        why = "" if text.strip() else "is empty"
+    except UnicodeDecodeError:
+        why = "is not written in UTF-8"
+    except FileNotFoundError:
+        why = "does not exist"
+    except IsADirectoryError:
+        why = "is a folder"
+    except (OSError, ValueError) as error:
+        why = f"cannot be read ({getattr(error, 'strerror', None) or 'no such name'})"
+    if why:
+        raise InputError(
+            f"the policy {str(path)!r} {why}: expected a TOML file in UTF-8. 'sfumato init' writes a first one for a "
+            "table; 'sfumato init --help' says how."
+        )
+    return text
+
+
 def find_lines(text: str) -> dict[str, int]:
     """Return the line of every section and setting, by ``section`` and ``section.setting``.
 
@@ -105,7 +120,7 @@ def find_lines(text: str) -> dict[str, int]:
     for number, line in enumerate(text.splitlines(), start=1):
         bare = re.sub(r"\"(\\.|[^\"\\])*\"|'[^']*'", lambda match: "_" * len(match[0]), line).split("#")[0]
         if open_brackets == 0:
-            header = re.fullmatch(r"\s*\[\s*([^\[\]]+?)\s*\]\s*", line[: len(bare)])
+            header = re.fullmatch(r"\s*\[{1,2}\s*([^\[\]]+?)\s*\]{1,2}\s*", line[: len(bare)])
             key = re.match(r"\s*(\"[^\"]*\"|'[^']*'|[A-Za-z0-9_-]+)\s*=", line[: len(bare)])
             if header:
                 section = header[1].replace('"', "")
@@ -120,7 +135,7 @@ def find_lines(text: str) -> dict[str, int]:
 
 def _check_version(path: Path, document: dict[str, Any], lines: dict[str, int]) -> None:
     version = document.get("version")
-    if version != VERSION:
+    if type(version) is not int or version != VERSION:
         said = "no version" if version is None else f"version = {version!r}"
         raise ParameterError(
             f"{where(path, lines.get('version'), 'version')}: {said}, expected version = {VERSION}. "
@@ -132,7 +147,12 @@ def _check_known(path: Path, document: dict[str, Any], lines: dict[str, int]) ->
     for section, content in document.items():
         if section == "version":
             continue
-        if section not in SECTIONS or not isinstance(content, dict):
+        if section in SECTIONS and not isinstance(content, dict):
+            raise ParameterError(
+                f"{where(path, lines.get(section), section)}: not a section, expected the line [{section}] and its "
+                "settings below it. Write the name alone, in single brackets."
+            )
+        if section not in SECTIONS:
             raise ParameterError(
                 f"{where(path, lines.get(section), section)}: unknown, expected one of the sections "
                 f"{', '.join(f'[{name}]' for name in SECTIONS)}.{_guess(section, SECTIONS)}"
@@ -185,10 +205,9 @@ def _is_of_kind(value: Any, setting: Setting) -> bool:
     if kind in ("names", "words"):
         return isinstance(value, list) and all(isinstance(one, str) for one in value)
     if kind == "integer":
-        return is_number and isinstance(value, int) and (setting.at_least is None or value >= setting.at_least)
+        return type(value) is int and _fewest(setting) <= value <= _most(setting)
     if kind == "integers":
-        fewest = -math.inf if setting.at_least is None else setting.at_least
-        return isinstance(value, list) and all(type(one) is int and one >= fewest for one in value)
+        return isinstance(value, list) and all(type(one) is int and one >= _fewest(setting) for one in value)
     if kind == "share":
         return is_number and 0 <= value <= 1
     if kind == "numbers by name":
@@ -199,13 +218,24 @@ def _is_of_kind(value: Any, setting: Setting) -> bool:
     return isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
 
 
+def _fewest(setting: Setting) -> float:
+    return -math.inf if setting.at_least is None else setting.at_least
+
+
+def _most(setting: Setting) -> float:
+    return math.inf if setting.at_most is None else setting.at_most
+
+
 def _expected(setting: Setting) -> str:
     if setting.kind == "choice":
         return f"one of {', '.join(setting.choices)}"
     if setting.kind == "choices":
         return f"a list of some of {', '.join(setting.choices)}"
     if setting.kind == "integer":
-        return "a whole number" if setting.at_least is None else f"a whole number from {setting.at_least:g} on"
+        if setting.at_least is None:
+            return "a whole number"
+        end = "on" if setting.at_most is None else f"to {setting.at_most:.0f}"
+        return f"a whole number from {setting.at_least:g} {end}"
     if setting.kind == "integers":
         return f"a list of whole numbers from {setting.at_least or 0:g} on, such as [5, 20, 100]"
     return {
@@ -237,6 +267,7 @@ def _check_together(policy: Policy) -> None:
             f"{policy.where('columns', 'target')}: not given, expected the column that the model predicts. "
             "Add it, or name a column of ready predictions as guide_column under [model]."
         )
+    _check_endings(policy)
     _check_roles(policy)
     for name in ("l", "t"):
         if policy.get("method", name) is not None and not policy.get("columns", "sensitive"):
@@ -273,6 +304,20 @@ def _check_attacks_can_run(policy: Policy) -> None:
             f"{bound} without torch, which the attack by a network needs: expected every attack of the level to run. "
             "Install it with pip install 'sfumato[neural]', or write leave_out = [\"network\"] under [audit]."
         )
+
+
+_ENDINGS = {"artifact": (".json",), "report": (".html", ".md"), "audit": (".json",)}
+
+
+def _check_endings(policy: Policy) -> None:
+    """Refuse names that say another kind of document than what is written; tables are told by the reader of tables."""
+    for name, endings in _ENDINGS.items():
+        file = policy.file(name)
+        if file is not None and file.suffix not in endings:
+            raise ParameterError(
+                f"{policy.where('data', name)} = {policy.get('data', name)!r}: expected a name that ends in "
+                f"{' or '.join(endings)}. Correct the ending."
+            )
 
 
 def _check_gate_is_measured(policy: Policy) -> None:

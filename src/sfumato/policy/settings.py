@@ -64,8 +64,8 @@ class Setting:
         What it means, in one line.
     choices : tuple of str
         For a choice, or several.
-    at_least : int or float, optional
-        Smallest value of a number.
+    at_least, at_most : int or float, optional
+        Smallest and largest value of a number.
     """
 
     kind: str
@@ -73,7 +73,10 @@ class Setting:
     sentence: str
     choices: tuple[str, ...] = ()
     at_least: float | None = None
+    at_most: float | None = None
 
+
+_LARGEST_SEED = 2**32 - 1  # what scikit-learn takes
 
 SECTIONS: dict[str, dict[str, Setting]] = {
     "data": {
@@ -107,7 +110,7 @@ SECTIONS: dict[str, dict[str, Setting]] = {
         "t": Setting("share", None, "how far a group's sensitive values may be from those of the whole table"),
         "representative": Setting("choice", "model", "the values that a group's records get", REPRESENTATIVES),
         "suppression_limit": Setting("share", 0.0, "share of the records that may be left out"),
-        "seed": Setting("integer", 0, "seed of everything random", at_least=0),
+        "seed": Setting("integer", 0, "seed of everything random", at_least=0, at_most=_LARGEST_SEED),
     },
     "model": {
         "name": Setting("choice", "gradient-boosting", "the model that guides and is trained again", MODELS),
@@ -119,7 +122,7 @@ SECTIONS: dict[str, dict[str, Setting]] = {
     "audit": {
         "level": Setting("choice", "quick", "how hard the release is attacked", LEVELS),
         "leave_out": Setting("choices", (), "attacks of the level that are not run; network needs torch", ATTACKS),
-        "seed": Setting("integer", 0, "seed of the attacks", at_least=0),
+        "seed": Setting("integer", 0, "seed of the attacks", at_least=0, at_most=_LARGEST_SEED),
         "curve": Setting("integers", (), "other k to measure and attack for the report, to choose from", at_least=2),
         "unfinished": Setting("text", None, "a folder for finished shadow models, so that an interrupted run goes on"),
     },
