@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from sfumato.partition import naive
 from sfumato.partition.binning import Bins, bin_categories, bin_numbers
 from sfumato.partition.candidates import empty_candidates
-from sfumato.partition.grower import Check, Grower
+from sfumato.partition.checks import Check
+from sfumato.partition.grower import Grower
 from sfumato.partition.guides import (
     CHANNELS,
     ENTROPY,

@@ -27,12 +27,22 @@ from partition_cases import (
     sizes,
 )
 
-from sfumato.partition import grower, histogram, naive
+from sfumato.partition import checks as checking
+from sfumato.partition import grower, kept_histograms, naive, workers
 from sfumato.partition.binning import bin_categories, bin_numbers
-from sfumato.partition.grower import Check
+from sfumato.partition.checks import Check
 from sfumato.partition.guides import CHANNELS, Guide, by_information_loss, by_median, from_labels, from_numbers
 
 pytestmark = pytest.mark.twins
+
+
+LIMITS = {
+    "_LARGE_NODE": workers,
+    "_SHARED_FROM": workers,
+    "_BUDGET": kept_histograms,
+    "_COUNT_BUDGET": checking,
+    "_CANDIDATE_BUDGET": grower,
+}
 
 
 @contextmanager
@@ -40,7 +50,7 @@ def limits(**values: int) -> Iterator[None]:
     """Grow with other limits, such as a node of five records counting as large."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in values.items():
-            patch.setattr(grower, name, value)
+            patch.setattr(LIMITS[name], name, value)
         yield
 
 
@@ -163,7 +173,7 @@ def test_large_nodes_in_chunks_and_by_subtraction_give_the_same_tree(n_threads: 
     )
     def check(case: Case, large: int, budget: int, max_leaves: int | None) -> None:
         tree, groups = case.grower().grow(max_leaves)
-        with limits(_LARGE_NODE=large, _HISTOGRAM_BUDGET=budget, _SHARED_FROM=0):
+        with limits(_LARGE_NODE=large, _BUDGET=budget, _SHARED_FROM=0):
             again, same_groups = case.grower(n_threads=n_threads).grow(max_leaves)
         assert_same_trees(again, tree)
         np.testing.assert_array_equal(same_groups, groups)
@@ -178,7 +188,7 @@ def test_checks_in_small_blocks_and_on_large_nodes_give_the_same_tree(n_threads:
     def check(case: Case, seed: int, max_leaves: int | None) -> None:
         checks = random_checks(seed, case.n_records)
         tree, groups = case.grower(checks).grow(max_leaves)
-        with limits(_LARGE_NODE=4, _COUNT_BUDGET=1, _SHARED_FROM=0):
+        with limits(_LARGE_NODE=4, _COUNT_BUDGET=1, _CANDIDATE_BUDGET=1, _SHARED_FROM=0):
             again, same_groups = case.grower(checks, n_threads).grow(max_leaves)
         assert_same_trees(again, tree)
         np.testing.assert_array_equal(same_groups, groups)
@@ -235,7 +245,7 @@ def test_growing_again_with_the_same_grower_gives_the_same_tree() -> None:
     with limits(_LARGE_NODE=4):
         first, _ = own.grow()
         small, _ = own.grow(5)
-        assert own._histogram_bytes == 0  # or the budget would shrink with every growth
+        assert len(own._kept) == 0  # or memory would fill with every growth
         again, _ = own.grow()
     assert small.n_groups == 5
     assert_same_trees(again, first)
@@ -243,12 +253,12 @@ def test_growing_again_with_the_same_grower_gives_the_same_tree() -> None:
 
 @pytest.mark.parametrize("budget", [0, 4096, 1 << 20])
 def test_growths_that_share_a_store_are_the_same_as_apart(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(histogram, "_STORE_BUDGET", budget)
+    monkeypatch.setattr(kept_histograms, "_STORE_BUDGET", budget)
 
     @in_examples(30)
     @given(case=cases(kind="signed"), max_leaves=st.integers(1, 12))
     def check(case: Case, max_leaves: int) -> None:
-        store = histogram.HistogramStore()
+        store = kept_histograms.HistogramStore()
         for factor in (1.0, 0.5, 0.0, 1.0):
             weights = case.guide.channel_weights
             own = replace(case, guide=replace(case.guide, channel_weights=np.where(weights < 0, factor, 1) * weights))
@@ -261,7 +271,7 @@ def test_growths_that_share_a_store_are_the_same_as_apart(budget: int, monkeypat
     check()
 
 
-def replace_store(own: grower.Grower, store: histogram.HistogramStore) -> grower.Grower:
+def replace_store(own: grower.Grower, store: kept_histograms.HistogramStore) -> grower.Grower:
     own.store = store
     return own
 

@@ -21,8 +21,9 @@ from sfumato.arguments import as_table_like, checked_weight
 from sfumato.criteria import AlphaKAnonymity, KAnonymity
 from sfumato.errors import ParameterError
 from sfumato.frames import read_table
+from sfumato.partition.checks import Check
 from sfumato.partition.grouping import lined_up
-from sfumato.partition.grower import Check, Grower, Grown
+from sfumato.partition.grower import Grower, Grown
 from sfumato.partition.guides import Guide, integer_weights
 from sfumato.partition.merging import close_unsafe
 from sfumato.partition.records import Records

@@ -24,7 +24,7 @@ from sfumato.minimize.tree_buckets import Presence, buckets_of_tree, without_sma
 from sfumato.partition.binning import DEFAULT_MAX_BINS
 from sfumato.partition.grower import Grower
 from sfumato.partition.guides import CHANNELS, Guide, integer_weights
-from sfumato.partition.histogram import HistogramStore
+from sfumato.partition.kept_histograms import HistogramStore
 from sfumato.partition.records import Records, make_layout, pack_records
 from sfumato.partition.tree import Tree
 

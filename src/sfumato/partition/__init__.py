@@ -11,8 +11,13 @@ The layers, each in a file of its own and each using only those before it::
     one_channel the everyday scan, in scalars
     taxonomy   hierarchies of columns; hierarchy_splits the cuts between the children of a label
     splitting  the best admissible splits of one node, read off its histogram
-    grower     level by level, or best-first under a leaf limit; its kernels are in growing_kernels
-    tree       the flat tree that new records are run through
+    dividing   records to their sides of a split
+    tree       the nodes while they grow, and the flat tree that new records are run through
+    checks     what both sides of a split must meet beside their number of records
+    workers    the threads of one growth; growing_kernels what they run
+    node_records where each node's records lie; kept_histograms what is known of nodes already
+    node_search count nodes and find their candidates
+    grower     level by level, or best-first under a leaf limit; outer, where memory does not hold the records
 
 ``hilbert_curve`` and ``rplus`` form groups in their own way, along a curve and by bounding boxes; ``relaxed`` by
 medians that divide equal values; ``set_aside`` by the widths of all columns (``boxes``), with odd records set aside.

@@ -29,6 +29,21 @@ class Candidates(NamedTuple):
     n_left: NDArray[Any]  # (m, r)
 
 
+class Splits(NamedTuple):
+    """One split for each of m nodes, as arrays over the nodes; what their fields mean is said at `Candidates`."""
+
+    column: NDArray[Any]
+    last_bin: NDArray[Any]
+    missing_left: NDArray[Any]
+    mask: NDArray[Any]
+    n_left: NDArray[Any]
+
+
+def splits_of(candidates: Candidates, which: Any = slice(None), rank: int = 0) -> Splits:
+    """Return the candidates of one rank, of all nodes or some."""
+    return Splits(*(getattr(candidates, name)[which, rank] for name in Splits._fields))
+
+
 def empty_candidates(n_nodes: int, n_ranks: int, layout: Layout) -> Candidates:
     """Room for the candidates of `n_nodes` nodes."""
     shape = (n_nodes, n_ranks)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sfumato.partition.candidates import Candidates
 from sfumato.partition.dividing import goes_left
+from sfumato.partition.histogram import Shape
 from sfumato.partition.records import Layout, Records
 
 
@@ -42,16 +43,6 @@ class Routing:
     mask: NDArray[np.uint64]
     slot: NDArray[np.int64]
     n_slots: int
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What a histogram is made of: everything that counting needs to know of layout and guide."""
-
-    layout: Layout
-    n_entries: int
-    block_columns: NDArray[np.int64]
-    block_channels: NDArray[np.int64]
 
 
 def advance_chunk(

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The grower's kernels: count a node and find its splits, grow a whole branch, write the groups of records.
+"""The grower's kernels: count a node and find its splits, grow a whole branch, hand out the records in the end.
 
-``grower`` calls them, from several threads; they hold no state beside the arrays they are given.
+``node_search`` and ``node_records`` call them, from several threads; they hold no state beside the arrays they are
+given.
 """
 
 from __future__ import annotations

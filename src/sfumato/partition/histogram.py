@@ -8,9 +8,14 @@ A histogram is one int64 matrix with a row per bin of every column and these ent
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+
+from sfumato.partition.guides import Guide
+from sfumato.partition.records import Layout, Records
 
 PACKED_VALUE_BITS = 24
 """Channel values of at most this many bits can be counted by `add_one_channel`."""
@@ -19,32 +24,42 @@ PACKED_RECORDS = 1 << 16
 PACKED_COUNT_BIT = 41
 
 
-_STORE_BUDGET = 512 << 20
-"""Bytes of histograms in one store."""
+@dataclass(frozen=True)
+class Shape:
+    """What a histogram is made of: everything that counting needs to know of layout and guide.
 
-Path = tuple[bytes, ...]
-"""The splits and sides that lead from the root to a node, which tell its records whatever the guide."""
-
-
-class HistogramStore:
-    """Histograms by the splits that lead to a node: what several growths over the same records need not count twice.
-
-    The histograms in it are never written to.
+    Attributes
+    ----------
+    layout : Layout
+    n_entries : int
+        Numbers per bin.
+    block_columns : ndarray of int64
+        Code columns that stand for one-hot channels, such as predicted classes.
+    block_channels : ndarray of int64
+        The entry of each such block's first channel.
     """
 
-    def __init__(self) -> None:
-        self._histograms: dict[Path, NDArray[np.int64]] = {}
-        self._n_bytes = 0
+    layout: Layout
+    n_entries: int
+    block_columns: NDArray[np.int64]
+    block_channels: NDArray[np.int64]
 
-    def get(self, path: Path) -> NDArray[np.int64] | None:
-        """Return the histogram of a node, or None where nobody has counted it."""
-        return self._histograms.get(path)
+    @property
+    def dimensions(self) -> tuple[int, int]:
+        """Bins of all columns, and entries per bin."""
+        return int(self.layout.offsets[-1]), self.n_entries
 
-    def put(self, path: Path, histogram: NDArray[np.int64]) -> None:
-        """Keep a histogram while there is room."""
-        if self._n_bytes <= _STORE_BUDGET:
-            self._histograms[path] = histogram
-            self._n_bytes += histogram.nbytes
+
+def make_shape(layout: Layout, records: Records, guide: Guide) -> Shape:
+    """Return what a histogram of records is made of under a guide."""
+    n_blocks = len(guide.cardinalities)
+    first_channels = 1 + records.dense.shape[1] + np.cumsum([0, *guide.cardinalities])[:-1]
+    return Shape(
+        layout,
+        1 + len(guide.channel_weights) + int(len(records.weights) > 0),
+        layout.n_columns + np.arange(n_blocks, dtype=np.int64),
+        first_channels.astype(np.int64),
+    )
 
 
 @njit(nogil=True, cache=True)

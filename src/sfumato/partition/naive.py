@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.partition.binning import DEFAULT_MAX_BINS, Bins, code_type
-from sfumato.partition.grower import Check
+from sfumato.partition.checks import Check
 from sfumato.partition.guides import CHANNELS, ENTROPY, INFORMATION_LOSS, MEDIAN, Guide
 from sfumato.partition.records import Layout, Records
 from sfumato.partition.scoring import RELATIVE_NOISE, Scoring

@@ -18,11 +18,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.partition.candidates import Candidates
-from sfumato.partition.chunks import Routing, Shape
-from sfumato.partition.grower import Check, Grower
+from sfumato.partition.candidates import Candidates, splits_of
+from sfumato.partition.checks import Check
+from sfumato.partition.chunks import Routing
+from sfumato.partition.grower import Grower
 from sfumato.partition.guides import Guide
-from sfumato.partition.histogram import subtract
+from sfumato.partition.histogram import Shape
 from sfumato.partition.records import Layout, Records
 from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
 from sfumato.partition.tree import NodeTable, Tree
@@ -73,28 +74,20 @@ class OuterGrower(Grower):
 
     def grow_top(self) -> NodeTable:
         """Split nodes until each fits in memory or cannot be split, and return the nodes."""
-        self._prepare()
-        self.nodes = NodeTable(self.layout.n_mask_words)
-        self.nodes.add_root(self.counting.n_records)
-        self._kept_from = 0
-        shape = Shape(self.layout, self.n_entries, self.block_columns, self.block_channels)
-        frontier = np.zeros(1, np.int64)
-        with ThreadPoolExecutor(max(1, self.n_threads - 1)) as self._pool:
-            frontier = self._too_large(frontier)
+        with self._prepared(self.counting.n_records):
+            frontier = self._too_large(np.zeros(1, np.int64))
             if len(frontier):
-                self._count_nodes(frontier, shape)
+                self._count_nodes(frontier)
             while len(frontier):
                 chosen, candidates = self._choose(frontier)
                 if not len(chosen):
                     break
-                frontier = self._split(chosen, candidates, shape)
-        self._histograms.clear()
-        self._histogram_bytes = 0
+                frontier = self._split(chosen, candidates)
         return self.nodes
 
     def _too_large(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the nodes to go on with: the large ones, unless few records are left in ones not much too large."""
-        sizes = self.nodes.stop[nodes] - self.nodes.start[nodes]
+        sizes = self.nodes.sizes(nodes)
         large = sizes > self.most_held
         # Each level reads all records, so a level for a few of them costs more than it spares later.
         is_enough = sizes[large].sum() * _WORTH_A_LEVEL < self.counting.n_records
@@ -102,35 +95,26 @@ class OuterGrower(Grower):
         chosen: NDArray[np.int64] = nodes[kept]
         return chosen
 
-    def _count_nodes(self, nodes: NDArray[np.int64], shape: Shape) -> None:
+    def _count_nodes(self, nodes: NDArray[np.int64]) -> None:
         """Count nodes whose records have arrived already."""
-        found = self.counting.advance(self.routing(nodes), shape)
+        found = self.counting.advance(self.routing(nodes), self._search.shape)
         for slot, node in enumerate(nodes):
-            self._keep(int(node), found[slot])
+            self._kept.keep(int(node), found[slot])
 
-    def _split(self, nodes: NDArray[np.int64], candidates: Candidates, shape: Shape) -> NDArray[np.int64]:
+    def _split(self, nodes: NDArray[np.int64], candidates: Candidates) -> NDArray[np.int64]:
         """Split nodes, count the smaller child of each and subtract for the larger; return the children too large."""
-        children = self.nodes.add_children(
-            nodes, candidates.column[:, 0], candidates.last_bin[:, 0], candidates.missing_left[:, 0],
-            candidates.mask[:, 0], candidates.n_left[:, 0],
-        )  # fmt: skip
+        children = self.nodes.add_children(nodes, *splits_of(candidates))
         sizes = self.nodes.stop - self.nodes.start
         left, right = self.nodes.left[nodes].astype(np.int64), self.nodes.right[nodes].astype(np.int64)
         smaller = np.where(sizes[left] <= sizes[right], left, right)
         larger = np.where(sizes[left] <= sizes[right], right, left)
         frontier = self._too_large(children)
         counted = np.flatnonzero(np.isin(larger, frontier))  # the smaller one is in it only together with the larger
-        found = self.counting.advance(self.routing(smaller[counted]), shape)
+        found = self.counting.advance(self.routing(smaller[counted]), self._search.shape)
         for slot, i in enumerate(counted):
-            whole = self._histograms.pop(int(nodes[i]))
-            self._histogram_bytes -= whole.nbytes
-            subtract(whole, found[slot], whole)
-            self._keep(int(larger[i]), whole)
-            self._keep(int(smaller[i]), found[slot])
-        for node in nodes:
-            self._forget(int(node))
-        for node in np.setdiff1d(children, frontier):
-            self._forget(int(node))
+            self._kept.divide(int(nodes[i]), int(smaller[i]), found[slot], int(larger[i]))
+        for node in [*nodes, *np.setdiff1d(children, frontier)]:
+            self._kept.forget(int(node))
         return frontier
 
     def routing(self, counted: NDArray[np.int64]) -> Routing:
@@ -152,7 +136,7 @@ class OuterGrower(Grower):
         result = np.ones(len(nodes), np.bool_)
         for number, check in enumerate(self.checks):
             counts = self.counting.count_sides(nodes, own, rank, number, self.layout)
-            result &= check.passes(counts.reshape(-1, counts.shape[2])).reshape(-1, 2).all(axis=1)
+            result &= check.are_safe(counts)
         return result
 
 
@@ -177,18 +161,6 @@ class Branch:
     group: NDArray[np.int32]
     n_groups: int
     described: Any = None
-
-
-class BranchGrower(Grower):
-    """Grows in memory and keeps the records in the order of their groups, in which they lie in the end anyway."""
-
-    def _assign_groups(self, tree: Tree) -> NDArray[np.int32]:
-        """Return the groups of the records in that order: the rows are those of the whole table."""
-        self.in_order = self._line_up()
-        leaves = self._leaves()
-        sizes = (self.nodes.stop - self.nodes.start)[leaves]
-        in_order = np.argsort(self.nodes.start[leaves], kind="stable")
-        return np.repeat(np.arange(len(leaves), dtype=np.int32), sizes[in_order])
 
 
 def grow_outer(
@@ -240,22 +212,22 @@ def grow_outer(
         min_records=min_records, checks=checks, fall_back=fall_back, n_threads=n_threads, taxonomy=taxonomy,
     )  # fmt: skip
     nodes = top.grow_top()
-    leaves = np.flatnonzero(nodes.left[: nodes.n_nodes] < 0)
+    leaves = nodes.leaves
     leaves = leaves[np.argsort(nodes.start[leaves], kind="stable")]
     # Many branches are grown by one thread each, few by all threads together.
     n_together = n_threads if len(leaves) >= 2 * n_threads else 1
 
     def grown(records: Records) -> Branch:
-        grower = BranchGrower(
+        grower = Grower(
             records, layout, guide, min_records,
             checks=checks, fall_back=fall_back, n_threads=n_threads // n_together, taxonomy=taxonomy,
         )  # fmt: skip
-        tree, group = grower.grow()
-        branch = Branch(grower.nodes, grower.in_order, group, tree.n_groups)
+        part = grower.grow_part()
+        branch = Branch(grower.nodes, part.records, part.group, part.tree.n_groups)
         return branch if describe is None else replace(branch, described=describe(branch))
 
     with ThreadPoolExecutor(n_together) as pool:
-        for held in _runs_of(nodes.stop[leaves] - nodes.start[leaves], most_held):
+        for held in _runs_of(nodes.sizes(leaves), most_held):
             gathered = counting.gather(leaves[held])
             for leaf, branch in zip(leaves[held], _in_order(pool, grown, gathered, n_together), strict=True):
                 finish(branch)

@@ -71,13 +71,26 @@ class NodeTable:
         self.n_nodes += 2 * m
         return np.arange(first, first + 2 * m)
 
+    def sizes(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many records nodes have."""
+        return self.stop[nodes] - self.start[nodes]
+
+    def size(self, node: int) -> int:
+        """Return how many records a node has."""
+        return int(self.stop[node] - self.start[node])
+
+    @property
+    def leaves(self) -> NDArray[np.int64]:
+        """The nodes that are not split, by their numbers."""
+        return np.flatnonzero(self.left[: self.n_nodes] < 0)
+
     def branch(self, nodes: NDArray[np.int64], min_records: int = 1) -> NodeTable:
         """Return a table of its own in which only what lies below `nodes`, leaves so far, goes on growing.
 
         It has room for every node that groups of at least `min_records` allow.
         """
         own = NodeTable(self.mask.shape[1])
-        most_leaves = np.maximum(1, (self.stop[nodes] - self.start[nodes]) // min_records)
+        most_leaves = np.maximum(1, self.sizes(nodes) // min_records)
         own._reserve(int((2 * most_leaves - 1).sum()))
         own.n_nodes = len(nodes)
         for name in ("start", "stop", "depth"):
@@ -134,10 +147,9 @@ class NodeTable:
     def to_tree(self, layout: Layout) -> Tree:
         """Return the flat tree over the growing tree's codes."""
         n = self.n_nodes
-        is_leaf = self.left[:n] < 0
         # A record's place at the end is its group's: leaves are numbered from left to right.
         group = np.full(n, -1, np.int32)
-        leaves = np.flatnonzero(is_leaf)
+        leaves = self.leaves
         group[leaves[np.argsort(self.start[leaves], kind="stable")]] = np.arange(len(leaves))
         return Tree(
             column=self.column[:n].copy(),

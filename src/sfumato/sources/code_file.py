@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError
 from sfumato.partition.candidates import Candidates
-from sfumato.partition.chunks import Routing, Shape, advance_chunk, count_sides_of_chunk
+from sfumato.partition.checks import Check
+from sfumato.partition.chunks import Routing, advance_chunk, count_sides_of_chunk
 from sfumato.partition.column_chunks import (
     ColumnChunk,
     Scratch,
@@ -32,8 +33,7 @@ from sfumato.partition.column_chunks import (
     gather_columns,
     steps_of,
 )
-from sfumato.partition.grower import Check
-from sfumato.partition.histogram import PACKED_RECORDS, PACKED_VALUE_BITS
+from sfumato.partition.histogram import PACKED_RECORDS, PACKED_VALUE_BITS, Shape
 from sfumato.partition.records import Layout, Records
 
 _CHUNK = 1 << 16  # records read at a time: what is read stays in the cache of a core until it is counted

@@ -21,9 +21,11 @@ from sfumato.frames import read_table
 from sfumato.parquet.coding import encode
 from sfumato.parquet.groups import DescribedGroups, Describing
 from sfumato.partition.candidates import Candidates
-from sfumato.partition.chunks import Routing, Shape, advance_chunk, count_sides_of_chunk
-from sfumato.partition.grower import Check, Grower
+from sfumato.partition.checks import Check
+from sfumato.partition.chunks import Routing, advance_chunk, count_sides_of_chunk
+from sfumato.partition.grower import Grower
 from sfumato.partition.guides import Guide
+from sfumato.partition.histogram import Shape
 from sfumato.partition.records import Layout, Records, pack_records
 from sfumato.partition.tree import NodeTable
 from sfumato.sources import CodedColumn
