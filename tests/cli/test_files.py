@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -523,3 +524,16 @@ def test_a_process_killed_outright_leaves_no_output_under_the_final_name(tmp_pat
     left = [path.name for path in tmp_path.iterdir()]
     assert len(left) == 1
     assert left[0].startswith("out.csv.unfinished-")
+
+
+def test_a_small_file_is_parsed_on_the_thread_of_the_command(tmp_path: Path, monkeypatch):
+    # What a parser's own threads still hold when the process ends makes it abort, with an exit code of its own.
+    asked = []
+    parse = arrow_csv.read_csv
+    monkeypatch.setattr(
+        arrow_csv, "read_csv", lambda *a, **k: asked.append(k["read_options"].use_threads) or parse(*a, **k)
+    )
+    for name, n_records in (("small.csv", 10), ("large.csv", 600_000)):
+        (tmp_path / name).write_text("a,b\n" + "12345,x\n" * n_records, encoding="utf-8")
+        read_file(tmp_path / name)
+    assert asked == [False, True]

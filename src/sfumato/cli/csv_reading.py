@@ -25,6 +25,7 @@ from sfumato.errors import InputError
 SEPARATOR_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
 
 _BLOCK_BYTES = 8 << 20  # of a file, looked at together; a record must fit in one
+_BYTES_WORTH_THREADS = 4 << 20  # of a file
 _SPACE = 0x20
 
 Bytes = npt.NDArray[np.uint8]
@@ -292,8 +293,11 @@ def _parse(marked: Bytes, separator: str, n_columns: int, has_newline_inside: bo
         )
 
     try:
-        table = parse(use_threads=True)
-        if ragged:
+        # A thread of a parser may let go of what Python handed it after the command has ended, and then the process
+        # aborts: a small file, after which that comes soon, is parsed on this thread.
+        use_threads = len(marked) >= _BYTES_WORTH_THREADS
+        table = parse(use_threads)
+        if ragged and use_threads:
             # Only the parser on one thread knows line numbers, so look again before complaining.
             ragged.clear()
             parse(use_threads=False)
