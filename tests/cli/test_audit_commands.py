@@ -92,6 +92,42 @@ def test_a_bound_on_attacks_is_not_met_where_one_could_not_be_run(files: Path, m
     assert call(*asked, "--min-k", 1).exit_code == 0
 
 
+def test_two_outputs_of_an_audit_are_two_files(files: Path, tmp_path: Path):
+    one = tmp_path / "report.html"
+    result = call("audit", files / "people.csv", files / "decades.csv", "--report", one, "-o", one)
+    assert result.exit_code == 2 and "--report and -o name the same file" in result.stderr
+    refused = call("audit", files / "people.csv", files / "decades.csv", "--report", files / "people.csv")
+    assert refused.exit_code == 2 and "--report" in refused.stderr and "the input itself" in refused.stderr
+
+
+@pytest.mark.parametrize("command", ["audit", "compare"])
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [(None, "is a folder"), ("", "is empty"), ("age,town,ill\n", "has no records"), ("age,town\n20,Ulm\n", "records")],
+)
+def test_a_second_file_that_is_no_release_of_the_first_is_refused_in_words(
+    files: Path, tmp_path: Path, command: str, content: str | None, says: str
+):
+    other = tmp_path
+    if content is not None:
+        other = tmp_path / "other.csv"
+        other.write_text(content, encoding="utf-8")
+    result = call(command, files / "decades.csv", other)
+    assert result.exit_code == 2 and says in " ".join(result.stderr.split()), result.stderr
+
+
+def test_a_file_beside_itself_is_noted_and_requires_nothing(files: Path):
+    result = call("compare", files / "decades.csv", files / "decades.csv")
+    assert result.exit_code == 0
+    assert "both names are of one file" in result.stderr
+    assert "Nothing was required of both together" in result.stdout
+
+
+def test_no_line_speaks_of_people_hidden_among_fewer_than_one(files: Path):
+    result = call("compare", files / "people.csv", files / "people.csv")
+    assert "fewer than" not in result.stdout and "smallest group of both together" in result.stdout
+
+
 @pytest.mark.parametrize(
     ("option", "given"),
     [("--min-k", 0), ("--min-l", -1), ("--seed", -1), ("--max-advantage", "nan"), ("--max-advantage", 1.5)],

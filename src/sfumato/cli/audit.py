@@ -86,11 +86,13 @@ def audit(
 
         _check_numbers(min_k, min_l, max_advantage, seed)
         inputs = [original, release, *([control] if control else [])]
-        for path in (report, output):
+        for option, path in (("--report", report), ("-o", output)):
             if path is not None:
-                check_output(path, force=force, inputs=inputs)
+                check_output(path, force=force, inputs=inputs, option=option)
+        if report is not None and output is not None and report.resolve() == output.resolve():
+            raise ParameterError("--report and -o name the same file: expected one file each. Rename one.")
         if report is not None and report.suffix not in (".html", ".md"):
-            raise ParameterError(f"--report {report.name!r}: expected a name that ends in .html or .md.")
+            raise ParameterError(f"--report {report.name!r}: expected a name that ends in .html or .md. Rename it.")
         said = reading.parsed()
         with console.step(f"reading {', '.join(path.name for path in inputs)}"):
             read = read_files(inputs, said)

@@ -67,6 +67,8 @@ def compare(
             read = read_files([first, second], said)
         for sentence in dict.fromkeys(note for file in read for note in file.notes):
             console.note(sentence)
+        if first.samefile(second):
+            console.note("both names are of one file: it reveals no more than it does alone.")
         tables = [file.table for file in read]
         _check_named(tables, quasi_identifiers)
         names = [_columns(table, quasi_identifiers, sensitive, key) for table in tables]
@@ -112,13 +114,15 @@ def _show(console: Console, found: Any, min_k: int | None, *, holds: bool) -> No
 
     least = min(found.smallest_first, found.smallest_second)
     console.heading("two releases together")
-    rows = [
+    rows: list[tuple[str, ...]] = [
         ("people in both", f"{found.n_people:,}"),
         ("smallest group of the first", f"{found.smallest_first:,}"),
         ("smallest group of the second", f"{found.smallest_second:,}"),
         ("smallest group of both together", f"{found.smallest_together:,}"),
-        (f"people hidden among fewer than {least}", blurred(found.n_below, least), f"{found.share_below:.1%}"),
     ]
+    if least > 1:
+        below = f"people hidden among fewer than {least}"
+        rows.append((below, blurred(found.n_below, least), f"{found.share_below:.1%}"))
     if found.n_secrets_revealed is not None:
         rows.append(("people whose secret both reveal", blurred(found.n_secrets_revealed, least)))
     console.facts(rows)
@@ -127,6 +131,9 @@ def _show(console: Console, found: Any, min_k: int | None, *, holds: bool) -> No
             "some people are alone with their two groups: whoever finds both knows which records are theirs.",
             is_warning=True,
         )
-    required = f"{min_k} people" if min_k is not None else "nothing"
+    reached = f"the smallest group is {found.smallest_together}."
+    if min_k is None:
+        console.verdict(f"Nothing was required of both together; {reached}", holds=True)
+        return
     verdict = "Together they keep what is required" if holds else "Together they do not keep what is required"
-    console.verdict(f"{verdict}: {required}; the smallest group is {found.smallest_together}.", holds=holds)
+    console.verdict(f"{verdict}: {min_k} people; {reached}", holds=holds)

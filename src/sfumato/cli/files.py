@@ -118,10 +118,7 @@ def read_file(
         For CSV: types of columns that the file may have; ``options.types`` goes before them.
     """
     options = options or ReadingOptions()
-    if path.is_dir():
-        raise InputError(f"{str(path)!r} is a folder. Expected one CSV or Parquet file.")
-    if not path.exists():
-        raise InputError(f"{str(path)!r} does not exist. Check the name and the folder.")
+    _check_is_there(path)
     found = as_format or format_of(path)
     try:
         if found == "parquet":
@@ -133,11 +130,20 @@ def read_file(
         raise InputError(f"{str(path)!r} cannot be read: {error.strerror or 'input/output error'}.") from None
 
 
+def _check_is_there(path: Path) -> None:
+    if path.is_dir():
+        raise InputError(f"{str(path)!r} is a folder. Expected one CSV or Parquet file.")
+    if not path.exists():
+        raise InputError(f"{str(path)!r} does not exist. Check the name and the folder.")
+
+
 def read_files(paths: Sequence[Path], options: ReadingOptions) -> list[FileTable]:
     """Read several files by one set of options, which says nothing about Parquet files among them.
 
     A type may be given for a column that only some of them have.
     """
+    for path in paths:
+        _check_is_there(path)
     is_csv = [format_of(path) != "parquet" for path in paths]
     if not any(is_csv):
         return [read_file(path, options) for path in paths]  # says that options are for CSV
