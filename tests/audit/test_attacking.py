@@ -38,6 +38,13 @@ def test_a_value_that_no_member_has_does_not_keep_the_others_from_being_guessed(
     assert [risk.title for risk in found.risks] == ["job, from the model"]
 
 
+def test_an_attribute_is_guessed_without_a_control_where_too_few_others_have_a_value_of_members():
+    jobs = people()["job"].to_pylist()
+    found = attacked(people([*jobs[:-50], *(["pilot"] * 50)]), ["job"])
+    assert found.not_run == ()
+    assert [risk.result["control"] for risk in found.risks] == [None]
+
+
 def test_an_attribute_that_cannot_be_guessed_is_said_and_the_next_one_is_taken():
     found = attacked(people(), ["salary", "job"])
     assert [risk.title for risk in found.risks] == ["job, from the model"]

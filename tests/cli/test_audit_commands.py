@@ -223,6 +223,9 @@ def test_a_sweep_over_leaves_alone_has_them_on_its_axis(tmp_path: Path):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
+        (("--k", ""), "--k '': expected whole numbers from 2 on"),
+        (("--k", "1,5"), "--k '1,5': expected whole numbers from 2 on"),
+        (("--k", "500"), "too few for any of these k"),
         (("--alpha", "0,2"), "--alpha '0,2'"),
         (("--leaves", "1,x"), "--leaves '1,x'"),
         (("--alpha", "0.5", "--k", "5"), "--k with --alpha"),
@@ -234,6 +237,13 @@ def test_a_sweep_says_what_is_wrong_with_its_choices(tmp_path: Path, options: tu
     result = call("sweep", write(tmp_path), *options)
     assert result.exit_code == 2
     assert says in " ".join(result.stderr.split())
+
+
+def test_a_sweep_without_attacks_has_no_column_for_them(tmp_path: Path):
+    result = call("sweep", write(tmp_path), "--k", "20,8,8", "--no-attack")
+    assert result.exit_code == 0, result.stderr
+    assert "attack" not in result.stdout
+    assert [line.split()[-2] for line in result.stdout.splitlines()[-3:]] == ["1", "8", "20"]
 
 
 def test_a_sweep_without_a_model_is_refused(tmp_path: Path):

@@ -277,6 +277,28 @@ def test_a_policy_that_is_not_there_is_answered_with_a_command_that_works(tmp_pa
     assert "'sfumato init --help' says how" in said and "under [" not in said
 
 
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ("name;age;wage\n" + "a;1;high\n" * 30, "the target 'wage' has one value only: expected at least two"),
+        ("name;age;wage\n" + ";;\n" * 30, "the target 'wage' has no value: expected at least two"),
+        ("name;age;wage\na;1;high\nb;2;low\n", "k = 8 with 2 records: expected at most as many"),
+        ("name;age;salary\n" + "a;1;2\n" * 30, "target names 'wage', which is not a column"),
+        ("name;wage\n" + "a;high\nb;low\n" * 9, "no column is left to be rewritten"),
+    ],
+)
+def test_a_table_that_a_policy_cannot_be_about_is_refused_in_words(tmp_path: Path, table: str, says: str):
+    policy = write(tmp_path)
+    text = policy.read_text(encoding="utf-8").replace(', "zip", "hours", "born", "job"]\nsubgroups = ["job"]', "]")
+    if "age" not in table:
+        text = text.replace('quasi_identifiers = ["age"]\n', "")
+    policy.write_text(text.replace('types = { zip = "text" }\n', ""), encoding="utf-8")
+    (tmp_path / "people.csv").write_text(table, encoding="utf-8")
+    result = call("run", policy)
+    assert result.exit_code == 2 and says in " ".join(result.stderr.split()), result.stderr
+    assert written(tmp_path) == []
+
+
 def test_a_test_fraction_that_leaves_nothing_to_protect_is_named(tmp_path: Path):
     result = run("run", write(tmp_path, model="test_fraction = 1"))
     assert result.returncode == 0

@@ -26,6 +26,7 @@ Level = Literal["none", "quick", "standard", "full"]
 LEVELS: tuple[str, ...] = get_args(Level)
 
 _MOST_VALUES_GUESSED = 50  # of an attribute; what has more is not guessed value by value
+_FEWEST_OF_CONTROL = 20  # records of people who are not in the release, with values to guess
 _MOST_NAMES = 8  # of columns in a note
 
 
@@ -195,12 +196,13 @@ def attack_model(
         if say is not None:
             say(f"attacking: what the model tells of {attribute!r}")
         masks = _with_a_value_to_guess(read_table(attacked).column(attribute, for_counting=True), inside)
-        own, others = (attacked_part(attacked, mask) for mask in masks)
+        own, others = ((attacked_part(attacked, mask), labels[mask]) for mask in masks)
+        # Without a control all that is found out counts as found out through the release: no risk is made smaller.
+        control = others if masks[1].sum() >= _FEWEST_OF_CONTROL else None
         try:
             found_values = attack_attribute(
-                model, own, labels[masks[0]], attribute,
-                control=(others, labels[masks[1]]), random_state=random_state, n_jobs=n_jobs,
-            )  # fmt: skip
+                model, *own, attribute, control=control, random_state=random_state, n_jobs=n_jobs
+            )
         except SfumatoError as error:
             not_run.append(NotRun("attribute", f"guessing {attribute!r} with the model", str(error)))
             continue

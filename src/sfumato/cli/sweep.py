@@ -99,9 +99,9 @@ def sweep(
             check_output(output, force=force, inputs=[policy])
             if output.suffix not in (".html", ".json"):
                 raise ParameterError(f"-o {output.name!r}: expected a name that ends in .html or .json.")
-        sizes = _numbers("--k", k or _DEFAULT_K, at_least=2)
-        limits = _numbers("--leaves", leaves or "20", at_least=2)
-        alphas = _shares("--alpha", alpha or "0.5")
+        sizes = _numbers("--k", _DEFAULT_K if k is None else k, at_least=2)
+        limits = _numbers("--leaves", "20" if leaves is None else leaves, at_least=2)
+        alphas = _shares("--alpha", "0.5" if alpha is None else alpha)
         job = open_job(console, read_policy(policy), jobs)
         if job.target is None or job.policy.get("model", "test_fraction") == 0:
             raise ParameterError(
@@ -209,11 +209,15 @@ def _document(points: list[Point]) -> dict[str, object]:
 
 def _show(console: Console, points: list[Point]) -> None:
     by = points[0].by
+    if not any(point.attack is not None for point in points):
+        console.heading("score of the model on held-out records")
+        console.records(["choice", by, "score"], [(p.label, f"{p.at:g}", f"{p.score:.4f}") for p in points])
+        return
     attacked = "how often an attacker tells members apart" if by == "k" else "what an attacker reconstructs"
     console.heading(f"score of the model on held-out records, and {attacked}")
     console.records(
         ["choice", by, "score", "attack"],
         [(p.label, f"{p.at:g}", f"{p.score:.4f}", "-" if p.attack is None else f"{p.attack:.3f}") for p in points],
     )
-    if by == "k" and any(point.attack is not None for point in points):
+    if by == "k":
         console.text("An attacker who guesses is right in half of the cases: 0.500.")

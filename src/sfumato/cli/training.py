@@ -90,7 +90,7 @@ def read_target(table: Any, name: str, task: Task | None) -> Target:
     n_distinct = len(np.unique(present))
     if n_distinct < 2:
         raise InputError(
-            f"the target {name!r} has {'one value' if n_distinct else 'no value'} only: expected at least two, "
+            f"the target {name!r} has {'one value only' if n_distinct else 'no value'}: expected at least two, "
             "or there is nothing to learn. Give another --target."
         )
     if column.kind == "moment":
