@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from sfumato.attack.result import AttackResult
     from sfumato.cli.files import FileTable
 
-_COLUMNS = "Columns"
-_METHOD = "Method"
 _TABLES = ("identifying", "sensitive")
 
 HELP = options.help_text(
@@ -57,15 +55,10 @@ class Settings:
 
 @options.reads_tables
 def anatomize(
-    file: Annotated[Path, typer.Argument(help="A CSV or Parquet file, one record per row.", show_default=False)],
+    file: options.File,
     sensitive: Annotated[
         list[str],
-        typer.Option(
-            help="Columns whose values must not be told about a person.",
-            metavar="A,B,...",
-            rich_help_panel=_COLUMNS,
-            show_default=False,
-        ),
+        options.columns("Columns whose values must not be told about a person.", show_default=False),
     ],
     output: Annotated[
         Path,
@@ -73,54 +66,45 @@ def anatomize(
             "--output",
             "-o",
             help="The folder for the files; it is made if need be.",
-            rich_help_panel="Output",
+            rich_help_panel=options.OUTPUT,
             metavar="DIR",
             show_default=False,
         ),
     ],
-    identifiers: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Columns that name a person; they are dropped.",
-            metavar="A,B,...",
-            rich_help_panel=_COLUMNS,
-            show_default="none",
-        ),
-    ] = None,
+    identifiers: options.Identifiers = None,
     l: Annotated[  # noqa: E741 - the literature's own letter
         int,
-        typer.Option("--l", "-l", help="No sensitive value in more than 1/l of a group.", rich_help_panel=_METHOD),
+        typer.Option(
+            "--l", "-l", help="No sensitive value in more than 1/l of a group.", rich_help_panel=options.METHOD
+        ),
     ] = 2,
     suppression_limit: Annotated[
         float,
         typer.Option(
-            help="Share of the records that may be left out where a value is too frequent.", rich_help_panel=_METHOD
+            help="Share of the records that may be left out where a value is too frequent.",
+            rich_help_panel=options.METHOD,
         ),
     ] = 0.0,
     assignment: Annotated[
         Literal["largest", "random"],
-        typer.Option(
-            help="Groups of the most frequent values (largest), or of any values (random).",
-            metavar="NAME",
-            rich_help_panel=_METHOD,
-        ),
+        options.choice("Groups of the most frequent values (largest), or of any values (random)."),
     ] = "largest",
     seed: Annotated[
         int | None,
         typer.Option(
             help="Seed of all that is drawn. Keep it as secret as the records.",
-            rich_help_panel=_METHOD,
+            rich_help_panel=options.METHOD,
             show_default="a new one each time",
         ),
     ] = None,
     attack: Annotated[
         bool,
-        typer.Option("--attack/--no-attack", help="Whether to attack the result.", rich_help_panel=_METHOD),
+        typer.Option("--attack/--no-attack", help="Whether to attack the result.", rich_help_panel=options.METHOD),
     ] = True,
     format: Annotated[
         Literal["csv", "parquet"] | None,
         typer.Option(
-            help="csv or parquet.", metavar="NAME", rich_help_panel="Output", show_default="that of the input"
+            help="csv or parquet.", metavar="NAME", rich_help_panel=options.OUTPUT, show_default="that of the input"
         ),
     ] = None,
     pieces: OutOfCore = None,
@@ -133,7 +117,7 @@ def anatomize(
     """Share exact values, but not who has which sensitive value; ``HELP`` is what users read."""
     console = Console(quiet=quiet, as_json=as_json)
     with exit_codes(console, debug=debug):
-        from sfumato.cli.files import format_of, read_file
+        from sfumato.cli.files import format_of, read_and_tell
 
         said = reading.parsed()
         written_as = format or ("parquet" if format_of(file) == "parquet" else "csv")
@@ -145,17 +129,14 @@ def anatomize(
             obstacle = "--out-of-core with --format csv: expected Parquet files to be written. Leave out --format."
         source = None
         if not is_chosen(console, file, pieces, said, obstacle=obstacle):
-            with console.step(f"reading {file.name}"):
-                source = read_file(file, said)
-            for sentence in source.notes:
-                console.note(sentence)
+            source = read_and_tell(console, file, said)
         columns = _columns_of(file) if source is None else source.table.column_names
         settings = Settings(
             file,
             output,
             l,
-            _named("--sensitive", sensitive, columns),
-            _named("--identifiers", identifiers, columns),
+            options.named_columns("--sensitive", sensitive, columns),
+            options.named_columns("--identifiers", identifiers, columns),
             suppression_limit,
             assignment,
             seed,
@@ -172,16 +153,6 @@ def _columns_of(file: Path) -> list[str]:
     from sfumato.parquet.files import ParquetFiles
 
     return ParquetFiles(file).names
-
-
-def _named(option: str, given: list[str] | None, columns: list[str]) -> list[str]:
-    from sfumato.cli.files import unknown_column
-
-    names = options.split_names(given, columns)
-    for name in names:
-        if name not in columns:
-            raise ParameterError(unknown_column(option, name, columns))
-    return names
 
 
 def _finals(folder: Path, written_as: str) -> list[Path]:

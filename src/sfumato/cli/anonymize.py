@@ -12,9 +12,6 @@ from sfumato.cli import options
 from sfumato.cli.console import Console, exit_codes
 from sfumato.cli.out_of_core import OutOfCore, is_chosen
 
-_COLUMNS = "Columns"
-_METHOD = "Method"
-
 ModelName = Literal[
     "gradient-boosting",
     "logistic-regression",
@@ -43,88 +40,59 @@ HELP = options.help_text(
 
 @options.reads_tables
 def anonymize(
-    file: Annotated[Path, typer.Argument(help="A CSV or Parquet file, one record per row.", show_default=False)],
+    file: options.File,
     target: Annotated[
         str | None,
         typer.Option(
             help="The column that the model predicts. It is not rewritten.",
-            rich_help_panel=_COLUMNS,
+            rich_help_panel=options.COLUMNS,
             show_default="none",
         ),
     ] = None,
     quasi_identifiers: Annotated[
         list[str] | None,
-        typer.Option(
-            "--quasi-identifiers",
-            help="Columns that together could point at a person; these are rewritten.",
-            metavar="A,B,...",
-            rich_help_panel=_COLUMNS,
+        options.columns(
+            "Columns that together could point at a person; these are rewritten.",
             show_default="all that have no other role",
         ),
     ] = None,
-    identifiers: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Columns that name a person; they are dropped.",
-            metavar="A,B,...",
-            rich_help_panel=_COLUMNS,
-            show_default="none",
-        ),
-    ] = None,
+    identifiers: options.Identifiers = None,
     keep: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Columns that may leave as they are, even if nearly every value is different.",
-            metavar="A,B,...",
-            rich_help_panel=_COLUMNS,
-            show_default="none",
-        ),
+        options.columns("Columns that may leave as they are, even if nearly every value is different."),
     ] = None,
     unit: Annotated[
         str | None,
-        typer.Option(
-            help="The column that says which person a record belongs to: k then counts persons. It is dropped.",
-            metavar="COLUMN",
-            rich_help_panel=_COLUMNS,
+        options.column(
+            "The column that says which person a record belongs to: k then counts persons. It is dropped.",
             show_default="each record is a person",
         ),
     ] = None,
-    categorical: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Columns of numbers that are codes, not amounts.",
-            metavar="A,B,...",
-            rich_help_panel=_COLUMNS,
-            show_default="none",
-        ),
-    ] = None,
+    categorical: options.Categorical = None,
     limits: Annotated[
         list[str] | None,
         typer.Option(
             help="The finest detail that may leave: width of numbers, letters of text, days of dates.",
             metavar="age=5,zip=3",
-            rich_help_panel=_COLUMNS,
+            rich_help_panel=options.COLUMNS,
             show_default="none",
         ),
     ] = None,
     k: Annotated[
-        int, typer.Option("--k", "-k", help="Records that every group must have at least.", rich_help_panel=_METHOD)
+        int,
+        typer.Option("--k", "-k", help="Records that every group must have at least.", rich_help_panel=options.METHOD),
     ] = 10,
     model: Annotated[
         ModelName,
-        typer.Option(
-            help="The model that guides and is retrained: gradient-boosting, logistic-regression, linear-regression, "
-            "random-forest, neural-network or decision-tree.",
-            metavar="NAME",
-            rich_help_panel=_METHOD,
+        options.choice(
+            "The model that guides and is retrained: gradient-boosting, logistic-regression, linear-regression, "
+            "random-forest, neural-network or decision-tree."
         ),
     ] = "gradient-boosting",
     task: Annotated[
         TaskName | None,
-        typer.Option(
-            help="What the target holds: classification or regression.",
-            metavar="NAME",
-            rich_help_panel=_METHOD,
+        options.choice(
+            "What the target holds: classification or regression.",
             show_default="regression for more than 20 different numbers",
         ),
     ] = None,
@@ -134,29 +102,32 @@ def anonymize(
             help="What guides the groups: the model's probabilities or predictions, the target's own labels, or a "
             "column of the file with ready predictions, given as column:NAME (it is dropped).",
             metavar="WHAT",
-            rich_help_panel=_METHOD,
+            rich_help_panel=options.METHOD,
         ),
     ] = "probabilities",
     representative: Annotated[
         RepresentativeName,
-        typer.Option(
-            help="The values that a group's records get: those of one record (model, member, sample), their median, "
-            "mean or midrange, or for publication range labels or two columns of bounds.",
-            metavar="NAME",
-            rich_help_panel=_METHOD,
+        options.choice(
+            "The values that a group's records get: those of one record (model, member, sample), their median, "
+            "mean or midrange, or for publication range labels or two columns of bounds."
         ),
     ] = "model",
     test_fraction: Annotated[
         float,
         typer.Option(
-            help="Share of the records held out to measure the model; 0 measures nothing.", rich_help_panel=_METHOD
+            help="Share of the records held out to measure the model; 0 measures nothing.",
+            rich_help_panel=options.METHOD,
         ),
     ] = 0.2,
-    seed: Annotated[int, typer.Option(help="Seed of the split, the models and samples.", rich_help_panel=_METHOD)] = 0,
+    seed: Annotated[
+        int, typer.Option(help="Seed of the split, the models and samples.", rich_help_panel=options.METHOD)
+    ] = 0,
     jobs: Annotated[
         int | None,
         typer.Option(
-            help="Threads. Their number does not change the groups.", rich_help_panel=_METHOD, show_default="all cores"
+            help="Threads. Their number does not change the groups.",
+            rich_help_panel=options.METHOD,
+            show_default="all cores",
         ),
     ] = None,
     output: Annotated[
@@ -165,7 +136,7 @@ def anonymize(
             "--output",
             "-o",
             help="Where the anonymized file goes, CSV or Parquet.",
-            rich_help_panel="Output",
+            rich_help_panel=options.OUTPUT,
             show_default="nothing is written",
         ),
     ] = None,
@@ -174,7 +145,7 @@ def anonymize(
         typer.Option(
             help="Where the partition goes, as JSON, for 'sfumato apply'. It is data about people, too.",
             metavar="PARTITION",
-            rich_help_panel="Output",
+            rich_help_panel=options.OUTPUT,
             show_default="nothing is written",
         ),
     ] = None,
@@ -190,7 +161,7 @@ def anonymize(
     with exit_codes(console, debug=debug):
         from sfumato.cli.anonymize_pieces import anonymize_pieces
         from sfumato.cli.anonymizing import anonymize_table
-        from sfumato.cli.files import check_output, format_of, read_file
+        from sfumato.cli.files import check_output, format_of, read_and_tell
         from sfumato.cli.request import check_numbers, parse_guide, resolve
         from sfumato.parquet.files import ParquetFiles
 
@@ -207,10 +178,7 @@ def anonymize(
             obstacle = "--out-of-core without a Parquet file to write: expected -o FILE.parquet."
         source = None
         if not is_chosen(console, file, pieces, said, obstacle=obstacle):
-            with console.step(f"reading {file.name}"):
-                source = read_file(file, said)
-            for sentence in source.notes:
-                console.note(sentence)
+            source = read_and_tell(console, file, said)
         request = resolve(
             ParquetFiles(file).names if source is None else source.table.column_names,
             k=k,

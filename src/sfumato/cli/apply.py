@@ -148,7 +148,7 @@ def apply(
             recode_table,
             schema_of,
         )
-        from sfumato.cli.files import check_output, format_of, read_file, unknown_column
+        from sfumato.cli.files import check_output, format_of, read_and_tell
 
         given = reading.parsed()
         check_output(output, force=force, inputs=[partition, file])
@@ -194,16 +194,13 @@ def apply(
         if is_chosen(console, file, pieces, given, obstacle=obstacle):
             recode_pieces_of(console, file, saved, output, k, unit, (identifiers, keep))
             return
-        with console.step(f"reading {file.name}"):
-            source = read_file(file, given, types_if_present=saved.types)
-        for sentence in source.notes:
-            console.note(sentence)
+        source = read_and_tell(console, file, given, saved.types)
         columns = source.table.column_names
         saved = for_this_file(
             saved, columns, k, unit, options.split_names(identifiers, columns), options.split_names(keep, columns)
         )
-        if persons is not None and persons not in columns:
-            raise ParameterError(unknown_column("--persons", persons, columns))
+        if persons is not None:
+            options.check_columns("--persons", [persons], columns)
         if release:
             check_promises(saved)
         with console.warnings_as_notes():

@@ -88,17 +88,14 @@ def minimize_file(
     in_pieces : bool
         Whether to work through a Parquet file piece by piece.
     """
-    from sfumato.cli.files import read_file
+    from sfumato.cli.files import read_and_tell
 
     with console.step(f"reading {document.name}"):
         saved = load_generalization(document)
     if in_pieces:
         _minimize_pieces(console, saved.generalization, file, output, values, identifiers, keep, check_schema)
         return
-    with console.step(f"reading {file.name}"):
-        source = read_file(file, reading, types_if_present=saved.types)
-    for sentence in source.notes:
-        console.note(sentence)
+    source = read_and_tell(console, file, reading, saved.types)
     columns = source.table.column_names
     dropped, kept = split_names(identifiers, columns), split_names(keep, columns)
     names = [name for name in saved.generalization.names if name in columns]

@@ -15,13 +15,16 @@ import signal
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sfumato.cli.csv_columns import MISSING_WORDS, ReadingRules, detect_decimal, read_column
 from sfumato.cli.csv_reading import read_text_columns
 from sfumato.cli.csv_values import GivenType
 from sfumato.cli.csv_writing import CsvStyle, csv_bytes, style_for
 from sfumato.errors import InputError, ParameterError
+
+if TYPE_CHECKING:
+    from sfumato.cli.console import Console
 
 Format = Literal["csv", "csv.gz", "parquet"]
 _RECORDS_PER_PIECE = 1 << 18  # of a Parquet file
@@ -231,6 +234,17 @@ def _read_parquet(path: Path, options: ReadingOptions) -> FileTable:
     if not table.num_rows or not table.num_columns:
         raise InputError(f"{path.name!r} has no records. Expected at least one.")
     return FileTable(table, "parquet", None, options)
+
+
+def read_and_tell(
+    console: Console, path: Path, reading: ReadingOptions, types_if_present: Mapping[str, GivenType] | None = None
+) -> FileTable:
+    """Read a file as a step of a command, and show what is worth knowing about how it was read."""
+    with console.step(f"reading {path.name}"):
+        source = read_file(path, reading, types_if_present=types_if_present)
+    for sentence in source.notes:
+        console.note(sentence)
+    return source
 
 
 def unknown_column(parameter: str, name: str, names: Sequence[str]) -> str:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from sfumato.measurement import Measurement
     from sfumato.measurement.result import CriterionValue
 
-_COLUMNS = "Columns"
-_METHOD = "Method"
 _SHOWN = 5  # columns and sets of a ranking; --json has all
 
 HELP = options.help_text(
@@ -37,60 +35,34 @@ HELP = options.help_text(
 
 @options.reads_tables
 def measure(
-    file: Annotated[Path, typer.Argument(help="A CSV or Parquet file, one record per row.", show_default=False)],
+    file: options.File,
     quasi_identifiers: Annotated[
         list[str] | None,
-        typer.Option(
-            "--quasi-identifiers",
-            help="Columns that together could point at a person.",
-            metavar="A,B,...",
-            rich_help_panel=_COLUMNS,
-            show_default="all that have no other role",
-        ),
+        options.columns("Columns that together could point at a person.", show_default="all that have no other role"),
     ] = None,
     sensitive: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Columns that nobody should learn about a person.",
-            metavar="A,B,...",
-            rich_help_panel=_COLUMNS,
-            show_default="none",
-        ),
+        options.columns("Columns that nobody should learn about a person."),
     ] = None,
     unit: Annotated[
         str | None,
-        typer.Option(
-            help="The column that says which person a record belongs to: groups are then counted in persons, too.",
-            metavar="COLUMN",
-            rich_help_panel=_COLUMNS,
+        options.column(
+            "The column that says which person a record belongs to: groups are then counted in persons, too.",
             show_default="each record is a person",
         ),
     ] = None,
     weights: Annotated[
         str | None,
-        typer.Option(
-            help="The column that says how many people of the population each record stands for.",
-            metavar="COLUMN",
-            rich_help_panel=_COLUMNS,
-            show_default="none",
-        ),
+        options.column("The column that says how many people of the population each record stands for."),
     ] = None,
-    categorical: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Columns of numbers that are codes, not amounts.",
-            metavar="A,B,...",
-            rich_help_panel=_COLUMNS,
-            show_default="none",
-        ),
-    ] = None,
+    categorical: options.Categorical = None,
     hierarchies: Annotated[
         list[str] | None,
         typer.Option(
             help="Hierarchies of sensitive columns, for t-closeness: CSV files with one value per row and its labels, "
             "from fine to coarse.",
             metavar="COLUMN=FILE,...",
-            rich_help_panel=_COLUMNS,
+            rich_help_panel=options.COLUMNS,
             show_default="none",
         ),
     ] = None,
@@ -99,7 +71,7 @@ def measure(
         typer.Option(
             help="The people that the file was drawn from: a file with the quasi-identifiers, or only their number.",
             metavar="FILE|NUMBER",
-            rich_help_panel=_METHOD,
+            rich_help_panel=options.METHOD,
             show_default="not known",
         ),
     ] = None,
@@ -109,7 +81,7 @@ def measure(
             "--missing-is",
             help="What a missing quasi-identifier means: a value of its own, or a wildcard that matches anything.",
             metavar="WHAT",
-            rich_help_panel=_METHOD,
+            rich_help_panel=options.METHOD,
         ),
     ] = "value",
     min_k: Annotated[
@@ -118,7 +90,7 @@ def measure(
             "--min-k",
             help="Exit with 1 when a group has fewer records (or persons, with --unit).",
             metavar="NUMBER",
-            rich_help_panel=_METHOD,
+            rich_help_panel=options.METHOD,
             show_default="no verdict",
         ),
     ] = None,
@@ -131,7 +103,7 @@ def measure(
     """Measure how well people hide in a file; ``HELP`` is what users read."""
     console = Console(quiet=quiet, as_json=as_json)
     with exit_codes(console, debug=debug):
-        from sfumato.cli.files import read_file
+        from sfumato.cli.files import read_and_tell
 
         said = reading.parsed()
         if min_k is not None and min_k < 1:
@@ -143,10 +115,7 @@ def measure(
             )
         source = None
         if not is_chosen(console, file, pieces, said):
-            with console.step(f"reading {file.name}"):
-                source = read_file(file, said)
-            for sentence in source.notes:
-                console.note(sentence)
+            source = read_and_tell(console, file, said)
         people = _read_population(console, population, source, said)
         files = options.split_pairs(hierarchies, "--hierarchies", "disease=disease.csv")
         trees = {name: _read_hierarchy(Path(path)) for name, path in files.items()}
@@ -208,7 +177,6 @@ def _measured(
     missing_is: Literal["value", "wildcard"],
     hierarchies: dict[str, Any],
 ) -> Measurement:
-    from sfumato.cli.files import unknown_column
     from sfumato.measurement import measure as measure_table
     from sfumato.parquet import measure as measure_pieces
     from sfumato.parquet.files import ParquetFiles
@@ -224,9 +192,7 @@ def _measured(
         "--hierarchies": list(hierarchies),
     }
     for option, names in named.items():
-        for name in names:
-            if name not in columns:
-                raise ParameterError(unknown_column(option, name, columns))
+        options.check_columns(option, names, columns)
     asked: dict[str, Any] = {
         "quasi_identifiers": named["--quasi-identifiers"] or None,
         "sensitive": named["--sensitive"],

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from sfumato.minimize import MinimizerSweep
     from sfumato.minimize.sweep_result import SweepPoint
 
-_COLUMNS = "Columns"
-_METHOD = "Method"
-_OUTPUT = "Output"
 _METHODS = {
     "tree": "PrivacyAwareTree",
     "uniform": "UniformMinimizer",
@@ -73,15 +70,10 @@ class Outputs:
 
 @options.reads_tables
 def minimize(
-    file: Annotated[Path, typer.Argument(help="A CSV or Parquet file, one record per row.", show_default=False)],
+    file: options.File,
     target: Annotated[
         str,
-        typer.Option(
-            help="The column with the class that is to be predicted.",
-            metavar="COLUMN",
-            rich_help_panel=_COLUMNS,
-            show_default=False,
-        ),
+        options.column("The column with the class that is to be predicted.", show_default=False),
     ],
     output: Annotated[
         Path,
@@ -89,51 +81,31 @@ def minimize(
             "--output",
             "-o",
             help="Where the generalization goes, as JSON.",
-            rich_help_panel=_OUTPUT,
+            rich_help_panel=options.OUTPUT,
             show_default=False,
         ),
     ],
     personal: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Columns that an attacker would like to know.",
-            metavar="A,B,...",
-            rich_help_panel=_COLUMNS,
-            show_default="all columns of categories",
-        ),
+        options.columns("Columns that an attacker would like to know.", show_default="all columns of categories"),
     ] = None,
     identifiers: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Columns that name a person; they are left out, and never collected.",
-            metavar="A,B,...",
-            rich_help_panel=_COLUMNS,
-            show_default="none",
-        ),
+        options.columns("Columns that name a person; they are left out, and never collected."),
     ] = None,
-    categorical: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Columns of numbers that are codes, not amounts.",
-            metavar="A,B,...",
-            rich_help_panel=_COLUMNS,
-            show_default="none",
-        ),
-    ] = None,
+    categorical: options.Categorical = None,
     max_loss: Annotated[
         float,
         typer.Option(
             help="How many more records, as a share, may be classified wrongly than with full resolution.",
-            rich_help_panel=_METHOD,
+            rich_help_panel=options.METHOD,
         ),
     ] = 0.01,
     method: Annotated[
         Literal["tree", "uniform", "features", "apt", "iterative", "adversarial", "information"],
-        typer.Option(
-            help="tree (privacy-aware), uniform, features (selection), apt, iterative, adversarial or information (the "
-            "last two are neural and need the extra neural).",
-            metavar="NAME",
-            rich_help_panel=_METHOD,
+        options.choice(
+            "tree (privacy-aware), uniform, features (selection), apt, iterative, adversarial or information (the "
+            "last two are neural and need the extra neural)."
         ),
     ] = "tree",
     min_bucket_records: Annotated[
@@ -141,43 +113,45 @@ def minimize(
         typer.Option(
             help="Fewest records of the sample in any bucket, with the tree.",
             metavar="NUMBER",
-            rich_help_panel=_METHOD,
+            rich_help_panel=options.METHOD,
         ),
     ] = 1,
     risk: Annotated[
         Literal["table", "family"],
-        typer.Option(
-            help="The attacker: counts (table), or the strongest of several (family), which takes longer.",
-            metavar="NAME",
-            rich_help_panel=_METHOD,
-        ),
+        options.choice("The attacker: counts (table), or the strongest of several (family), which takes longer."),
     ] = "table",
-    seed: Annotated[int, typer.Option(help="Seed of all that is drawn.", rich_help_panel=_METHOD)] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of all that is drawn.", rich_help_panel=options.METHOD)] = 0,
     sql: Annotated[
         Path | None,
-        typer.Option(help="Where a query that gives the buckets goes.", rich_help_panel=_OUTPUT, show_default="none"),
+        typer.Option(
+            help="Where a query that gives the buckets goes.", rich_help_panel=options.OUTPUT, show_default="none"
+        ),
     ] = None,
     dialect: Annotated[
         Literal["postgresql", "duckdb", "spark"],
-        typer.Option(help="The database of --sql.", metavar="NAME", rich_help_panel=_OUTPUT),
+        typer.Option(help="The database of --sql.", metavar="NAME", rich_help_panel=options.OUTPUT),
     ] = "postgresql",
     form: Annotated[
         Path | None,
         typer.Option(
-            help="Where a web page that asks only for buckets goes.", rich_help_panel=_OUTPUT, show_default="none"
+            help="Where a web page that asks only for buckets goes.",
+            rich_help_panel=options.OUTPUT,
+            show_default="none",
         ),
     ] = None,
     schema: Annotated[
         Path | None,
         typer.Option(
-            help="Where the JSON Schema of a minimized record goes.", rich_help_panel=_OUTPUT, show_default="none"
+            help="Where the JSON Schema of a minimized record goes.",
+            rich_help_panel=options.OUTPUT,
+            show_default="none",
         ),
     ] = None,
     javascript: Annotated[
         Path | None,
         typer.Option(
             help="Where a function that turns a record into buckets goes.",
-            rich_help_panel=_OUTPUT,
+            rich_help_panel=options.OUTPUT,
             show_default="none",
         ),
     ] = None,
@@ -185,7 +159,7 @@ def minimize(
         Path | None,
         typer.Option(
             help="Where a picture of all settings that were tried goes, as SVG.",
-            rich_help_panel=_OUTPUT,
+            rich_help_panel=options.OUTPUT,
             show_default="none",
         ),
     ] = None,
@@ -198,7 +172,7 @@ def minimize(
     """Learn what must be collected at all, and how finely; ``HELP`` is what users read."""
     console = Console(quiet=quiet, as_json=as_json)
     with exit_codes(console, debug=debug):
-        from sfumato.cli.files import read_file
+        from sfumato.cli.files import read_and_tell
 
         said = reading.parsed()
         outputs = Outputs(output, sql, form, schema, javascript, plot)
@@ -207,10 +181,7 @@ def minimize(
             raise ParameterError(f"--max-loss {max_loss:g}: expected a share from 0 to 1. 0.01 is one point.")
         if seed < 0:
             raise ParameterError(f"--seed {seed}: expected 0 or more.")
-        with console.step(f"reading {file.name}"):
-            source = read_file(file, said)
-        for sentence in source.notes:
-            console.note(sentence)
+        source = read_and_tell(console, file, said)
         columns = source.table.column_names
         named = {
             "--target": [target],
@@ -238,12 +209,8 @@ def _check_outputs(outputs: Outputs, file: Path, *, force: bool) -> None:
 
 
 def _check_names(named: dict[str, list[str]], columns: list[str]) -> None:
-    from sfumato.cli.files import unknown_column
-
     for option, names in named.items():
-        for name in names:
-            if name not in columns:
-                raise ParameterError(unknown_column(option, name, columns))
+        options.check_columns(option, names, columns)
     (target,) = named["--target"]
     for option in ("--personal", "--identifiers", "--categorical"):
         if target in named[option]:

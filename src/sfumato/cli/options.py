@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that several commands share, and how lists of columns are written on the command line."""
+"""Options that several commands share, and how columns are named on the command line."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,9 +18,29 @@ from sfumato.errors import ParameterError
 if TYPE_CHECKING:
     from sfumato.cli.files import ReadingOptions
 
+COLUMNS, METHOD, OUTPUT = "Columns", "Method", "Output"
+"""Panels of the help, under which options stand."""
 _FILES = "Reading CSV"
-_TALK = "Output"
 
+
+def columns(help: str, *, show_default: bool | str = "none") -> Any:
+    """Return an option that names columns, separated by commas."""
+    return typer.Option(help=help, metavar="A,B,...", rich_help_panel=COLUMNS, show_default=show_default)
+
+
+def column(help: str, *, show_default: bool | str = "none") -> Any:
+    """Return an option that names one column."""
+    return typer.Option(help=help, metavar="COLUMN", rich_help_panel=COLUMNS, show_default=show_default)
+
+
+def choice(help: str, *, show_default: bool | str = True) -> Any:
+    """Return an option of the method that is one of several words, which the help lists itself."""
+    return typer.Option(help=help, metavar="NAME", rich_help_panel=METHOD, show_default=show_default)
+
+
+File = Annotated[Path, typer.Argument(help="A CSV or Parquet file, one record per row.", show_default=False)]
+Identifiers = Annotated[list[str] | None, columns("Columns that name a person; they are dropped.")]
+Categorical = Annotated[list[str] | None, columns("Columns of numbers that are codes, not amounts.")]
 Types = Annotated[
     list[str] | None,
     typer.Option(
@@ -76,18 +97,18 @@ Header = Annotated[
     ),
 ]
 Force = Annotated[
-    bool, typer.Option("--force", help="Replace output files that exist.", rich_help_panel=_TALK, show_default="off")
+    bool, typer.Option("--force", help="Replace output files that exist.", rich_help_panel=OUTPUT, show_default="off")
 ]
 Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="No progress and no notes.", rich_help_panel=_TALK, show_default="off")
+    bool, typer.Option("--quiet", "-q", help="No progress and no notes.", rich_help_panel=OUTPUT, show_default="off")
 ]
 AsJson = Annotated[
     bool,
-    typer.Option("--json", help="Print the result as one JSON document.", rich_help_panel=_TALK, show_default="off"),
+    typer.Option("--json", help="Print the result as one JSON document.", rich_help_panel=OUTPUT, show_default="off"),
 ]
 Debug = Annotated[
     bool,
-    typer.Option("--debug", help="Show where an error comes from.", rich_help_panel=_TALK, show_default="off"),
+    typer.Option("--debug", help="Show where an error comes from.", rich_help_panel=OUTPUT, show_default="off"),
 ]
 
 
@@ -173,6 +194,22 @@ def split_names(given: Sequence[str] | None, columns: Sequence[str] = ()) -> lis
         else:
             names += [name.strip() for name in next(csv.reader([part], skipinitialspace=True), []) if name.strip()]
     return names
+
+
+def named_columns(option: str, given: Sequence[str] | None, columns: Sequence[str]) -> list[str]:
+    """Read names separated by commas, and refuse one that the file has no column of."""
+    names = split_names(given, columns)
+    check_columns(option, names, columns)
+    return names
+
+
+def check_columns(option: str, names: Sequence[str], columns: Sequence[str]) -> None:
+    """Refuse a name that the file has no column of."""
+    from sfumato.cli.files import unknown_column
+
+    for name in names:
+        if name not in columns:
+            raise ParameterError(unknown_column(option, name, columns))
 
 
 def split_pairs(given: Sequence[str] | None, option: str, example: str) -> dict[str, str]:
