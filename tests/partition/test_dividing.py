@@ -108,6 +108,25 @@ def test_dividing_moves_left_before_right_and_keeps_the_order_on_each_side(seed:
         np.testing.assert_array_equal(after, before[expected] if len(before) else before, err_msg=name)
 
 
+@in_examples()
+@given(seed=seeds, n=sizes())
+def test_twins_move_records_from_both_ends_to_the_same_places(seed: int, n: int) -> None:
+    random = np.random.default_rng(seed)
+    case = random_case(seed, n, 3)
+    source, target, other = case.records, case.records.empty_like(), case.records.empty_like()
+    (column,), (last_bin,), (missing_left,), (mask,) = random_splits(random, case, 1)
+    rule = (column, last_bin, case.layout.missing[column], missing_left, mask)
+    moved = (source.codes, as_words(source.codes), source.dense, source.weights, source.rows)
+    n_left = dividing.count_left(source.codes, 0, n, *rule)
+    places = [(as_words(to.codes), to.dense, to.weights, to.rows) for to in (target, other)]
+    dividing.move_records(*moved, *places[0], 0, n, *rule, 0, n_left)
+    middle = int(random.integers(0, n + 1))
+    dividing.move_records(*moved, *places[1], 0, middle, *rule, 0, n_left)
+    dividing.move_records_from_the_end(*moved, *places[1], middle, n, *rule, n_left, n)
+    for name, one, two in zip(("codes", "dense", "weights", "rows"), target.parts, other.parts, strict=True):
+        np.testing.assert_array_equal(one, two, err_msg=name)
+
+
 # -- counting both sides -------------------------------------------------------------------------------------
 
 

@@ -39,12 +39,33 @@ def move_records(  # type: ignore[no-untyped-def]
     n_dense = dense.shape[1]
     is_weighted = weights.shape[0] > 0
     for i in range(start, stop):
-        if goes_left(codes[i, column], last_bin, missing_code, missing_left, mask):
-            to = left_at
-            left_at += 1
-        else:
-            to = right_at
-            right_at += 1
+        left = np.int64(goes_left(codes[i, column], last_bin, missing_code, missing_left, mask))
+        to = right_at + (left_at - right_at) * left  # without a jump, which would be guessed wrong half of the time
+        left_at += left
+        right_at += 1 - left
+        for w in range(n_words):
+            to_words[to, w] = words[i, w]
+        for c in range(n_dense):
+            to_dense[to, c] = dense[i, c]
+        if is_weighted:
+            to_weights[to] = weights[i]
+        to_rows[to] = rows[i]
+
+
+@njit(nogil=True, cache=True)
+def move_records_from_the_end(  # type: ignore[no-untyped-def]
+    codes, words, dense, weights, rows, to_words, to_dense, to_weights, to_rows,
+    start, stop, column, last_bin, missing_code, missing_left, mask, left_end, right_end,
+):  # fmt: skip
+    """Move the same records to the same order, given where both sides end: nobody has to count them before."""
+    n_words = words.shape[1]
+    n_dense = dense.shape[1]
+    is_weighted = weights.shape[0] > 0
+    for i in range(stop - 1, start - 1, -1):
+        left = np.int64(goes_left(codes[i, column], last_bin, missing_code, missing_left, mask))
+        left_end -= left
+        right_end -= 1 - left
+        to = right_end + (left_end - right_end) * left
         for w in range(n_words):
             to_words[to, w] = words[i, w]
         for c in range(n_dense):

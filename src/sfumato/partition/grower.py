@@ -93,14 +93,17 @@ class Grower:
             return tree, self._held.groups(tree)
 
     def grow_in_order(self) -> Grown:
-        """Grow without a leaf limit, and hand out the records as the growth has left them: group after group."""
-        with self._growing(None):
+        """Grow without a leaf limit, and hand out the records as the growth has left them: group after group.
+
+        The given records are used up: nothing is held twice, and what is in them afterwards means nothing.
+        """
+        with self._growing(None, uses_up=True):
             tree = self.nodes.to_tree(self.layout)
             return Grown(tree, self._held.groups(tree), self._held.lined_up(), self._group_sizes(tree))
 
     def grow_part(self) -> Grown:
         """Do the same over some records of a larger table, with the groups of these records as they are handed out."""
-        with self._growing(None):
+        with self._growing(None, uses_up=True):
             tree = self.nodes.to_tree(self.layout)
             sizes = self._group_sizes(tree)
             group = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
@@ -113,9 +116,9 @@ class Grower:
         return sizes
 
     @contextmanager
-    def _growing(self, max_leaves: int | None) -> Iterator[None]:
+    def _growing(self, max_leaves: int | None, *, uses_up: bool = False) -> Iterator[None]:
         """Grow; then hold the threads and buffers while the result is read."""
-        with self._prepared(self.records.n_records):
+        with self._prepared(self.records.n_records, uses_up=uses_up):
             if max_leaves is None:
                 self._grow_by_level(np.zeros(1, np.int64))
             else:
@@ -125,7 +128,7 @@ class Grower:
             yield
 
     @contextmanager
-    def _prepared(self, n_records: int) -> Iterator[None]:
+    def _prepared(self, n_records: int, *, uses_up: bool = False) -> Iterator[None]:
         """Make ready what growing from one node with all records needs, and let go of it in the end."""
         is_weighted = len(self.records.weights) > 0
         scoring = Scoring(
@@ -135,7 +138,7 @@ class Grower:
         self.nodes = NodeTable(self.layout.n_mask_words)
         self.nodes.add_root(n_records)
         with Workers(self.n_threads) as self._workers:
-            self._held = NodeRecords(self.records, self.nodes, self.layout, self._workers)
+            self._held = NodeRecords(self.records, self.nodes, self.layout, self._workers, uses_up=uses_up)
             self._search = NodeSearch(self._held, shape, scoring, self._workers)
             large = self._workers.large_node
             self._kept = KeptHistograms(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.partition.candidates import Splits
-from sfumato.partition.dividing import count_left, move_nodes, move_records
+from sfumato.partition.dividing import count_left, move_nodes, move_records, move_records_from_the_end
 from sfumato.partition.growing_kernels import copy_runs, write_groups
 from sfumato.partition.records import Layout, Records, as_words
 from sfumato.partition.tree import NodeTable, Tree
@@ -22,15 +22,26 @@ from sfumato.partition.workers import Task, Workers
 class NodeRecords:
     """Records in the order of the nodes they are in: every node is one run, in the buffer of its depth.
 
-    The given records stay as they are, for the root; below it two buffers take turns, level by level.
+    The given records are those of the root; below it two buffers take turns, level by level.
+
+    Parameters
+    ----------
+    given : Records
+    nodes : NodeTable
+    layout : Layout
+    workers : Workers
+    uses_up : bool, default=False
+        Whether the given records become one of the two buffers. They stay as they are otherwise.
     """
 
-    def __init__(self, given: Records, nodes: NodeTable, layout: Layout, workers: Workers) -> None:
+    def __init__(
+        self, given: Records, nodes: NodeTable, layout: Layout, workers: Workers, *, uses_up: bool = False
+    ) -> None:
         self.given = given
         self.nodes = nodes
         self.layout = layout
         self.workers = workers
-        self._buffers: dict[int, Records] = {}
+        self._buffers: dict[int, Records] = {0: given} if uses_up else {}
 
     def at_depth(self, depth: int) -> Records:
         """Return the buffer in which the nodes of a depth are."""
@@ -81,7 +92,11 @@ class NodeRecords:
         return task
 
     def _move_chunk_tasks(self, moved: Any, start: int, stop: int, splits: Splits, i: int) -> list[Task]:
-        """Divide one large node in chunks: count each chunk's left side first, then every chunk has its place."""
+        """Divide one large node in chunks, each of which has to know its place on both sides.
+
+        The first begins where the sides begin, and the last ends where they end; for those between, the left sides of
+        the chunks before them are counted.
+        """
         column, last_bin, missing_left, mask, n_left = (part[i] for part in splits)
         rule = (column, last_bin, self.layout.missing[column], missing_left, mask)
         edges = self.workers.chunks(start, stop)
@@ -94,10 +109,14 @@ class NodeRecords:
 
             return task
 
-        self.workers.run([count(chunk) for chunk in range(n_chunks)])
+        self.workers.run([count(chunk) for chunk in range(n_chunks - 2)])
         before = np.cumsum(lefts) - lefts
 
         def move(chunk: int) -> Task:
+            if 0 < chunk == n_chunks - 1:
+                return lambda _: move_records_from_the_end(
+                    *moved, edges[chunk], edges[chunk + 1], *rule, start + n_left, stop
+                )
             left_at = start + before[chunk]
             right_at = start + n_left + (edges[chunk] - start - before[chunk])
             return lambda _: move_records(*moved, edges[chunk], edges[chunk + 1], *rule, left_at, right_at)
