@@ -290,7 +290,7 @@ def test_a_policy_that_is_not_there_is_answered_with_a_command_that_works(tmp_pa
 def test_a_table_that_a_policy_cannot_be_about_is_refused_in_words(tmp_path: Path, table: str, says: str):
     policy = write(tmp_path)
     text = policy.read_text(encoding="utf-8").replace(', "zip", "hours", "born", "job"]\nsubgroups = ["job"]', "]")
-    if "age" not in table:
+    if ";age" not in table:
         text = text.replace('quasi_identifiers = ["age"]\n', "")
     policy.write_text(text.replace('types = { zip = "text" }\n', ""), encoding="utf-8")
     (tmp_path / "people.csv").write_text(table, encoding="utf-8")
@@ -421,3 +421,14 @@ def test_a_wrong_type_in_a_policy_is_named_with_its_line(tmp_path: Path):
     result = run("run", policy, "--dry-run")
     assert result.returncode == 2
     assert "line 6, [data] types" in result.stderr and "--types" not in result.stderr
+
+
+@pytest.mark.parametrize("columns", ["40", "80"])
+def test_no_number_is_cut_however_narrow_the_terminal_is(tmp_path: Path, monkeypatch, columns: str):
+    monkeypatch.setenv("COLUMNS", columns)
+    result = call("run", write(tmp_path), "--force")
+    said = " ".join(result.stdout.split())
+    audit = json.loads((tmp_path / "audit.json").read_text(encoding="utf-8"))
+    assert f"{audit['utility']['raw']:.4f}" in said and f"{audit['utility']['protected']:.4f}" in said
+    assert audit["gate"][0]["sentence"] in said
+    assert max(map(len, result.stdout.splitlines())) <= int(columns)

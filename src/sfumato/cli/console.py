@@ -23,6 +23,9 @@ from typing import Any
 PASSED, GUARANTEE_FAILED, WRONG_USAGE, UNEXPECTED, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
 
 
+_NARROW = 60  # columns of a terminal in which names, numbers and remarks do not fit side by side
+
+
 class Terminated(BaseException):
     """The process was asked to end (SIGTERM); raised so that unfinished files are removed on the way out."""
 
@@ -114,9 +117,20 @@ class Console:
         self.out.print(f"[bold]{_escaped(text)}[/bold]")
 
     def facts(self, rows: Sequence[tuple[str, ...]]) -> None:
-        """Print names and numbers in aligned columns, the numbers to the right; a third cell is a remark."""
+        """Print names and numbers in aligned columns, the numbers to the right; a third cell is a remark.
+
+        Where the terminal is too narrow for that, each stands in lines of its own, and no digit is cut.
+        """
+        from rich.padding import Padding
         from rich.table import Table
 
+        if self.out.width < _NARROW:
+            for name, value, *remarks in rows:
+                said = " ".join(
+                    [f"{_escaped(name)}: {_escaped(value)}", *(f"[dim]{_escaped(one)}[/dim]" for one in remarks)]
+                )
+                self.out.print(Padding(said, (0, 0, 0, 2)))
+            return
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
         table.add_column(min_width=34)
         table.add_column(justify="right", no_wrap=True)
