@@ -5,7 +5,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sfumato.audit.attacking import ATTACKS, LEVELS, attack_model, attack_release, attacks_of
+from sfumato.attack.result import AttackResult
+from sfumato.audit.attacking import ATTACKS, LEVELS, attack_model, attack_release, attacks_of, sentence_of
 from sfumato.cli.models import make_model
 from sfumato.errors import ParameterError
 from sfumato.policy import settings
@@ -94,3 +95,20 @@ def test_policies_name_the_attacks_and_levels_that_audits_know():
     assert attacks_of("none") == ()
     with pytest.raises(ParameterError, match="expected one of none, quick"):
         attacks_of("thorough")
+
+
+def result_of(verdict: str, rate: float, baseline: float, control: float | None) -> AttackResult:
+    return AttackResult(
+        attack="an attack", rate=rate, interval=(rate, rate), baseline=baseline, control=control, verdict=verdict,
+        seconds=0.0, seed=0, details={},
+    )  # fmt: skip
+
+
+def test_a_sentence_compares_with_the_better_of_baseline_and_control():
+    assert sentence_of(result_of("not shown", 0.228, 0.113, 0.21)) == (
+        "Not shown to be better (0.228) than without the release (0.210 on people who are not in it)."
+    )
+    assert sentence_of(result_of("not shown", 0.228, 0.22, 0.1)).endswith("without the release (0.220).")
+    assert sentence_of(result_of("stronger than baseline", 0.5, 0.1, 0.2)) == (
+        "It succeeds in 50.0% of cases; without the release 20.0% on people who are not in it."
+    )

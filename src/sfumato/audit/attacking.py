@@ -312,9 +312,13 @@ def sentence_of(result: AttackResult) -> str:
             f"It did worse ({result.rate:.3f}) than an attacker who ignores the release ({result.baseline:.3f}): a "
             "weak attack, not a safe release."
         )
+    if result.control is not None and result.control > result.baseline:
+        without, where = result.control, " on people who are not in it"
+    else:
+        without, where = result.baseline, ""
     if result.verdict == "not shown":
-        return f"Not shown to be better ({result.rate:.3f}) than without the release ({result.baseline:.3f})."
-    return f"It succeeds in {result.rate:.1%} of cases; without the release {result.baseline:.1%}."
+        return f"Not shown to be better ({result.rate:.3f}) than without the release ({without:.3f}{where})."
+    return f"It succeeds in {result.rate:.1%} of cases; without the release {without:.1%}{where}."
 
 
 def attacked_part(frame: Any, mask: Any) -> Any:

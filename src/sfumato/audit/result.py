@@ -161,15 +161,19 @@ class Risk:
     sentence: str
 
     @property
-    def advantage(self) -> float:
-        """How much more often the attacker succeeds than is possible without the release.
+    def without(self) -> float:
+        """How often an attacker succeeds without the release.
 
         That is the better of the attacker who does not see it and, where there is one, the same attack on people who
         are not in it: what can be found out about them, too, is knowledge about people in general.
         """
         control = self.result.get("control")
-        without = max(float(self.result["baseline"]), 0.0 if control is None else float(control))
-        return max(0.0, float(self.result["rate"]) - without)
+        return max(float(self.result["baseline"]), 0.0 if control is None else float(control))
+
+    @property
+    def advantage(self) -> float:
+        """How much more often the attacker succeeds than is possible without the release."""
+        return max(0.0, float(self.result["rate"]) - self.without)
 
 
 @dataclass(frozen=True)

@@ -278,7 +278,7 @@ def show_risks(console: Console, audit: Audit) -> None:
         console.heading("attacks: rate, and the rate without the release")
         console.facts(
             [
-                (risk.title, f"{risk.result['rate']:.3f}", f"{risk.result['baseline']:.3f}  {risk.result['verdict']}")
+                (risk.title, f"{risk.result['rate']:.3f}", f"{risk.without:.3f}  {risk.result['verdict']}")
                 for risk in audit.risks
             ]
         )

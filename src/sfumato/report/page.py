@@ -181,7 +181,7 @@ def _risks(audit: Audit) -> str:
             risk.title,
             float(risk.result["rate"]),
             (float(risk.result["interval"][0]), float(risk.result["interval"][1])),
-            float(risk.result["baseline"]),
+            risk.without,
             risk.result["verdict"] == "stronger than baseline",
         )
         for risk in audit.risks
@@ -189,8 +189,9 @@ def _risks(audit: Audit) -> str:
     said = "; ".join(f"{label}: {rate:.2f}, without the release {base:.2f}" for label, rate, _, base, _ in drawn)
     content = charts.rates(drawn, f"Attacks on one scale from 0 to 1. {said}")
     content += (
-        '<p class="quiet">How often each attacker succeeds: a dot with its 95% interval. The upright line is an '
-        "attacker who does not see the release; red is clearly beyond it.</p>"
+        '<p class="quiet">How often each attacker succeeds: a dot with its 95% interval. The upright line is what is '
+        "possible without the release: by an attacker who does not see it (baseline), or by the same attack on people "
+        "who are not in it (control), whichever is more. Red is clearly beyond that.</p>"
     )
     rows = [
         [
