@@ -10,11 +10,13 @@ import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from sfumato.attack import shadows
 from sfumato.audit import attacking
+from sfumato.cli import main
 from sfumato.cli.console import Console
 from sfumato.cli.job import open_job, protected_estimator
 from sfumato.policy import read_policy
@@ -329,6 +331,17 @@ def test_an_interrupted_run_leaves_nothing(tmp_path: Path):
     # A signal that comes while a compiled module is being loaded may end it otherwise than 130, never as a failed gate.
     assert started.returncode != 1
     assert written(tmp_path) == (sorted(OUTPUTS) if started.returncode == 0 else [])
+
+
+def test_an_interruption_before_a_command_has_begun_is_no_traceback(monkeypatch, capsys):
+    class Interrupted(ModuleType):
+        def __getattr__(self, name):
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "sfumato.cli.application", Interrupted("sfumato.cli.application"))
+    with pytest.raises(SystemExit, match="130"):
+        main()
+    assert capsys.readouterr().err == "error: interrupted; nothing was done.\n"
 
 
 def test_an_interrupted_audit_goes_on_with_the_shadow_models_it_has(tmp_path: Path, monkeypatch):

@@ -14,6 +14,10 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a name that the terminal cannot show is no reason to stop
             stream.reconfigure(errors="backslashreplace")
-    from sfumato.cli.application import application
+    try:
+        from sfumato.cli.application import application
 
-    application(prog_name="sfumato")
+        application(prog_name="sfumato")
+    except KeyboardInterrupt:  # before a command has begun; from then on it answers itself
+        sys.stderr.write("error: interrupted; nothing was done.\n")
+        raise SystemExit(130) from None
