@@ -647,3 +647,21 @@ def test_the_models_handed_in_are_never_fitted(numbers):
     AnonymizedRegressor(model, k=5, guide_estimator=guide).fit(X, y)
     ModelGuidedAnonymizer(5, guide_estimator=guide).fit(X, y)
     assert not hasattr(model, "n_seen_") and not hasattr(guide, "n_seen_")
+
+
+def skewed_records() -> tuple[np.ndarray, np.ndarray]:
+    """Return records far from each other and a target that their logarithm explains."""
+    x = np.exp(3 * np.random.default_rng(0).normal(size=400))
+    return x[:, None], np.log(x)
+
+
+def test_a_regressor_warns_when_it_has_nothing_to_say_about_raw_records():
+    X, y = skewed_records()
+    with pytest.warns(UserWarning, match=r"less of raw records than their mean does \(R² -.*transform_at_predict=True"):
+        AnonymizedRegressor(LinearRegression(), k=100).fit(X, y)
+
+
+def test_a_regressor_that_recodes_what_it_is_asked_about_has_nothing_to_warn_of():
+    X, y = skewed_records()
+    regressor = AnonymizedRegressor(LinearRegression(), k=100, transform_at_predict=True).fit(X, y)
+    assert regressor.score(X, y) > 0

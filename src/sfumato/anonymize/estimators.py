@@ -20,6 +20,7 @@ from sfumato.criteria import Criterion
 from sfumato.errors import InputError, ParameterError, PrivacyWarning
 from sfumato.frames import read_table
 
+_LOOKED_AT = 2_000  # records at most to see whether a model can be asked about raw ones
 _DEFAULT_K = 10
 
 
@@ -106,7 +107,12 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         self.estimator_ = fit_weighted(clone(self.estimator), anonymized, y, weight)
         if hasattr(self.estimator_, "classes_"):
             self.classes_ = self.estimator_.classes_
+        if not self.transform_at_predict:
+            self._warn_of_raw_records(seen, anonymized, y)
         return self
+
+    def _warn_of_raw_records(self, raw: Any, anonymized: Any, y: Any) -> None:
+        """Say when the model has nothing to say about records as they are."""
 
     def _checked_target(self, y: Any, n_records: int) -> Any:
         array = as_target_array(y)
@@ -296,3 +302,23 @@ class AnonymizedRegressor(RegressorMixin, _Anonymized):  # noqa: D101 - the text
 
     # Whole numbers would pass for labels, and a regressor may well predict them.
     _guide_kind = "numbers"
+
+    def _warn_of_raw_records(self, raw: Any, anonymized: Any, y: Any) -> None:
+        from sklearn.metrics import r2_score
+
+        # Groups of many records hide how the target changes inside them; beyond what it has seen, a model can be far
+        # off, which no class can.
+        tables = [read_table(raw), read_table(anonymized)]
+        rows = np.unique(np.linspace(0, tables[0].n_records - 1, _LOOKED_AT).astype(np.intp))
+        true = np.asarray(y)[rows]
+        explained = [
+            float(r2_score(true, self.estimator_.predict(table.replaced({}, keep_rows=rows)))) for table in tables
+        ]
+        if explained[0] < 0 < explained[1]:
+            warnings.warn(
+                f"the model explains less of raw records than their mean does (R² {explained[0]:.2f} on those it was "
+                f"trained with; {explained[1]:.2f} once they are recoded), and it will be asked about raw records. Set "
+                "transform_at_predict=True, or lower k.",
+                UserWarning,
+                stacklevel=3,
+            )
