@@ -18,7 +18,7 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
         self.attributes += attrs
-        if tag not in ("meta", "br", "rect", "line", "circle", "polyline"):
+        if tag not in ("meta", "br", "wbr", "rect", "line", "circle", "polyline"):
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:

@@ -79,3 +79,10 @@ def test_many_values_in_many_groups_are_counted_pair_by_pair():
     assert fewest_values(released, ["group"], ["amount"]) == 2
     released.loc[1, "amount"] = released.loc[0, "amount"]
     assert fewest_values(released, ["group"], ["amount"]) == 1
+
+
+def test_means_that_are_more_than_what_they_are_means_of_are_not_called_left():
+    before = pd.DataFrame({"gain": [0.0] * 50 + [9.0] * 50})
+    after = pd.DataFrame({"gain": [0.0] * 40 + [1.5] * 20 + [9.0] * 40})
+    [column] = describe_columns(before, after, {"gain": "quasi-identifier"}, {"gain": 0.02}, smallest_shown=10)
+    assert column.sentence.endswith("2 different values became 3.")

@@ -68,6 +68,31 @@ def test_the_page_fits_narrow_and_wide_windows(browser, tmp_path, width):
     page.close()
 
 
+def test_the_conditions_of_the_gate_are_read_on_a_telephone_without_scrolling(browser, tmp_path):
+    page, _ = opened(browser, tmp_path, "everyday", width=380)
+    assert page.evaluate("(t => t.scrollWidth <= t.clientWidth + 1)(document.querySelector('section .scroll'))")
+    # Letters of pictures stay large enough to be read; those are scrolled instead.
+    scale = "s => s.getBoundingClientRect().width / s.viewBox.baseVal.width"
+    assert 0.6 < page.evaluate(f"Math.min(...[...document.querySelectorAll('svg.chart')].map({scale}))") <= 1
+    page.close()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_paper_is_light_whatever_the_screen_is(browser, tmp_path, theme):
+    page, _ = opened(browser, tmp_path, "everyday", theme=theme)
+    page.call(
+        "Emulation.setEmulatedMedia", {"media": "print", "features": [{"name": "prefers-color-scheme", "value": theme}]}
+    )
+    ink = "getComputedStyle(document.body).color + getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(ink) == "rgb(34, 37, 43)rgb(255, 255, 255)"
+    kept = "[...document.querySelectorAll('h2, h3')].every(h => getComputedStyle(h).breakAfter === 'avoid')"
+    assert page.evaluate(kept)
+    assert page.evaluate(
+        "[...document.querySelectorAll('svg, tr')].every(e => getComputedStyle(e).breakInside === 'avoid')"
+    )
+    page.close()
+
+
 @pytest.mark.skipif(find_spec("axe_core_python") is None, reason="axe is not installed; it comes with the test extra")
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("name", list(PAGES))

@@ -7,7 +7,9 @@ import re
 import pytest
 
 from html_page import Page
+from sfumato.audit.result import Point
 from sfumato.report import to_html, to_markdown
+from sfumato.report.page import curve_page
 
 from .audits import HOSTILE, audit
 
@@ -94,3 +96,19 @@ def test_the_data_is_plain_json_without_not_a_number():
     again = json.loads(json.dumps(document, allow_nan=False))
     assert again == document
     assert again["passed"] is True and again["n_suppressed"] is None
+
+
+def test_a_curve_has_the_same_colour_in_every_picture():
+    points = [Point("raw records", 1, 0.9), *(Point("mondrian", k, 0.8, 0.501, 0.5) for k in (5, 10))]
+    html = curve_page(points, name="people.csv")
+    assert re.findall(r'class="name (line-\d)"[^>]*>([^<]+)', html) == [
+        ("line-0", "raw records"), ("line-1", "mondrian"), ("line-1", "mondrian"),
+    ]  # fmt: skip
+    assert html.count('class="level line-0"') == 1
+
+
+def test_chance_does_not_look_like_a_trend():
+    points = [Point("mondrian", k, 0.8, 0.5 + k / 1e4, 0.5) for k in (5, 10)]
+    _, attacks = curve_page(points, name="people.csv").split("by the loss", 1)[0].split("<svg")[1:]
+    labels = [float(label) for label in re.findall(r'text-anchor="end">([\d.]+)<', attacks)]
+    assert min(labels) <= 0.46 and max(labels) >= 0.54

@@ -244,8 +244,13 @@ def _sentence(
         return f"Exact values became ranges or sets; {_detail(loss)}."
     assert n_after is not None
     if loss < 0.005:
-        return f"Nearly all detail survives: the groups hardly mix its values ({n_after:,} of {n_before:,} are left)."
-    return f"{_detail(loss)[0].upper()}{_detail(loss)[1:]}: {n_after:,} of {n_before:,} different values are left."
+        return f"Nearly all detail survives: the groups hardly mix its values ({_became(n_before, n_after)})."
+    return f"{_detail(loss)[0].upper()}{_detail(loss)[1:]}: {_became(n_before, n_after)}."
+
+
+def _became(n_before: int, n_after: int) -> str:
+    """Say how many different values there were and are; means may be more than what they are means of."""
+    return f"{n_before:,} different {'value' if n_before == 1 else 'values'} became {n_after:,}"
 
 
 def _detail(loss: float) -> str:

@@ -6,6 +6,7 @@ Every chart has a title that says in words what it shows, for readers who hear t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from sfumato.report.escaping import safe
@@ -14,12 +15,16 @@ _CHARACTER = 7.4  # width of a character of the charts' text, a little generous
 
 
 def picture(width: float, height: float, title: str, parts: Sequence[str], *, css_class: str = "chart") -> str:
-    """Wrap shapes into an SVG picture that scales down with the page and never up."""
-    return (
+    """Wrap shapes into an SVG picture that scales down with the page and never up; on a small screen it is scrolled."""
+    drawn = (
         f'<svg class="{css_class}" role="img" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
-        f'height="{height:g}" xmlns="http://www.w3.org/2000/svg"><title>{safe(title)}</title>'
+        f'height="{height:g}" style="--natural:{width:g}px" xmlns="http://www.w3.org/2000/svg"><title>{safe(title)}</title>'
         f"{''.join(parts)}</svg>"
     )
+    if css_class != "chart":
+        return drawn
+    # What scrolls must be reachable by keyboard.
+    return f'<div class="scroll picture" role="group" aria-label="picture" tabindex="0">{drawn}</div>'
 
 
 def before_and_after(before: Sequence[float], after: Sequence[float], title: str) -> str:
@@ -135,18 +140,39 @@ def changes(rows: Sequence[tuple[str, float, tuple[float, float]]], title: str) 
 
 
 def curve(
-    lines: dict[str, list[tuple[float, float]]], title: str, *, x_axis: str, y_axis: str, is_logarithmic: bool = True
+    lines: dict[str, list[tuple[float, float]]],
+    title: str,
+    *,
+    x_axis: str,
+    y_axis: str,
+    is_logarithmic: bool = True,
+    numbers: dict[str, int] | None = None,
+    least_span: float = 0.02,
+    around: float | None = None,
 ) -> str:
-    """Draw lines over an axis, each with its name at its end."""
-    import math
+    """Draw lines over an axis, each with its name at its end; one point becomes a level to compare with.
 
+    Parameters
+    ----------
+    lines : dict of str to list of (float, float)
+    title, x_axis, y_axis : str
+    is_logarithmic : bool
+    numbers : dict of str to int, optional
+        Which colour a line has, so that it is the same in every picture of a page.
+    least_span : float
+        The upright axis spans this much at least: chance must not look like a trend.
+    around : float, optional
+        A value that the upright axis shows in any case.
+    """
     left, top, wide, tall, right = 56.0, 16.0, 420.0, 210.0, 150.0
     scaled = math.log10 if is_logarithmic else float
-    xs = [scaled(x) for points in lines.values() for x, _ in points]
+    xs_of_all = [x for points in lines.values() for x, _ in points]
+    xs = [scaled(x) for x in xs_of_all]
     ys = [y for points in lines.values() for _, y in points]
     low_x, high_x = min(xs), max(xs)
-    low_y, high_y = min(ys), max(ys)
-    room = (high_y - low_y) * 0.08 or 0.01
+    seen = ys if around is None else [*ys, around]
+    low_y, high_y = min(seen), max(seen)
+    room = max((high_y - low_y) * 0.08, (least_span - (high_y - low_y)) / 2)
     low_y, high_y = low_y - room, high_y + room
 
     def place(x: float, y: float) -> tuple[float, float]:
@@ -154,15 +180,14 @@ def curve(
         return left + across * wide, top + (1 - (y - low_y) / (high_y - low_y)) * tall
 
     parts = []
-    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-        value = low_y + share * (high_y - low_y)
-        y = top + (1 - share) * tall
+    for value, label in _round_values(low_y, high_y):
+        _, y = place(xs_of_all[0], value)
         parts.append(
             f'<line class="grid" x1="{left:g}" x2="{left + wide:g}" y1="{y:.1f}" y2="{y:.1f}"/>'
-            f'<text class="quiet" x="{left - 6:g}" y="{y + 4:.1f}" text-anchor="end">{value:.3f}</text>'
+            f'<text class="quiet" x="{left - 6:g}" y="{y + 4:.1f}" text-anchor="end">{label}</text>'
         )
     beyond = -math.inf  # where the label before ends
-    for x in sorted({x for points in lines.values() for x, _ in points}):
+    for x in sorted(set(xs_of_all)):
         at, _ = place(x, low_y)
         label = f"{x:.3g}" if x < 1000 else f"{x:,.0f}"
         half = len(label) * _CHARACTER / 2
@@ -172,18 +197,22 @@ def curve(
             )
             beyond = at + half
     ends: list[float] = []
-    for number, (name, points) in enumerate(lines.items()):
+    for name, points in lines.items():
+        colour = f"line-{(list(lines).index(name) if numbers is None else numbers[name]) % 6}"
         corners = [place(x, y) for x, y in sorted(points)]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
         end = corners[-1][1]
         while any(abs(end - other) < 14 for other in ends):  # names must not lie on each other
             end += 14
         ends.append(end)
-        parts.append(f'<polyline class="line line-{number % 6}" points="{path}"/>')
-        parts += [f'<circle class="point line-{number % 6}" cx="{x:.1f}" cy="{y:.1f}" r="3"/>' for x, y in corners]
+        if len(corners) > 1:
+            parts.append(f'<polyline class="line {colour}" points="{path}"/>')
+        else:
+            x, y = corners[0]
+            parts.append(f'<line class="level {colour}" x1="{x:.1f}" x2="{left + wide:g}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts += [f'<circle class="point {colour}" cx="{x:.1f}" cy="{y:.1f}" r="3"/>' for x, y in corners]
         parts.append(
-            f'<text class="name line-{number % 6}" x="{left + wide + 8:g}" y="{end + 4:.1f}">'
-            f"{safe(_shortened(name, 21))}</text>"
+            f'<text class="name {colour}" x="{left + wide + 8:g}" y="{end + 4:.1f}">{safe(_shortened(name, 21))}</text>'
         )
     parts.append(
         f'<text class="quiet" x="{left + wide / 2:g}" y="{top + tall + 34:g}" text-anchor="middle">'
@@ -191,6 +220,23 @@ def curve(
         f'<text class="quiet" x="{left:g}" y="{top - 5:g}">{safe(y_axis)}</text>'
     )
     return picture(left + wide + right, top + tall + max(44.0, (max(ends) - top - tall) + 12), title, parts)
+
+
+def _round_values(low: float, high: float) -> list[tuple[float, str]]:
+    """Return four to nine values between two others that are easily read, with their labels.
+
+    Examples
+    --------
+    >>> [label for _, label in _round_values(0.451, 0.551)]
+    ['0.46', '0.48', '0.50', '0.52', '0.54']
+    """
+    power = math.floor(math.log10((high - low) / 4))
+    step = next(
+        step for step in (10**power, 2 * 10**power, 5 * 10**power, 10 ** (power + 1)) if (high - low) / step < 6
+    )
+    decimals = max(0, -math.floor(math.log10(step) + 1e-9))
+    first = math.ceil(low / step - 1e-9)
+    return [(n * step, f"{n * step:.{decimals}f}") for n in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
 def _percent(share: float) -> str:

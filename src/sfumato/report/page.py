@@ -13,6 +13,7 @@ from sfumato.report import charts, wording
 from sfumato.report.escaping import safe
 
 _MOST_COLUMNS = 200
+_LEAST_SPAN_OF_ATTACKS = 0.1
 
 
 def to_html(audit: Audit) -> str:
@@ -60,9 +61,18 @@ def _bullets(sentences: Sequence[str]) -> str:
     return f"<ul>{''.join(f'<li>{safe(sentence)}</li>' for sentence in sentences)}</ul>"
 
 
-def _table(caption: str, names: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Sequence[int] = ()) -> str:
-    """Make a table; cells are HTML already. `numbers` says which columns are right-aligned."""
+def _table(
+    caption: str,
+    names: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    numbers: Sequence[int] = (),
+    words: int | None = None,
+) -> str:
+    """Make a table; cells are HTML already. `numbers` are columns to align right, `words` is one of whole sentences."""
     kind = [' class="number"' if place in numbers else "" for place in range(len(names))]
+    if words is not None:
+        kind[words] = ' class="words"'
     head = "".join(f'<th scope="col"{kind[place]}>{safe(name)}</th>' for place, name in enumerate(names))
     body = "".join(
         "<tr>"
@@ -86,13 +96,13 @@ def _verdict(audit: Audit) -> str:
     if audit.gate:
         rows = [
             [
-                f'<span class="whole">{safe(check.name)}</span>',
+                f'<span class="whole">{safe(check.name).replace("_", "_<wbr>")}</span>',
                 f'<span class="whole">{_mark(check.passed)}</span>',
                 safe(check.sentence),
             ]
             for check in audit.gate
         ]
-        content += _table("Conditions of the gate", ["condition", "met", "measured"], rows)
+        content += _table("Conditions of the gate", ["condition", "met", "measured"], rows, words=2)
     return _section("Verdict of the gate", content, css_class=kind)
 
 
@@ -232,6 +242,7 @@ def _columns(audit: Audit) -> str:
         ["column", "role", "given up", "before and after", "what happened"],
         rows,
         numbers=(2,),
+        words=4,
     )
     if len(audit.columns) > len(shown):
         content += f"<p>{len(audit.columns) - len(shown):,} more columns stand in audit.json.</p>"
@@ -253,7 +264,7 @@ _CHOICES = {
     "k": (
         "Choosing k",
         "k",
-        "success of the strongest attack",
+        "success of the attack by the loss",
         "k = 1 stands for the raw records. An attacker who guesses is right in half of the cases.",
     ),
     "alpha": (
@@ -297,9 +308,18 @@ def _curve(points: Sequence[Point]) -> str:
         if point.attack is not None:
             attacks.setdefault(point.label, []).append((point.at, point.attack))
     shape: dict[str, Any] = {"x_axis": axis, "is_logarithmic": by != "alpha"}
+    shape["numbers"] = {label: number for number, label in enumerate(lines)}
     content = charts.curve(lines, f"The model's score against {by}", y_axis="score of the model", **shape)
     if attacks:
-        content += charts.curve(attacks, f"The attack's success against {by}", y_axis=attacked, **shape)
+        baseline = next((point.baseline for point in points if point.baseline is not None), None)
+        content += charts.curve(
+            attacks,
+            f"The attack's success against {by}",
+            y_axis=attacked,
+            least_span=_LEAST_SPAN_OF_ATTACKS,
+            around=baseline,
+            **shape,
+        )
     rows = [
         [
             safe(point.label),
