@@ -98,6 +98,13 @@ def test_the_data_is_plain_json_without_not_a_number():
     assert again["passed"] is True and again["n_suppressed"] is None
 
 
+def test_markdown_has_every_part_of_the_page_but_its_pictures_and_terms():
+    headings = re.findall(r"<h2[^>]*>([^<]+)", to_html(audit()))
+    ours = re.findall(r"^## (.*)", to_markdown(audit()), re.M)
+    assert set(headings) - set(ours) == {"Verdict of the gate", "How to do it again, and what others call it"}
+    assert "| control |" in to_markdown(audit())
+
+
 def test_a_curve_has_the_same_colour_in_every_picture():
     points = [Point("raw records", 1, 0.9), *(Point("mondrian", k, 0.8, 0.501, 0.5) for k in (5, 10))]
     html = curve_page(points, name="people.csv")

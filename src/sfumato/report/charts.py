@@ -146,6 +146,7 @@ def curve(
     x_axis: str,
     y_axis: str,
     is_logarithmic: bool = True,
+    x_values: Sequence[float] = (),
     numbers: dict[str, int] | None = None,
     least_span: float = 0.02,
     around: float | None = None,
@@ -157,6 +158,8 @@ def curve(
     lines : dict of str to list of (float, float)
     title, x_axis, y_axis : str
     is_logarithmic : bool
+    x_values : sequence of float
+        What the level axis shows in any case, so that the pictures of a page can be laid over each other.
     numbers : dict of str to int, optional
         Which colour a line has, so that it is the same in every picture of a page.
     least_span : float
@@ -166,7 +169,7 @@ def curve(
     """
     left, top, wide, tall, right = 56.0, 16.0, 420.0, 210.0, 150.0
     scaled = math.log10 if is_logarithmic else float
-    xs_of_all = [x for points in lines.values() for x, _ in points]
+    xs_of_all = [*x_values, *(x for points in lines.values() for x, _ in points)]
     xs = [scaled(x) for x in xs_of_all]
     ys = [y for points in lines.values() for _, y in points]
     low_x, high_x = min(xs), max(xs)

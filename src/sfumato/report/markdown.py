@@ -37,6 +37,7 @@ def to_markdown(audit: Audit) -> str:
                     ],
                 )
             )
+    parts += ["## How many records share their values", *_sizes(audit)]
     parts.append("## What attackers can do")
     if audit.risks:
         rows = [
@@ -46,11 +47,13 @@ def to_markdown(audit: Audit) -> str:
                 f"{risk.result['rate']:.3f}",
                 f"{risk.result['interval'][0]:.3f}-{risk.result['interval'][1]:.3f}",
                 f"{risk.result['baseline']:.3f}",
+                _or_dash(risk.result["control"]),
                 str(risk.result["verdict"]),
             ]
             for risk in audit.risks
         ]
-        parts.append(_table(["attack", "EU risk", "rate", "95% interval", "baseline", "verdict"], rows))
+        parts.append(_table(["attack", "EU risk", "rate", "95% interval", "baseline", "control", "verdict"], rows))
+        parts.append("\n".join(f"- {_cell(f'{risk.title}: {risk.sentence}')}" for risk in audit.risks))
     else:
         parts.append("Nothing was attacked.")
     parts.append("## Column by column")
@@ -58,11 +61,28 @@ def to_markdown(audit: Audit) -> str:
         [_cell(c.name), c.role, "" if c.loss is None else f"{c.loss:.1%}", _cell(c.sentence)] for c in audit.columns
     ]
     parts.append(_table(["column", "role", "given up", "what happened"], rows))
+    if audit.curve:
+        rows = [
+            [_cell(p.label), f"{p.at:g}", f"{p.score:.4f}", _or_dash(p.attack), _or_dash(p.baseline)]
+            for p in audit.curve
+        ]
+        names = ["curve", audit.curve[0].by, "score", "attack", "baseline"]
+        parts += ["## What other choices would cost", _table(names, rows)]
     parts.append("## What this protection does not do")
     parts.append("\n".join(f"- {_cell(sentence)}" for sentence in [*wording.limits(audit), *audit.notes]))
     parts.append("## How to do it again")
     parts.append(_table(["setting", "value"], [[_cell(a), _cell(b)] for a, b in wording.parameters(audit)]))
     return "\n\n".join(parts) + "\n"
+
+
+def _sizes(audit: Audit) -> list[str]:
+    labels = wording.size_labels(audit.sizes.edges)
+    rows = [[label, f"{share:.1%}"] for label, share in zip(labels, audit.sizes.shares, strict=True)]
+    return [wording.sizes_sentence(audit.sizes), _table(["records in the group", "share of the records"], rows)]
+
+
+def _or_dash(number: float | None) -> str:
+    return "-" if number is None else f"{number:.3f}"
 
 
 def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

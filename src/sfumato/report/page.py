@@ -173,10 +173,7 @@ def _sizes(audit: Audit) -> str:
     sizes = audit.sizes
     labels = wording.size_labels(sizes.edges)
     said = "; ".join(f"{label}: {share:.1%}" for label, share in zip(labels, sizes.shares, strict=True))
-    content = (
-        f"<p>{sizes.n_groups:,} groups; the smallest has {sizes.smallest:,} records, the largest {sizes.largest:,}, "
-        f"half of them at most {sizes.median:,.0f}.</p>"
-    )
+    content = f"<p>{safe(wording.sizes_sentence(sizes))}</p>"
     content += charts.bars(
         labels, sizes.shares, f"Share of the records by the size of their group. {said}", axis="records in the group"
     )
@@ -307,7 +304,7 @@ def _curve(points: Sequence[Point]) -> str:
         lines.setdefault(point.label, []).append((point.at, point.score))
         if point.attack is not None:
             attacks.setdefault(point.label, []).append((point.at, point.attack))
-    shape: dict[str, Any] = {"x_axis": axis, "is_logarithmic": by != "alpha"}
+    shape: dict[str, Any] = {"x_axis": axis, "is_logarithmic": by != "alpha", "x_values": [p.at for p in points]}
     shape["numbers"] = {label: number for number, label in enumerate(lines)}
     content = charts.curve(lines, f"The model's score against {by}", y_axis="score of the model", **shape)
     if attacks:

@@ -12,7 +12,7 @@ from importlib.resources import files
 from itertools import pairwise
 from typing import Any
 
-from sfumato.audit.result import Audit, UtilityResult
+from sfumato.audit.result import Audit, GroupSizes, UtilityResult
 
 
 def title(audit: Audit) -> str:
@@ -133,6 +133,14 @@ def shown(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} = {part}" for name, part in value.items())
     return str(value)
+
+
+def sizes_sentence(sizes: GroupSizes) -> str:
+    """Say how large the groups are."""
+    return (
+        f"{sizes.n_groups:,} groups; the smallest has {sizes.smallest:,} records, the largest {sizes.largest:,}, "
+        f"half of them at most {sizes.median:,.0f}."
+    )
 
 
 def size_labels(edges: tuple[int, ...]) -> list[str]:
