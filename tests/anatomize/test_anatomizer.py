@@ -70,6 +70,8 @@ def test_random_tables_are_divided_without_loss_and_diversely(table, library, di
         assert "expected" in str(refused)
         return
     assert diversity_by_hand(anatomized.sensitive, places) >= diversity
+    assert len(anatomized.sensitive_columns) == n_sensitive
+    assert len(anatomized.identifying_columns) == len(names) - n_sensitive
     original = rows_of(frame)
     kept = [original[row] for row in rows]
     assert len(kept) == len(original) - anatomized.n_suppressed == anatomized.n_records

@@ -32,8 +32,6 @@ from sfumato.representatives import looks_at_classes
 from sfumato.schema import Schema
 from sfumato.sources import MemorySource
 
-__all__ = ["TreeAnonymizer", "checked_weight"]
-
 logger = logging.getLogger("sfumato")
 
 

@@ -16,6 +16,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.anonymize.counting import Counter, shown
+from sfumato.anonymize.guidance import guide_from
 from sfumato.anonymize.hierarchy_columns import in_tree_order
 from sfumato.anonymize.reading import GroupParameters
 from sfumato.anonymize.recoding import Recoding
@@ -71,8 +72,10 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
         return counters
 
     def _make_guide_for_release(self, y: Any, n_records: int) -> Guide | None:
-        """Return what the representatives of a release look at."""
-        return None
+        """Return what ``"model"`` and ``"member"`` look at; the groups themselves never depend on it."""
+        if y is None or self.representative not in ("model", "member"):
+            return None
+        return guide_from(y, n_records=n_records)
 
     # -- fitting ---------------------------------------------------------------------------------------------
 

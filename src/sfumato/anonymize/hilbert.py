@@ -15,7 +15,6 @@ from sklearn.utils.validation import validate_data
 from sfumato.anonymize.base import fewest_records
 from sfumato.anonymize.counting import Counter
 from sfumato.anonymize.groups import Fit, GroupAnonymizer
-from sfumato.anonymize.guidance import guide_from
 from sfumato.anonymize.hierarchy_columns import in_tree_order
 from sfumato.anonymize.recoding import PartitionColumn, Recoding, cut_after
 from sfumato.arguments import as_table_like, checked_weight
@@ -204,7 +203,7 @@ class HilbertAnonymizer(GroupAnonymizer):
         self._check_feasible(counters, table.n_records)
         checked_weight(sample_weight, table.n_records)
         hierarchies = self._checked_hierarchies(table, schema)
-        guide = self._guide_of_representatives(y, table.n_records)
+        guide = self._make_guide_for_release(y, table.n_records)
         source = MemorySource(
             table,
             schema.quasi_identifiers,
@@ -240,15 +239,6 @@ class HilbertAnonymizer(GroupAnonymizer):
             categorical=schema.categorical_features,
         )
         return Fit(table, counters, group)
-
-    def _guide_of_representatives(self, y: Any, n_records: int) -> Guide | None:
-        """Return what ``"model"`` and ``"member"`` look at; the groups themselves never depend on it."""
-        if y is None or self.representative not in ("model", "member"):
-            return None
-        return guide_from(y, kind="auto", n_records=n_records)
-
-    def _make_guide_for_release(self, y: Any, n_records: int) -> Guide | None:
-        return self._guide_of_representatives(y, n_records)
 
     def _safe_groups(self, leaf: NDArray[np.int32], counters: list[Counter]) -> tuple[NDArray[np.int32], int]:
         run_of_leaf = join_runs(leaf, self.partition_.n_groups, counters)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 from sfumato.anonymize.base import TreeAnonymizer, check_of, fewest_records
@@ -14,14 +15,14 @@ from sfumato.errors import ParameterError
 from sfumato.partition import relaxed, set_aside
 from sfumato.partition.binning import DEFAULT_MAX_BINS
 from sfumato.partition.grower import Grown, in_group_order
-from sfumato.partition.guides import INFORMATION_LOSS, MEDIAN, Guide
+from sfumato.partition.guides import Guide, by_information_loss, by_median
 from sfumato.partition.records import Records
 from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
 from sfumato.representatives import Representative
 from sfumato.schema import Schema
 from sfumato.sources import MemorySource
 
-_RULES = {"median": MEDIAN, "information_loss": INFORMATION_LOSS}
+_RULES = {"median": by_median, "information_loss": by_information_loss}
 
 
 class MondrianAnonymizer(TreeAnonymizer):
@@ -151,7 +152,7 @@ class MondrianAnonymizer(TreeAnonymizer):
 
     def _make_guide(self, X: Any, y: Any, schema: Schema, n_records: int, sample_weight: Any) -> Guide:
         classes = None if y is None else guide_from(y, n_records=n_records).classes
-        return Guide(_RULES[self.rule], classes=classes)
+        return replace(_RULES[self.rule](), classes=classes)
 
     def _make_guide_for_release(self, y: Any, n_records: int) -> Guide | None:
         return guide_from(y, n_records=n_records)

@@ -15,7 +15,6 @@ from sfumato.anonymize.base import TreeAnonymizer, fewest_records
 from sfumato.anonymize.counting import Counter, make_counter
 from sfumato.anonymize.grafting import graft, join_columns
 from sfumato.anonymize.groups import Fit
-from sfumato.anonymize.guidance import guide_from
 from sfumato.anonymize.hierarchy_columns import in_tree_order
 from sfumato.anonymize.target import names_target, target_column
 from sfumato.arguments import as_table_like
@@ -287,12 +286,6 @@ class RPlusTreeAnonymizer(TreeAnonymizer):
 
     def _make_guide(self, X: Any, y: Any, schema: Schema, n_records: int, sample_weight: Any) -> Guide:
         return self._make_guide_for_release(y, n_records) or Guide(0)
-
-    def _make_guide_for_release(self, y: Any, n_records: int) -> Guide | None:
-        """Return what ``"model"`` and ``"member"`` look at; the groups themselves never depend on it."""
-        if y is None or self.representative not in ("model", "member"):
-            return None
-        return guide_from(y, kind="auto", n_records=n_records)
 
 
 def _counted_columns(table: Table, criteria: list[Criterion], target: Any) -> list[Column | None]:

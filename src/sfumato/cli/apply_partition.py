@@ -150,7 +150,7 @@ def recode_table(
     n_merged, n_suppressed, units, made = 0, 0, None, None
     rewritten = [part.name for parts in partition.values.values() for part in parts]
     if is_release:
-        k = _checked_k(saved, table.num_rows)
+        k = _checked_k(saved)
         with console.step(f"merging groups until each has {k} of the {table.num_rows:,} records"):
             made, units = _release(table, saved, k, suppression_limit, comparing)
             released, n_merged, n_suppressed = made.table, made.n_merged, made.n_suppressed
@@ -172,7 +172,7 @@ def recode_table(
     _report(console, file, saved, output, counted, is_release, n_merged, n_suppressed, together)
 
 
-def _checked_k(saved: SavedPartition, n_records: int) -> int:
+def _checked_k(saved: SavedPartition) -> int:
     if saved.k is None:
         raise ParameterError("--release with a partition that does not say its k. Give --k.")
     if saved.k < 2:

@@ -111,7 +111,7 @@ def measure(
     head = read_table(files.head(1), categorical=as_list(categorical_features))
     roles = resolve_roles(head, quasi_identifiers, sensitive, weights, unit)
     check_hierarchies(head, hierarchies, roles)
-    people = _People.of(population, roles, head.categorical, files.n_records)
+    people = _People.of(population, roles, files.n_records)
     with WorkingFiles(scratch) as working:
         job = _Job(files, head, roles, people, missing, most_held, working, progress)
         return job.run(dict(hierarchies or {}), population)
@@ -124,7 +124,7 @@ class _People:
         self._pieces, self.n_records, self._names = pieces, n_records, names
 
     @classmethod
-    def of(cls, given: Any, roles: Roles, categorical: Sequence[str], n_records: int) -> _People | None:
+    def of(cls, given: Any, roles: Roles, n_records: int) -> _People | None:
         if given is None:
             return None
         names = roles.quasi_identifiers
