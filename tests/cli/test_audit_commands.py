@@ -2,6 +2,8 @@
 """``sfumato audit``, ``compare`` and ``sweep``, on files that anyone may have made."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -272,3 +274,15 @@ def test_a_release_that_protects_nobody_makes_no_finer_report(files: Path, optio
     assert audit["sizes"]["smallest"] == 1 and audit["smallest_shown"] == fewest
     shares = [share for column in audit["columns"] for share in column["before"]]
     assert min(shares) >= fewest / 400 - 0.0005
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device here that is always full")
+def test_a_result_that_cannot_be_shown_is_no_error_inside(files: Path):
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "sfumato", "compare", files / "decades.csv", files / "shifted.csv", "--json"],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert ended.returncode == 3
+    assert "the result could not be shown: No space left on device" in ended.stderr
+    assert "Traceback" not in ended.stderr and "inside sfumato" not in ended.stderr

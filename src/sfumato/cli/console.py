@@ -223,6 +223,14 @@ def exit_codes(console: Console, *, debug: bool, in_words_of_options: bool = Tru
         _stop(console, "not enough memory for this file; nothing was written.", UNEXPECTED, debug)
     except (BrokenPipeError, typer.Exit):
         raise
+    except OSError as error:  # such as a full disk behind standard output; files are handled where they are written
+        why = error.strerror or "input/output error"
+        _stop(
+            console,
+            f"the result could not be shown: {why}. Every file that was written is whole.",
+            UNEXPECTED,
+            debug,
+        )
     except Exception as error:
         # The text of a foreign error may hold values of the table, so only its kind is shown.
         sentence = (
