@@ -9,7 +9,7 @@ grouped one after the other, and what they say adds up. Hashes only choose the b
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -120,8 +120,8 @@ def measure(
 class _People:
     """A population that is read piece by piece."""
 
-    def __init__(self, pieces: Any, n_records: int, names: Sequence[str]) -> None:
-        self._pieces, self.n_records, self._names = pieces, n_records, names
+    def __init__(self, pieces: Callable[[], Iterator[Any]], n_records: int) -> None:
+        self._pieces, self.n_records = pieces, n_records
 
     @classmethod
     def of(cls, given: Any, roles: Roles, n_records: int) -> _People | None:
@@ -141,11 +141,11 @@ class _People:
         if is_path:
             files = ParquetFiles(given)
             read_table(files.head(1)).resolve(names, "quasi_identifiers (in the population)")
-            return cls(lambda: files.batches(names), files.n_records, names)
+            return cls(lambda: files.batches(names), files.n_records)
         table = read_table(given)
         table.resolve(names, "quasi_identifiers (in the population)")
         arrow = as_arrow(given).select(list(names))
-        return cls(lambda: iter([arrow]), table.n_records, names)
+        return cls(lambda: iter([arrow]), table.n_records)
 
     def pieces(self, categorical: Sequence[str]) -> Iterator[Table]:
         for batch in self._pieces():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small charts as SVG text: no scripts, no fonts, colours from the page's own style sheet.
 
-Every chart has a title that says in words what it shows, for readers who hear the page. ``render`` puts them in.
+Every chart has a title that says in words what it shows, for readers who hear the page. ``page`` puts them in.
 """
 
 from __future__ import annotations
