@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collect records by group and describe each group from its bins.
 
-Called by ``anonymize``, ``representatives`` and ``parquet``. All results depend on the multiset of a group's records alone.
+Called by ``anonymize``, ``representatives`` and ``parquet``. All results depend on the multiset of a group's records
+alone.
 """
 
 from __future__ import annotations
