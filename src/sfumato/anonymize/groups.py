@@ -34,8 +34,6 @@ from sfumato.partition.records import Layout, make_layout
 from sfumato.representatives import GroupValues, represent
 from sfumato.sources import CodedColumn, MemorySource
 
-__all__ = ["Fit", "GroupAnonymizer", "shown"]
-
 
 @dataclass(frozen=True, eq=False)
 class Fit:

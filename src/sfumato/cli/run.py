@@ -292,7 +292,7 @@ def _to_run_them(attacks: Attacks, utility: Any) -> str:
 
 def _fewest_persons(anonymizer: Any, release: Any) -> int:
     """Return how many persons the smallest group has, as `release` counted before the unit was dropped."""
-    from sfumato.anonymize.groups import shown
+    from sfumato.anonymize.counting import shown
     from sfumato.criteria import KAnonymity
 
     criteria = [c for c in anonymizer._all_criteria() if isinstance(c, KAnonymity) and c.unit is not None]
