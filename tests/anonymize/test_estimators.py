@@ -661,6 +661,24 @@ def test_a_regressor_warns_when_it_has_nothing_to_say_about_raw_records():
         AnonymizedRegressor(LinearRegression(), k=100).fit(X, y)
 
 
+def test_a_regressor_whose_encoder_refuses_raw_categories_is_fitted_and_warns_without_naming_one():
+    cities = np.array([f"city{number:02d}" for number in range(40)], dtype=object)
+    X = np.tile(cities, 10)[:, None]
+    y = np.repeat(np.arange(10.0), 40)
+    model = make_pipeline(OneHotEncoder(handle_unknown="error"), LinearRegression())
+    with pytest.warns(UserWarning, match=r"no answer for raw records.*transform_at_predict=True") as caught:
+        regressor = AnonymizedRegressor(model, k=100, guide_estimator="labels").fit(X, y)
+    assert not any("city" in str(warning.message) for warning in caught)
+    assert regressor.set_params(transform_at_predict=True).predict(X).shape == (400,)
+
+
+def test_a_regressor_trained_on_bounds_is_fitted_and_warns_that_raw_records_have_other_columns():
+    X, y = skewed_records()
+    anonymizer = ModelGuidedAnonymizer(100, representative="bounds")
+    with pytest.warns(UserWarning, match=r"no answer for raw records.*transform_at_predict=True"):
+        AnonymizedRegressor(LinearRegression(), anonymizer=anonymizer).fit(X, y)
+
+
 def test_a_regressor_that_recodes_what_it_is_asked_about_has_nothing_to_warn_of():
     X, y = skewed_records()
     regressor = AnonymizedRegressor(LinearRegression(), k=100, transform_at_predict=True).fit(X, y)

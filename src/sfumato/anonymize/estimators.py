@@ -304,21 +304,34 @@ class AnonymizedRegressor(RegressorMixin, _Anonymized):  # noqa: D101 - the text
     _guide_kind = "numbers"
 
     def _warn_of_raw_records(self, raw: Any, anonymized: Any, y: Any) -> None:
-        from sklearn.metrics import r2_score
-
         # Groups of many records hide how the target changes inside them; beyond what it has seen, a model can be far
         # off, which no class can.
         tables = [read_table(raw), read_table(anonymized)]
         rows = np.unique(np.linspace(0, tables[0].n_records - 1, _LOOKED_AT).astype(np.intp))
         true = np.asarray(y)[rows]
-        explained = [
-            float(r2_score(true, self.estimator_.predict(table.replaced({}, keep_rows=rows)))) for table in tables
-        ]
-        if explained[0] < 0 < explained[1]:
-            warnings.warn(
-                f"the model explains less of raw records than their mean does (R² {explained[0]:.2f} on those it was "
-                f"trained with; {explained[1]:.2f} once they are recoded), and it will be asked about raw records. Set "
-                "transform_at_predict=True, or lower k.",
-                UserWarning,
-                stacklevel=3,
+        on_raw, on_recoded = (self._explained(table.replaced({}, keep_rows=rows), true) for table in tables)
+        if on_recoded is None:
+            return
+        if on_raw is None:
+            why = "the model has no answer for raw records, only for recoded ones"
+        elif on_raw < 0 < on_recoded:
+            why = (
+                f"the model explains less of raw records than their mean does (R² {on_raw:.2f} on those it was trained "
+                f"with; {on_recoded:.2f} once they are recoded)"
             )
+        else:
+            return
+        warnings.warn(
+            f"{why}, and it will be asked about raw records. Set transform_at_predict=True, or lower k.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+    def _explained(self, records: Any, true: Any) -> float | None:
+        """Return how much of the target the model explains on some records; None where it has no answer."""
+        from sklearn.metrics import r2_score
+
+        try:
+            return float(r2_score(true, self.estimator_.predict(records)))
+        except Exception:  # a look must not undo the fit: encoders refuse categories that went, models other columns
+            return None
