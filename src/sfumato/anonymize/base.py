@@ -77,6 +77,7 @@ class TreeAnonymizer(GroupAnonymizer):
         whole = None if weight is None else integer_weights(weight, guide.value_bits)
         records = source.records(guide, whole)
         taxonomy = taxonomy_of(source.columns, source.layout, paths)
+        source.forget_codes()
         grown = self._grow(records, source, guide, counters, taxonomy)
         del records  # from here on they are needed in the order of their groups
         logger.info("%d groups of %d records", grown.tree.n_groups, table.n_records)

@@ -248,9 +248,11 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
         source.columns, paths = in_tree_order(source.columns, getattr(self, "hierarchies_", {}))
         codes = source.records(Guide(0)).codes
         found = self._describe(source.columns, codes, groups, source.layout, guide, paths)
-        kept = np.flatnonzero(groups.group >= 0)
-        n_suppressed = table.n_records - len(kept)
-        rows = kept if n_suppressed else None
+        source.forget_codes()
+        del codes
+        n_kept = len(groups.order)
+        n_suppressed = table.n_records - n_kept
+        rows = np.flatnonzero(groups.group >= 0) if n_suppressed else None
         own = self.partition_.with_values(source.columns, found.values)
         released = own.rewrite(
             table, np.maximum(groups.group, 0),
@@ -260,14 +262,14 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
         smallest = verify(released, names, counters, rows, n_threads=self._n_threads())
         by_column = groups.sizes @ found.width / groups.sizes.sum()
         measures: dict[str, Any] = {
-            "n_records": len(kept),
+            "n_records": n_kept,
             "n_groups": groups.n_groups,
             "smallest_group": smallest,
             "information_loss": group_ncp(found.width, groups.sizes),
             "loss_by_column": dict(zip(schema.quasi_identifiers, by_column.tolist(), strict=True)),
         }
         for counter in counters:
-            measures[shown(counter.criterion)] = counter.value(groups.group.astype(np.int64), groups.n_groups)
+            measures[shown(counter.criterion)] = counter.value(groups.group, groups.n_groups)
         return Release(released, n_merged, n_suppressed, measures)
 
     def _released_quasi_identifiers(self, released: Any) -> list[str]:

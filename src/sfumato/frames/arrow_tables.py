@@ -12,6 +12,7 @@ import numpy as np
 from sfumato.columns import (
     Column,
     GroupedLabels,
+    GroupedValues,
     column_from_arrow,
     one_chunk,
 )
@@ -132,18 +133,26 @@ def write_arrow(old: Any, entry: Entry) -> Any:
         short = pa.array(labels) if isinstance(labels, np.ndarray) else pa.array(list(labels), pa.string())
         return short.take(pa.array(entry.new.group))
     kind = old.type
+    if pa.types.is_dictionary(kind):
+        return _write_dictionary(old, entry)
     short, place = entry.arrow(kind, missing_as_nan=pa.types.is_floating(kind) and has_nan_only(old))
-    if not pa.types.is_dictionary(kind):
-        taken = short.take(pa.array(place))
-        return taken.cast(kind) if pa.types.is_string_view(kind) else taken
-    assert entry.categories is not None
-    listed = one_chunk(old).dictionary
+    taken = short.take(pa.array(place))
+    return taken.cast(kind) if pa.types.is_string_view(kind) else taken
+
+
+def _write_dictionary(old: Any, entry: Entry) -> Any:
+    """Write new values as a dictionary: one code per group, in its final type before there is one per record."""
+    import pyarrow as pa
+
+    assert isinstance(entry.new, GroupedValues) and entry.categories is not None
+    kind, listed = old.type, one_chunk(old).dictionary
     merged, translate = merge_categories(
         entry.label, listed.to_pylist(), entry.categories, replace=entry.replaces_categories
     )
-    codes = np.append(translate, len(merged)).take(place)
+    is_missing = np.zeros(len(entry.new.values), np.bool_) if entry.new.missing is None else entry.new.missing
+    codes = np.append(translate, 0)[np.where(is_missing, len(translate), entry.new.values)]
     index_type = kind.index_type if len(merged) <= np.iinfo(kind.index_type.to_pandas_dtype()).max else pa.int32()
-    indices = pa.array(codes, mask=codes == len(merged)).cast(index_type)
+    indices = pa.array(codes, mask=is_missing).cast(index_type).take(pa.array(entry.new.group))
     ordered = kind.ordered and merged == listed.to_pylist()
     return pa.DictionaryArray.from_arrays(indices, pa.array(merged, listed.type), ordered=ordered)
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,10 @@ class MemorySource:
         """Return the codes of all columns together with the guide's channels."""
         codes = [column.codes for column in self.columns]
         return pack_records(codes, guide.code_blocks, guide.dense, weights, n_threads=self._n_threads)
+
+    def forget_codes(self) -> None:
+        """Let go of the codes of the records, which have been packed; what the columns are stays known."""
+        self.columns = [replace(column, codes=np.empty(0, column.codes.dtype)) for column in self.columns]
 
 
 def _n_different(column: Column) -> int:
