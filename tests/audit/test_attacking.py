@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from sfumato.attack.result import AttackResult
+from sfumato.audit import attacking
 from sfumato.audit.attacking import ATTACKS, LEVELS, attack_model, attack_release, attacks_of, sentence_of
 from sfumato.cli.models import make_model
 from sfumato.errors import ParameterError
@@ -112,3 +113,24 @@ def test_a_sentence_compares_with_the_better_of_baseline_and_control():
     assert sentence_of(result_of("stronger than baseline", 0.5, 0.1, 0.2)) == (
         "It succeeds in 50.0% of cases; without the release 20.0% on people who are not in it."
     )
+
+
+def test_of_several_ways_to_guess_an_attribute_the_one_that_gains_most_is_judged(monkeypatch):
+    ways = {
+        "right about everybody": result_of("stronger than baseline", 0.8, 0.5, 0.8),
+        "right about members": result_of("stronger than baseline", 0.7, 0.5, 0.5),
+    }
+    monkeypatch.setattr(attacking, "attack_attribute", lambda *_, **__: ways)
+    (risk,) = attacked(people(), ["job"]).risks
+    assert risk.advantage == pytest.approx(0.2)
+
+
+def test_what_is_missing_is_no_value_that_could_be_guessed(monkeypatch):
+    way = result_of("not shown", 0.5, 0.5, None)
+    monkeypatch.setattr(attacking, "attack_attribute", lambda *_, **__: {"a way": way})
+    n_years = np.where(np.arange(N_PEOPLE) % 9, 1.0 + np.arange(N_PEOPLE) % 50, np.nan)
+    only_one = np.where(np.arange(N_PEOPLE) % 9, 1.0, np.nan)
+    table = people().append_column("years", pa.array(n_years)).append_column("vote", pa.array(only_one))
+    found = attacked(table, ["vote", "years"])
+    assert [risk.title for risk in found.risks] == ["years, from the model"]
+    assert found.notes == ("Guessing 'vote' with the model does not apply: it guesses among 2 to 50 values.",)

@@ -206,8 +206,9 @@ def attack_model(
         except SfumatoError as error:
             not_run.append(NotRun("attribute", f"guessing {attribute!r} with the model", str(error)))
             continue
-        strongest = max(found_values.values(), key=lambda result: result.rate)
-        risks.append(make_risk(f"{attribute}, from the model", "inference", strongest))
+        ways = [make_risk(f"{attribute}, from the model", "inference", result) for result in found_values.values()]
+        # Each has a control of its own: the one that is right most often may be as right about people in general.
+        risks.append(max(ways, key=lambda risk: (risk.advantage, risk.result["rate"])))
     return Attacks(tuple(risks), tuple(not_run), notes)
 
 
@@ -343,7 +344,8 @@ def _to_guess(table: Any, attributes: Sequence[str], most: int) -> tuple[list[st
         if len(chosen) == most:
             break
         column = table.column(name, for_counting=True)
-        n_values = len(column.categories) if column.categories is not None else len(np.unique(column.values))
+        present = column.values if column.missing is None else column.values[~column.missing]
+        n_values = len(np.unique(present))
         (chosen if 2 <= n_values <= _MOST_VALUES_GUESSED else passed_over).append(name)
     if not passed_over:
         return chosen, ()
