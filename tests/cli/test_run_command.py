@@ -369,6 +369,16 @@ def test_an_interrupted_audit_goes_on_with_the_shadow_models_it_has(tmp_path: Pa
     assert "shadow models: 6 of 16" in result.stderr and "shadow models: 16 of 16" in result.stderr
 
 
+def test_a_folder_for_shadow_models_that_cannot_be_is_named(tmp_path: Path):
+    left_out = 'leave_out = ["network", "threshold", "random-forest", "attribute", "singling-out", "linkability"]'
+    policy = write(tmp_path, level="standard", audit=f'unfinished = "people.csv/kept"\n{left_out}')
+    result = call("run", policy, "--quiet")
+    assert result.exit_code == 3
+    said = " ".join(result.stderr.split())
+    assert "kept" in said and "cannot be used: Not a directory" in said and "could not be shown" not in said
+    assert written(tmp_path) == []
+
+
 def with_persons(folder: Path) -> None:
     """Give every two records in turn to one person."""
     lines = people().splitlines()
