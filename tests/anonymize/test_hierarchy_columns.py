@@ -236,3 +236,18 @@ def test_a_document_that_sends_records_in_circles_is_refused(way, tmp_path):
         document["nodes"][at] = {"goto": len(document["nodes"])}
     with pytest.raises(InputError, match="are not one tree"):
         Partition.from_dict(document)
+
+
+@every_label
+@pytest.mark.parametrize("n_values", [255, 256, 257])
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_hierarchy_may_have_as_many_values_as_a_byte_has_codes(method, n_values, missing):
+    codes = [f"{place:03d}" for place in range(n_values)]
+    places = np.arange(2 * n_values)
+    frame = pd.DataFrame({"zip": np.array(codes, object)[places % n_values], "age": places % 7})
+    if missing:
+        frame.loc[frame.index % 10 == 0, "zip"] = None
+    hierarchies = {"zip": Hierarchy.from_prefixes(codes)}
+    anonymizer = with_hierarchies(method, k=8, hierarchies=hierarchies, representative="range")
+    released = anonymizer.fit_transform(frame, places % 2)
+    assert released.groupby(["zip", "age"], dropna=False).size().min() >= 8

@@ -236,6 +236,14 @@ def test_codes_take_two_bytes_only_where_one_does_not_do(bin_numbers: BinNumbers
     assert bins.n_bins == 257
 
 
+@both_twins
+@pytest.mark.parametrize("step", [1, 0.5], ids=["whole numbers", "fractions"])
+def test_256_values_take_every_code_of_one_byte(bin_numbers: BinNumbers, step: float) -> None:
+    bins, codes = bin_numbers(np.arange(256) * step, max_bins=256)
+    assert (bins.n_bins, codes.dtype) == (256, np.uint8)
+    assert codes.tolist() == list(range(256))
+
+
 def test_as_many_bins_as_there_are_codes_are_possible() -> None:
     values = np.random.default_rng(5).normal(size=70_000)
     missing = np.arange(70_000) == 0

@@ -68,9 +68,9 @@ def in_tree_order(
         places = own.find(column.categories.tolist())
         _check_known(column, places < 0, own)
         order = own.tree_order(places)
-        rank = np.empty(len(order) + 1, column.codes.dtype)
+        rank = np.arange(len(order) + column.bins.has_missing)  # missing stays behind all values
         rank[order] = np.arange(len(order))
-        rank[-1] = len(order)  # missing stays behind all values
+        rank = rank.astype(column.codes.dtype)
         # Without a declared order, bounds go by the sorted one, as for other categories.
         declared = np.arange(len(order)) if column.places is None else column.places
         paths[column.name] = own.code_paths(places[order], has_missing=column.bins.has_missing)

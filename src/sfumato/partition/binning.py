@@ -145,7 +145,8 @@ def bin_numbers(
     lookup = np.zeros(len(histogram), dtype)
     lookup[filled] = bin_of_distinct
     codes = np.empty(len(values), dtype)
-    _look_up_whole(values, mask, table_offset, lookup, dtype(bins.n_values), codes)
+    missing_code = dtype(bins.missing_bin if has_missing else 0)  # 256 values leave no code for what does not occur
+    _look_up_whole(values, mask, table_offset, lookup, missing_code, codes)
     return bins, codes
 
 
