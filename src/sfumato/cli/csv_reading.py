@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.cli.csv_detection import QUOTE, SAMPLE_BYTES, as_utf8, checked_separator, detect_separator, newline_of
+from sfumato.cli.csv_quotes import Bytes, mark_quoted
 from sfumato.columns import one_chunk
 from sfumato.errors import InputError
 
@@ -27,8 +28,6 @@ SEPARATOR_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical b
 _BLOCK_BYTES = 8 << 20  # of a file, looked at together; a record must fit in one
 _BYTES_WORTH_THREADS = 4 << 20  # of a file
 _SPACE = 0x20
-
-Bytes = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -128,10 +127,8 @@ def read_text_columns(
     separator = checked_separator(separator) if separator else detect_separator(text)
     raw = np.frombuffer(text, dtype=np.uint8)
     raw, spaced = _without_space_after_separator(raw, separator)
-    openings, has_newline_inside = _opening_quotes(raw, separator, file_name)
     newline = newline_of(raw)
-    marker = _unused_byte(raw, file_name)
-    marked = np.insert(raw, openings + 1, marker) if len(openings) else raw
+    marked, marker, n_quoted, has_newline_inside = mark_quoted(raw, separator, file_name)
     del text, raw
     n_columns = _count_fields(marked, separator, file_name)
     table = _parse(marked, separator, n_columns, has_newline_inside, file_name)
@@ -147,7 +144,7 @@ def read_text_columns(
         _refuse_data_as_header(columns, file_name)
     columns = _with_names(columns, file_name)
     if all_quoted is None:
-        all_quoted = len(openings) > 0 and _everything_is_quoted(columns)
+        all_quoted = n_quoted > 0 and _everything_is_quoted(columns)
     layout = CsvLayout(
         encoding=codec,
         byte_order_mark=has_mark,
@@ -161,7 +158,7 @@ def read_text_columns(
     return columns, layout, notes
 
 
-# --- quotes -----------------------------------------------------------------------------------------------
+# --- spaces -----------------------------------------------------------------------------------------------
 
 
 def _without_space_after_separator(raw: Bytes, separator: str) -> tuple[Bytes, bool]:
@@ -174,76 +171,6 @@ def _without_space_after_separator(raw: Bytes, separator: str) -> tuple[Bytes, b
         if not len(at) or not (part[at + 1] == _SPACE).all():
             return raw, False
     return np.delete(raw, at + 1), True
-
-
-def _opening_quotes(raw: Bytes, separator: str, file_name: str) -> tuple[npt.NDArray[np.int64], bool]:
-    """Positions of the quotes that open a field, and whether a quoted field spans lines."""
-    quotes = _places_of(raw, QUOTE)
-    if not len(quotes):
-        return quotes, False
-    ends = np.array([ord(separator), 0x0A, 0x0D], dtype=np.uint8)
-    if len(quotes) % 2 == 0:
-        # In a well-formed file every second quote opens a field or is the second half of a doubled quote, and
-        # every other one closes or is the first half. That needs no walk over the file.
-        first, second = quotes[::2], quotes[1::2]
-        before = np.where(first > 0, raw[np.maximum(first - 1, 0)], 0x0A).astype(np.uint8)
-        after = np.where(second + 1 < len(raw), raw[np.minimum(second + 1, len(raw) - 1)], 0x0A).astype(np.uint8)
-        opens = np.isin(before, ends)
-        doubled = np.zeros(len(first), dtype=np.bool_)
-        doubled[1:] = first[1:] == second[:-1] + 1
-        closes = np.isin(after, ends)
-        closes[:-1] |= first[1:] == second[:-1] + 1
-        if (opens | doubled).all() and closes.all():
-            breaks = (_places_of(raw, 0x0A), _places_of(raw, 0x0D))
-            spans = any(bool((np.searchsorted(quotes, places) % 2 == 1).any()) for places in breaks)
-            return first[opens & ~doubled], spans
-    return _opening_quotes_by_walking(raw.tobytes(), separator, file_name)
-
-
-def _places_of(raw: Bytes, byte: int) -> npt.NDArray[np.int64]:
-    """Return the positions of a byte, looked for block by block: a mask of the whole file is as large as the file."""
-    blocks = range(0, len(raw), _BLOCK_BYTES)
-    found = [np.flatnonzero(raw[start : start + _BLOCK_BYTES] == byte) + start for start in blocks]
-    return np.concatenate(found) if found else np.zeros(0, np.int64)
-
-
-def _opening_quotes_by_walking(text: bytes, separator: str, file_name: str) -> tuple[npt.NDArray[np.int64], bool]:
-    """Do the same field by field, for files with quotes inside unquoted fields (``5" pipe``)."""
-    stop = re.escape(separator).encode()
-    field = re.compile(
-        rb'(?:"((?:[^"]|"")*)("?)([^' + stop + rb"\r\n]*)|[^" + stop + rb"\r\n]*)(" + stop + rb"|\r\n|\r|\n|\Z)"
-    )
-    openings: list[int] = []
-    spans = False
-    position = 0
-    while position < len(text):
-        found = field.match(text, position)
-        if found is None or found.end() == position:  # pragma: no cover - the pattern matches everywhere
-            break
-        if text[position] == QUOTE:
-            line = text.count(b"\n", 0, position) + 1
-            if not found.group(2):
-                raise InputError(
-                    f"{file_name}, line {line}: a quoted field is opened and never closed. "
-                    'Close it, or write a quote that belongs to a value as "" inside quotes.'
-                )
-            if found.group(3):
-                raise InputError(
-                    f"{file_name}, line {line}: text follows the closing quote of a field. "
-                    'Write a quote that belongs to a value as "" inside quotes.'
-                )
-            openings.append(position)
-            spans = spans or b"\n" in found.group(1) or b"\r" in found.group(1)
-        position = found.end()
-    return np.array(openings, dtype=np.int64), spans
-
-
-def _unused_byte(raw: Bytes, file_name: str) -> int:
-    """Pick a control byte that does not occur, to mark the fields that were quoted while the parser runs."""
-    for byte in (*range(0x01, 0x09), *range(0x0E, 0x20)):
-        if not any((raw[start : start + _BLOCK_BYTES] == byte).any() for start in range(0, len(raw), _BLOCK_BYTES)):
-            return int(byte)
-    raise InputError(f"{file_name} is not a text file: it has every control byte. Expected CSV or Parquet.")
 
 
 # --- fields -----------------------------------------------------------------------------------------------

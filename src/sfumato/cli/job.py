@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from sfumato.cli.console import Console, in_keys
 from sfumato.cli.files import FileTable, ReadingOptions, read_file, unknown_column
+from sfumato.cli.memory import give_back_small_pieces
 from sfumato.cli.methods import make_anonymizer
 from sfumato.cli.models import make_model
 from sfumato.cli.training import (
@@ -325,11 +326,12 @@ def release_all(console: Console, job: Job) -> tuple[Any, Any]:
         known = np.flatnonzero(job.target.known)
         with console.step(f"training the guide on all {len(known):,} records"):
             model = fit(job.new_model(), job.features(rows_of(job.table, known)), job.target.values[known])
-    every = np.arange(job.table.num_rows)
     anonymizer = make_anonymizer(job.policy, job.quasi_identifiers, job.dropped, job.n_jobs)
     with console.step(growing(f"protecting all {job.table.num_rows:,} records")):
-        guide = job.guide(model, every)
+        guide = job.guide(model, np.arange(job.table.num_rows))
+        give_back_small_pieces()
         anonymizer.fit(job.table, guide)
+        give_back_small_pieces()
         release = anonymizer.release(job.table, guide if job.method == "model-guided" else None)
     return anonymizer, release
 

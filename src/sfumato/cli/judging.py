@@ -26,6 +26,7 @@ from sfumato.cli.files import (
     with_separator_of,
     write_file,
 )
+from sfumato.cli.memory import give_back_small_pieces
 from sfumato.columns import one_chunk
 from sfumato.errors import GuaranteeError
 
@@ -255,8 +256,10 @@ def write_judged(
     as_format = format_of(path)
     with unfinished(path, *beside) as (temporary, *others):
         complete = write_file(table, temporary, as_format, with_separator_of(path, style))
+        give_back_small_pieces()
         read = read_back(temporary, as_format, complete)
         check_same(table, read)
+        give_back_small_pieces()
         result = judge(read)
         if must_hold:
             check_holds(result, "the written file")
