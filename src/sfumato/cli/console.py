@@ -223,10 +223,11 @@ def exit_codes(console: Console, *, debug: bool, in_words_of_options: bool = Tru
         _stop(console, "not enough memory for this file; nothing was written.", UNEXPECTED, debug)
     except (BrokenPipeError, typer.Exit):
         raise
-    except OSError as error:  # files are handled where they are written: this is standard output, or a folder of work
-        what = "the result could not be shown" if error.filename is None else f"{str(error.filename)!r} cannot be used"
-        why = error.strerror or "input/output error"
-        _stop(console, f"{what}: {why}. Every file that was written is whole.", UNEXPECTED, debug)
+    except OSError as error:  # what is written handles its own: this is standard output, or a name that cannot be
+        why = f"{error.strerror or 'input/output error'}. Every file that was written is whole."
+        if error.filename is None:
+            _stop(console, f"the result could not be shown: {why}", UNEXPECTED, debug)
+        _stop(console, f"{str(error.filename)!r} cannot be used: {why}", WRONG_USAGE, debug)
     except Exception as error:
         # The text of a foreign error may hold values of the table, so only its kind is shown.
         sentence = (

@@ -197,7 +197,7 @@ def _is_of_kind(value: Any, setting: Setting) -> bool:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     kind = setting.kind
     if kind in ("text", "name"):
-        return isinstance(value, str) and value != ""
+        return isinstance(value, str) and value != "" and "\0" not in value  # no file can be called that
     if kind == "choice":
         return value in setting.choices
     if kind == "choices":
