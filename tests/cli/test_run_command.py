@@ -148,6 +148,20 @@ def test_other_k_that_the_policy_names_are_drawn_in_the_report(tmp_path: Path):
     assert "What other choices would cost" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(
+    ("n_people", "left_out", "is_said"), [(60, "random-forest", True), (N_PEOPLE, "threshold", False)]
+)
+def test_other_k_are_drawn_where_nobody_could_or_should_attack_them(tmp_path: Path, n_people, left_out, is_said):
+    others = '"network", "attribute", "singling-out", "linkability", "inference"'
+    policy = write(tmp_path, level="quick", audit=f'curve = [10]\nleave_out = ["{left_out}", {others}]')
+    (tmp_path / "people.csv").write_text(people(n_people), encoding="utf-8", newline="")
+    result = call("run", policy)
+    assert result.exit_code == 0, result.stderr
+    audit = json.loads((tmp_path / "audit.json").read_text(encoding="utf-8"))
+    assert [(point["at"], point["attack"]) for point in audit["curve"]] == [(1, None), (8, None), (10, None)]
+    assert ("k = 10 was not attacked: " in result.stderr) == is_said
+
+
 def test_the_partition_can_be_applied_to_the_same_file(tmp_path: Path):
     assert run("run", write(tmp_path)).returncode == 0
     result = run("apply", tmp_path / "partition.json", tmp_path / "people.csv", "-o", tmp_path / "again.csv")

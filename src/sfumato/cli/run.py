@@ -211,7 +211,8 @@ def _curve(console: Console, job: Job) -> tuple[Any, ...]:
     if len(sizes) == 1:
         return ()
     choices = [(job.method, job.policy.get("model", "name"))]
-    return tuple(points_over_k(console, job, sizes, choices, attacks=job.policy.get("audit", "level") != "none"))
+    is_attacked = job.policy.get("audit", "level") != "none" and "threshold" not in _left_out(job)
+    return tuple(points_over_k(console, job, sizes, choices, attacks=is_attacked))
 
 
 def _audit(

@@ -15,7 +15,7 @@ from sfumato.audit.result import Point
 from sfumato.cli.console import Console
 from sfumato.cli.job import Job, compare_models, model_for_raw_records
 from sfumato.cli.training import rows_of
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, SfumatoError
 
 
 def points_over_k(
@@ -38,7 +38,7 @@ def points_over_k(
                 if model not in raw:
                     label_of_raw = "raw records" if is_one_model else f"raw records, {model}"
                     raw[model] = Point(label_of_raw, 1, compared.utility.raw)
-                rate = _membership(own, compared) if attacks else None
+                rate = _membership(console, own, compared) if attacks else None
             score = compared.utility.transformed
             if compared.utility.anonymized is not None:
                 score = compared.utility.anonymized
@@ -46,20 +46,27 @@ def points_over_k(
     return [*raw.values(), *points]
 
 
-def _membership(job: Job, compared: Any) -> float:
-    """Return how often an attacker tells by a model's loss who was in its training data; guessing gives a half."""
+def _membership(console: Console, job: Job, compared: Any) -> float | None:
+    """Return how often an attacker tells by a model's loss who was in its training data; guessing gives a half.
+
+    None where that cannot be told, as of few records: what the model scores is worth showing all the same.
+    """
     from sfumato.attack.membership import attack_membership
 
     assert job.target is not None
     rows = np.concatenate(compared.rows)
-    found = attack_membership(
-        model_for_raw_records(job, compared),
-        job.features(rows_of(job.table, rows)),
-        job.target.values[rows],
-        np.arange(len(rows)) < len(compared.rows[0]),
-        attacks=["threshold"],
-        random_state=job.policy.get("audit", "seed"),
-    )
+    try:
+        found = attack_membership(
+            model_for_raw_records(job, compared),
+            job.features(rows_of(job.table, rows)),
+            job.target.values[rows],
+            np.arange(len(rows)) < len(compared.rows[0]),
+            attacks=["threshold"],
+            random_state=job.policy.get("audit", "seed"),
+        )
+    except SfumatoError as error:
+        console.note(f"k = {job.policy.get('method', 'k')} was not attacked: {error}", is_warning=True)
+        return None
     return float(found["threshold"].rate)
 
 
