@@ -41,7 +41,7 @@ ONLY_FROM: dict[str, frozenset[str]] = {
     "datasets": frozenset({"errors"}),
     "networks": frozenset({"errors"}),
     "arguments": frozenset({"errors"}),
-    "verification": frozenset({"errors", "threads", "columns", "frames"}),  # the judge shares nothing with the engine
+    "verification": frozenset({"errors", "columns", "frames"}),  # the judge shares nothing with the engine
     "testing": frozenset(),  # and the judge of the tests shares nothing with anything
 }
 NEVER_FROM: dict[str, frozenset[str]] = {

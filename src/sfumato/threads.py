@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run independent parts of the work side by side; every layer may call this.
+"""Run independent parts of the work side by side; every layer may call this but the judge, ``verification``.
 
 Most of the time goes into gathers and counts of numpy, Arrow and compiled loops, which let other threads run meanwhile.
 """

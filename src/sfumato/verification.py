@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from sfumato.frames import read_table
 from sfumato.frames.assembling import rows_of
-from sfumato.threads import map_in_threads, stretches
 
 _THREADED_FROM = 200_000  # records; below it threads cost more than they bring
 _PIECE = 1_000_000  # records; larger tables are read in pieces of this many, of which little has to be held
@@ -61,8 +60,9 @@ def count_groups(
         return part.group_by(names, use_threads=False).aggregate([([], "count_all")])
 
     if n_threads > 1 and counted.num_rows >= _THREADED_FROM:
-        runs = stretches(counted.num_rows, n_threads)
-        parts = map_in_threads(count, [counted.slice(run.start, run.stop - run.start) for run in runs], n_threads)
+        n_part = -(-counted.num_rows // n_threads)
+        with ThreadPoolExecutor(n_threads) as pool:
+            parts = pool.map(count, (counted.slice(n_part * i, n_part) for i in range(n_threads)))
         together = pa.concat_tables(parts).group_by(names, use_threads=False).aggregate([("count_all", "sum")])
         sizes: NDArray[np.int64] = together["count_all_sum"].to_numpy()
     else:
@@ -80,7 +80,11 @@ def _keys(frame: Any, columns: Sequence[str], n_threads: int = 1) -> Any:
         column = table.column(name, for_counting=True, narrow=True)
         return pa.array(_narrow(column.values), mask=column.missing)
 
-    arrays = map_in_threads(read, columns, n_threads if table.n_records >= _THREADED_FROM else 1)
+    if n_threads > 1 and table.n_records >= _THREADED_FROM:
+        with ThreadPoolExecutor(n_threads) as pool:
+            arrays = list(pool.map(read, columns))
+    else:
+        arrays = [read(name) for name in columns]
     keys = {str(position): array for position, array in enumerate(arrays)}
     return pa.table(keys or {"0": pa.nulls(table.n_records)})
 
@@ -193,17 +197,19 @@ def diversity_of(frame: Any, group: str, sensitive: str, *, n_threads: int = 1) 
     kind: Any = np.int32 if len(sizes) * n_values < 2**31 else np.int64
     pairs: NDArray[Any] = groups.astype(kind) * kind(n_values) + values.astype(kind)
 
-    def least(run: slice) -> float:
+    def least(first: int, stop: int) -> float:
         """Look at some of the groups."""
-        first, stop = run.start, run.stop
         is_whole = stop - first == len(sizes)
         some = np.sort(pairs if is_whole else pairs[(pairs >= first * n_values) & (pairs < stop * n_values)])
         starts = np.flatnonzero(np.concatenate((np.ones(min(1, len(some)), np.bool_), some[1:] != some[:-1])))
         counts = np.diff(np.append(starts, len(some)))
         return float((sizes[some[starts] // n_values] / counts).min(initial=np.inf))
 
-    n_threads = n_threads if len(pairs) >= _THREADED_FROM else 1
-    return min(map_in_threads(least, stretches(len(sizes), n_threads), n_threads))
+    if n_threads == 1 or len(pairs) < _THREADED_FROM:
+        return least(0, len(sizes))
+    ends = [len(sizes) * part // n_threads for part in range(n_threads + 1)]
+    with ThreadPoolExecutor(n_threads) as pool:
+        return min(pool.map(least, ends[:-1], ends[1:]))
 
 
 def _numbered(column: Any) -> NDArray[np.int64]:
