@@ -24,6 +24,7 @@ MAX_CODES = 65_536
 """Codes of one column at most: they are kept in 16 bits."""
 
 _MOST_CELLS = 1 << 16
+_LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 _DIRECT_RANGE = 1 << 20  # integers that span less than this are counted in a table instead of sorted
 
@@ -290,7 +291,9 @@ def _fit_single_precision(values, mask):  # type: ignore[no-untyped-def]
     """True when single precision loses nothing: half the digits to sort by. Stops at the first that does not fit."""
     is_masked = mask.shape[0] > 0
     for i in range(values.shape[0]):
-        if np.float64(np.float32(values[i])) != values[i] and not (is_masked and mask[i]):
+        if is_masked and mask[i]:
+            continue
+        if abs(values[i]) > _LARGEST_SINGLE or np.float64(np.float32(values[i])) != values[i]:
             return False
     return True
 
