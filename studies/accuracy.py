@@ -6,12 +6,12 @@ Shared by the experiments ``adult_utility`` and ``classic_methods``, which diffe
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
 
+from studies.clock import processor_seconds
 from studies.methods import METHODS
 from studies.models import MODELS, make_model
 from studies.tables import TITLES as TABLE_TITLES
@@ -111,7 +111,7 @@ def accuracies(keys: Sequence[Key]) -> Iterator[Cell]:
             X_train, y_train, test_size=0.5, random_state=seed, stratify=y_train
         )
     _compile({key.method for key in keys} - {RAW}, table, X_train[:1000], y_train[:1000])
-    start = time.perf_counter()
+    start = processor_seconds()
     is_needed = any(key.method == RAW or METHODS[key.method].guide in ("probabilities", "predictions") for key in keys)
     raw = make_model(model, seed, table.X).fit(X_train, y_train) if is_needed else None
 
@@ -120,14 +120,14 @@ def accuracies(keys: Sequence[Key]) -> Iterator[Cell]:
 
     def cell(key: Key, fitted: Any, **more: Any) -> Cell:
         ranking = round(100 * float(roc_auc_score(y_test, fitted.predict_proba(X_test)[:, 1])), 3)
-        accuracy, seconds = percent(fitted, X_test), round(time.perf_counter() - start, 2)
+        accuracy, seconds = percent(fitted, X_test), round(processor_seconds() - start, 2)
         return Cell(*key, accuracy, ranking=ranking, **more, seconds=seconds)
 
     for key in keys:
         if key.method == RAW:
             yield cell(key, raw)
             continue
-        start = time.perf_counter()
+        start = processor_seconds()
         method = METHODS[key.method]
         anonymizer = method.make(key.k, table.quasi_identifiers)
         guide = _guide(method.guide, raw, X_train, y_train)

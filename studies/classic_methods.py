@@ -134,8 +134,7 @@ def page(cells: list[Cell]) -> str:
         "`sfumato study goldsteen-figure-2` to `-5`, with `SFUMATO_DATA` set for Lending Club; `--quick` runs a few",
         "cells anew and shows them beside the kept ones. The cells are in `studies/results/classic_methods.jsonl`, the",
         f"means in `studies/results/classic_methods.json`. {len(cells)} cells took "
-        f"{sum(cell.seconds or 0 for cell in cells) / 60:.0f} minutes,",
-        "one process with one thread beside other work on the same machine:",
+        f"{sum(cell.seconds or 0 for cell in cells) / 60:.0f} minutes of one core:",
         f"{'; '.join(sorted({str(cell.environment) for cell in cells}))}.",
         "",
         "Where it is less than the paper's comparison, or another:",

@@ -11,12 +11,12 @@ the page. The adversarial minimizer is trained here: the bucket maps of ``neural
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+from studies.clock import processor_seconds
 from studies.runner import Experiment
 
 PAGE = "docs/results/attacks-on-generalizations.md"
@@ -210,13 +210,13 @@ def read_samples(data: str) -> Any:
 def run(row: Row) -> dict[str, Any]:
     """Make and attack the generalizations of one row."""
     made = [generalize(row.data, own) for own in row.made]
-    start = time.perf_counter()
+    start = processor_seconds()
     found = _ATTACKS[row.attack.split()[0]](row, made)
     return {
         "key": row.key,
         "n_buckets": [sum(own.n_buckets) for own in made],
         **found,
-        "seconds": round(time.perf_counter() - start, 1),
+        "seconds": round(processor_seconds() - start, 1),
     }
 
 

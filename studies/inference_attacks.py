@@ -12,12 +12,12 @@ Cells of differential privacy run where diffprivlib and Opacus import: in ``.pee
 from __future__ import annotations
 
 import tempfile
-import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from studies.clock import processor_seconds
 from studies.runner import Experiment
 
 PAGE = "docs/results/inference-attacks.md"
@@ -131,7 +131,7 @@ def run(row: Row, *, n_records: int | None = N_RECORDS) -> dict[str, Any]:
     X, y, quasi_identifiers, estimator = _setting(row, n_records)
     protection = _protected(row, estimator, X, quasi_identifiers)
     attacks = LEARNED + (WITH_SHADOWS if N_SHADOWS[row.model] else ())
-    start = time.perf_counter()
+    start = processor_seconds()
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Stochastic Optimizer")  # as many epochs as the page says
         compared = compare_protections(
@@ -151,7 +151,7 @@ def run(row: Row, *, n_records: int | None = N_RECORDS) -> dict[str, Any]:
     }
     if row.table == "nursery":
         cell["attribute"] = _attribute(protection, X, y)
-    return {**cell, "seconds": round(time.perf_counter() - start, 1)}
+    return {**cell, "seconds": round(processor_seconds() - start, 1)}
 
 
 def _plain(result: dict[str, Any]) -> dict[str, Any]:

@@ -13,13 +13,13 @@ but read from ``results/minimizers_networks.npz``, which ``neural_gpu`` wrote.
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Any
 
+from studies.clock import processor_seconds
 from studies.minimization_tasks import TITLES
 from studies.minimizers_keys import (
     BY,
@@ -220,7 +220,7 @@ def _fronts(keys: Sequence[Mapping[str, Any]], paper_scale: bool) -> Iterator[Ce
 
 def run_cell(bench: Bench, name: str) -> Cell:
     """Sweep over the grid of one minimizer."""
-    start = time.perf_counter()
+    start = processor_seconds()
     rows = bench.learned(name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of logistic regressions that stop early
@@ -242,7 +242,7 @@ def make_cell(
         )
         for point in (*bench.limits, *points)
     )
-    seconds = round(time.perf_counter() - start, 1)
+    seconds = round(processor_seconds() - start, 1)
     return Cell(figure, bench.task.name, minimizer, variant, bench.seed, n_learned, seconds, kept)
 
 

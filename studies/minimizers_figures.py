@@ -7,12 +7,12 @@ thing changed; ``minimizers_keys`` lists them. Called by ``minimizers``.
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from studies.clock import processor_seconds
 from studies.minimizers import Bench, Cell, make_cell
 from studies.minimizers_keys import (
     LEARNED_YEAR,
@@ -37,7 +37,7 @@ def run_figure(figure: str, keys: Sequence[Mapping[str, Any]], paper_scale: bool
 
 
 def _swept(figure: str, variant: str, bench: Bench, rows: Any, personal: Sequence[str] | None = None) -> Cell:
-    start = time.perf_counter()
+    start = processor_seconds()
     points = bench.sweep(bench.minimizer(TREE, personal), rows, GRID if bench.is_limited else None)
     return make_cell(figure, bench, TREE, variant, len(rows), start, points)
 
@@ -47,7 +47,7 @@ def _again(keys: Sequence[Mapping[str, Any]], is_limited: bool) -> Iterator[Cell
     from studies.minimization_tasks import load_task
 
     for key in keys:
-        start = time.perf_counter()
+        start = processor_seconds()
         bench = Bench(load_task(key["table"]), key["seed"], is_limited=is_limited)
         rows, tree = bench.learned(TREE), bench.minimizer(TREE)
         if key["figure"] == LEAVES:
@@ -67,7 +67,7 @@ def _attacked_again(keys: Sequence[Mapping[str, Any]], is_limited: bool) -> Iter
     bench = Bench(load_task(keys[0]["table"]), seed, is_limited=is_limited)
     attacker = ReconstructionRisk(("table", "boosting"), seed=seed, n_jobs=1)
     for name in (key["minimizer"] for key in keys):
-        start = time.perf_counter()
+        start = processor_seconds()
         rows = bench.learned(name)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of logistic regressions that stop early

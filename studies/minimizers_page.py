@@ -231,7 +231,7 @@ def _how(found: Found, tables: Sequence[str]) -> list[str]:
         "`sfumato study 'staab-figure-*'`, with `SFUMATO_DATA` set; the sweeps are in",
         f"`studies/results/minimizers.jsonl`. {len(fronts)} of {len(TABLES) * len(MINIMIZERS) * len(SEEDS)} sweeps",
         f"for the fronts and {len(found.cells) - len(fronts)} for the smaller experiments took {minutes:.0f} minutes",
-        "on one thread of a busy machine.",
+        "of one core.",
         "",
         "### Where it is less than the paper's comparison",
         "",

@@ -157,7 +157,7 @@ def _index() -> str:
 
 def _total(cells: Sequence[Cell]) -> str:
     hours = sum(cell.get("seconds") or 0.0 for cell in cells) / 3600
-    return f"{len(cells):,} cells and {hours:.1f} hours of one process beside other work."
+    return f"{len(cells):,} cells and {hours:.1f} hours of one core."
 
 
 def _main_claims() -> list[Claim]:

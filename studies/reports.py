@@ -80,7 +80,7 @@ def how_long(cells: Sequence[Cell], n_needed: int) -> str:
     machines = sorted({cell["environment"] for cell in cells if cell.get("environment")})
     kept = f"{len(cells):,} cells" if len(cells) == n_needed else f"{len(cells):,} of {n_needed:,} cells"
     where = f" ({'; '.join(machines)})" if machines else ""
-    return f"{kept}, {minutes:.1f} minutes of one process beside other work{where}."
+    return f"{kept}, {minutes:.1f} minutes of one core{where}."
 
 
 def _opening(study: Study) -> list[str]:

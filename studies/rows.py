@@ -80,8 +80,8 @@ def how_it_was_run(rows: Sequence[Row], name: str, reductions: Sequence[str], st
         "## How it was run",
         "",
         f"{commands}; the cells are in `studies/results/{name.replace('-', '_')}.jsonl`. "
-        f"{len(rows)} cells took {minutes:.1f} minutes, one process with one thread beside other work on the same "
-        f"machine: {'; '.join(machines)}.",
+        f"{len(rows)} cells took {minutes:.1f} minutes of one core: "
+        f"{'; '.join(machines)}.",
         "",
         "Reductions and choices:",
         "",

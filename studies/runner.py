@@ -5,7 +5,8 @@ Two kinds of things plug in here.
 
 **An experiment** is a module that says how a cell comes about. It holds one object, `EXPERIMENT`, and is listed in
 ``studies/experiments.py``. ``run`` gets the keys of one group and yields what was measured, in their order; the runner
-adds the key's own entries, the seconds since the cell before (unless the experiment counts its own) and the machine::
+adds the key's own entries, the processor time since the cell before (unless the experiment counts its own) and the
+machine::
 
     # studies/coin_tosses.py
     from studies.runner import Experiment
@@ -76,6 +77,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from studies.cells import Cell, Identity, Key, append_cell, identity, read_cells, write_cells
+from studies.clock import processor_seconds
 
 if TYPE_CHECKING:
     from studies.claims import Claim
@@ -147,6 +149,11 @@ class Experiment:
     def cells(self, folder: Path | None = None) -> list[Cell]:
         """Return the cells kept so far, as a list."""
         return list(self.kept(folder).values())
+
+    def is_complete(self, folder: Path | None = None) -> bool:
+        """Say whether every cell is kept."""
+        kept = self.kept(folder)
+        return all(identity(key, self.by) in kept for key in self.keys)
 
     def all_keys(self, paper_scale: bool) -> tuple[Key, ...]:
         """Return the keys at one of the two scales."""
@@ -249,12 +256,12 @@ def run_all(
 
 def run_group(experiment: Experiment, keys: Sequence[Key], paper_scale: bool) -> Iterator[Cell]:
     """Run the cells of one group in this process."""
-    start = time.perf_counter()
+    start = processor_seconds()
     for key, found in zip(keys, experiment.run(keys, paper_scale), strict=True):
-        seconds = round(time.perf_counter() - start, 2)
+        seconds = round(processor_seconds() - start, 2)
         cell = {**key, "seconds": seconds, **found, "environment": environment()}
         yield json.loads(json.dumps(cell))  # as it will be read: lists, no tuples
-        start = time.perf_counter()
+        start = processor_seconds()
 
 
 def groups(experiment: Experiment, keys: Sequence[Key]) -> list[list[Key]]:

@@ -97,9 +97,9 @@ class Study:
         return [found[key] for key in own if key in found]
 
     def judged(self, folder: Path | None = None) -> list[Claim]:
-        """Return the claims of the paper about it, judged by the kept cells."""
+        """Return the claims of the paper about it, judged by the kept cells of its whole experiment; none before."""
         experiment = self.load_experiment()
-        if experiment.claims is None or not self.claims:
+        if experiment.claims is None or not self.claims or not experiment.is_complete(folder):
             return []
         return [
             claim

@@ -127,13 +127,11 @@ def study(
         chosen = _chosen(catalogue.all_studies(), names, every=every)
         desk = Desk(console, cells, n_processes, paper_scale=paper_scale)
         documents = []
-        for own in chosen:
-            if quick:
-                documents.append(desk.run_quick(own))
-                continue
-            if not kept_only:
+        if not quick and not kept_only:
+            for own in chosen:  # all of them before any is shown: claims look at the cells of several studies
                 desk.run(own)
-            documents.append(desk.show(own, output))
+        for own in chosen:
+            documents.append(desk.run_quick(own) if quick else desk.show(own, output))
         if as_json:
             console.result({"studies": documents})
 
@@ -280,7 +278,7 @@ def _list(console: Console, studies: Sequence[Any]) -> None:
         minutes = f"{row['minutes']:.1f}" if row["cannot_run"] is None else ""
         table.add_row(*map(_plain, (row["name"], row["title"], shown, minutes)))
     console.out.print(table)
-    console.text("Minutes are those of one process for the cells that are kept. sfumato study NAME shows one.")
+    console.text("Minutes are those of one core for the cells that are kept. sfumato study NAME shows one.")
 
 
 def _plain(text: str) -> str:
