@@ -15,6 +15,7 @@ from sfumato.errors import InputError
 from sfumato.partition import binning, naive
 from sfumato.partition.binning import MAX_CODES, Bins, bin_categories, code_type
 from sfumato.partition.records import make_layout
+from sfumato.partition.sorting import sorted_distinct
 
 BinNumbers = Callable[..., tuple[Bins, np.ndarray]]
 
@@ -55,7 +56,7 @@ any_integers = st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3), m
     values=any_floats.map(lambda v: np.array(v, np.float64) + 0.0) | any_integers.map(lambda v: np.array(v, np.int64))
 )
 def test_twins_count_the_same_distinct_values(values: np.ndarray) -> None:
-    distinct, counts = binning.sorted_distinct(values)
+    distinct, counts = sorted_distinct(values)
     plain, plain_counts = np.unique(values, return_counts=True)
     assert distinct.dtype == plain.dtype
     np.testing.assert_array_equal(distinct, plain)

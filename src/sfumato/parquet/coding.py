@@ -26,8 +26,8 @@ from sfumato.partition.binning import (
     bin_own_categories,
     code_type,
     search_bins,
-    sorted_distinct,
 )
+from sfumato.partition.sorting import sorted_distinct
 from sfumato.schema.limits import checked_limit
 from sfumato.sources import CodedColumn
 

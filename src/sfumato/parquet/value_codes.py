@@ -18,7 +18,7 @@ from sfumato.errors import InputError
 from sfumato.frames import Table, read_table
 from sfumato.measurement.grouping import CODED_BY_SUBTRACTION, MISSING, WORDS
 from sfumato.parquet.coding import join_runs
-from sfumato.partition.binning import sorted_distinct
+from sfumato.partition.sorting import sorted_distinct
 
 MOST_LISTED = 1 << 20
 """Different values of a column of text or categories that are listed in memory."""

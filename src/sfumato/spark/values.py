@@ -19,7 +19,8 @@ from sfumato.columns import Column, Kind, Moment
 from sfumato.errors import InputError
 from sfumato.frames import Table, read_table
 from sfumato.parquet.coding import check_categories, coded_categories, join_runs
-from sfumato.partition.binning import Bins, code_type, sorted_distinct
+from sfumato.partition.binning import Bins, code_type
+from sfumato.partition.sorting import sorted_distinct
 from sfumato.schema.limits import checked_limit
 from sfumato.sources import CodedColumn
 from sfumato.sources.memory import read_limited
