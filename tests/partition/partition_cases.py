@@ -15,7 +15,7 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from sfumato.partition import naive
+from sfumato.partition import naive, naive_splitting
 from sfumato.partition.binning import Bins, bin_categories, bin_numbers
 from sfumato.partition.candidates import empty_candidates
 from sfumato.partition.checks import Check
@@ -252,11 +252,11 @@ def separated_case(seed: int, n: int = 40, **settings: Any) -> Case:
 
 def fast_splits(
     hist: np.ndarray, layout: Layout, scoring: Scoring, n_ranks: int = 1024, *, only_once: bool = False
-) -> list[tuple[int, naive.Split]]:
+) -> list[tuple[int, naive_splitting.Split]]:
     """Ask the kernel for all candidates, `n_ranks` at a time, in the order in which they would be judged."""
     n_channels = len(scoring.channel_weights)
     scratch = make_scratch(layout, hist.shape[1], n_channels)
-    ranked: list[tuple[int, naive.Split]] = []
+    ranked: list[tuple[int, naive_splitting.Split]] = []
     after = (0, np.inf, -1)
     while True:
         out = empty_candidates(1, n_ranks, layout)
@@ -271,7 +271,9 @@ def fast_splits(
             left = [code for code in range(n_codes(layout, column)) if naive.goes_left(code, *split)]
             place = int(out.position[0, r]) - (column << 40)
             gain, n_left = float(out.gain[0, r]), int(out.n_left[0, r])
-            ranked.append((phase, naive.Split(gain, column, place, split[0], split[2], frozenset(left), n_left)))
+            ranked.append(
+                (phase, naive_splitting.Split(gain, column, place, split[0], split[2], frozenset(left), n_left))
+            )
         if only_once:
             return ranked
         after = (phase, float(out.gain[0, n_found - 1]), int(out.position[0, n_found - 1]))
@@ -285,7 +287,7 @@ def tolerance(hist: np.ndarray, layout: Layout, scoring: Scoring) -> float:
     """How far a fast gain may be from the exact one: rounding of the node's own sums, no more."""
     total = hist[: layout.offsets[1]].sum(axis=0).tolist()
     if scoring.rule in (CHANNELS, ENTROPY):
-        return float(naive.noise_floor(total, scoring)) + 1e-12 * total[0]
+        return float(naive_splitting.noise_floor(total, scoring)) + 1e-12 * total[0]
     return 1e-12 * total[0]
 
 
@@ -304,7 +306,7 @@ def check_tree(
         hist = naive.histogram(records, layout, case.guide, rows)
         admissible = [
             (phase, split)
-            for phase, split in naive.find_splits(hist, layout, scoring)
+            for phase, split in naive_splitting.find_splits(hist, layout, scoring)
             if all(naive.is_safe(check, side) for check in checks for side in naive.divide(records.codes, rows, split))
         ]
         if tree.column[node] < 0:

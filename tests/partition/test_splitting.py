@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from partition_cases import GUIDE_KINDS, Case, cases, fast_splits, in_examples, random_case, seeds, sizes, tolerance
 
-from sfumato.partition import naive
+from sfumato.partition import naive, naive_splitting
 from sfumato.partition.binning import bin_categories, bin_numbers
 from sfumato.partition.guides import (
     CHANNELS,
@@ -28,11 +28,11 @@ from sfumato.partition.guides import (
 )
 from sfumato.partition.splitting import MAX_ENUMERATED
 
-Ranked = list[tuple[int, naive.Split]]
+Ranked = list[tuple[int, naive_splitting.Split]]
 FindSplits = Callable[..., Ranked]
 
 pytestmark = pytest.mark.twins
-both_twins = pytest.mark.parametrize("find", [naive.find_splits, fast_splits], ids=["naive", "fast"])
+both_twins = pytest.mark.parametrize("find", [naive_splitting.find_splits, fast_splits], ids=["naive", "fast"])
 
 
 def numbers(values: list[float], labels: list[int], *, missing: list[int] | None = None, **asked: object) -> Case:
@@ -65,7 +65,7 @@ def test_twins_list_the_same_candidates_with_the_same_gains(kind: str) -> None:
     @given(case=cases(kind=kind), n_ranks=st.sampled_from([1024, 1, 3]))
     def compare(case: Case, n_ranks: int) -> None:
         hist, layout, scoring = case.histogram, case.layout, case.scoring
-        exact = {(phase, s.column, s.position): s for phase, s in naive.find_splits(hist, layout, scoring)}
+        exact = {(phase, s.column, s.position): s for phase, s in naive_splitting.find_splits(hist, layout, scoring)}
         found = fast_splits(hist, layout, scoring, n_ranks)
         fast = {(phase, s.column, s.position): s for phase, s in found}
         assert fast.keys() == exact.keys()
@@ -83,7 +83,7 @@ def test_twins_list_the_same_candidates_with_the_same_gains(kind: str) -> None:
 @given(seed=seeds, n=sizes())
 def test_twins_agree_on_the_best_where_it_stands_out(seed: int, n: int) -> None:
     case = random_case(seed, n, 3, "numbers")
-    exact = naive.find_splits(case.histogram, case.layout, case.scoring)
+    exact = naive_splitting.find_splits(case.histogram, case.layout, case.scoring)
     best = fast_splits(case.histogram, case.layout, case.scoring, n_ranks=1, only_once=True)
     assert len(best) == min(1, len(exact))
     if len(exact) > 1 and exact[0][1].gain > exact[1][1].gain * (1 + Fraction(1, 10**9)):
@@ -269,7 +269,9 @@ def test_for_one_channel_the_best_prefix_is_the_best_subset(seed: int, n_categor
     total = [sum(entry) for entry in zip(*rows, strict=True)]
     subsets = chain.from_iterable(combinations(range(n_categories), size) for size in range(1, n_categories))
     best = max(
-        naive.channel_gain([sum(rows[code][entry] for code in subset) for entry in (0, 1)], total, case.scoring)
+        naive_splitting.channel_gain(
+            [sum(rows[code][entry] for code in subset) for entry in (0, 1)], total, case.scoring
+        )
         for subset in subsets
     )
     assert fast_splits(case.histogram, case.layout, case.scoring)[0][1].gain == pytest.approx(float(best), rel=1e-9)
@@ -288,7 +290,7 @@ def test_categories_are_also_ordered_by_their_principal_component(find: FindSpli
         assert frozenset(np.argsort(own)[:length].tolist()) in prefixes
     mostly_shared = [frozenset(np.argsort(shared)[:length].tolist()) for length in range(1, n)]
     assert max(float(s.gain) for _, s in found) >= max(
-        float(naive.channel_gain(_sums(dense, left), _sums(dense, range(n)), _plain_scoring(3))) * 0.9
+        float(naive_splitting.channel_gain(_sums(dense, left), _sums(dense, range(n)), _plain_scoring(3))) * 0.9
         for left in mostly_shared
     )
 
@@ -310,12 +312,12 @@ def _sums(dense: np.ndarray, rows: object) -> list[int]:
     return [len(own), *dense[own].sum(axis=0).tolist()]
 
 
-def _plain_scoring(n_channels: int) -> naive.Scoring:
-    return naive.Scoring(CHANNELS, np.ones(n_channels), False, False, 1)
+def _plain_scoring(n_channels: int) -> naive_splitting.Scoring:
+    return naive_splitting.Scoring(CHANNELS, np.ones(n_channels), False, False, 1)
 
 
 @pytest.mark.parametrize(
-    "find", [naive.find_splits, partial(fast_splits, n_ranks=1, only_once=True)], ids=["naive", "fast"]
+    "find", [naive_splitting.find_splits, partial(fast_splits, n_ranks=1, only_once=True)], ids=["naive", "fast"]
 )
 def test_thousands_of_categories_are_divided_at_the_right_place(find: FindSplits) -> None:
     n_categories = 3000
@@ -421,7 +423,7 @@ def test_gains_of_huge_sums_are_as_exact_as_floats_can_say(bits: int) -> None:
     weights = records * 300
     means = (1 << bits) / weights.sum() * random.uniform(0.9999, 1.0001, (20, 2))
     hist = np.column_stack([records, np.rint(means * weights[:, None]).astype(np.int64), weights])
-    exact = {s.position: s for _, s in naive.find_splits(hist, case.layout, scoring)}
+    exact = {s.position: s for _, s in naive_splitting.find_splits(hist, case.layout, scoring)}
     fast = {s.position: s for _, s in fast_splits(hist, case.layout, scoring)}
     assert fast.keys() == exact.keys()
     assert len(fast) > 3

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.partition.grouping import Groups, Summary
-from sfumato.partition.naive import width
+from sfumato.partition.naive_splitting import width
 from sfumato.partition.records import Layout
 from sfumato.partition.tree import Tree
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sfumato.partition.naive import hierarchy_labels, width
+from sfumato.partition.naive_splitting import hierarchy_labels, width
 from sfumato.partition.records import Layout
 from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
 
