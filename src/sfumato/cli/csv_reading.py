@@ -20,8 +20,8 @@ import numpy.typing as npt
 
 from sfumato.cli.csv_detection import QUOTE, SAMPLE_BYTES, as_utf8, checked_separator, detect_separator, newline_of
 from sfumato.cli.csv_quotes import Bytes, mark_quoted
-from sfumato.columns import one_chunk
 from sfumato.errors import InputError
+from sfumato.frames.reading import one_chunk
 
 SEPARATOR_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
 

@@ -27,8 +27,8 @@ from sfumato.cli.files import (
     write_file,
 )
 from sfumato.cli.memory import give_back_small_pieces
-from sfumato.columns import one_chunk
 from sfumato.errors import GuaranteeError
+from sfumato.frames.reading import one_chunk
 
 _COMPARED_AT_ONCE = 500_000  # records
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from sfumato.columns import MICROSECONDS_PER_DAY
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import Column, read_table
 
@@ -30,7 +31,6 @@ MODELS: dict[str, tuple[Task, ...]] = {
     "decision-tree": ("classification", "regression"),
 }
 
-_MICROSECONDS_PER_DAY = 86_400_000_000
 _BATCH = 200
 
 
@@ -171,7 +171,7 @@ def _learn(column: Column, *, scale: bool, max_categories: int, one_hot: bool) -
         most_frequent = np.sort(np.argsort(-counts, kind="stable")[:max_categories])
         kept = {column.categories[position]: place for place, position in enumerate(most_frequent)}
         return _EncodedColumn(column.name, categories=kept, has_missing=has_missing, one_hot=one_hot)
-    unit = float(_MICROSECONDS_PER_DAY) if column.kind == "moment" else 1.0
+    unit = float(MICROSECONDS_PER_DAY) if column.kind == "moment" else 1.0
     # Days since the median rather than since 1970: 32-bit floats would not see single seconds otherwise.
     center = float(np.median(present)) if len(present) else 0.0
     offset = center if column.kind == "moment" else 0.0

@@ -9,14 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.columns import (
-    Column,
-    GroupedLabels,
-    GroupedValues,
-    column_from_arrow,
-    one_chunk,
-)
+from sfumato.columns import Column, GroupedLabels, GroupedValues
 from sfumato.frames.contract import Entry, Rows
+from sfumato.frames.reading import column_from_arrow, one_chunk
 from sfumato.frames.writing import merge_categories
 from sfumato.threads import map_in_threads
 

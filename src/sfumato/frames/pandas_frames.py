@@ -8,20 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.columns import (
-    Column,
-    GroupedLabels,
-    GroupedValues,
-    category_column,
-    column_from_arrow,
-    occurring_codes,
-    one_chunk,
-)
+from sfumato.columns import Column, GroupedLabels, GroupedValues
 from sfumato.errors import InputError
 from sfumato.frames.arrow_tables import compact_dictionary, write_arrow
 from sfumato.frames.contract import Entry, Rows
 from sfumato.frames.numpy_arrays import column_from_numpy, write_numpy
 from sfumato.frames.objects import arrow_from_objects
+from sfumato.frames.reading import category_column, column_from_arrow, occurring_codes, one_chunk
 from sfumato.frames.writing import merge_categories
 from sfumato.threads import map_in_threads
 

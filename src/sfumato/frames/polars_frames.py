@@ -9,13 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.columns import (
-    Column,
-    GroupedLabels,
-    column_from_arrow,
-)
+from sfumato.columns import Column, GroupedLabels
 from sfumato.errors import InputError
 from sfumato.frames.contract import Entry, Rows
+from sfumato.frames.reading import column_from_arrow
 from sfumato.frames.writing import merge_categories
 from sfumato.threads import map_in_threads
 

@@ -16,8 +16,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from sfumato.columns import Column, one_chunk
+from sfumato.columns import Column
 from sfumato.errors import InputError
+from sfumato.frames.reading import one_chunk
 from sfumato.parquet.float_counts import FloatCounts
 from sfumato.parquet.shortening import read_piece, shortened
 from sfumato.partition.binning import (

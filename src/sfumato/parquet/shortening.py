@@ -15,8 +15,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from sfumato.columns import Column, one_chunk
+from sfumato.columns import Column
 from sfumato.frames import read_table
+from sfumato.frames.reading import one_chunk
 from sfumato.sources.memory import read_limited
 
 _WIDEST_RANGE = 1 << 17
