@@ -54,7 +54,7 @@ class PandasBackend:
         if isinstance(dtype, pd.CategoricalDtype):
             if not isinstance(dtype.categories.dtype, pd.IntervalDtype | pd.PeriodDtype):
                 dictionary = _arrow_from_index(name, dtype.categories)
-                codes = series.cat.codes.to_numpy()
+                codes = series.array.codes
                 return category_column(
                     name, codes, dictionary, for_counting=for_counting, is_ordered=bool(dtype.ordered)
                 )

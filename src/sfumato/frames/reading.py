@@ -164,12 +164,7 @@ def category_column(
     rank[-1] = len(distinct)  # stands for missing until that is said beside the values
     translate = np.full(n_listed + 1, len(distinct), _narrow_type(len(distinct)))  # codes below 0: the last place
     translate[occurring] = rank[indices]
-    values = _translated(codes, translate)
-    missing: npt.NDArray[np.bool_] | None = values == len(distinct)
-    if missing is not None and missing.any():
-        values[missing] = 0
-    else:
-        missing = None
+    values, missing = _translated(codes, translate)
     places = None
     if is_ordered:
         first = np.full(len(distinct), n_listed, np.int64)
@@ -184,13 +179,22 @@ def _narrow_type(highest: int) -> npt.DTypeLike:
     return np.uint8 if highest < 2**8 else np.uint16 if highest < 2**16 else np.int32
 
 
-def _translated(codes: npt.NDArray[np.integer[Any]], translate: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return ``translate[codes]``, some records at a time: numpy makes wide indexes of them, which then stay small."""
-    values = np.empty(len(codes), translate.dtype)
-    for start in range(0, len(codes), _FIRST):
-        # Of the modes only this one takes a code below 0 for the last place.
-        np.take(translate, codes[start : start + _FIRST], out=values[start : start + _FIRST], mode="wrap")
-    return values
+def _translated(
+    codes: npt.NDArray[np.integer[Any]], translate: npt.NDArray[Any]
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
+    """Return ``translate[codes]`` and what is missing: codes below 0, and those translated to the last place."""
+    if np.array_equal(translate, np.arange(len(translate))):  # listed in order, and all occur, as most often
+        values, missing = codes.astype(translate.dtype), codes < 0
+    else:
+        values = np.empty(len(codes), translate.dtype)
+        for start in range(0, len(codes), _FIRST):  # numpy makes wide indexes of codes: of so many, they stay small
+            # Of the modes only this one takes a code below 0 for the last place.
+            np.take(translate, codes[start : start + _FIRST], out=values[start : start + _FIRST], mode="wrap")
+        missing = values == translate[-1]
+    if not missing.any():
+        return values, None
+    values[missing] = 0
+    return values, missing
 
 
 def occurring_codes(codes: npt.NDArray[np.integer[Any]], n_listed: int) -> npt.NDArray[np.int64]:

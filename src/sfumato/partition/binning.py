@@ -258,12 +258,7 @@ def search_bins(values: NDArray[Any], high: NDArray[Any], dtype: Any) -> NDArray
 def _cut_sorted(keys, max_bins):  # type: ignore[no-untyped-def]
     """Return mode, lowest and highest key of every bin of sorted keys: counted, cut and described in one go."""
     n = keys.shape[0]
-    n_distinct = capped = start = 0
-    for i in range(1, n + 1):
-        if i == n or keys[i] != keys[start]:
-            n_distinct += 1
-            capped += min((i - start) * max_bins, n)
-            start = i
+    n_distinct, capped = _distinct_and_capped(keys, max_bins)
     has_own_bins = n_distinct <= max_bins
     n_most = min(max_bins, n_distinct)
     modes, low, high = np.empty(n_most, keys.dtype), np.empty(n_most, keys.dtype), np.empty(n_most, keys.dtype)
@@ -282,6 +277,27 @@ def _cut_sorted(keys, max_bins):  # type: ignore[no-untyped-def]
         before += min((i - start) * max_bins, n)
         start = i
     return modes[: at + 1], low[: at + 1], high[: at + 1]
+
+
+@njit(nogil=True, cache=True)
+def _distinct_and_capped(keys, max_bins):  # type: ignore[no-untyped-def]
+    """Return how many distinct keys there are, and their counts in bins' shares, each capped at one, summed up."""
+    n = keys.shape[0]
+    n_distinct = min(n, 1)
+    for i in range(1, n):
+        n_distinct += keys[i] != keys[i - 1]
+    longest_uncapped = n // max_bins
+    n_capped = 0
+    for i in range(n - longest_uncapped):
+        n_capped += keys[i] == keys[i + longest_uncapped]
+    if n_capped == 0:  # no key has more than its share, as where most are different
+        return n_distinct, n * max_bins
+    capped = start = 0
+    for i in range(1, n + 1):
+        if i == n or keys[i] != keys[start]:
+            capped += min((i - start) * max_bins, n)
+            start = i
+    return n_distinct, capped
 
 
 @njit(nogil=True, cache=True)
