@@ -356,6 +356,7 @@ def test_parquet_keeps_types_and_order_and_drops_metadata(tmp_path):
         pa.array(["1.10", None, "2.00"]).cast(pa.decimal128(10, 2)),
         pa.array([1, None, 3], pa.timestamp("ns", tz="Europe/Berlin")),
         pa.array([0.1, None, 3], pa.float32()),
+        pa.array([0.5, None, 3], pa.float32()).cast(pa.float16()),
         pa.array([1, None, 3], pa.uint8()),
         pa.array(["1", None, "x"], pa.large_string()),
         pa.array(["1", None, "2"], pa.string_view()),
@@ -369,6 +370,14 @@ def test_every_parquet_type_that_text_can_hold_becomes_csv(tmp_path, column):
     style = write_file(table, tmp_path / "out.csv", "csv")
     check_same(table, read_back(tmp_path / "out.csv", "csv", style))
     assert read_file(tmp_path / "out.csv").table.column("x").null_count == column.null_count
+
+
+def test_numbers_of_half_precision_are_judged_like_others(tmp_path):
+    table = pa.table({"x": pa.array([0.5, 0.5, None, None], pa.float32()).cast(pa.float16())})
+    path = tmp_path / "out.parquet"
+    counted = write_judged(table, path, style=None, judge=lambda read: recount(read, ["x"], 2))
+    assert counted.sizes.tolist() == [2, 2]
+    assert pq.read_table(path).equals(table)
 
 
 @pytest.mark.parametrize("kind", [pa.list_(pa.int64()), pa.duration("s"), pa.binary()], ids=str)

@@ -101,6 +101,8 @@ def plain_values(column: Any) -> Any:
 
     if pa.types.is_dictionary(column.type):
         column = pc.cast(column, column.type.value_type)
+    if pa.types.is_float16(column.type):  # Arrow compares no numbers of half precision; single precision holds them all
+        column = pc.cast(column, pa.float32())
     if pa.types.is_floating(column.type):
         column = pc.if_else(pc.is_nan(column), None, column)
         column = pc.if_else(pc.equal(column, 0), pa.scalar(0, column.type), column)
