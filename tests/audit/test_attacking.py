@@ -82,6 +82,12 @@ def test_what_has_no_meaning_for_a_release_is_a_note_and_not_a_failure():
     ]  # fmt: skip
 
 
+def test_what_attackers_know_is_no_secret_to_infer():
+    table = people()
+    found = attack_release(table, table, ["age"], secrets=["job", "age"], leave_out=["singling_out", "linkability"])
+    assert [risk.title for risk in found.risks] == ["infer job from the release"]
+
+
 def test_attacks_that_are_left_out_are_neither_run_nor_noted():
     table = people()
     found = attack_release(table, table, ["age", "job"], leave_out=["singling_out", "inference"])

@@ -138,6 +138,37 @@ def test_attacks_that_the_policy_leaves_out_are_named_and_fail_no_gate(tmp_path:
     assert "Left out by the policy: network, threshold, attribute, linkability." in found["notes"]
 
 
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"level": "none"}, ["No attack was run; the level is none."]),
+        (
+            {"level": "quick", "model": "test_fraction = 0"},
+            [
+                "No attack was run; the level is quick.",
+                "They need people who were held out, and test_fraction = 0 holds nobody out.",
+            ],
+        ),
+    ],
+)
+def test_attacks_that_were_not_run_are_not_said_to_have_been_run(tmp_path: Path, settings, says: list[str]):
+    result = call("run", write(tmp_path, **settings), "--json")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["notes"] == says
+    assert ("no attack is run: test_fraction = 0" in result.stderr) is (settings["level"] == "quick")
+
+
+def test_every_sensitive_column_is_inferred_from_the_release(tmp_path: Path):
+    audit = 'leave_out = ["network", "threshold", "random-forest", "attribute", "linkability", "singling-out"]'
+    policy = write(tmp_path, columns='sensitive = ["wage", "job"]', level="quick", audit=audit)
+    text = policy.read_text(encoding="utf-8").replace(', "job"]\nsubgroups', "]\nsubgroups")
+    policy.write_text(text, encoding="utf-8")
+    result = call("run", policy, "--json", "-q")
+    assert result.exit_code == 0, result.stderr
+    titles = [risk["title"] for risk in json.loads(result.stdout)["risks"]]
+    assert titles == ["infer wage from the release", "infer job from the release"]
+
+
 def test_other_k_that_the_policy_names_are_drawn_in_the_report(tmp_path: Path):
     policy = write(tmp_path)
     policy.write_text(policy.read_text(encoding="utf-8").replace("[audit]", "[audit]\ncurve = [20]"), encoding="utf-8")

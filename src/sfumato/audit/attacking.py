@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -227,7 +228,7 @@ def attack_release(
     released: Any,
     quasi_identifiers: Sequence[str],
     *,
-    secret: str | None = None,
+    secrets: Sequence[str] = (),
     control: Any = None,
     random_state: int = 0,
     leave_out: Collection[str] = (),
@@ -241,8 +242,8 @@ def attack_release(
         The same people in the same order, before and after.
     quasi_identifiers : sequence of str
         Columns that an attacker may know.
-    secret : str, optional
-        A column to infer.
+    secrets : sequence of str
+        Columns to infer, each by itself.
     control : frame, optional
         Other people, who are not in the release.
     random_state : int
@@ -259,34 +260,42 @@ def attack_release(
     names = list(quasi_identifiers)
     half = len(names) // 2
     who = {"control": control, "random_state": random_state}
-    attacks: dict[str, tuple[str, EuRisk, Callable[[], AttackResult]]] = {
-        "singling_out": (
+    attacks: list[tuple[str, str, EuRisk, Callable[[], AttackResult]]] = [
+        (
+            "singling_out",
             "isolate one person",
             "singling out",
             lambda: single_out_of_release(original, released, names, **who),
         )
-    }
+    ]
     notes = {}
     if half:
-        attacks["linkability"] = (
-            "link two lists of people",
-            "linkability",
-            lambda: link_through_release(original, released, names[:half], names[half:], **who),
+        attacks.append(
+            (
+                "linkability",
+                "link two lists of people",
+                "linkability",
+                lambda: link_through_release(original, released, names[:half], names[half:], **who),
+            )
         )
     else:
         notes["linkability"] = (
             "Linking two lists does not apply: one column that attackers may know makes no two lists."
         )
-    if secret is not None and secret not in names:
-        attacks["inference"] = (
-            f"infer {secret} from the release",
-            "inference",
-            lambda: infer_from_release(original, released, names, secret, **who),
+    to_infer = [name for name in secrets if name not in names]
+    for secret in to_infer:
+        attacks.append(
+            (
+                "inference",
+                f"infer {secret} from the release",
+                "inference",
+                partial(infer_from_release, original, released, names, secret, **who),
+            )
         )
-    else:
+    if not to_infer:
         notes["inference"] = "Inferring a secret from the release does not apply: no column was named as sensitive."
     risks, not_run = [], []
-    for attack, (title, eu_risk, run) in attacks.items():
+    for attack, title, eu_risk, run in attacks:
         if attack in leave_out:
             continue
         if say is not None:

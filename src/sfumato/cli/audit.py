@@ -101,7 +101,7 @@ def audit(
         before, after, others = [file.table for file in read] + [None] * (3 - len(read))
         names, secrets = _roles(before, after, quasi_identifiers, sensitive)
         if others is not None:
-            _check_control(others, [*names, *secrets[:1]])
+            _check_control(others, [*names, *secrets])
         required = {"min_k": min_k, "min_l": min_l, "max_attack_advantage": max_advantage}
         with console.warnings_as_notes():
             made = _audit(console, original, before, after, others, names, secrets, required, seed)
@@ -161,7 +161,7 @@ def _check_control(others: Any, wanted: list[str]) -> None:
 
     if absent := [name for name in wanted if name not in others.column_names]:
         raise ParameterError(
-            f"--control has no column {absent[0]!r}: expected the quasi-identifiers and the sensitive column of "
+            f"--control has no column {absent[0]!r}: expected the quasi-identifiers and the sensitive columns of "
             "ORIGINAL. Give a file of other people with the same columns."
         )
 
@@ -188,13 +188,13 @@ def _audit(
     with console.step("counting groups and losses"):
         sizes = count_groups(after, names)
         losses = {name: float(penalty.mean()) for name, penalty in ncp(before, after, names).items()}
-    needed = [*names, *secrets[:1]]
+    needed = [*names, *secrets]
     with console.step("attacking the release"):
         attacks = attack_release(
             before.select(needed),
             after.select(needed),
             names,
-            secret=next(iter(secrets), None),
+            secrets=secrets,
             control=None if others is None else others.select(needed),
             random_state=seed,
         )

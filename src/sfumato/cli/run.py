@@ -101,7 +101,7 @@ def _run(console: Console, job: Job, *, keep_report: bool) -> Audit:
 
     compared = compare_models(console, job)
     utility = None if compared is None else describe_utility(job, compared)
-    attacks = _no_attacks(job) if compared is None else _attack(console, job, compared)
+    attacks = _no_attacks(console, job) if compared is None else _attack(console, job, compared)
     curve = () if compared is None else _curve(console, job)
     del compared  # its models and tables are not needed while all records are protected
     anonymizer, release = release_all(console, job)
@@ -139,13 +139,15 @@ def _run(console: Console, job: Job, *, keep_report: bool) -> Audit:
     return made[0]
 
 
-def _no_attacks(job: Job) -> Attacks:
+def _no_attacks(console: Console, job: Job) -> Attacks:
     """Return what became of the attacks where no model was measured: none was wanted, or none could be run."""
     from sfumato.audit.attacking import Attacks, NotRun, attacks_of
 
-    if job.target is None or job.policy.get("model", "test_fraction") == 0:
-        return Attacks()
     wanted = attacks_of(job.policy.get("audit", "level"), _left_out(job))
+    if wanted and (job.target is None or job.policy.get("model", "test_fraction") == 0):
+        missing = "there is no target" if job.target is None else "test_fraction = 0 holds nobody out"
+        console.note(f"no attack is run: {missing}.")
+        return Attacks(notes=(f"They need people who were held out, and {missing}.",))
     why = "There are too few records to hold some out and protect the rest; lower k or test_fraction, or give more."
     return Attacks(not_run=tuple(NotRun(name, name.replace("_", " "), why) for name in wanted))
 
@@ -176,7 +178,7 @@ def _attack(console: Console, job: Job, compared: Any) -> Attacks:
             rows_of(job.table, train),
             compared.released,
             job.quasi_identifiers,
-            secret=next(iter(sensitive), job.policy.get("columns", "target")),
+            secrets=sensitive or [job.policy.get("columns", "target")],
             control=rows_of(job.table, test),
             **common,
         )
@@ -275,12 +277,18 @@ def _audit(
         sizes=describe_sizes(sizes),
         columns=describe_columns(job.table, read, roles, release.measures["loss_by_column"], smallest_shown=k),
         risks=attacks.risks,
-        notes=(f"The attacks were run at level {job.policy.get('audit', 'level')}.", *attacks.sentences, *notes),
+        notes=(_how_hard(job, attacks), *attacks.sentences, *notes),
         versions=versions(),
         fingerprint=fingerprint_of(file),
         smallest_shown=k,
         seconds=console.seconds,
     )
+
+
+def _how_hard(job: Job, attacks: Attacks) -> str:
+    """Say at which level the release was attacked, if it was."""
+    level = job.policy.get("audit", "level")
+    return f"The attacks were run at level {level}." if attacks.risks else f"No attack was run; the level is {level}."
 
 
 def _to_run_them(attacks: Attacks, utility: Any) -> str:
