@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``sfumato init`` writes a policy that can be read, and nothing on wrong usage."""
 
+import re
 from pathlib import Path
 
 from sfumato.policy import read_policy
@@ -18,6 +19,19 @@ def test_a_first_policy_is_written_beside_the_reasons(people_file: Path, tmp_pat
     assert set(read.get("columns", "quasi_identifiers")) >= {"age", "zip", "hours", "job"}
     assert read.file("file").resolve() == people_file.resolve()
     assert "Person" not in policy.read_text(encoding="utf-8")
+
+
+def test_a_column_said_to_be_sensitive_is_shown_as_such(tmp_path: Path):
+    file = tmp_path / "patients.csv"
+    rows = [f"{20 + i % 40},{'ABC'[i % 3]}10,{i % 2}" for i in range(120)]
+    file.write_text("\n".join(["age,diagnosis,again", *rows]), encoding="utf-8")
+    policy = tmp_path / "policy.toml"
+    result = call("init", file, "--target", "again", "--sensitive", "diagnosis", "-o", policy)
+    assert result.exit_code == 0, result.stderr
+    assert re.search(r"diagnosis +sensitive", result.stdout)
+    text = policy.read_text(encoding="utf-8")
+    assert '"diagnosis": sensitive: ' in text and '"diagnosis": quasi-identifier' not in text
+    assert "CONFIRM: may be about health" in text and "name it under sensitive" not in text
 
 
 def test_an_unknown_target_is_named_and_nothing_is_written(people_file: Path, tmp_path: Path):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an audit found, as data: reports are made from it, build servers read it, nothing in it is a cell value.
+"""What an audit found, as data: reports are made from it, build servers read it.
 
-Counts below `smallest_shown` are blurred: they are given as None and worded as "fewer than". Names of categories appear
-only where at least that many records share them.
+No values of cells are in it but the names of subgroups, which appear only where at least `smallest_shown` records share
+them. Counts below that are blurred: they are given as None and worded as "fewer than".
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
@@ -24,7 +24,7 @@ from sfumato.policy.settings import SECTIONS, VERSION, Setting
 from sfumato.policy.special_categories import special_category
 from sfumato.schema import is_near_unique
 
-Role = Literal["target", "identifier", "quasi-identifier", "other"]
+Role = Literal["target", "identifier", "quasi-identifier", "sensitive", "other"]
 
 _DEFAULT_K = 10
 _RECORDS_PER_K = 20
@@ -37,7 +37,8 @@ class Suggestion:
     Attributes
     ----------
     name : str
-    role : {"target", "identifier", "quasi-identifier", "other"}
+    role : {"target", "identifier", "quasi-identifier", "sensitive", "other"}
+        Sensitive is only what a person says is.
     reason : str
         One sentence for a person, without any value of the column.
     special : str or None
@@ -169,8 +170,8 @@ def write_policy(
     reading : mapping, optional
         Settings of the ``data`` section by which a CSV file was read, for the policy to read it the same way.
     """
-    roles = suggest_roles(frame, target)
-    quasi_identifiers = [s.name for s in roles if s.role == "quasi-identifier" and s.name not in sensitive]
+    roles = [_as_told(found, sensitive) for found in suggest_roles(frame, target)]
+    quasi_identifiers = [s.name for s in roles if s.role == "quasi-identifier"]
     values: dict[str, dict[str, Any]] = {
         "data": {
             "file": str(file),
@@ -182,7 +183,7 @@ def write_policy(
         },
         "columns": {
             "target": target,
-            "identifiers": [s.name for s in roles if s.role == "identifier" and s.name not in sensitive],
+            "identifiers": [s.name for s in roles if s.role == "identifier"],
             "quasi_identifiers": quasi_identifiers,
             "sensitive": list(sensitive),
             "subgroups": [s.name for s in roles if s.special is not None and s.name in quasi_identifiers],
@@ -211,6 +212,13 @@ def write_policy(
     return "\n".join(lines) + "\n", roles
 
 
+def _as_told(found: Suggestion, sensitive: tuple[str, ...]) -> Suggestion:
+    """Give a column the role that a person gave it; the target may be sensitive, too, and stays what it is."""
+    if found.name not in sensitive or found.role == "target":
+        return found
+    return replace(found, role="sensitive", reason="said to be what nobody should learn; it is not rewritten")
+
+
 # What a person has to decide beyond the roles of columns, where the proposal is neither right nor wrong by itself.
 _TO_DECIDE = {
     ("method", "representative"): [
@@ -234,9 +242,9 @@ def _why(roles: list[Suggestion]) -> list[str]:
         if suggestion.is_code:
             lines.append("#     its few whole numbers may be codes: if so, name it under categorical")
         if suggestion.special is not None:
+            to_do = "" if suggestion.role == "sensitive" else "; name it under sensitive if nobody may learn it"
             lines.append(
-                f"#     CONFIRM: may be about {suggestion.special}, a special category of Article 9 of the GDPR; "
-                "name it under sensitive if nobody may learn it"
+                f"#     CONFIRM: may be about {suggestion.special}, a special category of Article 9 of the GDPR{to_do}"
             )
     return lines
 
