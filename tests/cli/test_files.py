@@ -143,6 +143,30 @@ def test_a_date_that_can_be_two_days_must_be_told_apart(tmp_path):
     assert written(tmp_path, file).decode() == content
 
 
+@pytest.mark.parametrize(
+    ("fields", "kind"),
+    [
+        (["31.12.1999", "1.2.2000"], "date"),
+        (["12/31/1999", "01/02/2000"], "date"),
+        (["2000/02/01", "1999/12/31"], "date"),
+        (["31.12.1999 13:45", "01.02.2000 08:00"], "datetime"),
+    ],
+)
+def test_dates_that_are_not_iso_are_text_and_said_to_look_like_dates(tmp_path, fields, kind):
+    content = "born,n\n" + "".join(f"{field},x\n" for field in fields)
+    file = read(tmp_path, content)
+    assert types_of(file)["born"] == "string"
+    assert file.notes[0].startswith("column 'born' was read as text: its values look like dates")
+    assert file.notes[0].endswith(f"--types born={kind}")
+    told = read(tmp_path, content, types=parse_types(f"born={kind}"))
+    assert types_of(told)["born"].startswith("date32" if kind == "date" else "timestamp") and not told.notes
+
+
+@pytest.mark.parametrize("fields", [["31.12.1999", "soon"], ["1.2.3", "4.5.6"], ["10.1000", "20.2000"]])
+def test_what_does_not_all_look_like_dates_is_not_said_to(tmp_path, fields):
+    assert read(tmp_path, "a,n\n" + "".join(f"{field},x\n" for field in fields)).notes == ()
+
+
 def test_mixed_zones_stay_text(tmp_path):
     assert types_of(read(tmp_path, "t,n\n2020-01-01T10:00Z,1\n2020-01-01T10:00+01:00,2\n"))["t"] == "string"
 
@@ -252,6 +276,22 @@ def test_a_file_without_header_is_read_and_written_without(tmp_path):
     file = read(tmp_path, content, header=False)
     assert types_of(file) == {"column1": "int64", "column2": "string"}
     assert written(tmp_path, file).decode() == content
+
+
+def test_a_file_that_is_parsed_in_pieces_says_the_same(tmp_path, monkeypatch):
+    content = 'id,name\n1,"x, y"\n\n2,\n3,"two\nlines"\n4,z\n\n'
+    whole = read(tmp_path, content)
+    monkeypatch.setattr("sfumato.cli.csv_reading._PIECE_BYTES", 1)
+    in_pieces = read(tmp_path, content)
+    assert in_pieces.table.to_pydict() == whole.table.to_pydict()
+    assert in_pieces.table.column("name").to_pylist() == ["x, y", None, "two\nlines", "z"]
+    assert written(tmp_path, in_pieces) == written(tmp_path, whole)
+
+
+def test_a_short_record_of_a_later_piece_is_told_by_its_place_in_the_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("sfumato.cli.csv_reading._PIECE_BYTES", 1)
+    with pytest.raises(InputError, match=r"record 4 .* has 1 field where the first line has 2, and 1 more records"):
+        read(tmp_path, "a,b\n1,x\n2,y\n3\n4,z\n5\n")
 
 
 def test_compressed_csv_is_read_and_written(tmp_path):

@@ -9,7 +9,7 @@ The rules, in the order they are tried (``--types`` goes before all of them):
   card numbers, and text.
 - Numbers with the file's decimal mark: *real*.
 - ISO dates (``2024-03-01``) and ISO datetimes: *date*, *datetime*. Other ways to write a date stay text unless
-  ``--types`` says otherwise, because ``01/02/2024`` is two different days.
+  ``--types`` says otherwise, because ``01/02/2024`` is two different days; a note says so.
 - Everything else is *text*.
 
 In numbers and dates an empty field, ``?``, ``NA``, ``N/A``, ``NaN`` and ``null`` are missing. In text only the empty
@@ -42,6 +42,9 @@ _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _DATETIME = (
     r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?(?:Z|[+-][0-9]{2}:[0-9]{2})?$"
 )
+# Days as people write them, and a time of day after them or none.
+_OTHER_DATE = r"^(?:[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{4}|[0-9]{4}/[0-9]{1,2}/[0-9]{1,2})"
+_TIME_OF_DAY = r" [0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?$"
 # What --types accepts: more than what is recognised without being told, since the user vouches for it.
 _ACCEPTED = {
     ("integer", "."): r"^\s*[+-]?[0-9]{1,18}\s*$",
@@ -170,6 +173,13 @@ def _inferred_type(
     for name, pattern in (("date", _DATE), ("datetime", _DATETIME)):
         if _all_match(fields, pattern) and _as_moments(fields, name) is not None:
             return GivenType(name)  # type: ignore[arg-type]
+    for name, ending in (("date", "$"), ("datetime", _TIME_OF_DAY)):
+        if _all_match(fields, _OTHER_DATE + ending):
+            notes.append(
+                f"column {column.name!r} was read as text: its values look like dates that are not written as "
+                f"2024-12-31. If they are, give --types {column.name}={name}"
+            )
+            return GivenType("text")
     _note_almost_numbers(column, rules, notes)
     return GivenType("text")
 

@@ -48,7 +48,7 @@ def init(
     """Write a first policy for a table; ``HELP`` is what users read."""
     console = Console(quiet=quiet, as_json=as_json)
     with exit_codes(console, debug=debug):
-        from sfumato.cli.files import check_output, read_file, unfinished, unknown_column
+        from sfumato.cli.files import check_output, read_and_tell, unfinished, unknown_column
         from sfumato.cli.request import check_numbers
         from sfumato.cli.training import read_target
         from sfumato.errors import ParameterError
@@ -56,9 +56,8 @@ def init(
 
         check_output(output, force=force, inputs=[file])
         check_numbers(k, 0.2, 0)
-        with console.step(f"reading {file.name}"):
-            given = reading.parsed()
-            source = read_file(file, given)
+        given = reading.parsed()
+        source = read_and_tell(console, file, given)
         columns = source.table.column_names
         named = options.split_names(sensitive, columns)
         for option, names in {"--target": [target], "--sensitive": named}.items():
