@@ -206,6 +206,11 @@ def test_numbers_with_a_few_words_are_said_to_be_text(tmp_path):
     assert written(tmp_path, again).decode() == content
 
 
+def test_postcodes_are_not_called_numbers_with_something_odd_among_them(tmp_path):
+    file = read(tmp_path, "zip,a\n" + "12345,x\n" * 30 + "01234,y\n")
+    assert types_of(file)["zip"] == "string" and file.notes == ()
+
+
 def test_equal_numbers_get_one_spelling(tmp_path):
     # The more frequent one: what 1.10 and 1.1 say beyond their value is not kept.
     assert written(tmp_path, read(tmp_path, "x,n\n1.10,1\n1.1,2\n1.10,3\n")) == b"x,n\n1.10,1\n1.10,2\n1.10,3\n"

@@ -202,6 +202,9 @@ def _note_almost_numbers(column: TextColumn, rules: ReadingRules, notes: list[st
     n_numbers, n_records = int(column.counts[numbers].sum()), int(column.counts.sum())
     n_empty = int(column.counts[np.asarray(pc.equal(column.fields, "").to_numpy(zero_copy_only=False))].sum())
     n_others = n_records - n_numbers - n_empty
+    digits = np.asarray(pc.match_substring_regex(column.fields, "^[0-9]+$").to_numpy(zero_copy_only=False))
+    if column.counts[digits & ~numbers].any():  # 01234, or a card number: codes, and text is what they are
+        return
     if n_numbers >= 0.9 * (n_records - n_empty) and _distinct_others_are_few(n_others, n_numbers):
         notes.append(
             f"column {column.name!r} was read as text: {n_numbers:,} of its {n_records - n_empty:,} values are numbers "
