@@ -27,6 +27,7 @@ class PandasBackend:
     def __init__(self, frame: Any) -> None:
         """Hold the frame; nothing is read yet."""
         self._frame = frame
+        self._series: tuple[Any, ...] = ()
         self._object_types: dict[int, Any] = {}
 
     def labels(self) -> list[Hashable]:
@@ -42,7 +43,7 @@ class PandasBackend:
         import pandas as pd
         import pyarrow as pa
 
-        series = self._frame.iloc[:, position] if head is None else self._frame.iloc[:head, position]
+        series = self._column(position) if head is None else self._column(position).iloc[:head]
         dtype = series.dtype
         if isinstance(dtype, np.dtype) and dtype.kind == "O":
             array = arrow_from_objects(name, series.to_numpy())
@@ -66,6 +67,11 @@ class PandasBackend:
             ".sparse.to_dense() for a sparse column."
         )
 
+    def _column(self, position: int) -> Any:
+        if not self._series:  # all at once: asking pandas for one by its position takes longer than small columns do
+            self._series = tuple(series for _, series in self._frame.items())
+        return self._series[position]
+
     def build(self, entries: Sequence[Entry], keep_rows: Rows | None, n_threads: int = 1) -> Any:
         """Build a frame with the original index, without attrs: they may describe the people in it."""
         import pandas as pd
@@ -74,7 +80,7 @@ class PandasBackend:
         index = frame.index if keep_rows is None else frame.index.take(keep_rows)
 
         def built(entry: Entry) -> Any:
-            series = frame.iloc[:, entry.source]
+            series = self._column(entry.source)
             if entry.new is not None:
                 array = self._write(series, entry.taken(keep_rows))
             else:

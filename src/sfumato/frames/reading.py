@@ -202,7 +202,7 @@ def occurring_codes(codes: npt.NDArray[np.integer[Any]], n_listed: int) -> npt.N
 
     The first records tell most often that all do, and the others need not be counted.
     """
-    for some in (codes[:_FIRST], codes):
+    for some in (codes[: _FIRST // 16], codes[:_FIRST], codes):
         seen = np.bincount(some.astype(np.int64) + 1, minlength=n_listed + 1)[1:]
         if seen.all():
             break

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sfumato.partition.records import Layout
 from sfumato.threads import map_in_threads
 
-_SHARED_FROM = 100_000  # records; below it threads cost more than they bring
+_SHARED_FROM = 20_000  # records; below it threads cost more than they bring
 
 
 @dataclass(frozen=True, eq=False)
