@@ -8,13 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.cli.csv_quotes import mark_quoted
+from sfumato.cli.csv_quotes import check_quotes, marked_pieces
 from sfumato.errors import InputError
 
 
-def mark(text: bytes, separator: str = ",") -> tuple[bytes, int, bool]:
-    marked, marker, n_quoted, spans_lines = mark_quoted(np.frombuffer(text, np.uint8), separator, "people.csv")
-    return marked.tobytes().replace(bytes([marker]), b"*"), n_quoted, spans_lines
+def mark(text: bytes, separator: str = ",", n_bytes: int = 1 << 20) -> tuple[list[bytes], int, bool]:
+    raw = np.frombuffer(text, np.uint8)
+    quotes = check_quotes(raw, separator, "people.csv")
+    marker = bytes([quotes.marker])
+    pieces = [piece.tobytes().replace(marker, b"*") for piece in marked_pieces(raw, separator, quotes, n_bytes)]
+    return pieces, quotes.n_quoted, quotes.spans_lines
 
 
 def walked(text: bytes, separator: bytes = b",") -> tuple[list[int], bool] | str:
@@ -39,8 +42,13 @@ def walked(text: bytes, separator: bytes = b",") -> tuple[list[int], bool] | str
 
 
 @settings(deadline=None, max_examples=50)  # the first call compiles
-@given(st.lists(st.sampled_from([b'"', b'""', b",", b"\n", b"\r\n", b"x", b"5", b'"a"', b'"a\nb"', b" "]), max_size=25))
-def test_twins_find_the_same_quotes_and_the_same_mistakes(parts: list[bytes]) -> None:
+@given(
+    st.lists(
+        st.sampled_from([b'"', b'""', b",", b"\n", b"\r\n", b"\r", b"x", b"5", b'"a"', b'"a\nb"', b" "]), max_size=25
+    ),
+    st.integers(1, 30),
+)
+def test_twins_find_the_same_quotes_and_the_same_mistakes(parts: list[bytes], n_bytes: int) -> None:
     text = b"".join(parts)
     expected = walked(text)
     if isinstance(expected, str):
@@ -48,22 +56,29 @@ def test_twins_find_the_same_quotes_and_the_same_mistakes(parts: list[bytes]) ->
             mark(text)
         return
     openings, spans = expected
-    marked, n_quoted, spans_lines = mark(text)
+    pieces, n_quoted, spans_lines = mark(text, n_bytes=n_bytes)
     assert (n_quoted, spans_lines) == (len(openings), spans)
     shown = bytearray(text)
     for place in reversed(openings):
         shown[place + 1 : place + 1] = b"*"
-    assert marked == bytes(shown)
+    assert b"".join(pieces) == bytes(shown)
+
+
+def test_a_piece_ends_where_a_record_does():
+    text = b'a,b\n"x\ny",2\r\n"z",3\r4,5'
+    assert mark(text, n_bytes=1)[0] == [b"a,b\n", b'"*x\ny",2\r\n', b'"*z",3\r', b"4,5"]
+    assert mark(text, n_bytes=5)[0] == [b'a,b\n"*x\ny",2\r\n', b'"*z",3\r', b"4,5"]
 
 
 def test_a_quote_inside_a_field_is_text():
-    assert mark(b'pipe\n5" wide\n') == (b'pipe\n5" wide\n', 0, False)
+    assert mark(b'pipe\n5" wide\n') == ([b'pipe\n5" wide\n'], 0, False)
 
 
 def test_the_marker_is_a_byte_that_does_not_occur():
-    marked, marker, _, _ = mark_quoted(np.frombuffer(b'\x01\x02,"b"', np.uint8), ",", "people.csv")
-    assert marker == 3
-    assert marked.tobytes() == b'\x01\x02,"\x03b"'
+    raw = np.frombuffer(b'\x01\x02,"b"', np.uint8)
+    quotes = check_quotes(raw, ",", "people.csv")
+    assert quotes.marker == 3
+    assert [piece.tobytes() for piece in marked_pieces(raw, ",", quotes, 100)] == [b'\x01\x02,"\x03b"']
 
 
 @pytest.mark.parametrize(("text", "sentence"), [(b'a\n"x', "line 2: a quoted"), (b'a\n"x"y\n', "line 2: text follows")])

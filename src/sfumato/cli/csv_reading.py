@@ -19,13 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.cli.csv_detection import QUOTE, SAMPLE_BYTES, as_utf8, checked_separator, detect_separator, newline_of
-from sfumato.cli.csv_quotes import Bytes, mark_quoted
+from sfumato.cli.csv_quotes import Bytes, Quotes, check_quotes, marked_pieces
 from sfumato.errors import InputError
 from sfumato.frames.reading import one_chunk
 
 SEPARATOR_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
 
-_BLOCK_BYTES = 8 << 20  # of a file, looked at together; a record must fit in one
+_PIECE_BYTES = 16 << 20  # of a file, parsed before the next is marked
+_BLOCK_BYTES = 8 << 20  # of a piece, for one thread; a record must fit in one
 _BYTES_WORTH_THREADS = 4 << 20  # of a file
 _SPACE = 0x20
 
@@ -128,23 +129,21 @@ def read_text_columns(
     raw = np.frombuffer(text, dtype=np.uint8)
     raw, spaced = _without_space_after_separator(raw, separator)
     newline = newline_of(raw)
-    marked, marker, n_quoted, has_newline_inside = mark_quoted(raw, separator, file_name)
+    quotes = check_quotes(raw, separator, file_name)
+    table = _parse(raw, separator, quotes, file_name)
     del text, raw
-    n_columns = _count_fields(marked, separator, file_name)
-    table = _parse(marked, separator, n_columns, has_newline_inside, file_name)
-    del marked
     has_header = True if header is None else header
     if table.num_rows <= int(has_header):
         raise InputError(
             f"{file_name} has no records: only {'a header line' if has_header else 'empty lines'} was found. "
             "Expected at least one record."
         )
-    columns, names_quoted = _split_header(table, chr(marker), has_header)
+    columns, names_quoted = _split_header(table, chr(quotes.marker), has_header)
     if header is None:  # before anything else is said about the names: they may be somebody's data
         _refuse_data_as_header(columns, file_name)
     columns = _with_names(columns, file_name)
     if all_quoted is None:
-        all_quoted = n_quoted > 0 and _everything_is_quoted(columns)
+        all_quoted = quotes.n_quoted > 0 and _everything_is_quoted(columns)
     layout = CsvLayout(
         encoding=codec,
         byte_order_mark=has_mark,
@@ -176,9 +175,9 @@ def _without_space_after_separator(raw: Bytes, separator: str) -> tuple[Bytes, b
 # --- fields -----------------------------------------------------------------------------------------------
 
 
-def _count_fields(marked: Bytes, separator: str, file_name: str) -> int:
+def _count_fields(raw: Bytes, separator: str, file_name: str) -> int:
     """Count the fields of the first line that is not empty."""
-    head = marked[: 16 * SAMPLE_BYTES].tobytes().decode("utf-8", errors="ignore")
+    head = raw[: 16 * SAMPLE_BYTES].tobytes().decode("utf-8", errors="ignore")
     try:
         for row in csv.reader(io.StringIO(head, newline=""), delimiter=separator):
             if row:
@@ -188,59 +187,95 @@ def _count_fields(marked: Bytes, separator: str, file_name: str) -> int:
     raise InputError(f"{file_name} has no readable first line: expected the names of the columns.")
 
 
-def _parse(marked: Bytes, separator: str, n_columns: int, has_newline_inside: bool, file_name: str) -> Any:
+def _parse(raw: Bytes, separator: str, quotes: Quotes, file_name: str) -> Any:
+    """Parse the file piece by piece into dictionaries of text; each piece is a chunk of the table."""
     import pyarrow as pa
-    from pyarrow import csv as arrow_csv
 
-    names = [f"f{position}" for position in range(n_columns)]
-    ragged: list[tuple[int, int, int | None]] = []
-
-    def remember(row: Any) -> str:
-        ragged.append((row.expected_columns, row.actual_columns, row.number))
-        return "skip"
-
-    def parse(use_threads: bool) -> Any:
-        return arrow_csv.read_csv(
-            pa.BufferReader(pa.py_buffer(marked)),
-            read_options=arrow_csv.ReadOptions(
-                column_names=names, use_threads=use_threads, block_size=min(max(len(marked) + 1, 1024), _BLOCK_BYTES)
-            ),
-            parse_options=arrow_csv.ParseOptions(
-                delimiter=separator,
-                newlines_in_values=has_newline_inside,
-                # In a file of one column an empty line is a record whose value is missing.
-                ignore_empty_lines=n_columns > 1,
-                invalid_row_handler=remember,
-            ),
-            convert_options=arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.dictionary(pa.int32(), pa.string())),
-                null_values=[],
-                strings_can_be_null=False,
-            ),
-        )
-
-    try:
+    parser = _Parser(
+        separator,
+        _count_fields(raw, separator, file_name),
+        has_newline_inside=quotes.spans_lines,
         # A thread of a parser may let go of what Python handed it after the command has ended, and then the process
         # aborts: a small file, after which that comes soon, is parsed on this thread.
-        use_threads = len(marked) >= _BYTES_WORTH_THREADS
-        table = parse(use_threads)
-        if ragged and use_threads:
-            # Only the parser on one thread knows line numbers, so look again before complaining.
-            ragged.clear()
-            parse(use_threads=False)
+        use_threads=len(raw) >= _BYTES_WORTH_THREADS,
+    )
+    tables = []
+    try:
+        for table in map(parser.parse, marked_pieces(raw, separator, quotes, _PIECE_BYTES)):
+            # Joined at once: a parser leaves many small pieces, and those of the next take their place.
+            tables.append(table.unify_dictionaries().combine_chunks())
     except pa.ArrowInvalid as error:
         reason = "a record longer than 8 MiB" if "straddling" in str(error) else "a line that cannot be parsed"
         raise InputError(f"{file_name} has {reason}. Check its quotes and separators.") from None
-    if ragged:
-        expected, actual, number = ragged[0]
+    if parser.ragged:
+        expected, actual, number = parser.ragged[0]
         where = f"record {number} (the first line is record 1)" if number else "a record"
-        more = f", and {len(ragged) - 1:,} more records differ" if len(ragged) > 1 else ""
+        more = f", and {len(parser.ragged) - 1:,} more records differ" if len(parser.ragged) > 1 else ""
         raise InputError(
             f"{file_name}: {where} has {actual} {'field' if actual == 1 else 'fields'} where the first line has "
             f"{expected}{more}. The separator was taken to be {_separator_in_words(separator)}; "
             "give --separator if that is wrong, or put values that contain it in quotes."
         )
-    return table
+    return pa.concat_tables(tables)
+
+
+class _Parser:
+    """Arrow's parser of CSV, told to keep all text as it is, and to remember records of another length.
+
+    Attributes
+    ----------
+    ragged : list of tuple
+        For each such record the fields it should have and has, and for the first its number in the file.
+    """
+
+    def __init__(self, separator: str, n_columns: int, *, has_newline_inside: bool, use_threads: bool) -> None:
+        self.separator, self.has_newline_inside, self.use_threads = separator, has_newline_inside, use_threads
+        self.names = [f"f{position}" for position in range(n_columns)]
+        self.ragged: list[tuple[int, int, int | None]] = []
+        self._n_records = 0
+
+    def parse(self, piece: Bytes) -> Any:
+        """Return the records of a piece as dictionaries; pieces come in the order of the file."""
+        found: list[Any] = []
+        table = self._read(piece, found, self.use_threads)
+        if found and self.use_threads and not self.ragged:
+            # Only the parser on one thread knows line numbers, so look again before complaining.
+            found.clear()
+            self._read(piece, found, use_threads=False)
+        for row in found:
+            number = None if row.number is None else row.number + self._n_records
+            self.ragged.append((row.expected_columns, row.actual_columns, number))
+        self._n_records += table.num_rows
+        return table
+
+    def _read(self, piece: Bytes, ragged: list[Any], use_threads: bool) -> Any:
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        def remember(row: Any) -> str:
+            ragged.append(row)
+            return "skip"
+
+        return arrow_csv.read_csv(
+            pa.BufferReader(pa.py_buffer(piece)),
+            read_options=arrow_csv.ReadOptions(
+                column_names=self.names,
+                use_threads=use_threads,
+                block_size=min(max(len(piece) + 1, 1024), _BLOCK_BYTES),
+            ),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=self.separator,
+                newlines_in_values=self.has_newline_inside,
+                # In a file of one column an empty line is a record whose value is missing.
+                ignore_empty_lines=len(self.names) > 1,
+                invalid_row_handler=remember,
+            ),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(self.names, pa.dictionary(pa.int32(), pa.string())),
+                null_values=[],
+                strings_can_be_null=False,
+            ),
+        )
 
 
 def _separator_in_words(separator: str) -> str:

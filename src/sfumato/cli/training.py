@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.cli.console import Console
+from sfumato.cli.memory import give_back_small_pieces
 from sfumato.cli.models import Task
 from sfumato.errors import InputError
 
@@ -142,6 +143,7 @@ def rows_of(table: Any, rows: npt.NDArray[np.int64]) -> Any:
 
 def fit(model: Any, table: Any, values: npt.NDArray[Any]) -> Any:
     """Train a model without the warnings of its package, which speak of settings that users cannot reach."""
+    give_back_small_pieces()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return model.fit(table, values)
