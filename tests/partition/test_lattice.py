@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from partition_cases import in_examples, seeds
 
-from sfumato.partition import lattice, naive_lattice
-from sfumato.partition.lattice import Conditions, Levels, find_levels
+from sfumato.partition import naive_lattice
+from sfumato.partition.lattice import Conditions, find_levels
+from sfumato.partition.lattice_groups import Levels, NodeGroups
 
 pytestmark = pytest.mark.twins
 
@@ -40,15 +41,15 @@ def random_table(seed: int, n_columns: int):
 def test_twins_merge_the_same_members(seed, n_columns):
     random, codes, weights, columns = random_table(seed, n_columns)
     levels = [int(random.integers(0, c.n_levels)) for c in columns]
-    search = lattice._Search(codes, weights, columns, 1, 0, None, None)
+    groups = NodeGroups(codes, weights, columns)
     members = np.sort(random.permutation(len(codes))[: int(random.integers(1, len(codes) + 1))]).astype(np.int32)
     shown = [[int(c.labels[codes[row, j], levels[j]]) for j, c in enumerate(columns)] for row in members]
     group, first, sizes = naive_lattice.merge_alike(shown, weights[members].tolist())
-    fast = search._merge(np.array(levels), members, weights[members])
+    fast = groups._merged(np.array(levels), members, weights[members])
     assert fast[0].tolist() == group
     assert fast[1].tolist() == [int(members[row]) for row in first]
     assert fast[2].tolist() == sizes
-    parts = search._merge_by_parts(np.array(levels), members, weights[members])
+    parts = groups._merged_by_parts(np.array(levels), members, weights[members])
     assert sorted(parts[2].tolist()) == sorted(sizes)
     assert len(set(zip(parts[0].tolist(), group, strict=True))) == len(sizes)
 

@@ -14,7 +14,7 @@ from sfumato.columns import Column, GroupedValues
 from sfumato.errors import InputError, ParameterError
 from sfumato.hierarchies import Hierarchy, read_hierarchy
 from sfumato.labels import label_moment
-from sfumato.partition.lattice import Levels
+from sfumato.partition.lattice_groups import Levels
 
 
 @dataclass(frozen=True, eq=False)

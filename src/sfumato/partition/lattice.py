@@ -25,8 +25,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from sfumato.partition.lattice_groups import Levels, NodeGroups
 
 MAX_NODES = 1 << 24
 """Largest lattice: a few arrays with an entry per node are held."""
@@ -34,28 +35,6 @@ MAX_NODES = 1 << 24
 _COST_BITS = 32  # a cell's loss is a whole number of up to this many bits, fewer where the sum could pass 62 bits
 _INFEASIBLE = np.iinfo(np.int64).max // 4
 _LOOKED_AT_ONCE = 4096
-_CACHED_GROUPS = 4_000_000  # groups of evaluated nodes that are kept for coarser nodes to start from
-
-
-@dataclass(frozen=True, eq=False)
-class Levels:
-    """What each level makes of the values of one column.
-
-    Attributes
-    ----------
-    labels : ndarray of int32, shape (values, levels)
-        Label of each value; values that share a label share all coarser ones.
-    losses : ndarray of float64, shape (values, levels)
-        What a value's label gives up, from 0 to 1; never falling from one level to the next.
-    """
-
-    labels: NDArray[np.int32]
-    losses: NDArray[np.float64]
-
-    @property
-    def n_levels(self) -> int:
-        """How many levels there are."""
-        return int(self.labels.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +119,7 @@ def find_levels(
 
 
 class _Search:
-    """The state of one search: bounds per node, the groups of nodes already counted, the best node so far."""
+    """The state of one search: bounds per node, and the best node so far."""
 
     def __init__(
         self,
@@ -158,8 +137,6 @@ class _Search:
         self.n_records = int(weights.sum())
         self.lowest = np.zeros(self.n_columns, np.int64) if lowest is None else np.asarray(lowest, np.int64)
         self.shape = tuple(c.n_levels - int(low) for c, low in zip(columns, self.lowest, strict=True))
-        self.n_values = [len(c.labels) for c in columns]
-        self.offsets = np.concatenate(([0], np.cumsum(self.n_values))).astype(np.int64)
         bits = min(_COST_BITS, 62 - int(self.n_records * self.n_columns).bit_length())
         self.one = 1 << bits
         # Rounded once, here: everything later is exact, whatever the order of the records and of the nodes.
@@ -168,12 +145,8 @@ class _Search:
         self.penalty = np.zeros(self.shape, np.int64)  # lower bounds, raised box by box
         self.is_counted = np.zeros(self.shape, np.bool_)
         self.best: tuple[int, int, tuple[int, ...]] | None = None
-        self.cached: list[tuple[NDArray[np.int32], NDArray[np.int64]]] = []
-        self.cached_at = np.zeros((0, self.n_columns), np.int64)
-        self.cached_sizes = np.zeros(0, np.int64)
-        self.n_cached = 0
         self.n_evaluated = 0
-        self._keep(np.zeros(self.n_columns, np.int64), np.arange(len(weights), dtype=np.int32), weights)
+        self.groups = NodeGroups(self.codes, weights, columns)
 
     def run(self) -> Found | None:
         self._descend()
@@ -267,7 +240,7 @@ class _Search:
         self.level_cost_of: list[NDArray[np.int64]] = []
         total = np.zeros(self.shape, np.int64)
         for j, costs in enumerate(self.costs):
-            n_alike = np.bincount(self.codes[:, j], weights=self.weights, minlength=self.n_values[j]).astype(np.int64)
+            n_alike = np.bincount(self.codes[:, j], weights=self.weights, minlength=len(costs)).astype(np.int64)
             own = (n_alike[:, None] * costs[:, int(self.lowest[j]) :]).sum(axis=0)
             self.level_cost_of.append(own)
             total += own.reshape([-1 if i == j else 1 for i in range(self.n_columns)])
@@ -280,11 +253,7 @@ class _Search:
         self.is_counted[node] = True
         self.n_evaluated += 1
         levels = self.lowest + np.array(node, np.int64)
-        start = self._nearest(levels)
-        members, weights = self.cached[start]
-        _, first, sizes = self._merge(levels, members, weights)
-        if len(first) < len(members) // 2:
-            self._keep(levels, first, sizes)
+        _, first, sizes = self.groups.counted(levels)
         small = sizes < self.min_records
         n_suppressed, penalty = self._suppression(levels, first[small], sizes[small])
         self._raise_bounds(node, penalty)
@@ -308,7 +277,7 @@ class _Search:
     def _under_conditions(self, node: tuple[int, ...], levels: NDArray[np.int64]) -> tuple[int, int]:
         """Return cost and suppressed records of a node when all conditions count."""
         assert self.conditions is not None
-        group, first, sizes = self._merge(levels, *self.cached[0])
+        group, first, sizes = self.groups.of_records(levels)
         failing = self._failing(group, sizes)
         n_suppressed, penalty = self._suppression(levels, first[failing], sizes[failing])
         if self.conditions.is_inherited:
@@ -339,124 +308,11 @@ class _Search:
         return n_suppressed, int(((self.n_columns * self.one - own) * sizes).sum())
 
     def _groups_of(self, levels: NDArray[np.int64]) -> tuple[NDArray[np.int32], int]:
-        group, _, sizes = self._merge(levels, *self.cached[0])
+        group, _, sizes = self.groups.of_records(levels)
         return _without(group, self._failing(group, sizes))
-
-    # -- groups ----------------------------------------------------------------------------------------------
-
-    def _merge(
-        self, levels: NDArray[np.int64], members: NDArray[np.int32], weights: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
-        """Join members that have the same labels: the group of each, one member and the records of each group."""
-        labels = np.empty(int(self.offsets[-1]), np.uint64)
-        stride = 1
-        for j, column in enumerate(self.columns):
-            own = column.labels[:, levels[j]].astype(np.uint64)
-            if stride * (int(own.max()) + 1) > 1 << 63:
-                # Too many combinations for one number: columns are compared one after the other.
-                return self._merge_by_parts(levels, members, weights)
-            labels[self.offsets[j] : self.offsets[j + 1]] = own * np.uint64(stride)
-            stride *= int(own.max()) + 1
-        return merge_alike(self.codes, members, weights, labels, self.offsets)
-
-    def _merge_by_parts(
-        self, levels: NDArray[np.int64], members: NDArray[np.int32], weights: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
-        key = np.zeros(len(members), np.int64)
-        for j, column in enumerate(self.columns):
-            own = column.labels[self.codes[members, j], levels[j]].astype(np.int64)
-            key = np.unique(key * (int(own.max()) + 1) + own, return_inverse=True)[1].astype(np.int64)
-        _, first, group = np.unique(key, return_index=True, return_inverse=True)
-        sizes = np.bincount(group, weights=weights, minlength=len(first)).astype(np.int64)
-        return group.astype(np.int32), members[first], sizes
-
-    def _nearest(self, levels: NDArray[np.int64]) -> int:
-        """Return which of the groups at hand, of this node's finer ones, are fewest."""
-        finer = np.flatnonzero((self.cached_at <= levels).all(axis=1))
-        return int(finer[np.argmin(self.cached_sizes[finer])])
-
-    def _keep(self, levels: NDArray[np.int64], first: NDArray[np.int32], sizes: NDArray[np.int64]) -> None:
-        if self.cached and self.n_cached + len(first) > _CACHED_GROUPS:
-            return
-        self.n_cached += len(first) if self.cached else 0
-        self.cached.append((first, sizes))
-        self.cached_at = np.vstack([self.cached_at, levels])
-        self.cached_sizes = np.append(self.cached_sizes, len(first))
 
 
 def _without(group: NDArray[np.int32], failing: NDArray[np.bool_]) -> tuple[NDArray[np.int32], int]:
     """Return the group of each record once failing groups are left out (-1), and how many groups are left."""
     number = np.where(failing, -1, np.cumsum(~failing) - 1).astype(np.int32)
     return number[group], int((~failing).sum())
-
-
-def merge_alike(
-    codes: NDArray[np.int32],
-    members: NDArray[np.int32],
-    weights: NDArray[np.int64],
-    labels: NDArray[np.uint64],
-    offsets: NDArray[np.int64],
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
-    """Group members whose labels add up to the same number.
-
-    Parameters
-    ----------
-    codes : ndarray of int32, shape (distinct records, columns)
-    members : ndarray of int32
-        Rows of `codes`, each standing for some records.
-    weights : ndarray of int64
-        Records each member stands for.
-    labels : ndarray of uint64
-        Digit of every value of every column in a number of mixed radix, so that equal sums mean equal labels.
-    offsets : ndarray of int64
-        Where each column's digits start in `labels`.
-
-    Returns
-    -------
-    group : ndarray of int32
-        Group of each member; groups are numbered in the order of their first members.
-    first : ndarray of int32
-        The first member of each group, as a row of `codes`.
-    sizes : ndarray of int64
-        Records of each group.
-    """
-    n_slots = 1 << max(4, int(2 * len(members)).bit_length())
-    slots = np.full(n_slots, -1, np.int32)
-    keys = np.empty(len(members), np.uint64)
-    group = np.empty(len(members), np.int32)
-    first = np.empty(len(members), np.int32)
-    sizes = np.empty(len(members), np.int64)
-    shift = np.uint64(32 - (n_slots.bit_length() - 1))
-    n_groups = _merge_kernel(codes, members, weights, labels, offsets, shift, slots, keys, group, first, sizes)
-    return group, first[:n_groups].copy(), sizes[:n_groups].copy()
-
-
-@njit(nogil=True, cache=True)
-def _merge_kernel(codes, members, weights, labels, offsets, shift, slots, keys, group, first, sizes):  # type: ignore[no-untyped-def]
-    """Fill `group`, `first` and `sizes`; `slots` is an open hash table of groups, `keys` the number of each group."""
-    n_groups = 0
-    last = np.uint64(slots.shape[0] - 1)
-    # Both halves of a number are spread by the golden ratio, so that digits of any radix land far apart; multipliers
-    # of 31 bits, since their products cannot pass 64.
-    spread_low, spread_high = np.uint64(0x4F1BBCDD), np.uint64(0x61C88647)
-    half, low_bits = np.uint64(32), np.uint64(0xFFFFFFFF)
-    one = np.uint64(1)
-    for i in range(members.shape[0]):
-        row = members[i]
-        key = np.uint64(0)
-        for j in range(offsets.shape[0] - 1):
-            key += labels[offsets[j] + codes[row, j]]
-        slot = (((key & low_bits) * spread_low + (key >> half) * spread_high) & low_bits) >> shift
-        while slots[slot] >= 0 and keys[slots[slot]] != key:
-            slot = (slot + one) & last
-        own = slots[slot]
-        if own < 0:
-            own = n_groups
-            slots[slot] = own
-            keys[own] = key
-            first[own] = row
-            sizes[own] = 0
-            n_groups += 1
-        sizes[own] += weights[i]
-        group[i] = own
-    return n_groups

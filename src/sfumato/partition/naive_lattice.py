@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.partition.lattice import Levels
+from sfumato.partition.lattice_groups import Levels
 
 _TIE = 1e-9  # losses nearer than this are equal: they differ by rounding alone
 
