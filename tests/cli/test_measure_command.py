@@ -151,3 +151,13 @@ def test_help_says_every_default():
     command = typer.main.get_command(application).commands["measure"]
     optional = [option for option in command.params if option.param_type_name == "option" and option.name != "help"]
     assert done.stdout.count("[default:") == len(optional)
+
+
+def test_of_thousands_of_columns_a_note_names_only_some(tmp_path):
+    file = tmp_path / "wide.csv"
+    rows = [",".join(str((i * (j + 3)) % 7) for j in range(200)) for i in range(30)]
+    file.write_text("\n".join([",".join(f"c{j}" for j in range(200)), *rows]), encoding="utf-8")
+    done = call("measure", file)
+    assert done.exit_code == 0, done.stderr
+    note = " ".join(done.stderr.split()).partition("not tried in sets")[2]
+    assert note.endswith("more") and len(note) < 300

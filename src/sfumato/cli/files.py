@@ -252,11 +252,12 @@ def unknown_column(parameter: str, name: str, names: Sequence[str]) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(name, names, n=3, cutoff=0.6)
-    hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"The columns are {_listed(names)}."
+    hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"The columns are {listed(names)}."
     return f"{parameter} names {name!r}, which is not a column of the file. {hint}"
 
 
-def _listed(names: Sequence[str], most: int = 20) -> str:
+def listed(names: Sequence[str], most: int = 20) -> str:
+    """List names of columns; of very many, only how many more there are."""
     shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 

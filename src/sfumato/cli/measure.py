@@ -317,5 +317,7 @@ def _report_ranking(console: Console, found: Measurement) -> None:
         console.heading("unique records if a column were a quasi-identifier, too")
         console.facts(shown(ranking.added))
     if ranking.left_out and not console.quiet:
-        names = ", ".join(ranking.left_out)
+        from sfumato.cli.files import listed
+
+        names = listed(ranking.left_out)
         console.note(f"not tried in sets, because they identify most records alone or are too many: {names}")
