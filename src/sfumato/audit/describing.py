@@ -20,6 +20,7 @@ from sfumato.frames import read_table
 from sfumato.verification import label_groups
 
 _MOST_CLASSES = 24
+_COUNTED_AT_ONCE = 1 << 16  # records
 _SIZE_EDGES = tuple(
     int(step * 10**power) for power in range(7) for step in (1, 1.5, 2, 3, 5, 7) if step * 10**power >= 1
 )
@@ -87,8 +88,8 @@ def describe_columns(
     for name in before.names:
         role = roles.get(name, "other")
         # Counted one after the other: two columns of a large table are never held at once.
-        column = _count(before.column(name, for_counting=True))
-        new = _count(after.column(name, for_counting=True)) if name in after.names else None
+        column = _count(before.column(name, for_counting=True, narrow=True))
+        new = _count(after.column(name, for_counting=True, narrow=True)) if name in after.names else None
         shares = _class_shares(column, new, smallest_shown)
         loss = losses.get(name)
         n_before, n_after = column.n_distinct, None if new is None else new.n_distinct
@@ -138,7 +139,9 @@ def _count(column: Column) -> _Counted:
     present = column.values if column.missing is None else column.values[~column.missing]
     if column.categories is not None:
         values = np.arange(len(column.categories))
-        counts = np.bincount(present, minlength=len(column.categories)).astype(np.int64)
+        counts = np.zeros(len(values), np.int64)
+        for start in range(0, len(present), _COUNTED_AT_ONCE):  # numpy makes wide numbers of all that it gets
+            counts += np.bincount(present[start : start + _COUNTED_AT_ONCE], minlength=len(counts))
     else:
         values, counts = np.unique(present, return_counts=True)
     return _Counted(column.kind, values, counts, column.categories, has_missing)

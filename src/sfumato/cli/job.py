@@ -45,7 +45,7 @@ Rows = npt.NDArray[np.int64]
 _FEWEST_OF_SUBGROUP = 30  # test records below which a subgroup's change says nothing
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Job:
     """A policy and the table it is about.
 
@@ -84,6 +84,11 @@ class Job:
         """Return the job under a policy with other settings."""
         values = {**self.policy.values, section: {**self.policy.values[section], **settings}}
         return replace(self, policy=replace(self.policy, values=values))
+
+    def let_go_of_records(self) -> None:
+        """Free the records; what is left is how the table was written, its columns and their types."""
+        self.source = replace(self.source, table=self.table.schema.empty_table())
+        self.target = None
 
     def features(self, table: Any) -> Any:
         """Return what a model may see of a table, raw or rewritten."""

@@ -16,7 +16,7 @@ from sfumato.cli.console import GUARANTEE_FAILED, Console, exit_codes
 
 if TYPE_CHECKING:
     from sfumato.audit.attacking import Attacks
-    from sfumato.audit.result import Audit
+    from sfumato.audit.result import Audit, ColumnChange
     from sfumato.cli.job import Job
     from sfumato.policy import Policy
 
@@ -105,6 +105,8 @@ def _run(console: Console, job: Job, *, keep_report: bool) -> Audit:
     curve = () if compared is None else _curve(console, job)
     del compared  # its models and tables are not needed while all records are protected
     anonymizer, release = release_all(console, job)
+    n_records, columns = job.table.num_rows, _described_columns(job, release)
+    job.let_go_of_records()  # one table less while the release is written and read back
     rewritten = anonymizer.partition_.output_names(anonymizer.schema_.quasi_identifiers)
     k = job.policy.get("method", "k")
     notes: tuple[str, ...] = ()
@@ -112,8 +114,8 @@ def _run(console: Console, job: Job, *, keep_report: bool) -> Audit:
 
     def judge(read: Any) -> Recount:
         counted = recount(read, rewritten, k if job.policy.get("columns", "unit") is None else 1)
-        found = _audit(console, job, anonymizer, release, read, counted.sizes, utility, attacks, notes)
-        made.append(replace(found, curve=curve))
+        told = (n_records, columns, utility, attacks, notes)
+        made.append(replace(_audit(console, job, anonymizer, release, read, counted.sizes, *told), curve=curve))
         if made[0].passed is False:
             raise _GateNotPassedError
         return counted
@@ -217,27 +219,11 @@ def _curve(console: Console, job: Job) -> tuple[Any, ...]:
     return tuple(points_over_k(console, job, sizes, choices, attacks=is_attacked))
 
 
-def _audit(
-    console: Console,
-    job: Job,
-    anonymizer: Any,
-    release: Any,
-    read: Any,
-    sizes: Any,
-    utility: Any,
-    attacks: Attacks,
-    notes: tuple[str, ...],
-) -> Audit:
-    """Describe the table that was read back, and judge it."""
-    from sfumato.audit.describing import describe_columns, describe_sizes, fewest_values, roles_of
-    from sfumato.audit.gate import judge_gate
-    from sfumato.audit.result import Audit
-    from sfumato.cli.job import fingerprint_of, versions
+def _described_columns(job: Job, release: Any) -> tuple[ColumnChange, ...]:
+    """Say what became of every column; the file must say the same as the release, or it is not kept."""
+    from sfumato.audit.describing import describe_columns, roles_of
 
     own = job.policy.values["columns"]
-    names = anonymizer.partition_.output_names(anonymizer.schema_.quasi_identifiers)
-    k = job.policy.get("method", "k")
-    n_records, n_suppressed = job.table.num_rows, release.n_suppressed
     roles = roles_of(
         job.table.column_names,
         identifier=[*job.dropped, *([own["unit"]] if own["unit"] else [])],
@@ -245,6 +231,33 @@ def _audit(
         sensitive=own["sensitive"],
         target=[own["target"]] if own["target"] else [],
     )
+    losses, k = release.measures["loss_by_column"], job.policy.get("method", "k")
+    return describe_columns(job.table, release.table, roles, losses, smallest_shown=k)
+
+
+def _audit(
+    console: Console,
+    job: Job,
+    anonymizer: Any,
+    release: Any,
+    read: Any,
+    sizes: Any,
+    n_records: int,
+    columns: tuple[ColumnChange, ...],
+    utility: Any,
+    attacks: Attacks,
+    notes: tuple[str, ...],
+) -> Audit:
+    """Judge the table that was read back, and put all that is known of the release together."""
+    from sfumato.audit.describing import describe_sizes, fewest_values
+    from sfumato.audit.gate import judge_gate
+    from sfumato.audit.result import Audit
+    from sfumato.cli.job import fingerprint_of, versions
+
+    own = job.policy.values["columns"]
+    names = anonymizer.partition_.output_names(anonymizer.schema_.quasi_identifiers)
+    k = job.policy.get("method", "k")
+    n_suppressed = release.n_suppressed
     file = job.policy.file("file")
     assert file is not None
     settings = {name: value for section in ("method", "model") for name, value in job.policy.values[section].items()}
@@ -275,7 +288,7 @@ def _audit(
         ),
         utility=utility,
         sizes=describe_sizes(sizes),
-        columns=describe_columns(job.table, read, roles, release.measures["loss_by_column"], smallest_shown=k),
+        columns=columns,
         risks=attacks.risks,
         notes=(_how_hard(job, attacks), *attacks.sentences, *notes),
         versions=versions(),
