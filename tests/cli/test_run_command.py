@@ -158,6 +158,18 @@ def test_attacks_that_were_not_run_are_not_said_to_have_been_run(tmp_path: Path,
     assert ("no attack is run: test_fraction = 0" in result.stderr) is (settings["level"] == "quick")
 
 
+def test_a_release_that_teaches_a_model_nothing_is_said_to(tmp_path: Path):
+    policy = write(tmp_path, method='representative = "mean"', gate="min_accuracy_kept = 0.5")
+    policy.write_text(policy.read_text(encoding="utf-8").replace("k = 8", "k = 240"), encoding="utf-8")
+    result = run("run", policy)
+    assert result.returncode == 0, result.stderr
+    assert "no better than giving everybody the same answer, the most frequent class" in " ".join(result.stderr.split())
+    utility = json.loads((tmp_path / "audit.json").read_text(encoding="utf-8"))["utility"]
+    labels = Counter(row["wage"] for row in read_rows(tmp_path / "people.csv"))
+    assert utility["protected"] == utility["same_answer"]
+    assert utility["same_answer"] == pytest.approx(max(labels.values()) / N_PEOPLE, abs=0.02)  # the split keeps shares
+
+
 def test_every_sensitive_column_is_inferred_from_the_release(tmp_path: Path):
     audit = 'leave_out = ["network", "threshold", "random-forest", "attribute", "linkability", "singling-out"]'
     policy = write(tmp_path, columns='sensitive = ["wage", "job"]', level="quick", audit=audit)

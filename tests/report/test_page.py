@@ -3,11 +3,12 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
 from html_page import Page
-from sfumato.audit.result import Point
+from sfumato.audit.result import Point, UtilityResult
 from sfumato.report import to_html, to_markdown
 from sfumato.report.page import curve_page
 
@@ -119,3 +120,20 @@ def test_chance_does_not_look_like_a_trend():
     _, attacks = curve_page(points, name="people.csv").split("by the loss", 1)[0].split("<svg")[1:]
     labels = [float(label) for label in re.findall(r'text-anchor="end">([\d.]+)<', attacks)]
     assert min(labels) <= 0.46 and max(labels) >= 0.54
+
+
+@pytest.mark.parametrize(("same_answer", "is_said"), [(0.86, True), (0.85, False)])
+def test_a_score_that_anybody_reaches_by_one_answer_is_called_that(same_answer: float, is_said: bool):
+    made = audit()
+    made = replace(made, utility=replace(made.utility, same_answer=same_answer))
+    text = " ".join(Page(to_html(made)).text)
+    assert f"always the most frequent class {100 * same_answer:.2f} %" in text
+    assert f"| always the most frequent class | {same_answer:.4f} |" in to_markdown(made)
+    for words in (text, to_markdown(made)):
+        assert ("no better than giving everybody the same answer, the most frequent class" in words) is is_said
+
+
+def test_a_regression_that_is_worse_than_the_mean_is_called_that():
+    useless = UtilityResult("R2", "linear-regression", 0.3, -0.1, 0.1, (-0.5, -0.3), 800, 200)
+    text = " ".join(Page(to_html(replace(audit(), utility=useless))).text)
+    assert "no better than giving everybody the same answer, the mean" in text

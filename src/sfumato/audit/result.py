@@ -63,6 +63,8 @@ class UtilityResult:
         Of the change from `raw` to `judged`, over test records.
     n_train, n_test : int
     subgroups : tuple of Subgroup
+    same_answer : float or None
+        The accuracy of always giving the most frequent answer of the training records; None for numbers.
     """
 
     metric: str
@@ -74,6 +76,7 @@ class UtilityResult:
     n_train: int
     n_test: int
     subgroups: tuple[Subgroup, ...] = ()
+    same_answer: float | None = None
 
     @property
     def judged(self) -> float:
@@ -86,6 +89,11 @@ class UtilityResult:
         if self.raw <= 0:
             return 1.0 if self.judged >= self.raw else 0.0
         return self.judged / self.raw
+
+    @property
+    def has_learned(self) -> bool:
+        """Whether the model trained on the release beats giving everybody the same answer; a score may hide that."""
+        return self.judged > (0.0 if self.same_answer is None else self.same_answer)
 
 
 @dataclass(frozen=True)

@@ -265,7 +265,17 @@ def describe_utility(job: Job, compared: Comparison) -> Any:
         n_train=utility.n_train,
         n_test=utility.n_test,
         subgroups=_subgroups(job, raw, own, test) if job.target.task == "classification" else (),
+        same_answer=_same_answer(job, *compared.rows),
     )
+
+
+def _same_answer(job: Job, train: Rows, test: Rows) -> float | None:
+    """Return how often the most frequent class of the training records is right; None for numbers."""
+    assert job.target is not None
+    if job.target.task != "classification":
+        return None
+    answers, counts = np.unique(job.target.values[train], return_counts=True)
+    return float((job.target.values[test] == answers[counts.argmax()]).mean())
 
 
 def _right_answers(job: Job, compared: Comparison, test: Rows) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:

@@ -16,7 +16,7 @@ from sfumato.cli.console import GUARANTEE_FAILED, Console, exit_codes
 
 if TYPE_CHECKING:
     from sfumato.audit.attacking import Attacks
-    from sfumato.audit.result import Audit, ColumnChange
+    from sfumato.audit.result import Audit, ColumnChange, UtilityResult
     from sfumato.cli.job import Job
     from sfumato.policy import Policy
 
@@ -371,6 +371,11 @@ def _show_plan(console: Console, job: Job) -> None:
     console.text("Nothing was done. Leave --dry-run out to do it.")
 
 
+def _without_learning(utility: UtilityResult) -> list[tuple[str, ...]]:
+    """Return the line of who gives everybody the same answer, where that is a share of right ones."""
+    return [] if utility.same_answer is None else [("always the most frequent class", f"{utility.same_answer:.4f}")]
+
+
 def _show(console: Console, job: Job, audit: Audit, *, keep_report: bool) -> None:
     from sfumato.report import wording
 
@@ -383,8 +388,11 @@ def _show(console: Console, job: Job, audit: Audit, *, keep_report: bool) -> Non
             [
                 ("trained on the raw records", f"{audit.utility.raw:.4f}"),
                 ("trained on the release", f"{audit.utility.judged:.4f}", f"{audit.utility.kept:.1%} kept"),
+                *_without_learning(audit.utility),
             ]
         )
+        if not audit.utility.has_learned:
+            console.note(wording.no_better(audit.utility), is_warning=True)
     show_risks(console, audit)
     console.verdict(wording.verdict(audit) + ".", holds=audit.passed is not False)
     names = ["release", "artifact", "audit", "report"]

@@ -26,6 +26,8 @@ def to_markdown(audit: Audit) -> str:
         if utility.protected is not None:
             rows.append(["release", f"{utility.protected:.4f}"])
         rows.append(["release, test records rewritten alike", f"{utility.transformed:.4f}"])
+        if utility.same_answer is not None:
+            rows.append(["always the most frequent class", f"{utility.same_answer:.4f}"])
         parts += [_cell(wording.utility_sentence(utility)), _table([_cell(utility.model), utility.metric], rows)]
         if utility.subgroups:
             parts.append(

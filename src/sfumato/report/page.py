@@ -125,6 +125,8 @@ def _utility(utility: UtilityResult | None) -> str:
             _difference(utility, utility.transformed),
         ]
     )
+    if utility.same_answer is not None:
+        rows.append(["always the most frequent class", _score(utility, utility.same_answer), ""])
     caption = (
         f"{utility.metric} of {utility.model}, trained on {utility.n_train:,} and tested on {utility.n_test:,} records "
         "that neither training nor protection has seen"

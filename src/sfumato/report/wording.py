@@ -79,8 +79,16 @@ def utility_sentence(utility: UtilityResult) -> str:
     amount = f"{abs(100 * change):.2f} {unit}" if utility.metric == "accuracy" else f"{abs(change):.4f} {unit}"
     low, high = utility.interval
     if low <= 0 <= high:
-        return f"The difference of {amount} is within what chance explains on {utility.n_test:,} test records."
-    return f"The model {'loses' if change < 0 else 'gains'} {amount}; it keeps {utility.kept:.1%} of its score."
+        cost = f"The difference of {amount} is within what chance explains on {utility.n_test:,} test records."
+    else:
+        cost = f"The model {'loses' if change < 0 else 'gains'} {amount}; it keeps {utility.kept:.1%} of its score."
+    return cost if utility.has_learned else f"{cost} {no_better(utility)}"
+
+
+def no_better(utility: UtilityResult) -> str:
+    """Say that a model has learned nothing from the release, however high its score is."""
+    answer = "the mean" if utility.same_answer is None else "the most frequent class"
+    return f"Trained on the release it does no better than giving everybody the same answer, {answer}."
 
 
 def limits(audit: Audit) -> list[str]:
