@@ -18,7 +18,8 @@ from sfumato.attack import shadows
 from sfumato.audit import attacking
 from sfumato.cli import main
 from sfumato.cli.console import Console
-from sfumato.cli.job import open_job, protected_estimator
+from sfumato.cli.files import read_file, write_file
+from sfumato.cli.job import open_job, protected_estimator, release_all
 from sfumato.policy import read_policy
 
 from .conftest import N_PEOPLE, call, people, read_rows, run
@@ -453,6 +454,34 @@ def test_the_gate_counts_persons_where_a_person_has_several_records(tmp_path: Pa
     [check] = json.loads(result.stdout)["gate"]
     # A group of nine records may be of eight persons.
     assert check["measured"] == 8 and "8 persons" in check["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("method", "columns"),
+    [
+        ('name = "model-guided"', ""),
+        ('name = "mondrian"\nsuppression_limit = 0.1', 'unit = "person"'),
+        ('name = "workload-aware"\nrepresentative = "range"', 'keep = ["person"]'),
+        ('name = "information-loss"\nl = 2', 'sensitive = ["person"]\nlimits = { age = 5 }'),
+        ('name = "hilbert"', ""),
+        ('name = "r-plus-tree"\nrepresentative = "bounds"', 'categorical = ["hours"]'),
+    ],
+)
+def test_columns_that_are_read_when_needed_are_released_like_those_of_a_table(tmp_path: Path, method, columns):
+    policy = write(tmp_path, columns=columns, method=method)
+    with_persons(tmp_path)
+    source = read_file(tmp_path / "people.csv")
+    write_file(source.table, tmp_path / "people.parquet", "parquet", source.style)
+    text = policy.read_text(encoding="utf-8").replace(".csv", ".parquet")
+    text = text.replace('artifact = "partition.json"\ntypes = { zip = "text" }\n', "")
+    policy.write_text(text, encoding="utf-8")
+    console = Console(quiet=True)
+    held, read = (open_job(console, read_policy(policy)) for _ in range(2))
+    held.source = replace(held.source, columns=None)
+    (_, expected), (_, found) = release_all(console, held), release_all(console, read)
+    assert read.table is read.source.columns and held.table.num_rows == N_PEOPLE
+    assert found.table.equals(expected.table) and found.table.schema.equals(expected.table.schema, check_metadata=True)
+    assert found.measures == expected.measures
 
 
 def test_who_a_record_belongs_to_is_no_feature_of_the_model(tmp_path: Path):

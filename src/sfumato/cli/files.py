@@ -25,6 +25,7 @@ from sfumato.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
     from sfumato.cli.console import Console
+    from sfumato.frames.parquet_columns import ParquetColumns
 
 Format = Literal["csv", "csv.gz", "parquet"]
 _RECORDS_PER_PIECE = 1 << 18  # of a Parquet file
@@ -76,6 +77,8 @@ class FileTable:
         How it was read.
     notes : tuple of str
         Sentences about what was detected that a user may want to know.
+    columns : ParquetColumns or None
+        The columns of a Parquet file once more, to read them one by one when the table is not held any longer.
     """
 
     table: Any
@@ -83,6 +86,7 @@ class FileTable:
     style: CsvStyle | None
     options: ReadingOptions
     notes: tuple[str, ...] = ()
+    columns: ParquetColumns | None = None
 
 
 # --- reading ----------------------------------------------------------------------------------------------
@@ -214,7 +218,8 @@ def _read_csv(
 
 def _read_parquet(path: Path, options: ReadingOptions) -> FileTable:
     import pyarrow as pa
-    import pyarrow.parquet as pq
+
+    from sfumato.frames.parquet_columns import ParquetColumns
 
     if options.is_given:
         raise ParameterError(
@@ -223,9 +228,8 @@ def _read_parquet(path: Path, options: ReadingOptions) -> FileTable:
             "with --categorical."
         )
     try:
-        # Not read_table: that would take hive=style parts of the folder's name for columns.
-        with pq.ParquetFile(path) as file:
-            table = file.read()
+        columns = ParquetColumns(path)
+        table = columns.read()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise InputError(f"{path.name!r} is not a readable Parquet file: damaged, or something else.") from None
     repeated = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
@@ -233,7 +237,7 @@ def _read_parquet(path: Path, options: ReadingOptions) -> FileTable:
         raise InputError(f"{path.name!r} has more than one column named {repeated[0]!r}. Rename them.")
     if not table.num_rows or not table.num_columns:
         raise InputError(f"{path.name!r} has no records. Expected at least one.")
-    return FileTable(table, "parquet", None, options)
+    return FileTable(table, "parquet", None, options, columns=columns)
 
 
 def read_and_tell(

@@ -67,7 +67,7 @@ class Job:
 
     @property
     def table(self) -> Any:
-        """All records."""
+        """All records; only their columns, to be read one by one, once they are protected."""
         return self.source.table
 
     @property
@@ -85,10 +85,15 @@ class Job:
         values = {**self.policy.values, section: {**self.policy.values[section], **settings}}
         return replace(self, policy=replace(self.policy, values=values))
 
+    def hold_less(self) -> None:
+        """Let go of what nothing is trained with any more: the target, and columns that can be read once more."""
+        self.target = None
+        if self.source.columns is not None:
+            self.source = replace(self.source, table=self.source.columns)
+
     def let_go_of_records(self) -> None:
         """Free the records; what is left is how the table was written, its columns and their types."""
         self.source = replace(self.source, table=self.table.schema.empty_table())
-        self.target = None
 
     def features(self, table: Any) -> Any:
         """Return what a model may see of a table, raw or rewritten."""
@@ -344,6 +349,8 @@ def release_all(console: Console, job: Job) -> tuple[Any, Any]:
     anonymizer = make_anonymizer(job.policy, job.quasi_identifiers, job.dropped, job.n_jobs)
     with console.step(growing(f"protecting all {job.table.num_rows:,} records")):
         guide = job.guide(model, np.arange(job.table.num_rows))
+        del model
+        job.hold_less()
         give_back_small_pieces()
         anonymizer.fit(job.table, guide)
         give_back_small_pieces()

@@ -88,7 +88,8 @@ def read_target(table: Any, name: str, task: Task | None) -> Target:
     column = read_table(table.select([name])).column(name)
     known = np.ones(column.n_records, np.bool_) if column.missing is None else ~column.missing
     present = column.values[known]
-    n_distinct = len(np.unique(present))
+    classes = np.unique(present)
+    n_distinct = len(classes)
     if n_distinct < 2:
         raise InputError(
             f"the target {name!r} has {'one value only' if n_distinct else 'no value'}: expected at least two, "
@@ -103,14 +104,13 @@ def read_target(table: Any, name: str, task: Task | None) -> Target:
         if column.kind == "category":
             raise InputError(f"the target {name!r} is text: expected numbers for --task regression.")
         return Target(column.values.astype(np.float64), known, task, 0)
-    classes, codes = np.unique(present, return_inverse=True)
     if len(classes) > MOST_CLASSES:
         raise InputError(
             f"the target {name!r} has {len(classes):,} different values: expected at most {MOST_CLASSES} classes. "
             "Give another --target, or --task regression if it is a quantity."
         )
     values = np.zeros(column.n_records, np.int64)
-    values[known] = codes
+    values[known] = np.searchsorted(classes, present)
     return Target(values, known, task, len(classes))
 
 
@@ -314,7 +314,7 @@ def _change(utility: Utility, value: float) -> str:
 
 def growing(what: str) -> str:
     """Add to a step that grows groups that the first run on a machine compiles the kernels."""
-    return what if kernels_are_cached() else f"{what} (first run: compiling kernels takes about 20 s)"
+    return what if kernels_are_cached() else f"{what} (first run: compiling takes about a minute)"
 
 
 def kernels_are_cached() -> bool:

@@ -17,6 +17,7 @@ from sfumato.frames.arrow_tables import ArrowBackend
 from sfumato.frames.contract import Backend, Entry
 from sfumato.frames.numpy_arrays import NumpyBackend
 from sfumato.frames.pandas_frames import PandasBackend
+from sfumato.frames.parquet_columns import ParquetColumns
 from sfumato.frames.polars_frames import PolarsBackend
 
 Replacement = GroupedValues | GroupedLabels
@@ -326,7 +327,7 @@ def _backend_of(frame: Any) -> Backend:
         return PandasBackend(frame)
     if library.is_polars_dataframe(frame):
         return PolarsBackend(frame)
-    if library.is_pyarrow_table(frame):
+    if library.is_pyarrow_table(frame) or isinstance(frame, ParquetColumns):
         return ArrowBackend(frame)
     if library.is_into_series(frame):
         raise InputError(
