@@ -91,7 +91,7 @@ def total_width(layout, taxonomy, boxes, columns, low, high, words, others, kept
     width = 0.0
     for at in range(columns.shape[0]):
         column = columns[at]
-        n_present = 0
+        n_present = np.int64(0)
         if layout.is_category[column] and not has_hierarchy(taxonomy, column):
             if column == skipped:
                 n_present = n_skipped
@@ -120,9 +120,9 @@ def measure_node(codes, order, start, stop, layout, taxonomy, counts, low, high,
                 high[column] = code
     total = 0.0
     for column in range(n_columns):
-        n_present = 1
+        n_present = np.int64(1)
         if low[column] < high[column] and layout.is_category[column] and not has_hierarchy(taxonomy, column):
-            n_present = 0
+            n_present = np.int64(0)
             for i in range(start, stop):
                 code = codes[order[i], column]
                 n_present += counts[code] == 0

@@ -32,7 +32,8 @@ def count_and_find(  # type: ignore[no-untyped-def]
     for i in which:
         _count_and_find_one(
             codes, words, dense, weights, starts[i], stops[i], layout, scoring, block_columns, block_channels, packed,
-            histogram, scratch, ends, end_words, False, after_phase[i], after_gain[i], after_position[i], out, i,
+            histogram, scratch, ends, end_words, np.bool_(False), after_phase[i], after_gain[i], after_position[i],
+            out, i,
         )  # fmt: skip
 
 
@@ -52,7 +53,7 @@ def _count_and_find_one(  # type: ignore[no-untyped-def]
             out.n_found[i] = 0
             if not scoring.fall_back:
                 return is_pure
-            phase = 1
+            phase = np.int64(1)
     offsets = layout.offsets
     find_ends(words, start, stop, end_words)
     for column in range(offsets.shape[0] - 1):
@@ -92,7 +93,8 @@ def grow_branch(  # type: ignore[no-untyped-def]
         if last - first >= 2 * scoring.min_records:
             is_pure[node] = _count_and_find_one(
                 codes, words, dense, weights, first, last, layout, scoring, block_columns, block_channels, packed,
-                histogram, scratch, ends, end_words, is_pure[node], 0, np.inf, np.int64(-1), out, 0,
+                histogram, scratch, ends, end_words, is_pure[node], np.int64(0), np.inf,
+                np.int64(-1), out, np.int64(0),
             )  # fmt: skip
             if out.n_found[0] > 0:
                 c = out.column[0, 0]
@@ -102,14 +104,14 @@ def grow_branch(  # type: ignore[no-untyped-def]
                 if is_odd:
                     move_records(
                         odd_codes, odd_words, odd_dense, odd_weights, odd_rows, even_words, even_dense, even_weights,
-                        even_rows, first, last, c, last_bin[node], layout.missing[c], missing_left[node], mask[node],
-                        first, middle,
+                        even_rows, first, last, c, np.int64(last_bin[node]), layout.missing[c], missing_left[node],
+                        mask[node], first, middle,
                     )  # fmt: skip
                 else:
                     move_records(
                         even_codes, even_words, even_dense, even_weights, even_rows, odd_words, odd_dense, odd_weights,
-                        odd_rows, first, last, c, last_bin[node], layout.missing[c], missing_left[node], mask[node],
-                        first, middle,
+                        odd_rows, first, last, c, np.int64(last_bin[node]), layout.missing[c], missing_left[node],
+                        mask[node], first, middle,
                     )  # fmt: skip
                 left[node], right[node] = n_nodes, n_nodes + 1
                 start[n_nodes], stop[n_nodes] = first, middle

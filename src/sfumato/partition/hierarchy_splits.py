@@ -94,7 +94,7 @@ def scan_hierarchy(hist, layout, column, rule, scoring, scratch, floor, after_ga
                 rank = offer(out, node, gain, position, after_gain, after_position)
                 if rank >= 0:
                     start = code if alone == 1 else 0
-                    write_ordered(out, node, rank, column, _PENDING - (start * n_codes + stop), False, n_left)
+                    write_ordered(out, node, rank, column, _PENDING - (start * n_codes + stop), np.bool_(False), n_left)
         child += 1
         code = following
     # Masks are as wide as the column: they are written once, for the candidates that are left.
@@ -135,10 +135,10 @@ def scan_hierarchy_median(hist, layout, column, scoring, scratch, after_gain, af
     if lowest >= highest:
         return
     level = common_level(taxonomy, first + lowest, first + highest) - 1
-    best_stop, best_distance, best_left = -1, n + 1, 0
+    best_stop, best_distance, best_left = np.int64(-1), n + 1, np.int64(0)
     n_left, code = 0, lowest
     while code <= highest:
-        _, stop, following = add_child(hist, taxonomy, first, code, highest, level, 1, scratch.with_missing)
+        _, stop, following = add_child(hist, taxonomy, first, code, highest, level, np.int64(1), scratch.with_missing)
         n_left += scratch.with_missing[0]
         code = following
         if n_left < scoring.min_records or n - n_left < scoring.min_records:
@@ -152,4 +152,4 @@ def scan_hierarchy_median(hist, layout, column, scoring, scratch, after_gain, af
     rank = offer(out, node, width, np.int64(column) << 40, after_gain, after_position)
     if rank >= 0:
         out.n_left[node, rank] = best_left
-        write_children(hist, layout, taxonomy, column, level, 0, best_stop, scratch, out, node, rank, n)
+        write_children(hist, layout, taxonomy, column, level, np.int64(0), best_stop, scratch, out, node, rank, n)

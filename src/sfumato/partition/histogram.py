@@ -178,7 +178,7 @@ def add_varying_columns(codes, dense, start, stop, offsets, packed, scratch, out
     """
     one = np.int64(1) << PACKED_COUNT_BIT
     varying = scratch.varying
-    n_varying = 0
+    n_varying = np.int64(0)
     for j in range(offsets.shape[0] - 1):
         if scratch.lowest[j] < scratch.highest[j]:
             varying[n_varying] = j

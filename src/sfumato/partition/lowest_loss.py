@@ -31,7 +31,7 @@ def best_cut_by_loss(hist, layout, column, scoring, scratch, out, node):  # type
         return
     low, high = layout.low[first + lowest], layout.high[first + highest]
     node_width = 1.0 if n_missing > 0 else high - low
-    best_gain, best_position, best_left = -np.inf, np.int64(-1), 0
+    best_gain, best_position, best_left = -np.inf, np.int64(-1), np.int64(0)
     n_left = 0
     b = lowest
     while b <= highest:
@@ -72,7 +72,7 @@ def best_subset_by_loss(hist, layout, column, scoring, scratch, n_present, out, 
     k = scoring.min_records
     n = scratch.total[0]
     present = scratch.present
-    least, best_subset, best_left = np.int64(0), np.int64(-1), 0
+    least, best_subset, best_left = np.int64(0), np.int64(-1), np.int64(0)
     n_left, in_left = 0, 0
     before = 0
     for step in range(1, 1 << (n_present - 1)):

@@ -25,7 +25,7 @@ def best_cut(hist, layout, column, scoring, scratch, floor, out, node):  # type:
     if layout.missing[column] >= 0:
         n_missing = hist[first + layout.missing[column], 0]
         sum_missing = hist[first + layout.missing[column], 1]
-    best_gain, best_position, best_left = floor, np.int64(-1), 0
+    best_gain, best_position, best_left = floor, np.int64(-1), np.int64(0)
     n_left, sum_left = 0, 0
     for b in range(scratch.lowest[column], end):
         if hist[first + b, 0] == 0:
@@ -62,7 +62,7 @@ def best_subset(hist, layout, column, scoring, scratch, n_present, floor, out, n
     weight = scoring.channel_weights[0]
     n, mean = scratch.total[0], scratch.mean[0]
     present = scratch.present
-    best_gain, best_subset, best_left = floor, np.int64(-1), 0
+    best_gain, best_subset, best_left = floor, np.int64(-1), np.int64(0)
     n_left, sum_left = 0, 0
     before = 0
     for step in range(1, 1 << (n_present - 1)):

@@ -450,11 +450,23 @@ def loss_rises(ground, group_of_record, joining, out):  # type: ignore[no-untype
     columns, unknown = np.arange(n_columns), np.zeros(n_columns)
     nothing = np.zeros(boxes.n_words, np.uint64)
     for g in range(n_groups):
-        alone = total_width(layout, taxonomy, boxes, columns, low[g], high[g], sets[g], nothing, unknown, -1, 0)
+        alone = total_width(
+            layout, taxonomy, boxes, columns, low[g], high[g], sets[g], nothing, unknown, np.int64(-1), np.int64(0)
+        )
         for column in range(n_columns):
             low[g, column] = min(low[g, column], low[n_groups, column])
             high[g, column] = max(high[g, column], high[n_groups, column])
         together = total_width(
-            layout, taxonomy, boxes, columns, low[g], high[g], sets[g], sets[n_groups], unknown, -1, 0
+            layout,
+            taxonomy,
+            boxes,
+            columns,
+            low[g],
+            high[g],
+            sets[g],
+            sets[n_groups],
+            unknown,
+            np.int64(-1),
+            np.int64(0),
         )
         out[g] = (sizes[g] + sizes[n_groups]) * together - sizes[g] * alone

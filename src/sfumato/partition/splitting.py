@@ -98,7 +98,7 @@ def _scan_ordered(hist, layout, column, rule, scoring, scratch, floor, after_gai
                 position = (np.int64(column) << 40) + 2 * b + 1
                 rank = offer(out, node, gain, position, after_gain, after_position)
                 if rank >= 0:
-                    write_ordered(out, node, rank, column, b, True, n_left)
+                    write_ordered(out, node, rank, column, b, np.bool_(True), n_left)
         b = following
 
 
@@ -108,7 +108,7 @@ def _scan_categories(hist, layout, column, rule, scoring, scratch, floor, after_
     first = layout.offsets[column]
     n_codes = layout.offsets[column + 1] - first
     present = scratch.present
-    n_present = 0
+    n_present = np.int64(0)
     for code in range(scratch.lowest[column], scratch.highest[column] + 1):
         if hist[first + code, 0] > 0:
             present[n_present] = code
@@ -207,7 +207,7 @@ def _scan_subsets(  # type: ignore[no-untyped-def]
             position = (np.int64(column) << 40) + subset
             rank = offer(out, node, gain, position, after_gain, after_position)
             if rank >= 0:
-                write_ordered(out, node, rank, column, _PENDING - subset, False, n_left)
+                write_ordered(out, node, rank, column, _PENDING - subset, np.bool_(False), n_left)
     for rank in range(out.n_found[node]):
         if out.column[node, rank] == column and out.last_bin[node, rank] <= _PENDING:
             subset = _PENDING - out.last_bin[node, rank]
@@ -248,7 +248,7 @@ def _scan_prefixes(  # type: ignore[no-untyped-def]
             position = (np.int64(column) << 40) + (np.int64(order) << 32) + prefix
             rank = offer(out, node, gain, position, after_gain, after_position)
             if rank >= 0:
-                write_ordered(out, node, rank, column, _PENDING - prefix, False, n_left)
+                write_ordered(out, node, rank, column, _PENDING - prefix, np.bool_(False), n_left)
     # Masks are as wide as the column: they are written once, for the candidates that are left.
     for rank in range(out.n_found[node]):
         if out.column[node, rank] == column and out.last_bin[node, rank] <= _PENDING:
@@ -352,7 +352,7 @@ def _scan_median(hist, layout, column, scoring, scratch, after_gain, after_posit
         width = 1.0
     else:
         width = layout.high[first + highest] - layout.low[first + lowest]
-    best, best_distance, best_left = -1, n + 1, 0
+    best, best_distance, best_left = np.int64(-1), n + 1, np.int64(0)
     n_left = 0
     for code in range(n_codes - 1):
         if hist[first + code, 0] == 0:
@@ -452,4 +452,6 @@ def find_splits_between(hist, layout, scoring, scratch, after_phase, after_gain,
             return
         out.phase[node] = 1
         after_gain, after_position = np.inf, np.int64(-1)
-    _scan_columns(hist, layout, INFORMATION_LOSS, scoring, scratch, _ANY_FALL, after_gain, after_position, out, node)
+    _scan_columns(
+        hist, layout, np.int64(INFORMATION_LOSS), scoring, scratch, _ANY_FALL, after_gain, after_position, out, node
+    )
