@@ -56,6 +56,16 @@ def test_a_release_of_anyone_is_measured_attacked_and_reported(files: Path, tmp_
     assert "Person" not in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+def test_columns_that_single_people_out_beside_the_groups_are_named(files: Path):
+    asked = ("audit", files / "people.csv", files / "people.csv", "--json")
+    result = call(*asked, "--quasi-identifiers", "town")
+    said = "Columns that were not called quasi-identifiers make 100.0% of the records unique: name, age, ill."
+    assert any(note.startswith(said) for note in json.loads(result.stdout)["notes"])
+    assert said in " ".join(result.stderr.split())
+    result = call(*asked, "--quasi-identifiers", "name,age,town")
+    assert not any("unique" in note for note in json.loads(result.stdout)["notes"])
+
+
 def test_a_condition_that_is_not_met_exits_with_one(files: Path):
     result = run(
         "audit", files / "people.csv", files / "decades.csv", "--quasi-identifiers", "age,town", "--min-k", 390

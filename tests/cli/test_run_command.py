@@ -159,6 +159,19 @@ def test_attacks_that_were_not_run_are_not_said_to_have_been_run(tmp_path: Path,
     assert ("no attack is run: test_fraction = 0" in result.stderr) is (settings["level"] == "quick")
 
 
+def test_a_passed_gate_says_that_forgotten_columns_single_people_out(tmp_path: Path):
+    policy = write(tmp_path)
+    few = policy.read_text(encoding="utf-8").replace('["age", "zip", "hours", "born", "job"]', '["age", "job"]')
+    policy.write_text(few.replace("[method]", 'keep = ["born"]\n[method]'), encoding="utf-8")
+    result = call("run", policy, "--json")
+    assert result.exit_code == 0, result.stderr
+    rows = read_rows(tmp_path / "out.csv")
+    exact = Counter((row["zip"], row["hours"], row["born"]) for row in rows)
+    share = sum(count == 1 for count in exact.values()) / N_PEOPLE
+    said = f"Columns that were not called quasi-identifiers make {share:.1%} of the records unique: zip, hours, born."
+    assert any(note.startswith(said) for note in json.loads(result.stdout)["notes"])
+
+
 def test_a_release_that_teaches_a_model_nothing_is_said_to(tmp_path: Path):
     policy = write(tmp_path, method='representative = "mean"', gate="min_accuracy_kept = 0.5")
     policy.write_text(policy.read_text(encoding="utf-8").replace("k = 8", "k = 240"), encoding="utf-8")

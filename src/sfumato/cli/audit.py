@@ -14,7 +14,7 @@ from sfumato.cli.console import GUARANTEE_FAILED, Console, exit_codes
 
 if TYPE_CHECKING:
     from sfumato.audit.attacking import Attacks
-    from sfumato.audit.result import Audit
+    from sfumato.audit.result import Audit, ColumnChange
 
 _GATE = "Gate"
 _SMALLEST_SHOWN = 10  # records, where nothing is required
@@ -208,6 +208,10 @@ def _audit(
     # Classes of the original values: a release that fails must not make them any finer.
     shown = max(2, required["min_k"] or _SMALLEST_SHOWN)
     roles = roles_of(before.column_names, quasi_identifier=names, sensitive=secrets)
+    columns = describe_columns(before, after, roles, losses, smallest_shown=shown)
+    if told := told_by_exact_columns(columns, after, smallest_shown=shown):
+        console.note(told, is_warning=True)
+        notes = (*notes, told)
     return Audit(
         name=original.name,
         n_records=before.num_rows,
@@ -226,7 +230,7 @@ def _audit(
         ),
         utility=None,
         sizes=describe_sizes(sizes),
-        columns=describe_columns(before, after, roles, losses, smallest_shown=shown),
+        columns=columns,
         risks=attacks.risks,
         notes=notes,
         versions=versions(),
@@ -264,6 +268,24 @@ def _show(console: Console, audit: Audit) -> None:
     )
     show_risks(console, audit)
     console.verdict(wording.verdict(audit) + ".", holds=audit.passed is not False)
+
+
+def told_by_exact_columns(columns: tuple[ColumnChange, ...], released: Any, *, smallest_shown: int) -> str:
+    """Say how many records are unique by the columns that were given no role: no group hides anybody there.
+
+    Nothing where that is a number that would not be shown.
+    """
+    from sfumato.cli.files import listed
+    from sfumato.verification import count_groups
+
+    names = [column.name for column in columns if column.role == "other" and column.name in released.column_names]
+    n_unique = int((count_groups(released, names) == 1).sum()) if names else 0
+    if n_unique < smallest_shown:
+        return ""
+    return (
+        f"Columns that were not called quasi-identifiers make {n_unique / released.num_rows:.1%} of the records "
+        f"unique: {listed(names)}. The groups hide nobody whose values there are known."
+    )
 
 
 def show_not_run(console: Console, attacks: Attacks) -> None:

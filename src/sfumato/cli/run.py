@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sfumato.cli import options
-from sfumato.cli.audit import show_not_run, show_risks
+from sfumato.cli.audit import show_not_run, show_risks, told_by_exact_columns
 from sfumato.cli.console import GUARANTEE_FAILED, Console, exit_codes
 
 if TYPE_CHECKING:
@@ -261,6 +261,9 @@ def _audit(
     file = job.policy.file("file")
     assert file is not None
     settings = {name: value for section in ("method", "model") for name, value in job.policy.values[section].items()}
+    if exact := told_by_exact_columns(columns, read, smallest_shown=k):
+        console.note(exact, is_warning=True)
+        notes = (*notes, exact)
     return Audit(
         name=file.name,
         n_records=n_records,
