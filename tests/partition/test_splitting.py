@@ -16,6 +16,7 @@ from partition_cases import GUIDE_KINDS, Case, cases, fast_splits, in_examples, 
 
 from sfumato.partition import naive, naive_splitting
 from sfumato.partition.binning import bin_categories, bin_numbers
+from sfumato.partition.category_splits import MAX_ENUMERATED
 from sfumato.partition.guides import (
     CHANNELS,
     ENTROPY,
@@ -26,7 +27,6 @@ from sfumato.partition.guides import (
     from_numbers,
     from_probabilities,
 )
-from sfumato.partition.splitting import MAX_ENUMERATED
 
 Ranked = list[tuple[int, naive_splitting.Split]]
 FindSplits = Callable[..., Ranked]

@@ -15,10 +15,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.partition.category_splits import MAX_ENUMERATED
 from sfumato.partition.guides import CHANNELS, ENTROPY, INFORMATION_LOSS, MEDIAN
 from sfumato.partition.records import Layout
 from sfumato.partition.scoring import RELATIVE_NOISE, Scoring
-from sfumato.partition.splitting import MAX_ENUMERATED
 from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
 
 Sums = list[int]

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from sfumato.partition.guides import CHANNELS, ENTROPY
+from sfumato.partition.guides import CHANNELS, ENTROPY, INFORMATION_LOSS
 from sfumato.partition.records import Layout
 from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
 
@@ -101,3 +101,15 @@ def noise_floor(rule, total, channel_weights, weight_at):  # type: ignore[no-unt
     for c in range(channel_weights.shape[0]):
         squares += abs(channel_weights[c]) * float(total[1 + c]) * float(total[1 + c])
     return RELATIVE_NOISE * squares / max(1, total[weight_at])
+
+
+@njit(nogil=True, cache=True)
+def is_everyday(hist, rule, after_gain, out):  # type: ignore[no-untyped-def]
+    """One unweighted channel and only the best split wanted: ``one_channel`` finds the same, faster."""
+    return rule == CHANNELS and hist.shape[1] == 2 and out.gain.shape[1] == 1 and after_gain == np.inf
+
+
+@njit(nogil=True, cache=True)
+def is_everyday_loss(rule, after_gain, out):  # type: ignore[no-untyped-def]
+    """Only the best split by information loss wanted: ``lowest_loss`` finds the same, faster."""
+    return rule == INFORMATION_LOSS and out.gain.shape[1] == 1 and after_gain == np.inf
