@@ -355,6 +355,7 @@ def release_all(console: Console, job: Job) -> tuple[Any, Any]:
         anonymizer.fit(job.table, guide)
         give_back_small_pieces()
         release = anonymizer.release(job.table, guide if job.method == "model-guided" else None)
+        give_back_small_pieces()
     return anonymizer, release
 
 

@@ -186,7 +186,7 @@ def guide_column_values(table: Any, name: str) -> npt.NDArray[Any]:
     """Return a column of ready predictions: numbers with decimals as numbers, everything else as labels."""
     from sfumato.frames import read_table
 
-    column = read_table(table.select([name])).column(name)
+    column = read_table(table.select([name])).column(name, narrow=True)
     if column.missing is not None and column.missing.any():
         raise InputError(
             f"the column {name!r} has {int(column.missing.sum()):,} missing predictions: expected one per record. "
