@@ -73,6 +73,33 @@ def test_a_tree_that_learned_by_heart_gives_the_attribute_away(attack):
     assert result.control == pytest.approx(0.5, abs=0.06)
 
 
+def test_what_is_as_true_of_others_was_not_learned_of_the_attacked():
+    # The label follows from the secret and a column, so whoever has all three guesses the secret; the blind attacker's
+    # forest of few trees learns an exclusive or badly, the model says it to anybody.
+    generator = np.random.default_rng(3)
+    X = pd.DataFrame(
+        {
+            **{f"noise{i}": generator.normal(size=800) for i in range(12)},
+            "other": generator.integers(0, 2, 800),
+            "secret": generator.choice(["x", "y"], 800),
+        }
+    )
+    y = (X["secret"] == "x").to_numpy() ^ X["other"].to_numpy().astype(bool)
+
+    class Rule:
+        classes_ = np.array([False, True])
+
+        def predict_proba(self, X):
+            says = (X["secret"] == "x").to_numpy() ^ X["other"].to_numpy().astype(bool)
+            return np.eye(2)[says.astype(int)]
+
+    attacked, others = (X[:400], y[:400]), (X[400:], y[400:])
+    found = attack_attribute(Rule(), *attacked, "secret", attacks=["confidence"])["confidence"]
+    assert found.rate == 1 and found.verdict == "stronger than baseline"
+    beside = attack_attribute(Rule(), *attacked, "secret", attacks=["confidence"], control=others)["confidence"]
+    assert beside.control == 1 and beside.verdict == "not shown"
+
+
 def test_a_model_of_other_people_gives_nothing_away():
     X, y = memorized(3000)
     model = make_pipeline(OneHotEncoder(), DecisionTreeClassifier(random_state=0)).fit(X[:1500], y[:1500])

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which attacks an audit runs, and what it says of those it does not run."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -119,6 +121,13 @@ def test_a_sentence_compares_with_the_better_of_baseline_and_control():
     assert sentence_of(result_of("stronger than baseline", 0.5, 0.1, 0.2)) == (
         "It succeeds in 50.0% of cases; without the release 20.0% on people who are not in it."
     )
+
+
+def test_an_attack_that_is_sure_of_a_few_members_says_of_how_many():
+    low = {"true_positives_at": {"0.01": {"rate": 0.064}}}
+    result = replace(result_of("stronger than baseline", 0.5, 0.5, 0.52), details=low)
+    assert sentence_of(result).endswith("But it finds 6.4% of the members where it takes 1% of the others for members.")
+    assert "But" not in sentence_of(replace(result, rate=0.6))
 
 
 def test_of_several_ways_to_guess_an_attribute_the_one_that_gains_most_is_judged(monkeypatch):

@@ -92,7 +92,7 @@ def attack_attribute(
     dict of str to AttackResult
         The rate is the share of right guesses. The baseline is the better of the most frequent value and a forest that
         learns from the other attributes and the label without the model. The verdict compares the two on the same
-        records.
+        records, and with the control where there is one: what is as true of others was not learned of these.
 
     Examples
     --------
@@ -140,15 +140,18 @@ def attack_attribute(
             rate_of_control = float((found == unseen.truth).mean())
         details = _details(guesses, baseline, victims.truth, wanted, confidence, random_state)
         details |= {"attribute": name, "n_values": len(values), "n_records": len(victims.truth)}
-        difference = details["advantage"], details["advantage_interval"]
         rate = float((guesses == victims.truth).mean())
+        interval = wilson_interval(int((guesses == victims.truth).sum()), len(guesses), confidence)
+        verdict = judge(details["advantage"], details["advantage_interval"], baseline=0.0)
+        if rate_of_control is not None and verdict == "stronger than baseline" and interval[0] <= rate_of_control:
+            verdict = "not shown"  # as right about people whom the model has never seen
         results[attack] = AttackResult(
             attack=f"attribute inference by {attack}",
             rate=rate,
-            interval=wilson_interval(int((guesses == victims.truth).sum()), len(guesses), confidence),
+            interval=interval,
             baseline=float((baseline == victims.truth).mean()),
             control=rate_of_control,
-            verdict=judge(*difference, baseline=0.0),
+            verdict=verdict,
             seconds=time.perf_counter() - start,
             seed=random_state,
             details=details,

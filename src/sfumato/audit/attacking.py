@@ -328,7 +328,11 @@ def sentence_of(result: AttackResult) -> str:
         without, where = result.baseline, ""
     if result.verdict == "not shown":
         return f"Not shown to be better ({result.rate:.3f}) than without the release ({without:.3f}{where})."
-    return f"It succeeds in {result.rate:.1%} of cases; without the release {without:.1%}{where}."
+    said = f"It succeeds in {result.rate:.1%} of cases; without the release {without:.1%}{where}."
+    if result.rate > without or "true_positives_at" not in result.details:
+        return said
+    found = result.details["true_positives_at"]["0.01"]["rate"]
+    return f"{said} But it finds {found:.1%} of the members where it takes 1% of the others for members."
 
 
 def attacked_part(frame: Any, mask: Any) -> Any:

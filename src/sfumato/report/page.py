@@ -200,7 +200,8 @@ def _risks(audit: Audit) -> str:
     content += (
         '<p class="quiet">How often each attacker succeeds: a dot with its 95% interval. The upright line is what is '
         "possible without the release: by an attacker who does not see it (baseline), or by the same attack on people "
-        "who are not in it (control), whichever is more. Red is clearly beyond that.</p>"
+        "who are not in it (control), whichever is more. Red is clearly beyond that, or finds some members nearly "
+        "without mistakes.</p>"
     )
     rows = [
         [
