@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prepare personal tabular data for machine learning so that people cannot be picked out of it.
+"""Prepare personal tabular data for machine learning so that people hide among others in it.
 
 This module is the public list: every name a user may rely on stands in one table, with the module that
 holds it. Names load on first use, so ``import sfumato`` costs next to nothing; tests pin both the list and

@@ -12,7 +12,7 @@ from sfumato.cli.memory import give_back_large_arrays
 
 application = typer.Typer(
     name="sfumato",
-    help="Prepare personal tabular data for machine learning so that people cannot be picked out of it.",
+    help="Prepare personal tabular data for machine learning so that people hide among others in it.",
     epilog="Start with: sfumato demo",
     no_args_is_help=True,
     add_completion=False,
