@@ -106,7 +106,7 @@ SECTIONS: dict[str, dict[str, Setting]] = {
     "method": {
         "name": Setting("choice", "model-guided", "how groups are formed", METHODS),
         "k": Setting("integer", 10, "records that every group must have", at_least=2),
-        "l": Setting("integer", None, "different values of each sensitive column per group; missing is one", at_least=2),
+        "l": Setting("integer", None, "different values of a sensitive column per group; missing is one", at_least=2),
         "t": Setting("share", None, "how far a group's sensitive values may be from those of the whole table"),
         "representative": Setting("choice", "model", "the values that a group's records get", REPRESENTATIVES),
         "suppression_limit": Setting("share", 0.0, "share of the records that may be left out"),
@@ -128,7 +128,7 @@ SECTIONS: dict[str, dict[str, Setting]] = {
     },
     "gate": {
         "min_k": Setting("integer", None, "fewest records of any group of the written file", at_least=1),
-        "min_l": Setting("integer", None, "fewest values of any sensitive column in any group; missing is one", at_least=1),
+        "min_l": Setting("integer", None, "fewest values of a sensitive column in a group; missing is one", at_least=1),
         "max_attack_advantage": Setting("share", None, "most that any attack may gain over its baseline"),
         "min_accuracy_kept": Setting("share", None, "least share of the model's accuracy that must survive"),
         "max_suppressed": Setting("share", None, "most of the records that may have been left out"),
