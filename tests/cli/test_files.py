@@ -447,6 +447,25 @@ def test_a_file_all_in_quotes_says_that_quotes_mean_nothing(tmp_path):
     assert "--types COLUMN=text" in read(tmp_path, '"zip","n"\n"123","x"\n"456","y"\n').notes[0]
 
 
+def test_text_of_parquet_is_held_as_a_dictionary_where_types_need_not_be_kept(tmp_path):
+    table = pa.table(
+        {
+            "city": pa.chunked_array([["Rome", None], ["Bari", "Rome"]], pa.large_string()),
+            "name": ["Ada", "Bob", "Cyd", "Dan"],
+            "age.n": pa.array([1, None, 3, 4], pa.int16()),
+            "age": pa.array([5.5, 6.5, 7.5, 8.5], pa.float32()),
+        }
+    )
+    pq.write_table(table, tmp_path / "people.parquet", row_group_size=2)
+    kept = read_file(tmp_path / "people.parquet")
+    file = read_file(tmp_path / "people.parquet", keep_types=False)
+    assert kept.table.equals(table) and file.table.to_pydict() == table.to_pydict()
+    assert file.table.schema.field("city").type == pa.dictionary(pa.int8(), pa.large_string())
+    assert file.table.schema.field("name").type == pa.string()  # as many values as records
+    assert [file.columns.column(at).to_pylist() for at in range(4)] == [c.to_pylist() for c in table.columns]
+    assert file.columns.schema.types == table.schema.types
+
+
 def test_csv_options_are_refused_for_parquet(tmp_path):
     path = tmp_path / "people.parquet"
     pq.write_table(pa.table({"a": [1]}), path)

@@ -490,7 +490,7 @@ def test_columns_that_are_read_when_needed_are_released_like_those_of_a_table(tm
     policy.write_text(text, encoding="utf-8")
     console = Console(quiet=True)
     held, read = (open_job(console, read_policy(policy)) for _ in range(2))
-    held.source = replace(held.source, columns=None)
+    held.source = replace(read_file(tmp_path / "people.parquet"), columns=None)
     (_, expected), (_, found) = release_all(console, held), release_all(console, read)
     assert read.table is read.source.columns and held.table.num_rows == N_PEOPLE
     assert found.table.equals(expected.table) and found.table.schema.equals(expected.table.schema, check_metadata=True)

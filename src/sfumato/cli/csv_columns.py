@@ -58,7 +58,7 @@ _DATETIME_FORMATS = tuple(f"{day} {time}" for day in _DATE_FORMATS for time in (
 
 
 # Text with at most so many different values per record is held as a list of values and a number per record.
-_MOST_DISTINCT = 0.5
+MOST_DISTINCT = 0.5
 
 
 def parse_types(text: str) -> dict[str, GivenType]:
@@ -222,7 +222,7 @@ def _read_text(column: TextColumn, rules: ReadingRules, lengths: Any, used: Any)
     empty = lengths == 0
     missing = empty if rules.all_quoted else empty & ~column.quoted
     n_records = int(column.counts.sum())
-    if int(used.sum()) <= n_records * _MOST_DISTINCT:
+    if int(used.sum()) <= n_records * MOST_DISTINCT:
         array = _as_dictionary(column, used & ~missing)
     else:
         fields = pa.array(np.arange(len(lengths)), mask=missing, type=pa.int32())

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from sfumato.cli.csv_columns import MISSING_WORDS, ReadingRules, detect_decimal, read_column
+from sfumato.cli.csv_columns import MISSING_WORDS, MOST_DISTINCT, ReadingRules, detect_decimal, read_column
 from sfumato.cli.csv_reading import read_text_columns
 from sfumato.cli.csv_values import GivenType
 from sfumato.cli.csv_writing import CsvStyle, csv_bytes, style_for
@@ -110,6 +110,7 @@ def read_file(
     *,
     as_format: Format | None = None,
     types_if_present: Mapping[str, GivenType] | None = None,
+    keep_types: bool = True,
 ) -> FileTable:
     """Read a CSV or Parquet file.
 
@@ -123,13 +124,15 @@ def read_file(
         The format where the name does not tell.
     types_if_present : mapping, optional
         For CSV: types of columns that the file may have; ``options.types`` goes before them.
+    keep_types : bool, default=True
+        For Parquet: False holds text as that of CSV is held, as dictionaries; its own types are those of ``columns``.
     """
     options = options or ReadingOptions()
     _check_is_there(path)
     found = as_format or format_of(path)
     try:
         if found == "parquet":
-            return _read_parquet(path, options)
+            return _read_parquet(path, options, keep_types=keep_types)
         return _read_csv(path, found, options, types_if_present or {})
     except (gzip.BadGzipFile, EOFError):
         raise InputError(f"{path.name!r} is not a gzip file, or ends too early. Copy it again.") from None
@@ -216,7 +219,7 @@ def _read_csv(
     return FileTable(pa.table(dict(zip(names, arrays, strict=True))), found, style, options, tuple(notes))
 
 
-def _read_parquet(path: Path, options: ReadingOptions) -> FileTable:
+def _read_parquet(path: Path, options: ReadingOptions, *, keep_types: bool) -> FileTable:
     import pyarrow as pa
 
     from sfumato.frames.parquet_columns import ParquetColumns
@@ -229,15 +232,26 @@ def _read_parquet(path: Path, options: ReadingOptions) -> FileTable:
         )
     try:
         columns = ParquetColumns(path)
-        table = columns.read()
+        names = columns.column_names
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise InputError(f"{path.name!r} has more than one column named {repeated[0]!r}. Rename them.")
+        if not columns.num_rows or not names:
+            raise InputError(f"{path.name!r} has no records. Expected at least one.")
+        table = columns.read() if keep_types else _with_dictionaries(columns)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise InputError(f"{path.name!r} is not a readable Parquet file: damaged, or something else.") from None
-    repeated = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
-    if repeated:
-        raise InputError(f"{path.name!r} has more than one column named {repeated[0]!r}. Rename them.")
-    if not table.num_rows or not table.num_columns:
-        raise InputError(f"{path.name!r} has no records. Expected at least one.")
     return FileTable(table, "parquet", None, options, columns=columns)
+
+
+def _with_dictionaries(columns: ParquetColumns) -> Any:
+    """Read one column after the other, so that the text of one is held and not that of all."""
+    import pyarrow as pa
+
+    from sfumato.frames.arrow_tables import text_as_dictionary
+
+    read = (text_as_dictionary(columns.column(at), MOST_DISTINCT) for at in range(len(columns.column_names)))
+    return pa.table(list(read), names=columns.column_names)
 
 
 def read_and_tell(

@@ -151,7 +151,7 @@ def open_job(console: Console, policy: Policy, n_jobs: int | None = None) -> Job
         missing=said["missing"],
     )
     with console.step(f"reading {file.name}"):
-        source = read_file(file, options)
+        source = read_file(file, options, keep_types=False)  # those of a release are read again
     for sentence in source.notes:
         console.note(in_keys(sentence))
     _check_columns(policy, source.table.column_names)

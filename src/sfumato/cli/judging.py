@@ -36,7 +36,7 @@ _COMPARED_AT_ONCE = 500_000  # records
 def read_back(path: Path, as_format: Format, style: CsvStyle | None) -> Any:
     """Read a file just written, by the same rules it was written with."""
     if style is None:
-        return read_file(path, as_format=as_format).table
+        return read_file(path, as_format=as_format, keep_types=False).table
     layout = style.layout
     options = ReadingOptions(
         encoding=layout.encoding,

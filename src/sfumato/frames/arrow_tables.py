@@ -11,7 +11,7 @@ import numpy as np
 
 from sfumato.columns import Column, GroupedLabels, GroupedValues
 from sfumato.frames.contract import Entry, Rows
-from sfumato.frames.reading import column_from_arrow, one_chunk
+from sfumato.frames.reading import column_from_arrow, is_text, one_chunk
 from sfumato.frames.writing import merge_categories
 from sfumato.threads import map_in_threads
 
@@ -94,6 +94,20 @@ def compact_dictionary(column: Any, keep: Collection[Any] = ()) -> Any:
     used = used.take(pc.sort_indices(used))  # in the order of the dictionary, which may mean something
     codes = pc.index_in(array.indices, value_set=used, skip_nulls=True).cast(kind.index_type)
     return pa.DictionaryArray.from_arrays(codes, array.dictionary.take(used), ordered=kind.ordered)
+
+
+def text_as_dictionary(column: Any, most_distinct: float) -> Any:
+    """Return text as a list of its values and a narrow number per record; not where most are different."""
+    import pyarrow as pa
+
+    if not is_text(column.type):
+        return column
+    array = one_chunk(column.dictionary_encode())
+    n_values = len(array.dictionary)
+    if n_values > most_distinct * len(array):
+        return column
+    narrow = next(kind for kind in (pa.int8(), pa.int16(), pa.int32()) if n_values <= 2 ** (kind.bit_width - 1))
+    return pa.DictionaryArray.from_arrays(array.indices.cast(narrow), array.dictionary)
 
 
 def without_metadata(table: Any) -> Any:

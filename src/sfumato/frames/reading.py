@@ -48,7 +48,7 @@ def column_from_arrow(name: str, array: Any, *, as_category: bool = False, for_c
     if types.is_decimal(kind):
         array = _without_decimals(name, array, for_counting=for_counting)
         kind = array.type
-    if _is_text(kind):
+    if is_text(kind):
         encoded = array.dictionary_encode()
         return category_column(name, _codes(encoded.indices), encoded.dictionary, is_encoded=True)
     missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
@@ -133,7 +133,7 @@ def category_column(
         dictionary = dictionary.cast(pa.large_string())
     kind = dictionary.type
     if not (
-        _is_text(kind)
+        is_text(kind)
         or types.is_boolean(kind)
         or types.is_integer(kind)
         or types.is_floating(kind)
@@ -253,7 +253,7 @@ def one_chunk(array: Any) -> Any:
         return array.cast(pa.large_string()) if pa.types.is_string_view(array.type) else array
     if pa.types.is_dictionary(array.type):
         array = array.unify_dictionaries()
-    elif _is_text(array.type):
+    elif is_text(array.type):
         array = array.cast(pa.large_string())
     if array.num_chunks == 1:
         return array.chunk(0)
@@ -304,7 +304,8 @@ def _as_floats(array: Any) -> Any:
     return pa.array(floats, pa.float64()).take(encoded.indices)
 
 
-def _is_text(kind: Any) -> bool:
+def is_text(kind: Any) -> bool:
+    """Say whether an Arrow type is one of those for text."""
     import pyarrow as pa
 
     types = pa.types
