@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from sfumato.attack import released
@@ -78,6 +80,42 @@ def test_tables_of_different_length_are_refused_with_the_numbers(files: Path):
     result = run("audit", files / "others.csv", files / "decades.csv")
     assert result.returncode == 2
     assert "200" in result.stderr and "400" in result.stderr
+
+
+def test_a_release_that_was_shuffled_is_refused(files: Path, tmp_path: Path):
+    shuffled = tmp_path / "shuffled.csv"
+    released = pd.read_csv(files / "decades.csv")
+    released.sample(frac=1, random_state=0).to_csv(shuffled, index=False)
+    asked = ("--quasi-identifiers", "age,town", "--sensitive", "ill")
+    result = call("audit", files / "people.csv", shuffled, *asked)
+    assert result.exit_code == 2
+    assert "the column 'ill' has the same values in both files, in another order" in " ".join(result.stderr.split())
+    # Where another column stayed in its place, that one was exchanged on purpose: a way to protect it.
+    people = pd.read_csv(files / "people.csv").assign(again=range(400))
+    people.to_csv(tmp_path / "people.csv", index=False)
+    exchanged = released.assign(ill=released["ill"].to_numpy()[::-1], again=range(400))
+    exchanged.to_csv(tmp_path / "exchanged.csv", index=False)
+    assert call("audit", tmp_path / "people.csv", tmp_path / "exchanged.csv", *asked).exit_code == 0
+
+
+def test_columns_of_every_type_can_stay_as_they_are(tmp_path: Path):
+    table = pa.table(
+        {
+            "age": [20, 20, 30, 30],
+            "none": pa.nulls(4),
+            "half": pa.array([1, 2, None, 4], pa.float32()).cast(pa.float16()),
+            "paid": pa.array(["1.10", "2.20", None, "3.30"]).cast(pa.decimal128(10, 2)),
+            "stay": pa.array([1, 2, 3, None], pa.duration("s")),
+            "at": pa.array([1, 2, 3, None], pa.time32("s")),
+            "job": pa.array(["a", "b", None, "a"]).dictionary_encode(),
+        }
+    )
+    pq.write_table(table, tmp_path / "people.parquet")
+    both = (tmp_path / "people.parquet", tmp_path / "people.parquet")
+    assert call("audit", *both, "--quasi-identifiers", "age").exit_code == 0
+    pq.write_table(table.take([3, 2, 1, 0]), tmp_path / "shuffled.parquet")
+    result = call("audit", both[0], tmp_path / "shuffled.parquet", "--quasi-identifiers", "age")
+    assert result.exit_code == 2 and "in another order" in " ".join(result.stderr.split())
 
 
 def test_other_people_need_only_the_columns_that_are_attacked(files: Path, tmp_path: Path):

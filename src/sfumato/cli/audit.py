@@ -100,6 +100,7 @@ def audit(
             console.note(sentence)
         before, after, others = [file.table for file in read] + [None] * (3 - len(read))
         names, secrets = _roles(before, after, quasi_identifiers, sensitive)
+        _check_order(before, after, names)
         if others is not None:
             _check_control(others, [*names, *secrets])
         required = {"min_k": min_k, "min_l": min_l, "max_attack_advantage": max_advantage}
@@ -154,6 +155,41 @@ def _roles(
     if both := sorted(set(names) & set(secrets)):
         raise ParameterError(f"{both[0]!r} is a quasi-identifier and sensitive: expected one role per column.")
     return names, secrets
+
+
+def _check_order(before: Any, after: Any, names: list[str]) -> None:
+    """Refuse a release whose records were shuffled: attacks on the wrong people fail, and say nothing.
+
+    Columns that were not rewritten tell: one of them has the same values in the same places, or all of them were moved.
+    """
+    from sfumato.errors import InputError
+
+    exact = [name for name in before.column_names if name in after.column_names and name not in names]
+    found = {name: _is_moved(before.column(name), after.column(name)) for name in exact}
+    moved = [name for name, is_moved in found.items() if is_moved]
+    if moved and False not in found.values():
+        raise InputError(
+            f"the column {moved[0]!r} has the same values in both files, in another order: expected the same people in "
+            "the same order. Audit the release as it was made, and shuffle it after that."
+        )
+
+
+def _is_moved(before: Any, after: Any) -> bool | None:
+    """Whether a column has the same values in other places; None where that cannot be told."""
+    import pyarrow as pa
+
+    from sfumato.cli.judging import plain_values
+
+    before, after = plain_values(before), plain_values(after)
+    if before.type != after.type or len(before.unique()) < 2:
+        return None
+    if before.equals(after):
+        return False
+    first, second = (
+        pa.table({"value": column}).group_by("value").aggregate([([], "count_all")]).sort_by("value")
+        for column in (before, after)
+    )
+    return True if first.equals(second) else None
 
 
 def _check_control(others: Any, wanted: list[str]) -> None:
