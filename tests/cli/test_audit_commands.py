@@ -98,6 +98,24 @@ def test_a_release_that_was_shuffled_is_refused(files: Path, tmp_path: Path):
     assert call("audit", tmp_path / "people.csv", tmp_path / "exchanged.csv", *asked).exit_code == 0
 
 
+@pytest.mark.parametrize("columns", [["name", "age", "town", "ill"], ["age", "town", "ill", "wage"]])
+def test_the_people_of_a_release_are_no_control_of_themselves(tmp_path: Path, columns: list[str]):
+    random = np.random.default_rng(0)
+    table = pd.DataFrame({
+        "name": [f"Person {i}" for i in range(400)],
+        "age": random.integers(20, 60, 400), "town": random.choice(["Ulm", "Graz"], 400),
+        "ill": random.choice(["yes", "no"], 400), "wage": random.integers(0, 4, 400),
+    })  # fmt: skip
+    table[columns][:200].to_csv(tmp_path / "people.csv", index=False)
+    table[columns][200:].to_csv(tmp_path / "others.csv", index=False)
+    table[columns][50:250].sample(frac=1, random_state=0).to_csv(tmp_path / "mixed.csv", index=False)
+    asked = ("audit", tmp_path / "people.csv", tmp_path / "people.csv", "--quasi-identifiers", "age,town")
+    for control, exit_code in {"others.csv": 0, "mixed.csv": 2, "people.csv": 2}.items():
+        result = call(*asked, "--control", tmp_path / control)
+        assert result.exit_code == exit_code, control
+        assert ("expected other people" in " ".join(result.stderr.split())) is (exit_code == 2)
+
+
 def test_columns_of_every_type_can_stay_as_they_are(tmp_path: Path):
     table = pa.table(
         {

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from sfumato.audit.result import Audit, ColumnChange
 
 _GATE = "Gate"
+_SIDE = "\x00side"  # no column of a table is called this
+_FEWEST_TO_TELL = 10  # records that must be alone in a file before it is compared with another by them
 _SMALLEST_SHOWN = 10  # records, where nothing is required
 
 HELP = options.help_text(
@@ -103,6 +105,7 @@ def audit(
         _check_order(before, after, names)
         if others is not None:
             _check_control(others, [*names, *secrets])
+            _check_other_people(before, others)
         required = {"min_k": min_k, "min_l": min_l, "max_attack_advantage": max_advantage}
         with console.warnings_as_notes():
             made = _audit(console, original, before, after, others, names, secrets, required, seed)
@@ -199,6 +202,36 @@ def _check_control(others: Any, wanted: list[str]) -> None:
         raise ParameterError(
             f"--control has no column {absent[0]!r}: expected the quasi-identifiers and the sensitive columns of "
             "ORIGINAL. Give a file of other people with the same columns."
+        )
+
+
+def _check_other_people(before: Any, others: Any) -> None:
+    """Refuse the people of the release as their own control: what is found out about them would count as known.
+
+    Of records that nobody shares, chance finds at most about one in e alone in the other file, too.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    from sfumato.cli.judging import plain_values
+    from sfumato.errors import InputError
+
+    tables = [{name: plain_values(table.column(name)) for name in table.column_names} for table in (before, others)]
+    common = [name for name in tables[0] if name in tables[1] and tables[0][name].type == tables[1][name].type]
+    if not common:
+        return
+    sides = [
+        pa.table({**{name: columns[name] for name in common}, _SIDE: np.full(len(columns[common[0]]), side)})
+        for side, columns in enumerate(tables)
+    ]
+    groups = pa.concat_tables(sides).group_by(common).aggregate([(_SIDE, "sum"), ([], "count_all")])
+    n_others = groups[f"{_SIDE}_sum"].to_numpy()
+    is_alone = n_others == 1
+    n_found = int((groups["count_all"].to_numpy()[is_alone] == 2).sum())
+    if is_alone.sum() >= _FEWEST_TO_TELL and n_found > is_alone.sum() / 2:
+        raise InputError(
+            f"{n_found:,} of {int(is_alone.sum()):,} records of --control that no other record of it equals are in "
+            "ORIGINAL, too: expected other people, who are not in the release. Give a file of such people, or none."
         )
 
 
