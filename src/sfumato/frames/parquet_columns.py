@@ -29,13 +29,14 @@ class ParquetColumns:
 
     Examples
     --------
+    >>> import tempfile
     >>> import pyarrow as pa
     >>> import pyarrow.parquet as pq
     >>> from sfumato.frames import read_table
-    >>> folder = getfixture("tmp_path")
-    >>> pq.write_table(pa.table({"age": [31, 42], "city": ["Bari", "Rome"]}), folder / "people.parquet")
-    >>> table = read_table(ParquetColumns(folder / "people.parquet"))
-    >>> table.names, table.column("age").values.tolist()
+    >>> with tempfile.NamedTemporaryFile(suffix=".parquet") as file:
+    ...     pq.write_table(pa.table({"age": [31, 42], "city": ["Bari", "Rome"]}), file.name)
+    ...     table = read_table(ParquetColumns(Path(file.name)))
+    ...     table.names, table.column("age").values.tolist()
     (('age', 'city'), [31, 42])
     """
 
