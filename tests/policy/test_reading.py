@@ -81,6 +81,7 @@ def test_a_good_policy_has_its_values_and_the_defaults_of_the_rest(tmp_path: Pat
         ('identifiers = ["name"]', 'identifiers = ["name", "name"]', ["line 9", "'name' twice"]),
         ('identifiers = ["name"]', "identifiers = 3", ["line 9", "a list of column names"]),
         ("limits = { age = 5 }", 'limits = { age = "5" }', ["line 14", "numbers by column"]),
+        ("min_k = 20", "min_K = 20", ["line 20", "[gate] min_K: unknown", "Did you mean min_k?"]),
         ("min_k = 20", "min_l = 2", ["line 20", "[gate] min_l", "sensitive"]),
         ("k = 20\n\n", "k = 20\nl = 3\n\n", ["line 18", "[method] l", "sensitive"]),
         ("k = 20\n\n", 'k = 20\nname = "magic"\n\n', ["line 18", "one of model-guided"]),

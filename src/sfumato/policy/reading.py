@@ -166,7 +166,7 @@ def _check_known(path: Path, document: dict[str, Any], lines: dict[str, int]) ->
 
 
 def _guess(given: str, known: Any) -> str:
-    close = difflib.get_close_matches(given, list(known), n=1)
+    close = difflib.get_close_matches(given.lower(), list(known), n=1)  # settings are written small
     return f" Did you mean {close[0]}?" if close else ""
 
 
