@@ -142,8 +142,8 @@ def _members(
             raise ParameterError("representative='sample' without a seed: expected one. Pass random_state=.")
         return rank_members(codes, groups, layout.n_columns, random_state.random(groups.n_groups))
     if guide is not None and not looks_at_classes(kind, guide):
-        from_mean = distance_from_mean(groups, _channels_of(guide), guide.channel_weights, n_threads=n_threads)
-        distance = nearest_share(groups, from_mean, NEAREST_PREDICTIONS, n_threads=n_threads)
+        distance = distance_from_mean(groups, _channels_of(guide), guide.channel_weights, n_threads=n_threads)
+        nearest_share(groups, distance, NEAREST_PREDICTIONS, n_threads=n_threads)
     else:
         distance = _distance_from_majority(guide, groups)
     return nearest_members(codes, groups, layout, summary.middle, distance, n_threads=n_threads)

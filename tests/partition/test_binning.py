@@ -53,11 +53,13 @@ any_integers = st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3), m
 
 @in_examples(100)
 @given(
-    values=any_floats.map(lambda v: np.array(v, np.float64) + 0.0) | any_integers.map(lambda v: np.array(v, np.int64))
+    values=any_floats.map(lambda v: np.array(v, np.float64) + 0.0) | any_integers.map(lambda v: np.array(v, np.int64)),
+    share_missing=st.sampled_from([None, 0.0, 0.5, 1.0]),
 )
-def test_twins_count_the_same_distinct_values(values: np.ndarray) -> None:
-    distinct, counts = sorted_distinct(values)
-    plain, plain_counts = np.unique(values, return_counts=True)
+def test_twins_count_the_same_distinct_values(values: np.ndarray, share_missing: float | None) -> None:
+    missing = None if share_missing is None else np.random.default_rng(0).random(len(values)) < share_missing
+    distinct, counts = sorted_distinct(values, missing)
+    plain, plain_counts = np.unique(values if missing is None else values[~missing], return_counts=True)
     assert distinct.dtype == plain.dtype
     np.testing.assert_array_equal(distinct, plain)
     np.testing.assert_array_equal(counts, plain_counts)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sfumato.audit.result import ColumnChange, GroupSizes
 from sfumato.columns import Column
 from sfumato.frames import read_table
+from sfumato.partition.sorting import sorted_distinct
 from sfumato.verification import label_groups
 
 _MOST_CLASSES = 24
@@ -136,14 +137,14 @@ class _Counted:
 
 def _count(column: Column) -> _Counted:
     has_missing = column.missing is not None and bool(column.missing.any())
-    present = column.values if column.missing is None else column.values[~column.missing]
     if column.categories is not None:
+        present = column.values if column.missing is None else column.values[~column.missing]
         values = np.arange(len(column.categories))
         counts = np.zeros(len(values), np.int64)
         for start in range(0, len(present), _COUNTED_AT_ONCE):  # numpy makes wide numbers of all that it gets
             counts += np.bincount(present[start : start + _COUNTED_AT_ONCE], minlength=len(counts))
     else:
-        values, counts = np.unique(present, return_counts=True)
+        values, counts = sorted_distinct(column.values, column.missing)
     return _Counted(column.kind, values, counts, column.categories, has_missing)
 
 

@@ -167,20 +167,17 @@ def distance_from_mean(
     return distance
 
 
-def nearest_share(
-    groups: Groups, distance: NDArray[np.float64], share: float, *, n_threads: int = 1
-) -> NDArray[np.float64]:
-    """Return 0 for the given share of each group's records with the least distance, infinity for the others.
+def nearest_share(groups: Groups, distance: NDArray[np.float64], share: float, *, n_threads: int = 1) -> None:
+    """Write 0 for the given share of each group's records with the least distance, infinity for the others.
 
-    At least one record of each group is kept, and equals are kept or passed over together.
+    What was written over is not needed any more, and there is one for every record. At least one record of each group
+    is kept, and equals are kept or passed over together.
     """
-    kept = np.full(len(distance), np.inf)
 
     def task(run: slice) -> None:
-        _nearest_share(groups.order, groups.offsets[run.start : run.stop + 1], distance, share, kept)
+        _nearest_share(groups.order, groups.offsets[run.start : run.stop + 1], distance, share)
 
     _share(task, groups, n_threads)
-    return kept
 
 
 def rank_members(codes: NDArray[Any], groups: Groups, n_columns: int, shares: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -279,7 +276,7 @@ def _distance_from_mean(order, starts, channels, weights, distance):  # type: ig
 
 
 @njit(nogil=True, cache=True)
-def _nearest_share(order, starts, distance, share, kept):  # type: ignore[no-untyped-def]
+def _nearest_share(order, starts, distance, share):  # type: ignore[no-untyped-def]
     for g in range(starts.shape[0] - 1):
         n = starts[g + 1] - starts[g]
         own = np.empty(n, np.float64)
@@ -288,8 +285,7 @@ def _nearest_share(order, starts, distance, share, kept):  # type: ignore[no-unt
         last = max(0, int(np.ceil(share * n)) - 1)
         most = np.partition(own, last)[last]
         for at in range(starts[g], starts[g + 1]):
-            if distance[order[at]] <= most:
-                kept[order[at]] = 0.0
+            distance[order[at]] = 0.0 if distance[order[at]] <= most else np.inf
 
 
 @njit(nogil=True, cache=True)

@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 _LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
-def sorted_distinct(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the distinct values in rising order and how often each occurs.
+def sorted_distinct(
+    values: NDArray[Any], missing: NDArray[np.bool_] | None = None
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the distinct values in rising order and how often each occurs; what stands at missing places is ignored.
 
     Examples
     --------
@@ -25,7 +27,7 @@ def sorted_distinct(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int6
     >>> distinct.tolist(), counts.tolist()
     ([-1.0, 2.5], [1, 2])
     """
-    keys, values_of = sorted_keys(values, np.zeros(0, np.bool_))
+    keys, values_of = sorted_keys(values, np.zeros(0, np.bool_) if missing is None else missing)
     distinct, counts = _count_sorted(keys)
     return values_of(distinct), counts
 
