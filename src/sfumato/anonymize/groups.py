@@ -227,8 +227,9 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
         group, n_merged = self._safe_groups(leaf, counters)
         counters = self._regrouped(leaf, group, counters)
         groups = collect(group, int(group.max()) + 1)
-        guide = None if y is None else self._make_guide_for_release(y, table.n_records)
-        made = self._rewrite_release(table, groups, counters, guide, n_merged)
+        made = self._rewrite_release(
+            table, groups, counters, None if y is None else self._make_guide_for_release(y, table.n_records), n_merged
+        )
         return remembered(
             made, self.k, group, table=table, earlier=earlier, persons=persons,
             fingerprint=partition.fingerprint, leaf=leaf, n_leaves=partition.n_groups,
@@ -249,7 +250,7 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
         codes = source.records(Guide(0)).codes
         found = self._describe(source.columns, codes, groups, source.layout, guide, paths)
         source.forget_codes()
-        del codes
+        del codes, guide  # which nobody else holds: there is a row of both for every record
         n_kept = len(groups.order)
         n_suppressed = table.n_records - n_kept
         rows = np.flatnonzero(groups.group >= 0) if n_suppressed else None
