@@ -556,3 +556,22 @@ def test_no_number_is_cut_however_narrow_the_terminal_is(tmp_path: Path, monkeyp
     assert f"{audit['utility']['raw']:.4f}" in said and f"{audit['utility']['protected']:.4f}" in said
     assert audit["gate"][0]["sentence"] in said
     assert max(map(len, result.stdout.splitlines())) <= int(columns)
+
+
+def test_titles_of_a_policy_stand_in_the_report(tmp_path: Path):
+    policy = write(tmp_path)
+    policy.write_text(policy.read_text(encoding="utf-8") + '[titles]\njob = "Occupation"\n', encoding="utf-8")
+    assert call("run", policy, "--quiet").exit_code == 0
+    report = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Occupation" in report and json.loads((tmp_path / "audit.json").read_text())["titles"] == {
+        "job": "Occupation"
+    }
+
+
+def test_a_title_of_no_column_is_refused_by_its_line(tmp_path: Path):
+    policy = write(tmp_path)
+    policy.write_text(policy.read_text(encoding="utf-8") + '[titles]\njobs = "Occupation"\n', encoding="utf-8")
+    result = call("run", policy, "--quiet")
+    assert result.exit_code == 2
+    assert "[titles] jobs names 'jobs', which is not a column" in " ".join(result.stderr.split())
+    assert "Did you mean 'job'?" in " ".join(result.stderr.split())

@@ -156,3 +156,21 @@ def test_a_folder_is_no_policy(tmp_path: Path):
 def test_the_target_may_be_sensitive_and_nothing_else_has_two_roles(tmp_path: Path):
     policy = read(tmp_path, GOOD.replace('target = "wage"', 'target = "wage"\nsensitive = ["wage"]'))
     assert policy.get("columns", "sensitive") == ("wage",)
+
+
+def test_titles_of_columns_are_read_by_column(tmp_path: Path):
+    assert read(tmp_path, GOOD).titles == {}
+    assert read(tmp_path, GOOD + '[titles]\nage = "Age in years"\n"zip" = "Postcode"\n').titles == {
+        "age": "Age in years", "zip": "Postcode",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", ["age = 5", 'age = " "', "age = { en = 'Age' }"])
+def test_a_title_that_is_not_text_is_refused_by_its_line(tmp_path: Path, wrong: str):
+    with pytest.raises(ParameterError, match=r"line 22, \[titles\] age.*: expected the column's title in quotes"):
+        read(tmp_path, f"{GOOD}[titles]\n{wrong}\n")
+
+
+def test_titles_that_are_not_a_section_are_refused(tmp_path: Path):
+    with pytest.raises(ParameterError, match=r"titles: not a section, expected the line \[titles\]"):
+        read(tmp_path, GOOD.replace("version = 1", 'version = 1\ntitles = "Age"'))

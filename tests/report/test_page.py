@@ -137,3 +137,12 @@ def test_a_regression_that_is_worse_than_the_mean_is_called_that():
     useless = UtilityResult("R2", "linear-regression", 0.3, -0.1, 0.1, (-0.5, -0.3), 800, 200)
     text = " ".join(Page(to_html(replace(audit(), utility=useless))).text)
     assert "no better than giving everybody the same answer, the mean" in text
+
+
+def test_titles_of_columns_reach_every_part_of_the_report():
+    made = replace(audit(), titles={"age": "Age in years", "job": "Occupation", "income": "Yearly income"})
+    for text in (" ".join(Page(to_html(made)).text), to_markdown(made).replace("\\", "")):
+        assert "“Age in years” and “Yearly income”" in text  # what was done
+        assert "“Occupation” was dropped" in text
+        assert "Occupation: age" in text and "job: age" not in text  # a subgroup
+        assert text.count("Age in years") >= 2 and "zip code" in text

@@ -8,9 +8,10 @@ of them as the papers use.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -28,6 +29,7 @@ LEVELS: tuple[str, ...] = get_args(Level)
 
 _MOST_VALUES_GUESSED = 50  # of an attribute; what has more is not guessed value by value
 _FEWEST_OF_CONTROL = 20  # records of people who are not in the release, with values to guess
+NO_TITLES: Mapping[str, str] = MappingProxyType({})
 _MOST_NAMES = 8  # of columns in a note
 
 
@@ -137,6 +139,7 @@ def attack_model(
     n_jobs: int | None = None,
     cache: str | os.PathLike[str] | None = None,
     leave_out: Collection[str] = (),
+    titles: Mapping[str, str] = NO_TITLES,
     say: Callable[[str], Any] | None = None,
 ) -> Attacks:
     """Attack a model that was trained on protected records.
@@ -159,6 +162,8 @@ def attack_model(
         Where finished shadows are kept, so that an interrupted audit goes on.
     leave_out : collection of str
         Attacks of the level that are not wanted.
+    titles : mapping of str to str
+        Titles of columns for readers.
     say : callable, optional
         Called with a sentence before each attack, and now and then while shadow models are trained.
 
@@ -207,7 +212,10 @@ def attack_model(
         except SfumatoError as error:
             not_run.append(NotRun("attribute", f"guessing {attribute!r} with the model", str(error)))
             continue
-        ways = [make_risk(f"{attribute}, from the model", "inference", result) for result in found_values.values()]
+        ways = [
+            make_risk(f"{titles.get(attribute, attribute)}, from the model", "inference", result)
+            for result in found_values.values()
+        ]
         # Each has a control of its own: the one that is right most often may be as right about people in general.
         risks.append(max(ways, key=lambda risk: (risk.advantage, risk.result["rate"])))
     return Attacks(tuple(risks), tuple(not_run), notes)
@@ -232,6 +240,7 @@ def attack_release(
     control: Any = None,
     random_state: int = 0,
     leave_out: Collection[str] = (),
+    titles: Mapping[str, str] = NO_TITLES,
     say: Callable[[str], Any] | None = None,
 ) -> Attacks:
     """Attack a released table: the three risks of the EU opinion, on people whose original values are known.
@@ -249,6 +258,8 @@ def attack_release(
     random_state : int
     leave_out : collection of str
         Attacks that are not wanted.
+    titles : mapping of str to str
+        Titles of columns for readers.
     say : callable, optional
 
     Returns
@@ -287,7 +298,7 @@ def attack_release(
         attacks.append(
             (
                 "inference",
-                f"infer {secret} from the release",
+                f"infer {titles.get(secret, secret)} from the release",
                 "inference",
                 partial(infer_from_release, original, released, names, secret, **who),
             )

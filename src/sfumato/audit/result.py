@@ -253,6 +253,8 @@ class Audit:
     curve : tuple of Point
     notes : tuple of str
         What the reader should know of this audit.
+    titles : dict
+        Column to its title for readers; columns without one go by their names.
     versions : dict
         Of what made it.
     fingerprint : str
@@ -275,6 +277,7 @@ class Audit:
     risks: tuple[Risk, ...]
     curve: tuple[Point, ...] = ()
     notes: tuple[str, ...] = ()
+    titles: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     fingerprint: str = ""
     smallest_shown: int = 10

@@ -39,6 +39,7 @@ from sfumato.cli.training import (
 )
 from sfumato.errors import ParameterError
 from sfumato.policy import Policy
+from sfumato.policy.settings import TITLES
 
 Rows = npt.NDArray[np.int64]
 
@@ -192,6 +193,9 @@ def _check_columns(policy: Policy, columns: list[str]) -> None:
         for column in (value,) if isinstance(value, str) else value or ():
             if column not in columns:
                 raise ParameterError(unknown_column(policy.where("columns", name), column, columns))
+    for column in policy.titles:
+        if column not in columns:
+            raise ParameterError(unknown_column(policy.where(TITLES, column), column, columns))
     guide = policy.get("model", "guide_column")
     if guide is not None and guide not in columns:
         raise ParameterError(unknown_column(policy.where("model", "guide_column"), guide, columns))

@@ -175,6 +175,7 @@ def _attack(console: Console, job: Job, compared: Any) -> Attacks:
     sensitive = job.policy.get("columns", "sensitive")
     left_out = job.policy.get("audit", "leave_out")
     common: dict[str, Any] = {"random_state": seed, "leave_out": _left_out(job), "say": console.progress}
+    common["titles"] = job.policy.titles
     with console.step("attacking the released records"):
         on_records = attack_release(
             rows_of(job.table, train),
@@ -294,6 +295,7 @@ def _audit(
         columns=columns,
         risks=attacks.risks,
         notes=(_how_hard(job, attacks), *attacks.sentences, *notes),
+        titles=job.policy.titles,
         versions=versions(),
         fingerprint=fingerprint_of(file),
         smallest_shown=k,

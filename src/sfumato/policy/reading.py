@@ -7,13 +7,13 @@ import difflib
 import math
 import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from sfumato.errors import InputError, ParameterError
-from sfumato.policy.settings import SECTIONS, VERSION, Setting
+from sfumato.policy.settings import SECTIONS, TITLES, VERSION, Setting
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,14 @@ class Policy:
         Section, then setting, to value; defaults included.
     lines : dict
         Line of every setting that stands in the file, by ``section.setting``.
+    titles : dict
+        Column to its title for readers, from the section ``[titles]``; columns without one go by their names.
     """
 
     path: Path
     values: dict[str, dict[str, Any]]
     lines: dict[str, int]
+    titles: dict[str, str] = field(default_factory=dict)
 
     def get(self, section: str, name: str) -> Any:
         """Return the value of a setting."""
@@ -80,7 +83,7 @@ def read_policy(path: Path) -> Policy:
         }
         for section, settings in SECTIONS.items()
     }
-    policy = Policy(path, values, lines)
+    policy = Policy(path, values, lines, dict(document.get(TITLES, {})))
     _check_together(policy)
     return policy
 
@@ -147,22 +150,36 @@ def _check_known(path: Path, document: dict[str, Any], lines: dict[str, int]) ->
     for section, content in document.items():
         if section == "version":
             continue
-        if section in SECTIONS and not isinstance(content, dict):
+        known = (*SECTIONS, TITLES)
+        if section in known and not isinstance(content, dict):
             raise ParameterError(
                 f"{where(path, lines.get(section), section)}: not a section, expected the line [{section}] and its "
                 "settings below it. Write the name alone, in single brackets."
             )
-        if section not in SECTIONS:
+        if section not in known:
             raise ParameterError(
                 f"{where(path, lines.get(section), section)}: unknown, expected one of the sections "
-                f"{', '.join(f'[{name}]' for name in SECTIONS)}.{_guess(section, SECTIONS)}"
+                f"{', '.join(f'[{name}]' for name in known)}.{_guess(section, known)}"
             )
+        if section == TITLES:
+            _check_titles(path, content, lines)
+            continue
         for name in content:
             if name not in SECTIONS[section]:
                 raise ParameterError(
                     f"{where(path, lines.get(f'{section}.{name}'), f'[{section}] {name}')}: unknown, expected one of "
                     f"{', '.join(SECTIONS[section])}.{_guess(name, SECTIONS[section])}"
                 )
+
+
+def _check_titles(path: Path, titles: dict[str, Any], lines: dict[str, int]) -> None:
+    """Raise ParameterError unless every title is text; whether the columns exist is checked on the table."""
+    for name, title in titles.items():
+        if not isinstance(title, str) or not title.strip():
+            raise ParameterError(
+                f"{where(path, lines.get(f'{TITLES}.{name}'), f'[{TITLES}] {name}')} = {_shown(title)}: expected the "
+                f'column\'s title in quotes. Write for example {name} = "Age in years".'
+            )
 
 
 def _guess(given: str, known: Any) -> str:

@@ -12,6 +12,9 @@ from typing import Any
 
 VERSION = 1
 
+TITLES = "titles"
+"""The section that maps columns to titles; its keys are columns, so it is not in `SECTIONS`."""
+
 METHODS = (
     "model-guided",
     "mondrian",

@@ -20,7 +20,7 @@ from sfumato.columns import Column
 from sfumato.errors import ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.measurement import measure
-from sfumato.policy.settings import SECTIONS, VERSION, Setting
+from sfumato.policy.settings import SECTIONS, TITLES, VERSION, Setting
 from sfumato.policy.special_categories import special_category
 from sfumato.schema import is_near_unique
 
@@ -209,6 +209,8 @@ def write_policy(
             if value is not None:
                 lines += _TO_DECIDE.get((section, name), [])
             lines += _setting_lines(name, setting, value)
+    lines += ["", f"[{TITLES}]", "# titles of columns for readers of the report and of forms"]
+    lines.append(f'# {_toml(target)} = "..."')
     return "\n".join(lines) + "\n", roles
 
 

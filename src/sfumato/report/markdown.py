@@ -34,7 +34,7 @@ def to_markdown(audit: Audit) -> str:
                 _table(
                     ["subgroup", "test records", "raw", "release"],
                     [
-                        [_cell(f"{g.column}: {g.group}"), f"{g.n_records:,}", f"{g.raw:.4f}", f"{g.protected:.4f}"]
+                        [_cell(wording.subgroup(audit, g)), f"{g.n_records:,}", f"{g.raw:.4f}", f"{g.protected:.4f}"]
                         for g in utility.subgroups
                     ],
                 )
@@ -60,7 +60,8 @@ def to_markdown(audit: Audit) -> str:
         parts.append("Nothing was attacked.")
     parts.append("## Column by column")
     rows = [
-        [_cell(c.name), c.role, "" if c.loss is None else f"{c.loss:.1%}", _cell(c.sentence)] for c in audit.columns
+        [_named(audit, c.name), c.role, "" if c.loss is None else f"{c.loss:.1%}", _cell(c.sentence)]
+        for c in audit.columns
     ]
     parts.append(_table(["column", "role", "given up", "what happened"], rows))
     if audit.curve:
@@ -81,6 +82,11 @@ def _sizes(audit: Audit) -> list[str]:
     labels = wording.size_labels(audit.sizes.edges)
     rows = [[label, f"{share:.1%}"] for label, share in zip(labels, audit.sizes.shares, strict=True)]
     return [wording.sizes_sentence(audit.sizes), _table(["records in the group", "share of the records"], rows)]
+
+
+def _named(audit: Audit, column: str) -> str:
+    title = wording.titled(audit, column)
+    return _cell(column) if title == column else f"{_cell(title)} ({_cell(column)})"
 
 
 def _or_dash(number: float | None) -> str:

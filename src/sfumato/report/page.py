@@ -24,7 +24,7 @@ def to_html(audit: Audit) -> str:
     sections = [
         _verdict(audit),
         _section("What was done", _paragraphs(wording.what_was_done(audit))),
-        _utility(audit.utility),
+        _utility(audit),
         _sizes(audit),
         _risks(audit),
         _columns(audit),
@@ -110,7 +110,8 @@ def _mark(is_met: bool) -> str:
     return '<span class="ok">✓ yes</span>' if is_met else '<span class="not-ok">✗ no</span>'
 
 
-def _utility(utility: UtilityResult | None) -> str:
+def _utility(audit: Audit) -> str:
+    utility = audit.utility
     if utility is None:
         return _section("What it cost the model", "<p>No model was measured.</p>")
     rows = [["trained on the raw records", _score(utility, utility.raw), ""]]
@@ -136,8 +137,7 @@ def _utility(utility: UtilityResult | None) -> str:
     if utility.subgroups:
         content += "<h3>Who pays?</h3>"
         drawn = [
-            (f"{group.column}: {group.group}", group.protected - group.raw, group.interval)
-            for group in utility.subgroups
+            (wording.subgroup(audit, group), group.protected - group.raw, group.interval) for group in utility.subgroups
         ]
         named = "Change of the score per subgroup: " + "; ".join(
             f"{label} {100 * change:+.1f}" for label, change, _ in drawn
@@ -149,7 +149,7 @@ def _utility(utility: UtilityResult | None) -> str:
             ["subgroup", "test records", "raw", "release", "change"],
             [
                 [
-                    safe(f"{group.column}: {group.group}"),
+                    safe(wording.subgroup(audit, group)),
                     f"{group.n_records:,}",
                     _score(utility, group.raw),
                     _score(utility, group.protected),
@@ -229,7 +229,7 @@ def _columns(audit: Audit) -> str:
     shown = audit.columns[:_MOST_COLUMNS]
     rows = [
         [
-            safe(column.name),
+            _named(audit, column.name),
             safe(column.role),
             "" if column.loss is None else f"{column.loss:.1%}",
             _spark(column),
@@ -247,6 +247,13 @@ def _columns(audit: Audit) -> str:
     if len(audit.columns) > len(shown):
         content += f"<p>{len(audit.columns) - len(shown):,} more columns stand in audit.json.</p>"
     return _section("Column by column", content, css_class="long")
+
+
+def _named(audit: Audit, column: str) -> str:
+    """Return a column's title with its name below, or the name if it has no title."""
+    if (title := wording.titled(audit, column)) == column:
+        return safe(column)
+    return f'{safe(title)}<br><span class="quiet">{safe(column)}</span>'
 
 
 def _spark(column: ColumnChange) -> str:

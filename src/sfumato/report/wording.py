@@ -12,12 +12,22 @@ from importlib.resources import files
 from itertools import pairwise
 from typing import Any
 
-from sfumato.audit.result import Audit, GroupSizes, UtilityResult
+from sfumato.audit.result import Audit, GroupSizes, Subgroup, UtilityResult
 
 
 def title(audit: Audit) -> str:
     """Name the report."""
     return f"Privacy audit of {audit.name}"
+
+
+def titled(audit: Audit, column: str) -> str:
+    """Return a column's title for readers, or its name if it has none."""
+    return audit.titles.get(column, column)
+
+
+def subgroup(audit: Audit, group: Subgroup) -> str:
+    """Name a subgroup: the column that forms it, then its own name."""
+    return f"{titled(audit, group.column)}: {group.group}"
 
 
 def lead(audit: Audit) -> str:
@@ -51,10 +61,10 @@ def what_was_done(audit: Audit) -> list[str]:
     """Tell in plain words what was done to the table."""
     roles: dict[str, list[str]] = {}
     for column in audit.columns:
-        roles.setdefault(column.role, []).append(column.name)
+        roles.setdefault(column.role, []).append(titled(audit, column.name))
     sentences = []
     # Without a number of values, a column that was rewritten left as two, the ends of ranges.
-    if dropped := [c.name for c in audit.columns if c.n_values_after is None and c.loss is None]:
+    if dropped := [titled(audit, c.name) for c in audit.columns if c.n_values_after is None and c.loss is None]:
         sentences.append(f"{_listed(dropped)} {'was' if len(dropped) == 1 else 'were'} dropped.")
     if rewritten := roles.get("quasi-identifier"):
         sentences.append(
@@ -93,7 +103,9 @@ def no_better(utility: UtilityResult) -> str:
 
 def limits(audit: Audit) -> list[str]:
     """Say what the protection does not do."""
-    named = [c.name for c in audit.columns if c.role in ("target", "sensitive", "other") and c.n_values_after]
+    named = [
+        titled(audit, c.name) for c in audit.columns if c.role in ("target", "sensitive", "other") and c.n_values_after
+    ]
     sentences = [
         "Groups of k records hide which record is whose, among k. They do not hide what all k have in common: if every "
         "record of a group has the same diagnosis, it is known of each of them.",
