@@ -21,7 +21,8 @@ from sfumato.anonymize.hierarchy_columns import in_tree_order
 from sfumato.anonymize.reading import GroupParameters
 from sfumato.anonymize.recoding import Recoding
 from sfumato.anonymize.recounting import verify
-from sfumato.anonymize.release import Release, check_releasable, remembered, suppress
+from sfumato.anonymize.release import Release, check_releasable, remembered
+from sfumato.anonymize.suppression import drop_costly, suppress
 from sfumato.arguments import as_table_like
 from sfumato.errors import GuaranteeError, ParameterError
 from sfumato.frames import Table, read_table
@@ -186,7 +187,8 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
 
         Groups of the fitted partition that fail a criterion with these records are joined with their sibling
         subtree, or with the next run of a curve, until they pass. With `suppression_limit`, the smallest failing
-        groups are left out first, while the limit lasts and what is left can still be released. Values come from the
+        groups are left out first, while the limit lasts and what is left can still be released; then the records
+        that cost most: those without which their groups are narrowest, and the widest groups. Values come from the
         released records alone, and categorical types list only categories that a released record has. Columns that
         pass through are refused when they are near unique in these records, whatever they were when fitting.
 
@@ -226,6 +228,7 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
         check_releasable(leaf, counters, self.k)
         group, n_merged = self._safe_groups(leaf, counters)
         counters = self._regrouped(leaf, group, counters)
+        group, leaf, counters = self._without_costly(table, group, leaf, counters)
         groups = collect(group, int(group.max()) + 1)
         made = self._rewrite_release(
             table, groups, counters, None if y is None else self._make_guide_for_release(y, table.n_records), n_merged
@@ -234,6 +237,39 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
             made, self.k, group, table=table, earlier=earlier, persons=persons,
             fingerprint=partition.fingerprint, leaf=leaf, n_leaves=partition.n_groups,
         )  # fmt: skip
+
+    def _without_costly(
+        self, table: Table, group: NDArray[np.int32], leaf: NDArray[np.int32], counters: list[Counter]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], list[Counter]]:
+        """Spend what is left of the suppression limit on the records that cost most, and number the groups again."""
+        budget = int(self.suppression_limit * table.n_records) - int((group < 0).sum())
+        # Presence compares each group with a population that was counted by the groups as they are.
+        if budget <= 0 or any(counter.population is not None for counter in counters):
+            return group, leaf, counters
+        schema = self.schema_
+        source = MemorySource(
+            table,
+            schema.quasi_identifiers,
+            limits=schema.limits,
+            max_bins=self.max_bins,
+            n_threads=self._n_threads(),
+        )
+        source.columns, paths = in_tree_order(source.columns, getattr(self, "hierarchies_", {}))
+        layout = source.layout
+        left = drop_costly(
+            group,
+            source.records(Guide(0)).codes,
+            layout,
+            np.array([column.name in paths for column in source.columns], np.bool_),
+            lambda summary: _widths(summary, layout, source.columns, paths),
+            counters,
+            self.k,
+            budget,
+        )
+        is_left = left >= 0
+        _, numbers = np.unique(left[is_left], return_inverse=True)
+        left[is_left] = numbers
+        return left, np.where(is_left, leaf, np.int32(-1)), [counter.among(is_left) for counter in counters]
 
     def _rewrite_release(
         self, table: Table, groups: Groups, counters: list[Counter], guide: Guide | None, n_merged: int

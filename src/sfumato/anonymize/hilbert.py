@@ -113,7 +113,7 @@ class HilbertAnonymizer(GroupAnonymizer):
         How a group is rewritten: ``"median"``, ``"member"``, ``"model"``, ``"mean"``, ``"midrange"``, ``"sample"``,
         ``"range"`` (labels) or ``"bounds"`` (two columns). ``"model"`` and ``"member"`` look at `y` where given.
     suppression_limit : float, default=0.0
-        Share of the records that `release` may leave out.
+        Share of the records that `release` may leave out: failing groups first, then the records that cost most.
     max_bins : int, default=255
         Bins of a number column with more distinct values.
     random_state : int or RandomState, optional

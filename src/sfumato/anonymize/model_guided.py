@@ -69,7 +69,7 @@ class ModelGuidedAnonymizer(TreeAnonymizer):
         among those with the majority prediction), ``"median"``, ``"mean"``, ``"midrange"``, ``"sample"``,
         ``"range"`` (labels) or ``"bounds"`` (two columns; categories by the order their type declares, else sorted).
     suppression_limit : float, default=0.0
-        Share of the records that `release` may leave out.
+        Share of the records that `release` may leave out: failing groups first, then the records that cost most.
     max_bins : int, default=255
         Bins of a number column with more distinct values.
     random_state : int or RandomState, optional

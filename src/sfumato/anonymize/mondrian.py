@@ -59,7 +59,7 @@ class MondrianAnonymizer(TreeAnonymizer):
     representative : str, default="median"
         How a group is rewritten; see ``ModelGuidedAnonymizer``.
     suppression_limit : float, default=0.0
-        Share of the records that `release` may leave out.
+        Share of the records that `release` may leave out: failing groups first, then the records that cost most.
     max_bins : int, default=255
         Bins of a number column with more distinct values.
     random_state : int or RandomState, optional

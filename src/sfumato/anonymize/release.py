@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A table that may leave, and what is decided about records before they do: which stay out, what is remembered."""
+"""A table that may leave, and what is remembered of it."""
 
 from __future__ import annotations
 
@@ -40,43 +40,6 @@ class Release:
     n_suppressed: int
     measures: dict[str, Any] = field(default_factory=dict)
     publication: Publication | None = None
-
-
-def suppress(leaf: NDArray[np.int32], n_leaves: int, counters: list[Counter], limit: float) -> NDArray[np.int32]:
-    """Leave out the smallest failing groups while the limit lasts and what is left can still be released.
-
-    Parameters
-    ----------
-    leaf : ndarray of int32
-        The fitted group of every record.
-    n_leaves : int
-    counters : list of Counter
-    limit : float
-        Share of the records that may be left out.
-
-    Returns
-    -------
-    leaf : ndarray of int32
-        The same, -1 for records left out.
-    """
-    budget = int(limit * len(leaf))
-    if budget == 0:
-        return leaf
-    sizes = np.bincount(leaf, minlength=n_leaves)
-    failing = np.zeros(n_leaves, np.bool_)
-    for counter in counters:
-        failing |= ~counter.are_safe(leaf, n_leaves)
-    candidates = np.flatnonzero(failing & (sizes > 0))
-    candidates = candidates[np.argsort(sizes[candidates], kind="stable")]
-    n_dropped = int((np.cumsum(sizes[candidates]) <= budget).sum())
-    # Where too little is left, the largest groups come back first: few of them are enough.
-    for n in range(n_dropped, 0, -1):
-        left = np.where(np.isin(leaf, candidates[:n]), np.int32(-1), leaf)
-        if hold_together(left, [counter.among(left >= 0) for counter in counters]):
-            return left
-        if n == n_dropped and not hold_together(leaf, counters):
-            break  # not even all records can be released
-    return leaf
 
 
 def check_releasable(leaf: NDArray[np.int32], counters: list[Counter], k: int) -> None:

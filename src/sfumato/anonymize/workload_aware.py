@@ -48,7 +48,7 @@ class WorkloadAwareAnonymizer(TreeAnonymizer):
     representative : str, default="member"
         How a group is rewritten; see ``ModelGuidedAnonymizer``. ``"bounds"`` is the mapping of the original paper.
     suppression_limit : float, default=0.0
-        Share of the records that `release` may leave out.
+        Share of the records that `release` may leave out: failing groups first, then the records that cost most.
     max_bins : int, default=255
         Bins of a number column with more distinct values.
     random_state : int or RandomState, optional
