@@ -49,7 +49,7 @@ def sweep(minimizer: PrivacyAwareTree, table: pd.DataFrame, classes: object) -> 
     grid = minimizer.default_grid(sample, (0.0, 1.0))
     settings = [{"alpha": alpha, "max_leaves": n} for alpha in grid["alpha"] for n in grid["max_leaves"]]
     made = minimizer._buckets_of_settings(sample, settings)
-    return [generalization_from_bins(sample.columns, buckets) for buckets in made]
+    return [generalization_from_bins(sample.columns, buckets, floor=1) for buckets in made]
 
 
 def workload(context: Context) -> tuple[pd.DataFrame | None, object]:

@@ -113,11 +113,12 @@ def generalized(name: str, seed: int, columns: str, most: int) -> tuple[Any, Any
     samples = Samples(asked[0], learned[0], test[0], categorical_features=task.categorical)
     if columns == "full":
         coded = [samples.column(column) for column in samples.names]
-        return samples, generalization_from_bins(coded, [np.arange(column.bins.n_bins) for column in coded])
+        return samples, generalization_from_bins(coded, [np.arange(column.bins.n_bins) for column in coded], floor=1)
     alpha, n_leaves = TREES[columns]
     tree = PrivacyAwareTree(
         alpha, n_leaves,
-        personal=list(task.personal), categorical_features=list(task.categorical), random_state=seed, n_jobs=1,
+        personal=list(task.personal), categorical_features=list(task.categorical), floor=1, random_state=seed,
+        n_jobs=1,
     )  # fmt: skip
     return samples, tree.fit(*learned).generalization_
 

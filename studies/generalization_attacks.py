@@ -181,6 +181,7 @@ def generalize(data: str, made: Made) -> Any:
     arguments: dict[str, Any] = {
         "personal": list(task.personal),
         "categorical_features": list(task.categorical),
+        "floor": 1,  # as in the paper
         "random_state": SEED,
         "n_jobs": 1,
     }

@@ -112,7 +112,7 @@ class Bench:
         reader = self.minimizer("PrivacyAwareTree", personal)
         attacker = as_risk("table", seed=seed, n_jobs=1)
         self._judge = _Judge(reader, parts, CodesClassifier(seed=seed), attacker)
-        self.limits = [self._judge.point(name, {}, own) for name, own in _limits(self._judge.sample_for(reader))]
+        self.limits = [self._judge.point(name, {}, own) for name, own in _limits(self._judge.sample_for(reader), 1)]
 
     @property
     def attacked(self) -> tuple[Any, tuple[str, ...]]:
@@ -126,6 +126,7 @@ class Bench:
         own = getattr(minimize, name)(
             personal=list(personal or self.task.personal),
             categorical_features=list(self.task.categorical),
+            floor=1,  # as in the paper
             random_state=self.seed,
             n_jobs=1,
         )
@@ -178,7 +179,7 @@ class Bench:
     def _point(self, name: str, setting: dict[str, Any], buckets: Any, sample: Any) -> Any:
         from sfumato.generalization import generalization_from_bins
 
-        generalization = generalization_from_bins(sample.columns, buckets, minimizer=name)
+        generalization = generalization_from_bins(sample.columns, buckets, floor=1, minimizer=name)
         return self._judge.point(name, setting, generalization)
 
 

@@ -38,7 +38,7 @@ def test_every_weight_comes_back_as_a_generalization(task, trained):
     assert len(found) == sum(map(len, WEIGHTS.values()))
     sample = training_sample(task, 1)
     for buckets in found.values():
-        generalization = generalization_from_bins(sample.columns, split_buckets(buckets, sample.n_codes))
+        generalization = generalization_from_bins(sample.columns, split_buckets(buckets, sample.n_codes), floor=1)
         codes = generalization.codes(task.X)
         assert codes.shape == (200, 2)
 

@@ -63,7 +63,7 @@ def random_generalization(frame: Any, generator: np.random.Generator, n_buckets:
     for column in columns:
         drawn = generator.integers(0, n_buckets, column.bins.n_bins)
         buckets.append(np.sort(drawn) if column.bins.is_ordered else drawn)
-    return generalization_from_bins(columns, buckets)
+    return generalization_from_bins(columns, buckets, floor=1)
 
 
 def coarser(generalization: Generalization, generator: np.random.Generator) -> Generalization:

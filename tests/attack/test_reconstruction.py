@@ -129,7 +129,7 @@ def test_numbers_with_more_values_than_bins_are_attacked_by_bins():
     frame = pa.table({"income": generator.normal(size=600), "job": generator.choice(["a", "b"], 600).tolist()})
     column = MemorySource(read_table(frame), ["income", "job"]).columns
     halves = [np.arange(c.bins.n_bins) * 2 // c.bins.n_bins for c in column]
-    generalization = generalization_from_bins(column, halves)
+    generalization = generalization_from_bins(column, halves, floor=1)
     coarse_bins = Samples(frame, frame, frame, max_bins=3)  # the middle bin lies on both sides of the threshold
     result = reconstruct(generalization, coarse_bins, ["income"], settings=EXACT)
     assert result.rate == pytest.approx(2 / 3, abs=0.01)  # each half holds one bin and half of the middle one
@@ -147,7 +147,7 @@ def draw_known(generator, n_records):
 
 def pairs_generalization(frame):
     columns = MemorySource(read_table(frame), ["secret", "trace"]).columns
-    return generalization_from_bins(columns, [np.array([0, 0, 1, 1]), np.array([0, 1, 2, 3])])
+    return generalization_from_bins(columns, [np.array([0, 0, 1, 1]), np.array([0, 1, 2, 3])], floor=1)
 
 
 #: The trace of 13/16 of the records points to the right value, of 1/16 to the other one of the pair; the other 2/16
@@ -203,7 +203,7 @@ def test_on_independent_attributes_nothing_is_shown_beyond_the_stated_error_rate
         ]
         columns = MemorySource(read_table(frames[0]), ["a", "b", "c"]).columns
         seen = [np.zeros(3, int), np.arange(3), np.arange(3)]  # the secret is not collected
-        generalization = generalization_from_bins(columns, seen)
+        generalization = generalization_from_bins(columns, seen, floor=1)
         verdicts.append(reconstruct(generalization, Samples(*frames), ["a"], settings=EXACT).verdict)
     assert verdicts.count("stronger than baseline") < 12
 
@@ -241,7 +241,7 @@ def test_the_baseline_is_the_most_frequent_value_of_the_training_records():
     train = pa.table({"secret": ["s"] * 6 + ["r"] * 4, "trace": ["t", "u"] * 5})
     test = pa.table({"secret": ["s", "r", "r", "r"], "trace": ["t"] * 4})
     columns = MemorySource(read_table(train), ["secret", "trace"]).columns
-    generalization = generalization_from_bins(columns, [np.zeros(2, int), np.zeros(2, int)])
+    generalization = generalization_from_bins(columns, [np.zeros(2, int), np.zeros(2, int)], floor=1)
     result = reconstruct(generalization, Samples(train, train, test), ["secret"], settings=EXACT)
     assert (result.baseline, result.rate) == (0.25, 0.25)
 

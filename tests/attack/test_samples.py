@@ -72,7 +72,7 @@ def test_the_fingerprint_changes_with_any_value_and_any_split():
 def test_numbers_that_are_categories_to_the_generalization_are_read_as_such():
     frame = pa.table({"code": [3, 1, 2, 1]})
     columns = MemorySource(read_table(frame, categorical=["code"]), ["code"]).columns
-    generalization = generalization_from_bins(columns, [np.array([0, 1, 0])])
+    generalization = generalization_from_bins(columns, [np.array([0, 1, 0])], floor=1)
     samples = samples_for(generalization, frame, frame, frame)
     assert samples.column("code").kind == "category"
     assert samples.buckets(generalization, "code")[:4].tolist() == [0, 0, 1, 0]
@@ -81,7 +81,7 @@ def test_numbers_that_are_categories_to_the_generalization_are_read_as_such():
 def test_buckets_are_those_of_the_generalization_even_where_bins_straddle_a_threshold():
     frame = pa.table({"x": np.random.default_rng(0).normal(size=500)})
     columns = MemorySource(read_table(frame), ["x"]).columns
-    generalization = generalization_from_bins(columns, [np.arange(columns[0].bins.n_bins) * 3 // 255])
+    generalization = generalization_from_bins(columns, [np.arange(columns[0].bins.n_bins) * 3 // 255], floor=1)
     samples = Samples(frame, frame, frame, max_bins=4)
     low, high = bucket_span(generalization, samples.column("x"))
     assert (low != high).any()
@@ -93,7 +93,7 @@ def test_a_column_that_passes_through_helps_the_attacker_who_sees_it():
     secret = generator.choice(["x", "y", "z"], 200)
     frame = pa.table({"secret": secret, "copy": secret})
     columns = MemorySource(read_table(frame), ["secret"]).columns
-    generalization = generalization_from_bins(columns, [np.zeros(3, int)])
+    generalization = generalization_from_bins(columns, [np.zeros(3, int)], floor=1)
     samples = Samples(frame, frame, frame)
     assert reconstruct(generalization, samples, settings=SETTINGS).rate < 0.5
     assert reconstruct(generalization, samples, known=["copy"], settings=SETTINGS).rate == 1.0

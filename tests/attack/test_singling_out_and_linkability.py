@@ -22,7 +22,7 @@ def as_they_are(frame):
     """Return the generalization that keeps every value apart."""
     table = read_table(frame)
     columns = MemorySource(table, table.names).columns
-    return generalization_from_bins(columns, [np.arange(column.bins.n_bins) for column in columns])
+    return generalization_from_bins(columns, [np.arange(column.bins.n_bins) for column in columns], floor=1)
 
 
 # -- singling out ------------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def test_finer_buckets_link_more():
     rates = []
     for n_buckets in (1, 3, 12):
         columns = MemorySource(read_table(frame), ["birth", "job"]).columns
-        generalization = generalization_from_bins(columns, [np.arange(12) % n_buckets] * 2)
+        generalization = generalization_from_bins(columns, [np.arange(12) % n_buckets] * 2, floor=1)
         result = link_records(generalization, frame, frame, ["birth"], ["job"])
         rates.append(result.details["by_buckets_alone"])
     assert rates == pytest.approx([1 / 12, 3 / 12, 1.0])

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``sfumato minimize``: from a file to a document that clients can apply."""
 
+import csv
 import json
 from dataclasses import replace
 
@@ -54,6 +55,52 @@ def test_exports_are_written_beside_it(people_file, tmp_path):
     assert texts["plot.svg"].startswith("<svg") and "nothing generalized" in texts["plot.svg"]
 
 
+def test_titles_of_a_policy_reach_the_form(people_file, tmp_path):
+    policy = tmp_path / "policy.toml"
+    policy.write_text('[model]\nname = "x"\n[titles]\nage = "Age in years"\nwage = "Wage"\n', encoding="utf-8")
+    form = tmp_path / "form.html"
+    found, _ = minimize(people_file, tmp_path, "--form", form, "--titles", policy)
+    assert found.exit_code == 0, found.output
+    page = form.read_text(encoding="utf-8")
+    assert "Age in years" in page and "Wage" not in page
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[titles]\naeg = "Age"', "names 'aeg', which is not a column"),
+        ("[titles]\nage = 3", "the title of 'age' is not text"),
+        ("titles = 1", "has no section [titles]"),
+        ("[titles", "is not valid TOML"),
+        ("a = " + "[" * 5000, "is not valid TOML"),
+    ],
+)
+def test_titles_that_cannot_be_used_are_refused(people_file, tmp_path, text, message):
+    titles = tmp_path / "titles.toml"
+    titles.write_text(text, encoding="utf-8")
+    found, document = minimize(people_file, tmp_path, "--form", tmp_path / "form.html", "--titles", titles)
+    assert found.exit_code == 2
+    assert message in " ".join(found.output.split())
+    assert not document.exists()
+
+
+def test_a_category_of_one_person_is_in_no_file(people_file, tmp_path):
+    path = tmp_path / "with_canary.csv"
+    rows = read_rows(people_file)
+    rows[0]["job"] = "Lighthouse keeper of Alderney"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    names = ["view.sql", "form.html", "record.json", "buckets.js", "plot.svg"]
+    options = zip(["--sql", "--form", "--schema", "--javascript", "--plot"], names, strict=True)
+    found, document = minimize(path, tmp_path, *(part for o, n in options for part in (o, tmp_path / n)))
+    assert found.exit_code == 0, found.output
+    written = "".join(own.read_text(encoding="utf-8") for own in [document, *(tmp_path / name for name in names)])
+    assert "Alderney" not in written + found.output
+    assert json.loads(document.read_text(encoding="utf-8"))["parameters"]["floor"] == 10
+
+
 def test_json_has_errors_and_risks_of_both_limits(people_file, tmp_path):
     found, document = minimize(people_file, tmp_path, "--json", "--personal", "job")
     result = json.loads(found.stdout)
@@ -83,7 +130,7 @@ def test_the_privacy_aware_tree_is_the_default(people_file, tmp_path):
     document = tmp_path / "generalization.json"
     found = call(
         "minimize", people_file, "--target", "wage", "--identifiers", "name", "-o", document, "--json",
-        "--min-bucket-records", "20",
+        "--floor", "20",
     )  # fmt: skip
     assert json.loads(found.stdout)["n_settings"] == 108
 
@@ -95,6 +142,8 @@ def test_the_privacy_aware_tree_is_the_default(people_file, tmp_path):
         (["--personal", "wage"], "--personal names the target"),
         (["--personal", "name"], "--personal and --identifiers both name 'name'"),
         (["--max-loss", "2"], "--max-loss 2: expected a share"),
+        (["--floor", "0"], "--floor 0: expected 1 or more"),
+        (["--titles", "t.toml"], "--titles without --form"),
         (["--seed", "-1"], "--seed -1: expected 0 or more"),
     ],
 )

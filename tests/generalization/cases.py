@@ -168,7 +168,8 @@ def make_case(seed: int, kinds: tuple[str, ...] = KINDS) -> Case:
     max_bins = int(generator.choice([3, 255]))
     source = MemorySource(read_table(pa.table(arrays), categorical=codes), names, max_bins=max_bins)
     buckets = [random_buckets(column, generator) for column in source.columns]
-    return Case(generalization_from_bins(source.columns, buckets), chosen, values)
+    floor = int(generator.choice([1, 2, 4]))
+    return Case(generalization_from_bins(source.columns, buckets, floor=floor), chosen, values)
 
 
 def _column(generator: np.random.Generator, make: Callable[..., Any], n_fitted: int, n_others: int) -> list[Any]:

@@ -29,7 +29,7 @@ def made(folder):
     table = read_file(folder / "people.csv").table
     source = MemorySource(read_table(table), NAMES)
     buckets = [np.arange(c.bins.n_bins) * (1 if c.name == "born" else 3) // c.bins.n_bins for c in source.columns]
-    return generalization_from_bins(source.columns, buckets)
+    return generalization_from_bins(source.columns, buckets, floor=1)
 
 
 @pytest.fixture(scope="module")

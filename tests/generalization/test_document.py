@@ -36,7 +36,7 @@ def made(people):
     buckets = [np.arange(c.bins.n_bins) * 3 // c.bins.n_bins for c in source.columns]
     buckets[0][:] = 1
     buckets[0][0], buckets[0][-1] = 0, 2  # a bucket with one person at each end
-    return generalization_from_bins(source.columns, buckets, minimizer="ByHand", parameters={"n": np.int64(3)})
+    return generalization_from_bins(source.columns, buckets, minimizer="ByHand", parameters={"n": np.int64(3)}, floor=1)
 
 
 def test_the_document_names_its_format_and_who_made_it(made):
@@ -64,8 +64,8 @@ def test_no_exact_value_of_a_single_person_stands_for_a_bucket(people, made):
 def test_rare_categories_of_what_is_not_collected_are_not_in_the_document():
     frame = pa.table({"job": ["nurse"] * 30 + ["cook"] * 20 + ["astronaut"], "code": [3] * 30 + [4] * 20 + [777]})
     columns = MemorySource(read_table(frame, categorical=["code"]), ["job", "code"]).columns
-    kept = generalization_from_bins(columns, [np.arange(3), np.arange(3)])
-    dropped = generalization_from_bins(columns, [np.zeros(3, int), np.zeros(3, int)])
+    kept = generalization_from_bins(columns, [np.arange(3), np.arange(3)], floor=1)
+    dropped = generalization_from_bins(columns, [np.zeros(3, int), np.zeros(3, int)], floor=1)
     joined = kept.coarsened({"job": [0, 0, 0], "code": [0, 0, 0]})
     assert "astronaut" in kept.to_json() and "777" in kept.to_json()
     for generalization in (dropped, joined):

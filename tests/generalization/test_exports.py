@@ -23,7 +23,7 @@ from .cases import cases
 
 def made_from(table, buckets, categorical=()):
     source = MemorySource(read_table(table, categorical=categorical), list(buckets))
-    return generalization_from_bins(source.columns, [np.array(b) for b in buckets.values()])
+    return generalization_from_bins(source.columns, [np.array(b) for b in buckets.values()], floor=1)
 
 
 # -- polars ------------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from .cases import KINDS, cases
 
 def made_from(table, buckets):
     source = MemorySource(read_table(table), list(buckets))
-    return generalization_from_bins(source.columns, [np.array(b) for b in buckets.values()])
+    return generalization_from_bins(source.columns, [np.array(b) for b in buckets.values()], floor=1)
 
 
 @pytest.fixture(scope="module")
@@ -166,10 +166,91 @@ def test_names_that_the_form_itself_has_do_no_harm(open_form):
 def test_a_long_list_of_buckets_opens_as_a_list(open_form):
     made = made_from(pa.table({"x": list(range(40))}), {"x": [i // 4 for i in range(40)]})
     page = open_form(made)
-    assert page.evaluate('document.querySelectorAll("select option").length') == 11
+    assert page.evaluate('document.querySelectorAll("select option").length') == 12  # and two that are no bucket
     page.evaluate('document.querySelector("details").open = true')
     page.type_into(".exact input", "17")
     assert page.evaluate('document.querySelector("select").value') == made.attributes[0].labels[4]
+
+
+WIDER_THAN_THE_PHONE = """[...document.querySelectorAll("body *")]
+  .filter((e) => e.getBoundingClientRect().right > innerWidth || (e.clientWidth && e.scrollWidth > e.clientWidth + 1))
+  .map((e) => e.tagName)"""
+
+
+def test_the_form_fits_a_phone_without_scrolling_sideways(browser, tmp_path):
+    long = "Donaudampfschifffahrtsgesellschaftskapitaensmuetzenabzeichenhersteller"
+    table = pa.table(
+        {
+            "A_COLUMN_WITH_A_NAME_THAT_IS_MUCH_LONGER_THAN_ANY_PHONE_IS_WIDE": [1, 50, 99, None],
+            "job": [long, f"{long} of {long}", "smith", "nurse"],
+            "town": [f"{long} {place}" for place in range(4)],
+            "since": [dt.datetime(1990 + 10 * i, 5, 17, 8, 30, 12, 345) for i in range(4)],
+            "zip": ["1", "2", "3", "4"],
+        }
+    )
+    buckets = [[0, 1, 2, 3], [0, 1, 2, 3], [0, 1, 1, 1], [0, 1, 2, 3], [0] * 4]
+    path = tmp_path / "form.html"
+    path.write_text(made_from(table, dict(zip(table.column_names, buckets, strict=True))).to_form(), encoding="utf-8")
+    page = browser.open(path.as_uri(), width=380, height=800)
+    page.evaluate('for (const d of document.querySelectorAll("details")) d.open = true')
+    page.evaluate(CHOOSE_ALL)
+    page.evaluate(SUBMIT)
+    assert page.evaluate('document.querySelector(".result").hidden') is False
+    assert page.evaluate("document.documentElement.scrollWidth") == 380
+    assert page.evaluate(WIDER_THAN_THE_PHONE) == []
+    page.close()
+
+
+def test_rather_not_say_gives_what_a_missing_value_gives(small, open_form):
+    page = open_form(small)
+    chosen = page.evaluate(
+        """[...document.querySelectorAll("fieldset")].map((question) => {
+          const found = [...question.querySelectorAll(".choice")].filter((c) => c.innerText.includes("Rather not say"));
+          if (found.length === 1) found[0].querySelector("input").checked = true;
+          return found.length;
+        })"""
+    )
+    assert chosen == [1, 1, 1, 1]
+    page.evaluate(SUBMIT)
+    record = json.loads(page.evaluate('document.querySelector(".result pre").textContent'))
+    nothing = pa.table({name: pa.nulls(1) for name in small.names})
+    expected = small.transform(nothing, "labels").to_pylist()[0]
+    assert record == {name: label for name, label in expected.items() if name != "zip"}
+    assert record["age"] == "missing"
+
+
+def test_a_person_whose_category_is_not_listed_finds_a_choice(open_form):
+    table = pa.table({"sex": ["F"] * 30 + ["M"] * 20 + ["X"] * 3, "job": ["a"] * 30 + list("bbbbbbccccccddddddeeeee")})
+    source = MemorySource(read_table(table), table.column_names)
+    made = generalization_from_bins(source.columns, [np.arange(3), np.arange(5)])
+    page = open_form(made)
+    shown = page.evaluate('[...document.querySelectorAll(".choice")].map((c) => c.innerText)')
+    assert shown == [
+        "F", "M", "Something else (counts as: F)", "Rather not say (counts as: F)",
+        "a", "Something else", "Rather not say (counts as: a)",
+    ]  # fmt: skip
+
+
+def test_questions_are_called_by_their_titles(open_form):
+    table = pa.table({"AGEP": list(range(40)), "ZZ": [1] * 40, "SEX": ["F", "M"] * 20})
+    made = made_from(table, {"AGEP": [i // 4 for i in range(40)], "ZZ": [0], "SEX": [0, 1]})
+    page = open_form(made, titles={"AGEP": "Age in <years>", "ZZ": "Shoe size"})
+    assert page.evaluate('[...document.querySelectorAll("legend")].map((l) => l.innerText)') == [
+        "Age in <years>",
+        "SEX",
+    ]
+    assert page.evaluate('document.querySelector("select").ariaLabel') == "Age in <years>"
+    assert "Not collected: Shoe size." in page.evaluate('document.querySelector("footer").innerText')
+    page.evaluate(CHOOSE_ALL)
+    assert page.evaluate('[...new FormData(document.querySelector("form")).keys()]') == ["AGEP", "SEX"]
+
+
+@pytest.mark.parametrize(
+    ("titles", "words"), [({"agep": "Age"}, "names 'agep'"), ({"age": " "}, "no text"), ({"age": 1}, "no text")]
+)
+def test_titles_that_fit_no_attribute_are_refused(small, titles, words):
+    with pytest.raises(ParameterError, match=words):
+        small.to_form(titles=titles)
 
 
 def test_scripts_beside_the_form_are_told_the_record(small, open_form):

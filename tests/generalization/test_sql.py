@@ -36,7 +36,7 @@ POSTGRES_TYPES = {
 
 def made_from(table, buckets):
     source = MemorySource(read_table(table), list(buckets))
-    return generalization_from_bins(source.columns, [np.array(b) for b in buckets.values()])
+    return generalization_from_bins(source.columns, [np.array(b) for b in buckets.values()], floor=1)
 
 
 @pytest.fixture(scope="module")

@@ -34,7 +34,7 @@ def people(n=300, seed=0):
 
 def test_numbers_are_cut_into_equal_widths():
     X = np.array([[0.0], [1.0], [4.9], [5.0], [10.0], [np.nan]])
-    codes = UniformMinimizer(n_buckets=2).fit_transform(X)
+    codes = UniformMinimizer(n_buckets=2, floor=1).fit_transform(X)
     assert codes.ravel().tolist() == [0, 0, 0, 1, 1, 2]
 
 
@@ -49,7 +49,7 @@ def test_no_attribute_has_more_buckets_than_asked_for(table, n_buckets, seed):
 
 def test_the_seed_decides_the_buckets_of_categories():
     X = pd.DataFrame({"letter": list("abcdefghij")})
-    codes = [UniformMinimizer(3, random_state=seed).fit_transform(X)["letter"].tolist() for seed in (1, 1, 2)]
+    codes = [UniformMinimizer(3, floor=1, random_state=seed).fit_transform(X)["letter"].tolist() for seed in (1, 1, 2)]
     assert codes[0] == codes[1] != codes[2]
 
 
@@ -70,10 +70,10 @@ def test_scores_are_those_of_scikit_learn():
 
 def test_the_best_attributes_are_kept_as_they_are():
     X, y = people()
-    minimizer = FeatureSelectionMinimizer(n_attributes=1).fit(X, y)
+    minimizer = FeatureSelectionMinimizer(n_attributes=1, floor=1).fit(X, y)
     assert minimizer.generalization_.n_buckets == (1, 3)
     assert FeatureSelectionMinimizer(n_attributes=0).fit(X, y).generalization_.n_buckets == (1, 1)
-    assert FeatureSelectionMinimizer(n_attributes=9).fit(X, y).generalization_.n_buckets == (42, 3)
+    assert FeatureSelectionMinimizer(n_attributes=9, floor=1).fit(X, y).generalization_.n_buckets == (42, 3)
 
 
 def test_an_attribute_that_gives_the_class_away_comes_first():

@@ -121,7 +121,7 @@ def test_weights_move_the_tree():
     [
         ({"alpha": 2}, "alpha=2: expected a number from 0"),
         ({"max_leaves": 0}, "max_leaves=0: expected an integer from 1"),
-        ({"min_bucket_records": 1.5}, "min_bucket_records=1.5: expected"),
+        ({"floor": 1.5}, "floor=1.5: expected"),
         ({"personal": ["town"], "attributes": ["age"]}, "personal names 'town', which is not generalized"),
         ({"personal_weights": {"age": 1.0}}, "personal_weights names 'age': expected personal attributes"),
         ({"personal_weights": {"town": -1.0}}, "personal_weights has a weight that is no number from 0"),

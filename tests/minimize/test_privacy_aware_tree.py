@@ -22,7 +22,7 @@ from strategies import LIBRARIES, in_examples, tables
 
 def fitted(table, y, seed, **parameters):
     """A minimizer with its sample, its tree and its buckets."""
-    minimizer = PrivacyAwareTree(min_samples_leaf=1 + seed % 3, n_jobs=1, **parameters)
+    minimizer = PrivacyAwareTree(**{"floor": 1, "min_samples_leaf": 1 + seed % 3, "n_jobs": 1, **parameters})
     sample = minimizer._read(table, y, None)
     tree, presence = minimizer._grow(_SharedGrowth(sample), 12, 1)
     tree = presence.joined(tree)
@@ -64,7 +64,7 @@ def test_the_tree_decides_alike_on_a_record_and_on_its_buckets(table, seed, alph
     max_leaves=st.integers(1, 12),
 )
 def test_free_sides_of_absent_categories_move_no_record_and_add_no_bucket(table, seed, max_leaves):
-    minimizer = PrivacyAwareTree(alpha=0.1, min_samples_leaf=1, n_jobs=1)
+    minimizer = PrivacyAwareTree(alpha=0.1, min_samples_leaf=1, floor=1, n_jobs=1)
     sample = minimizer._read(table.to("pandas"), labels_of(table, seed), None)
     whole, presence = minimizer._grow(_SharedGrowth(sample), 12, 1)
     plain = whole.pruned(max_leaves)
@@ -204,7 +204,7 @@ def test_the_gain_of_every_split_is_the_fall_of_pgini(seed, alpha):
 def test_the_first_split_is_the_one_at_which_pgini_falls_most(seed):
     table, y = small_table(seed)
     alpha = (0.0, 0.3, 0.6)[seed % 3]
-    minimizer = PrivacyAwareTree(alpha=alpha, min_samples_leaf=1, n_jobs=1)
+    minimizer = PrivacyAwareTree(alpha=alpha, min_samples_leaf=1, floor=1, n_jobs=1)
     sample = minimizer._read(table, y, None)
     best = max(value for *_, value in splits_with_falls(sample, alpha, minimizer._shares(sample).tolist()))
     tree, _ = minimizer._grow(_SharedGrowth(sample), 2, 1)
@@ -251,7 +251,7 @@ def test_settings_that_share_growths_give_the_buckets_of_fits_apart(n_jobs):
     minimizer = PrivacyAwareTree(min_samples_leaf=20, n_jobs=n_jobs)
     sample = minimizer._read(X, y, None)
     settings = [
-        {"alpha": alpha, "max_leaves": leaves, "min_bucket_records": fewest}
+        {"alpha": alpha, "max_leaves": leaves, "floor": fewest}
         for alpha in (0.0, 0.3, 0.6, 1.0)
         for leaves in (1, 3, 8, 30)
         for fewest in (1, 200)

@@ -77,7 +77,7 @@ def link_records(
     >>> from sfumato.sources import MemorySource
     >>> people = pa.table({"job": ["nurse", "smith"] * 50, "shift": ["night", "day"] * 50})
     >>> columns = MemorySource(read_table(people), ["job", "shift"]).columns
-    >>> generalization = generalization_from_bins(columns, [[0, 1], [0, 1]])
+    >>> generalization = generalization_from_bins(columns, [[0, 1], [0, 1]], floor=1)
     >>> result = link_records(generalization, people, people, ["job"], ["shift"])
     >>> result.rate, result.baseline, result.verdict
     (1.0, 0.5, 'stronger than baseline')

@@ -245,7 +245,7 @@ def reconstruct_from_breaches(
     >>> from sfumato.frames import read_table
     >>> people = pa.table({"age": [30, 50, 70] * 20})
     >>> columns = MemorySource(read_table(people), ["age"]).columns
-    >>> below_40, below_60 = (generalization_from_bins(columns, [buckets]) for buckets in ([0, 1, 1], [0, 0, 1]))
+    >>> below_40, below_60 = (generalization_from_bins(columns, [own]) for own in ([0, 1, 1], [0, 0, 1]))
     >>> samples, counting = Samples(people, people, people), FamilySettings(adversaries=("table",))
     >>> round(reconstruct(below_40, samples, ["age"], settings=counting).rate, 2)
     0.67

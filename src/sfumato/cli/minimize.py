@@ -108,14 +108,14 @@ def minimize(
             "last two are neural and need the extra neural)."
         ),
     ] = "tree",
-    min_bucket_records: Annotated[
+    floor: Annotated[
         int,
         typer.Option(
-            help="Fewest records of the sample in any bucket, with the tree.",
+            help="Fewest records of the sample that a listed category or a bucket has; rarer ones are pooled.",
             metavar="NUMBER",
             rich_help_panel=options.METHOD,
         ),
-    ] = 1,
+    ] = 10,
     risk: Annotated[
         Literal["table", "family"],
         options.choice("The attacker: counts (table), or the strongest of several (family), which takes longer."),
@@ -137,6 +137,14 @@ def minimize(
             help="Where a web page that asks only for buckets goes.",
             rich_help_panel=options.OUTPUT,
             show_default="none",
+        ),
+    ] = None,
+    titles: Annotated[
+        Path | None,
+        typer.Option(
+            help="A policy, or any TOML file, whose section [titles] says what the questions of --form are called.",
+            rich_help_panel=options.OUTPUT,
+            show_default="names of columns",
         ),
     ] = None,
     schema: Annotated[
@@ -173,12 +181,19 @@ def minimize(
     console = Console(quiet=quiet, as_json=as_json)
     with exit_codes(console, debug=debug):
         from sfumato.cli.files import read_and_tell
+        from sfumato.cli.titles import read_titles
 
         said = reading.parsed()
         outputs = Outputs(output, sql, form, schema, javascript, plot)
         _check_outputs(outputs, file, force=force)
+        if titles is not None and form is None:
+            raise ParameterError("--titles without --form: expected both, since only the form has titles. Add --form.")
         if not 0 <= max_loss <= 1:
             raise ParameterError(f"--max-loss {max_loss:g}: expected a share from 0 to 1. 0.01 is one point.")
+        if floor < 1:
+            raise ParameterError(
+                f"--floor {floor}: expected 1 or more. 10 lists nothing that fewer than 10 records have."
+            )
         if seed < 0:
             raise ParameterError(f"--seed {seed}: expected 0 or more.")
         source = read_and_tell(console, file, said)
@@ -190,10 +205,11 @@ def minimize(
             "--categorical": options.split_names(categorical, columns),
         }
         _check_names(named, columns)
+        titled = {} if titles is None else read_titles(titles, columns)
         with console.warnings_as_notes():
-            swept = _sweep(console, source.table, named, method, min_bucket_records, risk, seed)
+            swept = _sweep(console, source.table, named, method, floor, risk, seed)
         chosen = swept.coarsest(max_loss)
-        _write(outputs, chosen, swept, source, dialect)
+        _write(outputs, chosen, swept, source, dialect, titled)
         _report(console, file, outputs, swept, chosen, max_loss)
 
 
@@ -228,7 +244,7 @@ def _sweep(
     table: Any,
     named: dict[str, list[str]],
     method: str,
-    min_bucket_records: int,
+    floor: int,
     risk: Literal["table", "family"],
     seed: int,
 ) -> MinimizerSweep:
@@ -243,12 +259,11 @@ def _sweep(
         console.note(f"{int((~classes.known).sum()):,} records have no {target} and are left out.")
     rows = np.flatnonzero(classes.known)
     records = rows_of(table.drop_columns([target, *named["--identifiers"]]), rows)
-    own = {"min_bucket_records": min_bucket_records} if method == "tree" else {}
     minimizer = getattr(minimizers, _METHODS[method])(
         personal=named["--personal"] or None,
         categorical_features=[name for name in named["--categorical"] if name in records.column_names] or None,
+        floor=floor,
         random_state=seed,
-        **own,
     )
     with console.step(f"learning from {len(rows):,} records how coarse is fine enough"):
         return minimizers.sweep_minimizers(
@@ -266,11 +281,13 @@ def _write(
     swept: MinimizerSweep,
     source: FileTable,
     dialect: Literal["postgresql", "duckdb", "spark"],
+    titles: dict[str, str],
 ) -> None:
     """Write all files, or none."""
     from sfumato.cli.files import unfinished
 
     generalization = chosen.generalization
+    titled = {name: title for name, title in titles.items() if name in generalization.names}
     document = json.loads(generalization.to_json())
     if source.style is not None:
         styles = source.style.columns
@@ -283,7 +300,7 @@ def _write(
     texts = {
         "-o": lambda: json.dumps(document, indent=1, ensure_ascii=False) + "\n",
         "--sql": lambda: generalization.to_sql(dialect),
-        "--form": generalization.to_form,
+        "--form": lambda: generalization.to_form(titles=titled),
         "--schema": lambda: json.dumps(generalization.to_json_schema(), indent=2, ensure_ascii=False) + "\n",
         "--javascript": generalization.to_javascript,
         "--plot": swept.plot,

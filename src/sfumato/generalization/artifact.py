@@ -49,8 +49,8 @@ class Generalization:
     Notes
     -----
     A generalization learned from people is data about people. It holds thresholds rounded to few digits, open outer
-    buckets, every category that occurred, one value per bucket and shares in hundredths where a bucket has enough
-    records; no counts, and no outermost value of a few persons.
+    buckets, the categories that at least ``floor`` records had (10 by default), one value per bucket and shares in
+    hundredths where a bucket has enough records; no counts, no rare category, and no outermost value of a few persons.
     """
 
     attributes: tuple[Attribute, ...]
@@ -98,7 +98,8 @@ class Generalization:
         X : pandas.DataFrame, polars.DataFrame, pyarrow.Table or array-like of shape (n_records, n_columns)
             The records. Columns that are no attributes pass through untouched.
         output : {"codes", "labels", "representatives"}, default="codes"
-            Numbers of buckets, readable labels, or one value per bucket in the column's own type.
+            Numbers of buckets, readable labels, or one value per bucket in the column's own type; the bucket "other"
+            of rare categories becomes missing.
 
         Returns
         -------
@@ -266,18 +267,29 @@ class Generalization:
 
         return javascript_source(self.attributes, self.fingerprint)
 
-    def to_form(self, *, title: str = "A few questions", action: str | None = None) -> str:
+    def to_form(
+        self,
+        *,
+        title: str = "A few questions",
+        action: str | None = None,
+        titles: Mapping[str, str] | None = None,
+    ) -> str:
         """Return a web page, in one file, that asks for buckets and can find that of a typed value by itself.
+
+        Every question has the choice "Rather not say", which gives what a missing value gives.
 
         Parameters
         ----------
         title : str
+            What the page is called.
         action : str, optional
             Where the buckets are sent. None: the page shows the minimized record and sends nothing.
+        titles : mapping of str to str, optional
+            What the questions are called, by the names of the attributes: ``{"AGEP": "Age in years"}``.
         """
         from sfumato.generalization.export.form import form_page
 
-        return form_page(self.attributes, self.fingerprint, title=title, action=action)
+        return form_page(self.attributes, self.fingerprint, title=title, action=action, titles=titles)
 
 
 def plain(value: Any) -> Any:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sfumato.columns import Column, Kind, Moment
 from sfumato.errors import InputError, ParameterError
-from sfumato.generalization.naming import NOT_COLLECTED, category_label, finished, moment_labels, number_labels
+from sfumato.generalization.naming import OTHER, category_label, finished, moment_labels, number_labels
 from sfumato.sources import CodedColumn
 
 CategoryType = Literal["text", "boolean", "number"]
@@ -27,7 +27,7 @@ class Bucket:
     Attributes
     ----------
     representative : int, float, str, bool or None
-        One value that stands for the bucket; microseconds for moments, None for missing.
+        One value that stands for the bucket; microseconds for moments, None for missing and for "other".
     share : float or None
         Share of the records at fit, in hundredths; None where it would tell of too few records.
     """
@@ -184,12 +184,13 @@ class CategoryAttribute:
     ----------
     name : str
     categories : tuple
-        The categories seen at fit, sorted, or in the order that their type declares. Where all are one bucket, the one
-        that stands for them.
+        The categories that enough records had at fit, sorted, or in the order that their type declares. Where all are
+        one bucket, the one that stands for them.
     bucket_of : tuple of int
         The bucket of each category.
     missing, unseen : int
-        Buckets of missing values and of categories that did not occur at fit.
+        Buckets of missing values and of all categories that are not listed: rare at fit, or not seen. The latter is
+        called "other" where no category is listed for it.
     saw_missing : bool
         Whether values were missing at fit; if not, their place is the largest bucket.
     buckets : tuple of Bucket
@@ -216,7 +217,7 @@ class CategoryAttribute:
     @property
     def n_value_buckets(self) -> int:
         """Number of buckets that values have; a further one is for missing values alone."""
-        return max(self.bucket_of, default=0) + 1
+        return max((*self.bucket_of, self.unseen)) + 1
 
     @property
     def has_missing_bucket(self) -> bool:
@@ -227,6 +228,11 @@ class CategoryAttribute:
     def is_collected(self) -> bool:
         """Whether there is more than one bucket."""
         return self.n_buckets > 1
+
+    @property
+    def has_rare(self) -> bool:
+        """Whether categories that occurred are not listed, since too few records have them."""
+        return len(self.categories) < self.n_before - self.saw_missing
 
     @property
     def value_type(self) -> CategoryType:
@@ -246,13 +252,13 @@ class CategoryAttribute:
     @property
     def labels(self) -> tuple[str, ...]:
         """A readable label for every bucket."""
-        named = [category_label(values) if values else NOT_COLLECTED for values in self.members]
+        named = [category_label(values) if values else OTHER for values in self.members]
         return finished(
             named, missing=self.missing, saw_missing=self.saw_missing, has_missing_bucket=self.has_missing_bucket
         )
 
     def buckets_of_categories(self, categories: NDArray[np.object_]) -> NDArray[np.int32]:
-        """Return the bucket of each of other categories, seen at fit or not."""
+        """Return the bucket of each of other categories, listed or not."""
         is_text = all(isinstance(value, str) for value in categories)
         if len(categories) and self.categories and is_text != (self.value_type == "text"):
             raise InputError(
@@ -287,9 +293,9 @@ class CategoryAttribute:
     def merged(self, new: Sequence[int]) -> CategoryAttribute:
         """Return the attribute with buckets joined: `new` has the joined bucket of each bucket."""
         mapping = checked_merge(self.name, new, self.n_buckets)
-        if not self.categories:  # all values were missing: there is one bucket, and nothing to join
+        if not self.categories:  # no value may be told: there is one bucket, and nothing to join
             return self
-        order = first_seen([mapping[bucket] for bucket in self.bucket_of])
+        order = first_seen([mapping[bucket] for bucket in (*self.bucket_of, self.unseen)])
         target = [order.get(mapping[bucket], len(order)) for bucket in range(self.n_buckets)]
         buckets = merged_buckets(self.buckets, target)
         return CategoryAttribute(
@@ -314,7 +320,7 @@ def told_categories(
     Where everything is one bucket no category has to be known: the one that stands for them all is kept, and rare ones
     do not travel.
     """
-    if len(buckets) == 1 and categories:
+    if len(buckets) == 1 and categories:  # the representative of a bucket is always a listed category
         return (buckets[0].representative,), (0,)
     return tuple(categories), tuple(bucket_of)
 

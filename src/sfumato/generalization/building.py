@@ -22,6 +22,7 @@ from sfumato.generalization.attributes import (
     ordered_runs,
     told_categories,
 )
+from sfumato.generalization.rarity import joined_runs, pool_rare
 from sfumato.generalization.thresholds import moment_threshold, real_threshold, whole_threshold
 from sfumato.generalization.typical import SAFE_SIZE, typical_value
 from sfumato.sources import CodedColumn
@@ -31,6 +32,7 @@ def generalization_from_bins(
     columns: Sequence[CodedColumn],
     bucket_of_code: Sequence[NDArray[Any]],
     *,
+    floor: int = SAFE_SIZE,
     minimizer: str = "",
     parameters: Mapping[str, Any] | None = None,
 ) -> Generalization:
@@ -43,6 +45,8 @@ def generalization_from_bins(
     bucket_of_code : sequence of ndarray of int
         Per column, the bucket of every fine code, that of missing values included. Any numbers will do; for ordered
         columns the codes of a bucket must be neighbours.
+    floor : int, default=10
+        Fewest records that a listed category or a bucket of ordered values has. 1: all categories are listed.
     minimizer : str, default=""
         What made the buckets, for the document.
     parameters : mapping, optional
@@ -54,12 +58,20 @@ def generalization_from_bins(
         Buckets are renumbered: by value, categories by their first one, and missing values alone come last. Categories
         that did not occur go where most records are, and so do missing values when none was missing.
 
+    Notes
+    -----
+    *Guarantee.* No category that fewer than `floor` records have is in the generalization. Rare categories share one
+    place with categories that did not occur: where most of their records would have gone, a bucket called "other" if
+    no common category is there, or the largest bucket if they are fewer than `floor` even together. An attribute
+    without a common category is not collected. Buckets of ordered values with fewer records are joined with the
+    smaller neighbor, so every threshold has at least `floor` records on both sides, and the outer buckets are open.
+
     Examples
     --------
     >>> import numpy as np, pyarrow as pa
     >>> from sfumato.frames import read_table
     >>> from sfumato.sources import MemorySource
-    >>> source = MemorySource(read_table(pa.table({"age": [18, 30, 63, 64, 80]})), ["age"])
+    >>> source = MemorySource(read_table(pa.table({"age": [18, 30, 63, 64, 80] * 10})), ["age"])
     >>> generalization_from_bins(source.columns, [np.array([0, 1, 1, 2, 2])]).attributes[0].labels
     ('20 and under', '21-63', '64 and over')
     """
@@ -67,7 +79,7 @@ def generalization_from_bins(
         raise ParameterError(
             f"{len(columns)} columns and buckets for {len(bucket_of_code)}: expected buckets for every column."
         )
-    attributes = [_attribute(column, buckets) for column, buckets in zip(columns, bucket_of_code, strict=True)]
+    attributes = [_attribute(column, buckets, floor) for column, buckets in zip(columns, bucket_of_code, strict=True)]
     return Generalization(tuple(attributes), minimizer, plain(dict(parameters or {})))
 
 
@@ -89,7 +101,7 @@ def _facts_of(column: CodedColumn) -> _Facts:
     return known
 
 
-def _attribute(column: CodedColumn, buckets: NDArray[Any]) -> Attribute:
+def _attribute(column: CodedColumn, buckets: NDArray[Any], floor: int) -> Attribute:
     given = [int(bucket) for bucket in np.asarray(buckets)]
     if len(given) != column.bins.n_bins:
         raise ParameterError(
@@ -97,13 +109,13 @@ def _attribute(column: CodedColumn, buckets: NDArray[Any]) -> Attribute:
             "expected one bucket per code, that of missing values included."
         )
     counts = _facts_of(column).counts
-    return _ordered(column, given, counts) if column.bins.is_ordered else _category(column, given, counts)
+    return (_ordered if column.bins.is_ordered else _category)(column, given, counts, floor)
 
 
-def _ordered(column: CodedColumn, given: list[int], counts: NDArray[np.int64]) -> OrderedAttribute:
+def _ordered(column: CodedColumn, given: list[int], counts: NDArray[np.int64], floor: int) -> OrderedAttribute:
     assert column.kind != "category"
     bins, n_values = column.bins, column.bins.n_values
-    ranks = ordered_runs(column.name, given[:n_values])
+    ranks = joined_runs(ordered_runs(column.name, given[:n_values]), counts, floor)
     n_value_buckets = ranks[-1] + 1 if ranks else 1
     target, missing = _with_missing(column, ranks, dict(zip(given, ranks, strict=False)), given, counts)
     is_real = bins.values.dtype.kind == "f"
@@ -121,7 +133,7 @@ def _ordered(column: CodedColumn, given: list[int], counts: NDArray[np.int64]) -
         tuple(cuts),
         missing,
         bins.has_missing,
-        _described(representatives, target, counts),
+        _described(representatives, target, counts, floor),
         bins.n_bins,
         column.moment,
         column.is_zoned,
@@ -130,25 +142,27 @@ def _ordered(column: CodedColumn, given: list[int], counts: NDArray[np.int64]) -
     )
 
 
-def _category(column: CodedColumn, given: list[int], counts: NDArray[np.int64]) -> CategoryAttribute:
+def _category(column: CodedColumn, given: list[int], counts: NDArray[np.int64], floor: int) -> CategoryAttribute:
     assert column.categories is not None
     n_values = column.bins.n_values
     order = np.arange(n_values) if column.places is None else np.argsort(column.places)
-    numbers = first_seen([given[code] for code in order.tolist()])
-    ranks = [numbers[bucket] for bucket in given[:n_values]]
-    target, missing = _with_missing(column, ranks, numbers, given, counts)
+    pooled = pool_rare(given, counts[:n_values], floor)
+    listed = [code for code in order.tolist() if pooled.is_listed[code]]
+    numbers = first_seen([pooled.given[code] for code in [*listed, *order.tolist()]])  # "other" is the last
+    ranks = [numbers[bucket] for bucket in pooled.given[:n_values]]
+    target, missing = _with_missing(column, ranks, numbers, pooled.given, counts)
     sizes = np.bincount(ranks, weights=counts[:n_values], minlength=1) if ranks else np.zeros(1)
     representatives: list[Any] = []
     for bucket in range(len(numbers)):
-        members = np.flatnonzero(np.array(ranks) == bucket)
-        representatives.append(column.categories[members[np.argmax(counts[members])]])
-    buckets = _described([plain(value) for value in representatives], target, counts)
-    categories = [plain(column.categories[code]) for code in order.tolist()]
+        members = [code for code in listed if ranks[code] == bucket]
+        most = max(members, key=lambda code: (counts[code], -code), default=None)
+        representatives.append(None if most is None else plain(column.categories[most]))
+    buckets = _described(representatives, target, counts, floor)
     return CategoryAttribute(
         column.name,
-        *told_categories(categories, [ranks[code] for code in order.tolist()], buckets),
+        *told_categories([plain(column.categories[c]) for c in listed], [ranks[code] for code in listed], buckets),
         missing,
-        int(np.argmax(sizes)),
+        int(np.argmax(sizes)) if pooled.place is None else numbers[pooled.place],
         column.bins.has_missing,
         buckets,
         column.bins.n_bins,
@@ -167,25 +181,27 @@ def _with_missing(
     return ranks, int(np.argmax(sizes))
 
 
-def _described(representatives: list[Any], target: list[int], counts: NDArray[np.int64]) -> tuple[Bucket, ...]:
+def _described(
+    representatives: list[Any], target: list[int], counts: NDArray[np.int64], floor: int
+) -> tuple[Bucket, ...]:
     """Give every bucket its representative and its share of the records; None is that of missing values alone."""
     n_buckets = max(target, default=0) + 1
     sizes = np.bincount(target, weights=counts, minlength=n_buckets) if target else np.zeros(n_buckets)
-    shares = safe_shares(sizes.astype(np.int64))
+    shares = safe_shares(sizes.astype(np.int64), max(floor, SAFE_SIZE))
     return tuple(Bucket(representatives[b] if b < len(representatives) else None, shares[b]) for b in range(n_buckets))
 
 
-def safe_shares(sizes: NDArray[np.int64]) -> list[float | None]:
-    """Return shares in hundredths, None for small buckets and for as many more as hide those.
+def safe_shares(sizes: NDArray[np.int64], fewest: int = SAFE_SIZE) -> list[float | None]:
+    """Return shares in hundredths, None for buckets below `fewest` and for as many more as hide those.
 
     >>> safe_shares(np.array([50, 49, 1])), safe_shares(np.array([50, 50]))
     ([0.5, None, None], [0.5, 0.5])
     """
     by_size = np.argsort(sizes, kind="stable")
-    hidden = [int(b) for b in by_size if 0 < sizes[b] < SAFE_SIZE]
-    rest = [int(b) for b in by_size if sizes[b] >= SAFE_SIZE]
+    hidden = [int(b) for b in by_size if 0 < sizes[b] < fewest]
+    rest = [int(b) for b in by_size if sizes[b] >= fewest]
     # What is left when all others are told must itself be of many records, in several buckets.
-    while hidden and rest and (len(hidden) < 2 or sum(int(sizes[b]) for b in hidden) < SAFE_SIZE):
+    while hidden and rest and (len(hidden) < 2 or sum(int(sizes[b]) for b in hidden) < fewest):
         hidden.append(rest.pop(0))
     total = max(1, int(sizes.sum()))
     return [None if b in hidden else round(int(size) / total, 2) for b, size in enumerate(sizes)]

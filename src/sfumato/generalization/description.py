@@ -90,7 +90,7 @@ def _places(attribute: Attribute) -> list[str]:
         seen = "" if attribute.saw_missing else ", though none was missing,"
         sentences = [f'Missing values{seen} count as "{_short(attribute.labels[attribute.missing])}".']
     if isinstance(attribute, CategoryAttribute):
-        sentences.append(f'Values never seen count as "{_short(attribute.labels[attribute.unseen])}".')
+        sentences.append(f'Values not listed count as "{_short(attribute.labels[attribute.unseen])}".')
     return sentences
 
 

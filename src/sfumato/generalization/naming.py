@@ -13,6 +13,7 @@ from sfumato.labels import label_moment, label_number, label_range, label_set, w
 
 NOT_COLLECTED = "not collected"
 MISSING = "missing"
+OTHER = "other"
 ANY_VALUE = "any value"
 _MOST_LISTED = 8  # categories that a label lists before it counts the rest
 

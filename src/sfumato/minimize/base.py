@@ -87,6 +87,7 @@ class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     attributes: Any
     personal: Any
     categorical_features: Any
+    floor: int
     max_bins: int
     output: Output
     random_state: Any
@@ -169,6 +170,11 @@ class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             raise ParameterError(
                 f"max_bins={self.max_bins!r}: expected an integer from 2 to {MAX_CODES - 3}. 255 is fast and fine."
             )
+        if not is_integer(self.floor) or self.floor < 1:
+            raise ParameterError(
+                f"floor={self.floor!r}: expected an integer from 1. 10 keeps what fewer than 10 records have out of "
+                "the generalization."
+            )
         if self.output not in ("codes", "labels", "representatives"):
             raise ParameterError(
                 f"output={self.output!r}: expected 'codes', 'labels' or 'representatives'. Models take codes."
@@ -207,12 +213,16 @@ class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _generalize(self, sample: Sample, buckets: Buckets) -> Generalization:
         return generalization_from_bins(
-            sample.columns, buckets, minimizer=type(self).__name__, parameters=self._told_parameters()
+            sample.columns,
+            buckets,
+            floor=int(self.floor),
+            minimizer=type(self).__name__,
+            parameters=self._told_parameters(),
         )
 
     def _told_parameters(self) -> dict[str, Any]:
-        """Return the method's own parameters, as far as a document can hold them."""
-        shared = set(Minimizer.__annotations__)
+        """Return the floor and the method's own parameters, as far as a document can hold them."""
+        shared = set(Minimizer.__annotations__) - {"floor"}
         own = {name: value for name, value in self.get_params(deep=False).items() if name not in shared}
         return {name: value for name, value in own.items() if isinstance(value, bool | int | float | str | None)}
 
@@ -238,7 +248,7 @@ def _refuse_names(column: CodedColumn) -> None:
     if 2 * n_alone > len(column.codes):
         raise InputError(
             f"column {column.name!r} has {n_alone} values that one record has alone, of {len(column.codes)} records: "
-            "expected categories that people share, since a generalization lists them. Drop the column if it names "
+            "expected categories that people share, since only those are collected. Drop the column if it names "
             "people, shorten its values, or leave it out of attributes."
         )
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sfumato.arguments import is_integer
 from sfumato.errors import ParameterError
+from sfumato.generalization.typical import SAFE_SIZE
 from sfumato.minimize.base import Buckets, Minimizer, Output, Sample
 from sfumato.partition.binning import DEFAULT_MAX_BINS
 from sfumato.sources import CodedColumn
@@ -35,6 +36,9 @@ class FeatureSelectionMinimizer(Minimizer):
         Attributes an attacker would like to know; None: all categorical ones. This method does not look at them.
     categorical_features : list of str or int, optional
         Columns of numbers that are codes, not amounts.
+    floor : int, default=10
+        Fewest records of the sample that a listed category or a bucket of numbers has. Rarer categories are pooled as
+        "other", smaller buckets joined with a neighbor. 1 lists what a single person has.
     max_bins : int, default=255
         Bins of a number column with more distinct values.
     output : {"codes", "labels", "representatives"}, default="codes"
@@ -61,8 +65,8 @@ class FeatureSelectionMinimizer(Minimizer):
     --------
     >>> import numpy as np
     >>> from sfumato import FeatureSelectionMinimizer
-    >>> X = np.array([[1, 7], [2, 7], [3, 8], [4, 7]])
-    >>> FeatureSelectionMinimizer(n_attributes=1).fit_transform(X, [0, 0, 1, 1]).tolist()
+    >>> X = np.repeat([[1, 7], [2, 7], [3, 8], [4, 7]], 10, axis=0)
+    >>> FeatureSelectionMinimizer(n_attributes=1).fit_transform(X, np.repeat([0, 0, 1, 1], 10))[::10].tolist()
     [[0, 0], [1, 0], [2, 0], [3, 0]]
     """
 
@@ -74,6 +78,7 @@ class FeatureSelectionMinimizer(Minimizer):
         attributes: Any = None,
         personal: Any = None,
         categorical_features: Any = None,
+        floor: int = SAFE_SIZE,
         max_bins: int = DEFAULT_MAX_BINS,
         output: Output = "codes",
         random_state: Any = None,
@@ -84,6 +89,7 @@ class FeatureSelectionMinimizer(Minimizer):
         self.attributes = attributes
         self.personal = personal
         self.categorical_features = categorical_features
+        self.floor = floor
         self.max_bins = max_bins
         self.output = output
         self.random_state = random_state

@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sfumato.arguments import is_integer, is_number
 from sfumato.attack.questions import merge_rows
 from sfumato.errors import ParameterError
+from sfumato.generalization.typical import SAFE_SIZE
 from sfumato.minimize.base import Buckets, Minimizer, Output, Sample
 from sfumato.minimize.utility import Codes, CodesClassifier
 from sfumato.partition.binning import DEFAULT_MAX_BINS
@@ -44,6 +45,9 @@ class IterativeMinimizer(Minimizer):
         Attributes an attacker would like to know; None: all categorical ones, or all where none is a category.
     categorical_features : list of str or int, optional
         Columns of numbers that are codes, not amounts.
+    floor : int, default=10
+        Fewest records of the sample that a listed category or a bucket of numbers has. Rarer categories are pooled as
+        "other", smaller buckets joined with a neighbor. 1 lists what a single person has.
     max_bins : int, default=255
         Bins of a number column with more distinct values.
     output : {"codes", "labels", "representatives"}, default="codes"
@@ -86,6 +90,7 @@ class IterativeMinimizer(Minimizer):
         attributes: Any = None,
         personal: Any = None,
         categorical_features: Any = None,
+        floor: int = SAFE_SIZE,
         max_bins: int = DEFAULT_MAX_BINS,
         output: Output = "codes",
         random_state: Any = None,
@@ -98,6 +103,7 @@ class IterativeMinimizer(Minimizer):
         self.attributes = attributes
         self.personal = personal
         self.categorical_features = categorical_features
+        self.floor = floor
         self.max_bins = max_bins
         self.output = output
         self.random_state = random_state

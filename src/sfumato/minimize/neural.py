@@ -17,6 +17,7 @@ from sklearn.base import clone
 
 from sfumato.arguments import is_integer
 from sfumato.errors import ParameterError
+from sfumato.generalization.typical import SAFE_SIZE
 from sfumato.minimize.base import Buckets, Minimizer, Output, Sample
 from sfumato.minimize.neural_training import (
     ADVERSARIAL_WEIGHTS,
@@ -153,6 +154,9 @@ class AdversarialMinimizer(_NeuralMinimizer):
         Attributes the adversary reconstructs; None: all categorical ones.
     categorical_features : list of str or int, optional
         Columns of numbers that are codes, not amounts.
+    floor : int, default=10
+        Fewest records of the sample that a listed category or a bucket of numbers has. Rarer categories are pooled as
+        "other", smaller buckets joined with a neighbor. 1 lists what a single person has.
     max_bins : int, default=255
         Bins of a number column with more distinct values.
     output : {"codes", "labels", "representatives"}, default="codes"
@@ -206,6 +210,7 @@ class AdversarialMinimizer(_NeuralMinimizer):
         attributes: Any = None,
         personal: Any = None,
         categorical_features: Any = None,
+        floor: int = SAFE_SIZE,
         max_bins: int = DEFAULT_MAX_BINS,
         output: Output = "codes",
         random_state: Any = None,
@@ -222,6 +227,7 @@ class AdversarialMinimizer(_NeuralMinimizer):
         self.attributes = attributes
         self.personal = personal
         self.categorical_features = categorical_features
+        self.floor = floor
         self.max_bins = max_bins
         self.output = output
         self.random_state = random_state
@@ -266,6 +272,9 @@ class MutualInformationMinimizer(_NeuralMinimizer):
         Attributes an attacker would like to know; None: all categorical ones. This method does not look at them.
     categorical_features : list of str or int, optional
         Columns of numbers that are codes, not amounts.
+    floor : int, default=10
+        Fewest records of the sample that a listed category or a bucket of numbers has. Rarer categories are pooled as
+        "other", smaller buckets joined with a neighbor. 1 lists what a single person has.
     max_bins : int, default=255
         Bins of a number column with more distinct values.
     output : {"codes", "labels", "representatives"}, default="codes"
@@ -318,6 +327,7 @@ class MutualInformationMinimizer(_NeuralMinimizer):
         attributes: Any = None,
         personal: Any = None,
         categorical_features: Any = None,
+        floor: int = SAFE_SIZE,
         max_bins: int = DEFAULT_MAX_BINS,
         output: Output = "codes",
         random_state: Any = None,
@@ -333,6 +343,7 @@ class MutualInformationMinimizer(_NeuralMinimizer):
         self.attributes = attributes
         self.personal = personal
         self.categorical_features = categorical_features
+        self.floor = floor
         self.max_bins = max_bins
         self.output = output
         self.random_state = random_state

@@ -19,6 +19,7 @@ from sklearn.base import clone
 
 from sfumato.arguments import is_integer, is_number, thread_count
 from sfumato.errors import ParameterError
+from sfumato.generalization.typical import SAFE_SIZE
 from sfumato.minimize.base import Buckets, Minimizer, Output, Sample
 from sfumato.minimize.tree_buckets import Presence, buckets_of_tree, without_small_buckets
 from sfumato.partition.binning import DEFAULT_MAX_BINS
@@ -44,9 +45,6 @@ class PrivacyAwareTree(Minimizer):
         Most leaves of the tree.
     min_samples_leaf : int, default=100
         Fewest records of a leaf.
-    min_bucket_records : int, default=1
-        Fewest records of the sample in any bucket. Splits that would leave a bucket with fewer are undone, the
-        latest first.
     personal_weights : dict, optional
         How much each personal attribute counts, by name; 1 where not given. Only ratios matter.
     attributes : list of str or int, optional
@@ -56,6 +54,9 @@ class PrivacyAwareTree(Minimizer):
         ones, or all attributes where none is a category. Numbers count through their bins.
     categorical_features : list of str or int, optional
         Columns of numbers that are codes, not amounts.
+    floor : int, default=10
+        Fewest records of the sample that a listed category or any bucket has. Splits that would leave a bucket with
+        fewer are undone, the latest first; rarer categories are pooled as "other". 1 lists what a single person has.
     max_bins : int, default=255
         Bins of a number column with more distinct values.
     output : {"codes", "labels", "representatives"}, default="codes"
@@ -102,11 +103,11 @@ class PrivacyAwareTree(Minimizer):
         max_leaves: int = 20,
         *,
         min_samples_leaf: int = 100,
-        min_bucket_records: int = 1,
         personal_weights: Mapping[str, float] | None = None,
         attributes: Any = None,
         personal: Any = None,
         categorical_features: Any = None,
+        floor: int = SAFE_SIZE,
         max_bins: int = DEFAULT_MAX_BINS,
         output: Output = "codes",
         random_state: Any = None,
@@ -115,11 +116,11 @@ class PrivacyAwareTree(Minimizer):
         self.alpha = alpha
         self.max_leaves = max_leaves
         self.min_samples_leaf = min_samples_leaf
-        self.min_bucket_records = min_bucket_records
         self.personal_weights = personal_weights
         self.attributes = attributes
         self.personal = personal
         self.categorical_features = categorical_features
+        self.floor = floor
         self.max_bins = max_bins
         self.output = output
         self.random_state = random_state
@@ -135,7 +136,7 @@ class PrivacyAwareTree(Minimizer):
             raise ParameterError(
                 f"alpha={self.alpha!r}: expected a number from 0 (utility alone) to 1 (privacy alone), such as 0.5."
             )
-        for name in ("max_leaves", "min_samples_leaf", "min_bucket_records"):
+        for name in ("max_leaves", "min_samples_leaf"):
             value = getattr(self, name)
             if not is_integer(value) or value < 1:
                 raise ParameterError(f"{name}={value!r}: expected an integer from 1. Give a whole number.")
@@ -187,7 +188,7 @@ class PrivacyAwareTree(Minimizer):
         return tree, Presence(tree, groups, sample.columns)
 
     def _bounded(self, tree: Tree, presence: Presence, sample: Sample) -> tuple[Tree, Buckets]:
-        tree = without_small_buckets(presence.joined(tree), sample.columns, int(self.min_bucket_records))
+        tree = without_small_buckets(presence.joined(tree), sample.columns, int(self.floor))
         return tree, buckets_of_tree(tree, sample.columns)
 
     def _shares(self, sample: Sample) -> NDArray[np.float64]:

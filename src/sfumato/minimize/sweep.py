@@ -80,7 +80,8 @@ def sweep_minimizers(
     Returns
     -------
     MinimizerSweep
-        All points, with the two limits: nothing generalized and everything generalized.
+        All points, with the two limits: nothing generalized and everything generalized. Both keep to the floor of
+        the first minimizer: "nothing generalized" pools rare categories too.
 
     Examples
     --------
@@ -92,7 +93,7 @@ def sweep_minimizers(
     >>> grid = {"n_buckets": [2, 4]}
     >>> found = sweep_minimizers(UniformMinimizer(), X, y, grid=grid, estimator=DecisionTreeClassifier())
     >>> [(point.minimizer, point.n_buckets) for point in found.points]
-    [('nothing generalized', 70), ('everything generalized', 2), ('UniformMinimizer', 4), ('UniformMinimizer', 8)]
+    [('nothing generalized', 35), ('everything generalized', 2), ('UniformMinimizer', 4), ('UniformMinimizer', 8)]
     """
     every = [minimizers] if isinstance(minimizers, Minimizer) else list(minimizers)
     if not every:
@@ -103,7 +104,7 @@ def sweep_minimizers(
     judge = _Judge(every[0], parts, CodesClassifier(estimator, seed=random_state), attacker)
     with _progress(progress) as advance:
         sample = judge.sample_for(every[0])
-        points = [judge.point(name, {}, limit) for name, limit in _limits(sample)]
+        points = [judge.point(name, {}, limit) for name, limit in _limits(sample, every[0].floor)]
         errors = (points[0].validation_error, points[1].validation_error)
         for minimizer, own_grid in zip(every, grids, strict=True):
             sample = judge.sample_for(minimizer)
@@ -165,18 +166,21 @@ def _parts(
     return [(table.replaced({}, keep_rows=own), classes[own]) for own in rows]
 
 
-def _limits(sample: Sample) -> list[tuple[str, Generalization]]:
+def _limits(sample: Sample, floor: int) -> list[tuple[str, Generalization]]:
+    """Return the finest generalization that the floor allows, and the coarsest."""
     nothing = [np.arange(n) for n in sample.n_codes]
     everything = [np.zeros(n, np.int64) for n in sample.n_codes]
     return [
-        (NOTHING, generalization_from_bins(sample.columns, nothing)),
-        (EVERYTHING, generalization_from_bins(sample.columns, everything)),
+        (NOTHING, generalization_from_bins(sample.columns, nothing, floor=floor)),
+        (EVERYTHING, generalization_from_bins(sample.columns, everything, floor=floor)),
     ]
 
 
 def _told(minimizer: Minimizer, setting: Mapping[str, Any], sample: Sample, buckets: Buckets) -> Generalization:
     told = {**minimizer._told_parameters(), **setting}
-    return generalization_from_bins(sample.columns, buckets, minimizer=type(minimizer).__name__, parameters=told)
+    floor = int(told["floor"])
+    name = type(minimizer).__name__
+    return generalization_from_bins(sample.columns, buckets, floor=floor, minimizer=name, parameters=told)
 
 
 class _Judge:

@@ -10,6 +10,7 @@ import numpy as np
 
 from sfumato.arguments import is_integer
 from sfumato.errors import ParameterError
+from sfumato.generalization.typical import SAFE_SIZE
 from sfumato.minimize.base import Buckets, Minimizer, Output, Sample
 from sfumato.partition.binning import DEFAULT_MAX_BINS
 
@@ -30,6 +31,9 @@ class UniformMinimizer(Minimizer):
         Attributes an attacker would like to know; None: all categorical ones. This method does not look at them.
     categorical_features : list of str or int, optional
         Columns of numbers that are codes, not amounts.
+    floor : int, default=10
+        Fewest records of the sample that a listed category or a bucket of numbers has. Rarer categories are pooled as
+        "other", smaller buckets joined with a neighbor. 1 lists what a single person has.
     max_bins : int, default=255
         Bins of a number column with more distinct values.
     output : {"codes", "labels", "representatives"}, default="codes"
@@ -53,7 +57,7 @@ class UniformMinimizer(Minimizer):
     --------
     >>> import numpy as np
     >>> from sfumato import UniformMinimizer
-    >>> UniformMinimizer(n_buckets=2).fit_transform(np.array([[1.0], [2.0], [3.0], [9.0]])).tolist()
+    >>> UniformMinimizer(n_buckets=2).fit_transform(np.repeat([[1.0], [2.0], [3.0], [9.0]], 10, axis=0))[::10].tolist()
     [[0], [0], [0], [1]]
     """
 
@@ -66,6 +70,7 @@ class UniformMinimizer(Minimizer):
         attributes: Any = None,
         personal: Any = None,
         categorical_features: Any = None,
+        floor: int = SAFE_SIZE,
         max_bins: int = DEFAULT_MAX_BINS,
         output: Output = "codes",
         random_state: Any = None,
@@ -75,6 +80,7 @@ class UniformMinimizer(Minimizer):
         self.attributes = attributes
         self.personal = personal
         self.categorical_features = categorical_features
+        self.floor = floor
         self.max_bins = max_bins
         self.output = output
         self.random_state = random_state

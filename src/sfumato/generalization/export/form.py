@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from urllib.parse import urlsplit
 
@@ -17,9 +18,12 @@ from sfumato.errors import ParameterError
 from sfumato.generalization.attributes import Attribute, CategoryAttribute
 from sfumato.generalization.export.javascript import javascript_source, template
 from sfumato.generalization.naming import printable
+from sfumato.labels import with_missing
 
-NO_ANSWER = "No answer"
+RATHER_NOT_SAY = "Rather not say"
+SOMETHING_ELSE = "Something else"
 _MOST_CHOICES = 8  # more buckets than this are a list to open
+_LONGEST_REMARK = 48
 _INPUTS = {
     "date": ('type="date"', "The exact date"),
     "datetime": ('type="datetime-local" step="any"', "The exact date and time"),
@@ -30,7 +34,12 @@ _INPUTS = {
 
 
 def form_page(
-    attributes: Sequence[Attribute], fingerprint: str, *, title: str = "A few questions", action: str | None = None
+    attributes: Sequence[Attribute],
+    fingerprint: str,
+    *,
+    title: str = "A few questions",
+    action: str | None = None,
+    titles: Mapping[str, str] | None = None,
 ) -> str:
     """Return the page.
 
@@ -43,8 +52,11 @@ def form_page(
     action : str, optional
         Where the buckets are sent, by POST. None: the page shows the minimized record, offers it as a file, and
         tells scripts beside it by the event ``sfumato:record`` of the document.
+    titles : mapping of str to str, optional
+        What the questions are called; an attribute without a title goes by its name.
     """
     target = _form_target(action)
+    titled = _checked_titles(titles, attributes)
     style = template("form.css")
     script = javascript_source(attributes, fingerprint) + template("form.js")
     policy = (
@@ -52,7 +64,7 @@ def form_page(
         f"form-action {target}"
     )
     asked = [place for place, attribute in enumerate(attributes) if attribute.is_collected]
-    questions = "\n".join(_question(place, attributes[place]) for place in asked)
+    questions = "\n".join(_question(place, attributes[place], titled[attributes[place].name]) for place in asked)
     where = "" if action is None else f' action="{escape(action)}"'
     return f"""<!doctype html>
 <html lang="en">
@@ -75,7 +87,7 @@ If you type an exact value, it stays on this page: only its group is {"shown" if
 <div class="send"><button type="submit">{"Show my answers" if action is None else "Send"}</button>
 <p class="quiet">{_counted(asked, attributes)}</p></div>
 </form>
-{_RESULT if action is None else ""}<footer>{_not_collected(attributes)}
+{_RESULT if action is None else ""}<footer>{_not_collected(attributes, titled)}
 <p class="quiet">Generalization {fingerprint[:16]}</p></footer>
 </main>
 <script>{script}</script>
@@ -93,54 +105,106 @@ _RESULT = """<section class="result" tabindex="-1" aria-labelledby="result-title
 """
 
 
-def _question(place: int, attribute: Attribute) -> str:
+def _checked_titles(titles: Mapping[str, str] | None, attributes: Sequence[Attribute]) -> dict[str, str]:
+    """Return the title of every attribute; raise ParameterError for a title that is no text or of no attribute."""
+    given = dict(titles or {})
+    for name, words in given.items():
+        if name not in (attribute.name for attribute in attributes):
+            raise ParameterError(
+                f"titles names {name!r}, which is not an attribute of the generalization: expected some of its "
+                f"{len(attributes)} attributes. Correct the name, or take it out."
+            )
+        if not isinstance(words, str) or not words.strip():
+            raise ParameterError(
+                f"titles has no text for {name!r}: expected what its question is called, such as 'Year of birth'."
+            )
+    return {attribute.name: given.get(attribute.name, attribute.name) for attribute in attributes}
+
+
+def _question(place: int, attribute: Attribute, title: str) -> str:
     name = escape(attribute.name)
-    choices = _list(attribute, name) if attribute.n_buckets > _MOST_CHOICES else _radios(attribute, name)
+    choices = _choices(attribute)
+    made = _list(choices, name, title) if attribute.n_buckets > _MOST_CHOICES else _radios(choices, name)
     return (
-        f'<fieldset data-attribute="{place}">\n<legend>{_text(attribute.name)}</legend>\n'
-        f"{choices}\n{_exact(place, attribute)}</fieldset>"
+        f'<fieldset data-attribute="{place}">\n<legend>{_text(title)}</legend>\n'
+        f"{made}\n{_exact(place, attribute)}</fieldset>"
     )
 
 
-def _radios(attribute: Attribute, name: str) -> str:
+@dataclass(frozen=True)
+class _Choice:
+    """One answer: the label that is sent, what a person reads, and a remark beside it."""
+
+    label: str
+    shown: str
+    remark: str = ""
+
+
+def _radios(choices: Sequence[_Choice], name: str) -> str:
     made = [
-        f'<label class="choice"><input type="radio" name="{name}" value="{escape(label)}" required> {shown}</label>'
-        for label, shown in zip(attribute.labels, _shown(attribute), strict=True)
+        f'<label class="choice"><input type="radio" name="{name}" value="{escape(choice.label)}" required> '
+        f"<span>{_text(choice.shown)}{_remark(choice)}</span></label>"
+        for choice in choices
     ]
     return '<div class="choices">\n' + "\n".join(made) + "\n</div>"
 
 
-def _list(attribute: Attribute, name: str) -> str:
+def _remark(choice: _Choice) -> str:
+    return f' <span class="quiet">{_text(choice.remark)}</span>' if choice.remark else ""
+
+
+def _list(choices: Sequence[_Choice], name: str, title: str) -> str:
     made = [
-        f'<option value="{escape(label)}">{shown}</option>'
-        for label, shown in zip(attribute.labels, _shown(attribute), strict=True)
+        f'<option value="{escape(choice.label)}">{_text(f"{choice.shown} {choice.remark}".strip())}</option>'
+        for choice in choices
     ]
     first = '<option value="">Please choose</option>'
-    labelled = f'aria-label="{escape(printable(attribute.name))}"'
+    labelled = f'aria-label="{escape(printable(title))}"'
     return f'<select name="{name}" {labelled} required>\n{first}\n' + "\n".join(made) + "\n</select>"
 
 
+def _choices(attribute: Attribute) -> list[_Choice]:
+    """Return a choice for every bucket, then those for what is not listed and for no answer, where they share one."""
+    shown = _shown(attribute)
+    choices = [_Choice(label, words) for label, words in zip(attribute.labels, shown, strict=True)]
+    if isinstance(attribute, CategoryAttribute) and attribute.has_rare and attribute.members[attribute.unseen]:
+        choices.append(_shared(attribute, attribute.unseen, SOMETHING_ELSE, shown))
+    if not attribute.has_missing_bucket:
+        choices.append(_shared(attribute, attribute.missing, RATHER_NOT_SAY, shown))
+    return choices
+
+
+def _shared(attribute: Attribute, bucket: int, words: str, shown: Sequence[str]) -> _Choice:
+    """Return a choice that shares the bucket of others, and says so."""
+    other = shown[bucket]
+    if len(other) > _LONGEST_REMARK:
+        other = other[: _LONGEST_REMARK - 1].rstrip() + "…"
+    return _Choice(attribute.labels[bucket], words, f"(counts as: {other})")
+
+
 def _shown(attribute: Attribute) -> list[str]:
-    """Return what stands beside each choice: the label, in a person's words where they differ."""
+    """Return what stands beside each bucket: the label, in a person's words where they differ."""
     shown = list(attribute.labels)
+    if attribute.saw_missing and not attribute.has_missing_bucket:  # no answer is a choice of its own
+        shown[attribute.missing] = shown[attribute.missing].removesuffix(with_missing(""))
     for bucket, members in enumerate(attribute.members if isinstance(attribute, CategoryAttribute) else ()):
         words = ["Yes" if member is True else "No" if member is False else str(member) for member in members]
         if len(words) > _MOST_CHOICES:
             words = [*words[: _MOST_CHOICES - 1], f"{len(words) - _MOST_CHOICES + 1} others"]
-        if all(word.strip() for word in words):
+        if not words:
+            shown[bucket] = SOMETHING_ELSE
+        elif all(word.strip() for word in words):
             shown[bucket] = ", ".join(words[:-1]) + (" or " if words[1:] else "") + words[-1]
-            if attribute.saw_missing and attribute.missing == bucket:
-                shown[bucket] += " or no answer"
     if attribute.has_missing_bucket:
-        shown[-1] = NO_ANSWER
-    return [_text(words) for words in shown]
+        shown[-1] = RATHER_NOT_SAY
+    return shown
 
 
 def _exact(place: int, attribute: Attribute) -> str:
     """Offer to find the bucket of an exact value, where the choices do not list all values anyway."""
     options = ""
     if isinstance(attribute, CategoryAttribute):
-        if attribute.value_type == "boolean" or all(len(members) == 1 for members in attribute.members):
+        if attribute.value_type == "boolean" or all(len(members) <= 1 for members in attribute.members):
             return ""
         kind, what = ('type="text"', "The exact answer")
         options = "".join(f'<option value="{escape(str(value))}"></option>' for value in attribute.categories)
@@ -165,8 +229,8 @@ def _counted(asked: Sequence[int], attributes: Sequence[Attribute]) -> str:
     return f"Only the groups you chose are used; {spared} are not asked for."
 
 
-def _not_collected(attributes: Sequence[Attribute]) -> str:
-    names = [_text(attribute.name) for attribute in attributes if not attribute.is_collected]
+def _not_collected(attributes: Sequence[Attribute], titled: Mapping[str, str]) -> str:
+    names = [_text(titled[attribute.name]) for attribute in attributes if not attribute.is_collected]
     return f'<p class="quiet">Not collected: {", ".join(names)}.</p>' if names else ""
 
 
