@@ -90,7 +90,7 @@ def run(context: Context) -> None:
 def release(table: pd.DataFrame, k: int, limit: float) -> FullDomainAnonymizer:
     """Fit, release and return the fitted anonymizer; the released table is checked on the way."""
     anonymizer = FullDomainAnonymizer(k, hierarchies=HIERARCHIES, suppression_limit=limit).fit(table)
-    anonymizer.release(table)
+    anonymizer.release(table, shuffle=False)
     return anonymizer
 
 

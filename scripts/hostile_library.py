@@ -246,7 +246,7 @@ def release(found: Found, random: np.random.Generator) -> None:
         part = case.table.take(rows).to(case.library)
         guide = None if case.y is None or chance(random, 0.3) else case.y[rows]
         with found.careful(where, case.cells):
-            made = anonymizer.release(part, guide)
+            made = anonymizer.release(part, guide, shuffle=False)
             limit = int(anonymizer.suppression_limit * len(rows))
             if made.n_suppressed > limit:
                 found.broken("guarantee", [f"{made.n_suppressed} records left out where {limit} may be"], where)

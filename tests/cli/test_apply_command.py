@@ -69,7 +69,8 @@ def test_applying_to_the_fitted_records_gives_their_release(partition, people_fi
     ]
     call("anonymize", people_file, *arguments, "-o", tmp_path / "released.csv")
     call("apply", partition, people_file, "-o", tmp_path / "applied.csv")
-    assert (tmp_path / "applied.csv").read_bytes() == (tmp_path / "released.csv").read_bytes()
+    applied, released = ((tmp_path / name).read_bytes().splitlines() for name in ("applied.csv", "released.csv"))
+    assert sorted(applied) == sorted(released)
 
 
 def test_a_release_of_new_records_holds_k(partition, new_file, tmp_path):

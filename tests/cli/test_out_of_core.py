@@ -238,7 +238,7 @@ def test_anonymize_writes_the_same_file(file, tmp_path: Path, name: str):
         done = call(
             "anonymize", tmp_path / "people.parquet", "--identifiers", "name", "--k", 8, "--model", "decision-tree",
             *ASKED[name], "-o", tmp_path / f"{place}.parquet", "--save", tmp_path / f"{place}.json", "--json", "-q",
-            where,
+            "--keep-order", where,
         )  # fmt: skip
         results.append(said(done))
         del results[-1]["output"], results[-1]["partition"]
@@ -289,7 +289,7 @@ def test_categories_of_nobody_leave_with_no_command(partition, generalization, t
         ["apply", partition, source],
         ["apply", generalization, source, "--identifiers", "name"],
     ]
-    asked[0] += ["--quasi-identifiers", "age,hours,job"]
+    asked[0] += ["--quasi-identifiers", "age,hours,job", "--keep-order"]
     for given in asked:
         done = call(*given, "-o", out, "--force", where)
         assert done.exit_code == 0, done.output

@@ -89,6 +89,8 @@ def test_files_give_what_the_table_gives(census, tmp_path: Path, name: str, most
     release = fit_transform(outside, source, tmp_path / "out.parquet", guide_column=guide, most_held=most_held)
     written = pq.read_table(tmp_path / "out.parquet")
     assert written.column_names == table.column_names
+    assert np.array_equal(np.sort(release.order), np.arange(len(census)))
+    table = table.take(release.order)
     for column in table.column_names:
         one, other = (t.column(column).to_pandas().astype(object) for t in (written, table))
         pd.testing.assert_series_equal(one, other, obj=column)
@@ -236,9 +238,10 @@ def test_a_release_lists_no_category_that_no_record_of_it_has_and_keeps_their_or
     table = pd.concat([table[table.level == "high"], table[table.level != "high"]], ignore_index=True)
     anonymizer = MondrianAnonymizer(40, representative=representative)
     source = write_parts(table, tmp_path / "in")
-    fit_transform(anonymizer, source, tmp_path / "out.parquet")
+    made = fit_transform(anonymizer, source, tmp_path / "out.parquet")
     released = pq.read_table(tmp_path / "out.parquet")
     whole = MondrianAnonymizer(40, representative=representative).fit_transform(pq.read_table(source))
+    whole = whole.take(made.order)
     assert released.column_names == whole.column_names
     for name in whole.column_names:
         assert released[name].type == whole[name].type
@@ -255,5 +258,14 @@ def test_a_release_lists_no_category_that_no_record_of_it_has_and_keeps_their_or
 def test_a_sensitive_amount_leaves_as_it_does_from_memory(census, tmp_path: Path):
     table = census[["age", "sex", "noise"]]
     anonymizer = MondrianAnonymizer(20, quasi_identifiers=["age", "sex"], criteria=[LDiversity(2, "noise")])
-    fit_transform(anonymizer, write_parts(table, tmp_path / "in"), tmp_path / "out.parquet")
+    release = fit_transform(anonymizer, write_parts(table, tmp_path / "in"), tmp_path / "out.parquet")
+    assert pq.read_table(tmp_path / "out.parquet")["noise"].to_pylist() == table["noise"].iloc[release.order].tolist()
+
+
+def test_a_release_in_the_order_of_the_files_is_one_that_was_asked_for(census, tmp_path: Path):
+    table = census[["age", "sex", "noise"]]
+    anonymizer = MondrianAnonymizer(20, quasi_identifiers=["age", "sex"], keep=["noise"])
+    source = write_parts(table, tmp_path / "in")
+    release = fit_transform(anonymizer, source, tmp_path / "out.parquet", shuffle=False)
+    assert release.order is None
     assert pq.read_table(tmp_path / "out.parquet")["noise"].to_pylist() == table["noise"].tolist()

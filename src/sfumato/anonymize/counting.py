@@ -55,6 +55,12 @@ class Counter:
         """Return the counter whose reference is what some of the records show: those that leave."""
         return replace(self, is_released=is_released)
 
+    def in_order(self, order: NDArray[np.integer[Any]]) -> Counter:
+        """Return the counter of the same records in another order."""
+        if self.value_of_row is None:
+            return self
+        return replace(self, value_of_row=self.value_of_row[order])
+
     def regrouped(self, group: NDArray[np.integer[Any]], group_of_fitted: NDArray[np.integer[Any]]) -> Counter:
         """Return the counter after fitted groups were joined, given each record's group and each fitted group's."""
         if self.population is None:

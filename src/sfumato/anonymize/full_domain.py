@@ -16,7 +16,7 @@ from sfumato.anonymize.domains import Domain, Records, as_read, join_alike, read
 from sfumato.anonymize.groups import Fit, GroupAnonymizer
 from sfumato.anonymize.hierarchy_columns import checked_hierarchies
 from sfumato.anonymize.recounting import verify
-from sfumato.anonymize.release import Release, check_releasable, remembered
+from sfumato.anonymize.release import Release, check_releasable, in_released_order, remembered
 from sfumato.arguments import as_table_like
 from sfumato.columns import GroupedLabels
 from sfumato.criteria import Criterion, KAnonymity, LDiversity
@@ -190,11 +190,12 @@ class FullDomainAnonymizer(GroupAnonymizer):
         return self
 
     def fit_transform(self, X: Any, y: Any = None, target: Any = None) -> Any:  # type: ignore[override]
-        """Find the levels for the records of X and return X rewritten; all rows are kept.
+        """Find the levels for the records of X and return X rewritten; all rows are kept, in their order.
 
-        The result is recounted before it is returned. Categorical types keep their list of categories, which models
-        need and which names also those that no record has any more: publish what `release` returns. Parameters as
-        in `fit`.
+        The result is recounted before it is returned. It is for training: categorical types keep their list of
+        categories, which models need and which names also those that no record has any more, and the order of the rows
+        can tell which member of a group is which. Publish what ``release(X, shuffle=True)`` returns. Parameters as in
+        `fit`.
 
         Raises
         ------
@@ -246,7 +247,14 @@ class FullDomainAnonymizer(GroupAnonymizer):
         return self._rewrite(self._read_again(X), self.levels_, None)
 
     def release(
-        self, X: Any, y: Any = None, target: Any = None, *, earlier: Any = (), persons: str | int | None = None
+        self,
+        X: Any,
+        y: Any = None,
+        target: Any = None,
+        *,
+        earlier: Any = (),
+        persons: str | int | None = None,
+        shuffle: bool | None = None,
     ) -> Release:
         """Return a publishable version of any records, or raise.
 
@@ -261,6 +269,8 @@ class FullDomainAnonymizer(GroupAnonymizer):
             As in `fit`.
         earlier, persons : optional
             As of the other anonymizers; releases of this one can be compared with `persons` only.
+        shuffle : bool, optional
+            As of the other anonymizers: True for what you publish, False to keep the order of X, None to be warned.
 
         Returns
         -------
@@ -298,7 +308,8 @@ class FullDomainAnonymizer(GroupAnonymizer):
         for counter in counters:
             measures[shown(counter.criterion)] = counter.value(group, found.n_groups)
         made = Release(released, _n_merged(domains, records, lowest, found), found.n_suppressed, measures)
-        return remembered(made, self.k, group.astype(np.int32), table=table, earlier=earlier, persons=persons)
+        made = remembered(made, self.k, group.astype(np.int32), table=table, earlier=earlier, persons=persons)
+        return in_released_order(made, shuffle)
 
     def _read_again(self, X: Any) -> Table:
         check_is_fitted(self, "levels_")

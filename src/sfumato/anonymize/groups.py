@@ -21,7 +21,7 @@ from sfumato.anonymize.hierarchy_columns import in_tree_order
 from sfumato.anonymize.reading import GroupParameters
 from sfumato.anonymize.recoding import Recoding
 from sfumato.anonymize.recounting import verify
-from sfumato.anonymize.release import Release, check_releasable, remembered
+from sfumato.anonymize.release import Release, check_releasable, in_released_order, remembered
 from sfumato.anonymize.suppression import drop_costly, suppress
 from sfumato.arguments import as_table_like
 from sfumato.errors import GuaranteeError, ParameterError
@@ -100,11 +100,12 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, target: Any = None) -> Any:
-        """Learn the groups of the records of X and return X rewritten; all rows are kept.
+        """Learn the groups of the records of X and return X rewritten; all rows are kept, in their order.
 
-        The result is recounted before it is returned. Categorical types keep their list of categories, which models
-        need and which names also those that no record has any more: publish what `release` returns. Parameters as
-        in `fit`.
+        The result is recounted before it is returned. It is for training: categorical types keep their list of
+        categories, which models need and which names also those that no record has any more, and the order of the rows
+        can tell which member of a group is which. Publish what ``release(X, shuffle=True)`` returns. Parameters as in
+        `fit`.
 
         Raises
         ------
@@ -181,7 +182,14 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
         return self.partition_.transform(X)
 
     def release(
-        self, X: Any, y: Any = None, target: Any = None, *, earlier: Any = (), persons: str | int | None = None
+        self,
+        X: Any,
+        y: Any = None,
+        target: Any = None,
+        *,
+        earlier: Any = (),
+        persons: str | int | None = None,
+        shuffle: bool | None = None,
     ) -> Release:
         """Return a publishable version of any records, or raise.
 
@@ -208,6 +216,10 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
             Who each record belongs to, each person once. With it, people are recognised in earlier releases that had
             it, by keyed digests. Without, the smaller of two numbers of records is taken for people who are in both,
             which is right where batches grow or shrink and nobody is replaced.
+        shuffle : bool, optional
+            True puts the records in a random order that nobody can repeat, under a new index: use it for what you
+            publish. False keeps the order of X, for records that are compared with X row by row. None keeps it, too,
+            and warns: the place of a record can tell which member of its group it is.
 
         Returns
         -------
@@ -233,10 +245,11 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
         made = self._rewrite_release(
             table, groups, counters, None if y is None else self._make_guide_for_release(y, table.n_records), n_merged
         )
-        return remembered(
+        made = remembered(
             made, self.k, group, table=table, earlier=earlier, persons=persons,
             fingerprint=partition.fingerprint, leaf=leaf, n_leaves=partition.n_groups,
         )  # fmt: skip
+        return in_released_order(made, shuffle)
 
     def _without_costly(
         self, table: Table, group: NDArray[np.int32], leaf: NDArray[np.int32], counters: list[Counter]

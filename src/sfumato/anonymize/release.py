@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,8 +12,9 @@ from numpy.typing import NDArray
 
 from sfumato.anonymize.counting import Counter, hold_together
 from sfumato.anonymize.publications import Publication, compare, earlier_publications, make_publication
-from sfumato.errors import GuaranteeError
+from sfumato.errors import GuaranteeError, ParameterError, PrivacyWarning
 from sfumato.frames import Table
+from sfumato.frames.shuffling import in_order, random_order
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +42,27 @@ class Release:
     n_suppressed: int
     measures: dict[str, Any] = field(default_factory=dict)
     publication: Publication | None = None
+
+
+def in_released_order(release: Release, shuffle: bool | None) -> Release:
+    """Return the release with its records shuffled, or in the order of the input: with a warning, if nobody chose.
+
+    Called by the methods named ``release``: the warning points at whoever called those.
+    """
+    if shuffle not in (None, True, False):
+        raise ParameterError(f"shuffle={shuffle!r}: expected True, False or None.")
+    if shuffle:
+        table = release.table
+        return replace(release, table=in_order(table, random_order(len(table))))
+    if shuffle is None:
+        warnings.warn(
+            "the released records are in the order of the input: an attacker who knows where a person stood in it can "
+            "tell which record of the group is theirs. Call release(..., shuffle=True), or shuffle=False if you will "
+            "shuffle the table before it is published.",
+            PrivacyWarning,
+            stacklevel=3,
+        )
+    return release
 
 
 def check_releasable(leaf: NDArray[np.int32], counters: list[Counter], k: int) -> None:

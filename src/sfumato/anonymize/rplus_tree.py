@@ -147,7 +147,7 @@ class RPlusTreeAnonymizer(TreeAnonymizer):
     >>> anonymizer.fit_transform(X).tolist()
     [[25, 1], [25, 1], [31, 0], [31, 0], [58, 1], [58, 1]]
     >>> more = np.array([[45, 0], [47, 0]])
-    >>> anonymizer.insert(more).release(np.concatenate([X, more])).table[-2:].tolist()
+    >>> anonymizer.insert(more).release(np.concatenate([X, more]), shuffle=False).table[-2:].tolist()
     [[45, 0], [45, 0]]
     """
 

@@ -150,6 +150,7 @@ def anonymize(
         ),
     ] = None,
     pieces: OutOfCore = None,
+    keep_order: options.KeepOrder = False,
     force: options.Force = False,
     reading: options.Reading = options.NOTHING_SAID,
     quiet: options.Quiet = False,
@@ -197,6 +198,8 @@ def anonymize(
         )
         with console.warnings_as_notes():
             if source is None and output is not None:
-                anonymize_pieces(console, file, request, task, test_fraction, output, save)
+                anonymize_pieces(console, file, request, task, test_fraction, output, save, keep_order=keep_order)
             elif source is not None:
-                anonymize_table(console, file, source, request, task, test_fraction, output, save)
+                anonymize_table(
+                    console, file, source, request, task, test_fraction, output, save, keep_order=keep_order
+                )

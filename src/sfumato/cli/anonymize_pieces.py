@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sfumato.anatomize.anatomizer import numbered
 from sfumato.cli.anonymizing import measured_cost, new_model_of, note_target, report, write_partition
 from sfumato.cli.files import FileTable, ReadingOptions, unfinished
-from sfumato.cli.judging import Recount, check_holds
+from sfumato.cli.judging import ORDER_KEPT, Recount, check_holds
 from sfumato.cli.out_of_core import progress_of
 from sfumato.cli.training import fit, growing, guide_of, read_target, rows_of
 from sfumato.errors import ParameterError
@@ -43,6 +43,8 @@ def anonymize_pieces(
     test_fraction: float,
     output: Path,
     save: Path | None,
+    *,
+    keep_order: bool = False,
 ) -> None:
     """Measure on a split of some records, then anonymize all of them, write and judge."""
     files = ParquetFiles(file)
@@ -69,17 +71,22 @@ def anonymize_pieces(
                 )
             model = PiecewiseGuide(fitted, request)
         del some
+    if keep_order:
+        console.note(ORDER_KEPT, is_warning=True)
     anonymizer = _new_anonymizer(request)
     column = request.guide_column or (request.target if request.guide == "labels" else None)
     with unfinished(output, *([save] if save is not None else [])) as (temporary, *beside):
         with console.step(growing(f"anonymizing all {files.n_records:,} records piece by piece")):
-            fit_transform(anonymizer, file, temporary, guide_column=column, model=model, progress=progress_of(console))
+            made = fit_transform(
+                anonymizer, file, temporary,
+                guide_column=column, model=model, shuffle=not keep_order, progress=progress_of(console),
+            )  # fmt: skip
         with console.step("counting the groups of the written file"):
-            counted = _counted(temporary, anonymizer, files, request)
+            counted = _counted(temporary, anonymizer, files, request, made.order)
             check_holds(counted, "the written file")
         for path in beside:
             write_partition(path, anonymizer, request, FileTable(None, "parquet", None, ReadingOptions()))
-    report(console, file, request, target, utility, anonymizer, counted, output, save)
+    report(console, file, request, target, utility, anonymizer, counted, output, save, keep_order=keep_order)
 
 
 class PiecewiseGuide:
@@ -114,10 +121,12 @@ def _new_anonymizer(request: Request) -> Any:
     return replace(request, dropped=dropped).new_anonymizer()
 
 
-def _counted(path: Path, anonymizer: Any, files: ParquetFiles, request: Request) -> Recount:
-    """Count the groups of the written file, in records or in persons."""
+def _counted(path: Path, anonymizer: Any, files: ParquetFiles, request: Request, order: NDArray[Any] | None) -> Recount:
+    """Count the groups of the written file, in records or in persons; `order` is the one that it was written in."""
     names = anonymizer.partition_.output_names(anonymizer.schema_.quasi_identifiers)
     persons = None if request.unit is None else _persons(files, request.unit)
+    if persons is not None and order is not None:
+        persons = persons[order]
     counter = GroupCounter(names, None if persons is None else int(persons.max()) + 1)
     start = 0
     for batch in ParquetFiles(path).batches(names or None):

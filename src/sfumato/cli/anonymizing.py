@@ -34,11 +34,21 @@ def anonymize_table(
     test_fraction: float,
     output: Path | None,
     save: Path | None,
+    *,
+    keep_order: bool = False,
 ) -> None:
     """Measure on a split, then anonymize all records, write and judge."""
     import numpy as np
 
-    from sfumato.cli.judging import compact_dictionaries, judged_in_memory, plain_values, recount, write_judged
+    from sfumato.cli.judging import (
+        ORDER_KEPT,
+        compact_dictionaries,
+        judged_in_memory,
+        plain_values,
+        recount,
+        shuffled,
+        write_judged,
+    )
     from sfumato.cli.training import fit, growing, read_target, rows_of
 
     table = source.table
@@ -68,6 +78,10 @@ def anonymize_table(
         released = compact_dictionaries(released)
 
     units = plain_values(table.column(request.unit)) if request.unit is not None else None
+    if output is not None and keep_order:
+        console.note(ORDER_KEPT, is_warning=True)
+    elif output is not None:
+        released, units = shuffled(released, units)
 
     def judge(read: Any) -> Recount:
         return recount(read, rewritten, request.k, units=units)
@@ -79,7 +93,7 @@ def anonymize_table(
     else:
         with console.step("counting the groups"):
             counted = judged_in_memory(released, judge=judge, beside=beside)
-    report(console, file, request, target, utility, anonymizer, counted, output, save)
+    report(console, file, request, target, utility, anonymizer, counted, output, save, keep_order=keep_order)
 
 
 def new_model_of(request: Request, target: Target) -> Any:
@@ -187,6 +201,8 @@ def report(
     counted: Recount,
     output: Path | None,
     save: Path | None,
+    *,
+    keep_order: bool,
 ) -> None:
     """Say what was released, what it cost and whether k holds."""
     from sfumato.cli.judging import verdict
@@ -210,6 +226,7 @@ def report(
                 "quasi_identifiers": request.quasi_identifiers,
                 "dropped": list(schema.dropped),
                 "unchanged": unchanged,
+                "order": None if output is None else "kept" if keep_order else "shuffled",
                 "utility": None if utility is None else utility.to_dict(),
                 "release": counted.to_dict() | {"information_loss": float(anonymizer.information_loss_)},
                 "holds": counted.holds,

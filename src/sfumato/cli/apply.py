@@ -19,7 +19,7 @@ HELP = options.help_text(
     "With a generalization, every value becomes its bucket. With a partition and without --release, every record gets "
     "the values of the group it falls into: right for records that a model is to predict, but [bold]nothing is "
     "promised about the size of groups[/bold] in the new file. With --release, groups are merged until k holds for the "
-    "new records, and the written file is recounted.",
+    "new records, and the written file is shuffled and recounted. Without it, records keep their order.",
     examples=[
         "sfumato apply partition.json new.csv -o recoded.csv",
         "sfumato apply partition.json next-year.csv --release -o released.csv",
@@ -129,6 +129,7 @@ def apply(
         ),
     ] = None,
     pieces: OutOfCore = None,
+    keep_order: options.KeepOrder = False,
     force: options.Force = False,
     reading: options.Reading = options.NOTHING_SAID,
     quiet: options.Quiet = False,
@@ -161,10 +162,10 @@ def apply(
         elif release:
             obstacle = "--out-of-core with --release, which joins groups of all records: expected --in-memory."
         if is_generalization(partition):
-            if release or k is not None or unit is not None or suppression_limit or is_compared:
+            if release or k is not None or unit is not None or suppression_limit or is_compared or keep_order:
                 raise ParameterError(
-                    "--release, --k, --unit, --suppression-limit, --earlier, --persons and --remember go with a "
-                    "partition: a generalization promises no group sizes. Leave them out."
+                    "--release, --k, --unit, --suppression-limit, --earlier, --persons, --remember and --keep-order go "
+                    "with a partition: a generalization promises no group sizes. Leave them out."
                 )
             minimize_file(
                 console,
@@ -179,10 +180,10 @@ def apply(
                 in_pieces=is_chosen(console, file, pieces, given, obstacle=obstacle),
             )
             return
-        if not release and (k is not None or unit is not None or suppression_limit or is_compared):
+        if not release and (k is not None or unit is not None or suppression_limit or is_compared or keep_order):
             raise ParameterError(
-                "--k, --unit, --suppression-limit, --earlier, --persons and --remember go with --release: without it, "
-                "no group size is promised."
+                "--k, --unit, --suppression-limit, --earlier, --persons, --remember and --keep-order go with "
+                "--release: without it, no group size is promised and records keep their order."
             )
         if not 0 <= suppression_limit < 1:
             raise ParameterError(f"--suppression-limit {suppression_limit}: expected a share from 0 to below 1.")
@@ -204,4 +205,6 @@ def apply(
         if release:
             check_promises(saved)
         with console.warnings_as_notes():
-            recode_table(console, file, source, saved, output, release, suppression_limit, comparing)
+            recode_table(
+                console, file, source, saved, output, release, suppression_limit, comparing, keep_order=keep_order
+            )

@@ -142,9 +142,11 @@ def recode_table(
     is_release: bool,
     suppression_limit: float,
     comparing: Comparing,
+    *,
+    keep_order: bool = False,
 ) -> None:
     """Recode or release a table, write it and say what was done."""
-    from sfumato.cli.judging import compact_dictionaries, recount, write_judged
+    from sfumato.cli.judging import ORDER_KEPT, compact_dictionaries, recount, shuffled, write_judged
 
     partition, table = saved.partition, source.table
     n_merged, n_suppressed, units, made = 0, 0, None, None
@@ -160,6 +162,10 @@ def recode_table(
             _check_pass_through(table, saved)
             released = partition.transform(table)
     released = compact_dictionaries(released)
+    if is_release and keep_order:
+        console.note(ORDER_KEPT, is_warning=True)
+    elif is_release:
+        released, units = shuffled(released, units)
 
     def judge(read: Any) -> Recount:
         return recount(read, rewritten, k, units=units)
@@ -269,7 +275,7 @@ def _release(
     anonymizer.partition_ = partition
     anonymizer.feature_names_in_ = np.array(table.column_names, dtype=object)
     anonymizer.n_features_in_ = table.num_columns
-    result = anonymizer.release(table, earlier=list(comparing.earlier), persons=comparing.persons)
+    result = anonymizer.release(table, earlier=list(comparing.earlier), persons=comparing.persons, shuffle=False)
     released, units = result.table, None
     if unit is not None:
         units = plain_values(released.column(unit))

@@ -72,6 +72,8 @@ def compare(
         tables = [file.table for file in read]
         _check_named(tables, quasi_identifiers)
         names = [_columns(table, quasi_identifiers, sensitive, key) for table in tables]
+        if key is None:
+            _check_order(tables, {*names[0], *names[1]})
         with console.step("laying the groups of both over each other"):
             found = intersect_releases(tables[0], tables[1], (names[0], names[1]), sensitive=sensitive, key=key)
         holds = min_k is None or found.smallest_together >= min_k
@@ -92,6 +94,39 @@ def _check_named(tables: list[Any], quasi_identifiers: list[str] | None) -> None
     for name in options.split_names(quasi_identifiers, every):
         if name not in every:
             raise ParameterError(unknown_column("--quasi-identifiers", name, every))
+
+
+def _check_order(tables: list[Any], rewritten: set[str]) -> None:
+    """Refuse releases in different orders, of which a column that both have unchanged tells: rows would be mixed up."""
+    import pyarrow as pa
+
+    from sfumato.cli.judging import plain_values
+    from sfumato.errors import InputError
+
+    one, other = tables
+    moved = []
+    for name in one.column_names:
+        if name in rewritten or name not in other.column_names:
+            continue
+        first, second = (plain_values(table.column(name)) for table in tables)
+        if first.type != second.type or pa.types.is_nested(first.type):
+            continue
+        if first.equals(second):
+            return
+        if len(first) == len(second) and _sorted(first).equals(_sorted(second)):
+            moved.append(name)
+    if moved:
+        raise InputError(
+            f"the column {moved[0]!r} has the same values in both files, in another order: expected the same people in "
+            "the same order. Give the column that says who is who with --key, or compare releases that were written "
+            "with --keep-order."
+        )
+
+
+def _sorted(column: Any) -> Any:
+    import pyarrow.compute as pc
+
+    return column.take(pc.sort_indices(column))
 
 
 def _columns(table: Any, quasi_identifiers: list[str] | None, sensitive: str | None, key: str | None) -> list[str]:

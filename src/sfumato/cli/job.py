@@ -358,7 +358,7 @@ def release_all(console: Console, job: Job) -> tuple[Any, Any]:
         give_back_small_pieces()
         anonymizer.fit(job.table, guide)
         give_back_small_pieces()
-        release = anonymizer.release(job.table, guide if job.method == "model-guided" else None)
+        release = anonymizer.release(job.table, guide if job.method == "model-guided" else None, shuffle=False)
         give_back_small_pieces()
     return anonymizer, release
 

@@ -29,8 +29,15 @@ from sfumato.cli.files import (
 from sfumato.cli.memory import give_back_small_pieces
 from sfumato.errors import GuaranteeError
 from sfumato.frames.reading import one_chunk
+from sfumato.frames.shuffling import in_order, random_order
 
 _COMPARED_AT_ONCE = 500_000  # records
+
+ORDER_KEPT = (
+    "the release keeps the order of the input. An attacker who knows a person's place there, as in a file that is "
+    "sorted or grows day by day, can tell which record of a group is theirs, whatever k is. Leave out --keep-order to "
+    "shuffle."
+)
 
 
 def read_back(path: Path, as_format: Format, style: CsvStyle | None) -> Any:
@@ -221,6 +228,12 @@ def recount(table: Any, columns: Sequence[str], k: int, *, units: Any = None) ->
     records = groups["count_all"].to_numpy()
     sizes = groups["unit_count_distinct"].to_numpy() if units is not None else records
     return Recount(sizes, table.num_rows, int(records[sizes < k].sum()), k)
+
+
+def shuffled(table: Any, units: Any = None) -> tuple[Any, Any]:
+    """Return a release in a random order that nobody can repeat, and the person of each record in the same order."""
+    order = random_order(table.num_rows)
+    return in_order(table, order), None if units is None else units.take(order)
 
 
 def write_judged(

@@ -99,6 +99,15 @@ Header = Annotated[
 Force = Annotated[
     bool, typer.Option("--force", help="Replace output files that exist.", rich_help_panel=OUTPUT, show_default="off")
 ]
+KeepOrder = Annotated[
+    bool,
+    typer.Option(
+        "--keep-order",
+        help="Write the records in the order of the input. It can tell which record of a group belongs to whom.",
+        rich_help_panel=OUTPUT,
+        show_default="off: records are shuffled",
+    ),
+]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="No progress and no notes.", rich_help_panel=OUTPUT, show_default="off")
 ]

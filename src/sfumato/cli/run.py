@@ -12,7 +12,7 @@ import typer
 
 from sfumato.cli import options
 from sfumato.cli.audit import show_not_run, show_risks, told_by_exact_columns
-from sfumato.cli.console import GUARANTEE_FAILED, Console, exit_codes
+from sfumato.cli.console import GUARANTEE_FAILED, Console, exit_codes, in_keys
 
 if TYPE_CHECKING:
     from sfumato.audit.attacking import Attacks
@@ -96,7 +96,7 @@ def _run(console: Console, job: Job, *, keep_report: bool) -> Audit:
     from sfumato.cli.csv_writing import formula_columns
     from sfumato.cli.files import format_of
     from sfumato.cli.job import compare_models, describe_utility, release_all
-    from sfumato.cli.judging import Recount, recount, write_judged
+    from sfumato.cli.judging import ORDER_KEPT, Recount, recount, shuffled, write_judged
     from sfumato.cli.methods import partition_document
 
     compared = compare_models(console, job)
@@ -122,9 +122,17 @@ def _run(console: Console, job: Job, *, keep_report: bool) -> Audit:
 
     output = job.policy.file("release")
     assert output is not None
-    if format_of(output) != "parquet" and (formulas := formula_columns(release.table)):
-        notes = (f"Spreadsheets take some text of {len(formulas)} columns for formulas: open the file as text.",)
+    if job.policy.get("data", "keep_order") == "yes":
+        notes = (in_keys(ORDER_KEPT),)
         console.note(notes[0], is_warning=True)
+    else:  # after everything that compares it with the input row by row
+        release = replace(release, table=shuffled(release.table)[0])
+    if format_of(output) != "parquet" and (formulas := formula_columns(release.table)):
+        notes = (
+            *notes,
+            f"Spreadsheets take some text of {len(formulas)} columns for formulas: open the file as text.",
+        )
+        console.note(notes[-1], is_warning=True)
     beside = _documents(job, made)
     artifact = job.policy.file("artifact")
     if artifact is not None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Put frames together from frames: a new column, sorted categories, rows side by side.
 
-``anatomize`` calls this, and ``verification`` for the rows of a piece.
+``anatomize`` and ``shuffling`` call this, and ``verification`` for the rows of a piece.
 
 Works on what :meth:`Table.replaced` returns, and on arrays, whose columns are known by their place.
 """
@@ -23,9 +23,18 @@ def with_integers(frame: Any, name: str, values: npt.NDArray[np.int64]) -> Any:
 
     if isinstance(frame, np.ndarray):
         return np.column_stack([frame, values.astype(object if frame.dtype.kind == "O" else np.float64)])
-    native = nw.maybe_reset_index(nw.from_native(frame, eager_only=True))
+    native = nw.from_native(with_plain_index(frame), eager_only=True)
     series = nw.new_series(name, values, backend=native.implementation)
     return native.with_columns(series.alias(name)).to_native()
+
+
+def with_plain_index(frame: Any) -> Any:
+    """Return a pandas frame with an index of row numbers; everything else as it is."""
+    import narwhals as nw
+
+    if isinstance(frame, np.ndarray):
+        return frame
+    return nw.maybe_reset_index(nw.from_native(frame, eager_only=True)).to_native()
 
 
 def with_sorted_categories(frame: Any) -> Any:

@@ -8,7 +8,7 @@ before it gets its name. Each goes piece by piece, several pieces at a time.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.anatomize.tables import value_type
 from sfumato.anonymize.base import TreeAnonymizer, check_of, fewest_records
 from sfumato.anonymize.counting import Counter
 from sfumato.anonymize.mondrian import MondrianAnonymizer
 from sfumato.anonymize.partition import partition_from_tree
 from sfumato.errors import ParameterError
 from sfumato.frames import read_table
+from sfumato.frames.shuffling import random_order
 from sfumato.parquet.coding import ColumnLearner, write_codes
-from sfumato.parquet.files import ParquetFiles, unpublished
+from sfumato.parquet.files import RECORDS_AT_ONCE, ParquetFiles, in_turn, unpublished
 from sfumato.parquet.fitting import check_supported, guide_shape, hand_over, with_hidden_guides
 from sfumato.parquet.groups import DescribedGroups, Describing, joined_sizes, joined_values
 from sfumato.parquet.guiding import NumberGuide, WholeGuide, read_predictions
@@ -31,6 +33,8 @@ from sfumato.parquet.joining import JoinedFile
 from sfumato.parquet.pass_through import PassThrough
 from sfumato.parquet.progress import Progress, told
 from sfumato.parquet.recounting import recount
+from sfumato.parquet.shuffling import stretches_in_order
+from sfumato.parquet.working_files import WorkingFiles
 from sfumato.parquet.writing import ReleaseWriter
 from sfumato.partition.guides import Guide
 from sfumato.partition.outer import Branch, grow_outer
@@ -57,6 +61,9 @@ class ParquetRelease:
     path : Path
     n_records, n_groups, smallest_group : int
     measures : dict
+    order : ndarray of int or None
+        The record of the source that stands in each row; None where they are in the same order. It undoes the
+        shuffle: it is for checks by the owner of the source, and must not be published.
     """
 
     path: Path
@@ -64,6 +71,7 @@ class ParquetRelease:
     n_groups: int
     smallest_group: int
     measures: dict[str, Any] = field(default_factory=dict)
+    order: NDArray[np.integer[Any]] | None = field(default=None, repr=False, compare=False)
 
 
 def fit_transform(
@@ -73,6 +81,7 @@ def fit_transform(
     *,
     guide_column: str | Sequence[str] | None = None,
     model: Any = None,
+    shuffle: bool = True,
     most_held: int = MOST_HELD,
     progress: Progress | None = None,
 ) -> ParquetRelease:
@@ -90,6 +99,9 @@ def fit_transform(
         named in the anonymizer's `keep`.
     model : fitted estimator, optional
         Predicts piece by piece instead, from all columns that are not dropped.
+    shuffle : bool, default=True
+        Write the records in a random order. False keeps the order of the source, which can tell an attacker which
+        record of a group belongs to whom: only for files that are compared row by row.
     most_held : int
         Records held in memory at once, as codes.
     progress : callable, optional
@@ -109,7 +121,7 @@ def fit_transform(
     files = ParquetFiles(source)
     if any(path.exists() and path.samefile(own) for own in files.paths):
         raise ParameterError(f"the destination {path.name!r} is one of the files read: expected another name.")
-    job = _Job(anonymizer, files, guide_column, model, most_held, progress)
+    job = _Job(anonymizer, files, guide_column, model, shuffle, most_held, progress)
     with unpublished(path) as temporary:
         return job.run(temporary, path)
 
@@ -121,11 +133,13 @@ class _Job:
         files: ParquetFiles,
         guide_column: str | Sequence[str] | None,
         model: Any,
+        shuffle: bool,
         most_held: int,
         progress: Progress | None,
     ) -> None:
         check_supported(anonymizer, "Parquet files")
         self.files, self.model, self.most_held, self.progress = files, model, most_held, progress
+        self.shuffle = shuffle
         self.guides = (
             [] if guide_column is None else [guide_column] if isinstance(guide_column, str) else [*guide_column]
         )
@@ -153,15 +167,20 @@ class _Job:
             dropped=schema.dropped, limits=schema.to_dict()["limits"], categorical=schema.categorical_features,
             representative=anonymizer.representative, guarantees=tuple(c.describe() for c in criteria),
         )  # fmt: skip
-        writer = ReleaseWriter(files.schema, schema, partition, columns, groups.group, files.compression)
-        self._write(temporary, writer)
+        group, order = groups.group, None
+        if self.shuffle:
+            order = random_order(files.n_records)
+            group = group[order]
+            counters = [counter.in_order(order) for counter in counters]
+        writer = ReleaseWriter(files.schema, schema, partition, columns, group, files.compression)
+        self._write(temporary, writer, order, path.absolute().parent)
         smallest = recount(
             temporary, files.n_records, partition.output_names(schema.quasi_identifiers), counters,
-            claimed=writer.of_groups, group=groups.group, n_threads=self.n_threads, progress=self.progress,
+            claimed=writer.of_groups, group=group, n_threads=self.n_threads, progress=self.progress,
         )  # fmt: skip
         hand_over(self.own, anonymizer, head, schema, groups.parts)
         measures = {"information_loss": self.own.information_loss_}
-        return ParquetRelease(path, files.n_records, groups.n_groups, smallest, measures)
+        return ParquetRelease(path, files.n_records, groups.n_groups, smallest, measures, order)
 
     def _each(self, what: str, work: Any, names: Sequence[str], **how: Any) -> Any:
         """Call a function with every piece of some columns, and tell how far it is."""
@@ -277,10 +296,37 @@ class _Job:
 
     # -- writing -------------------------------------------------------------------------------------------------
 
-    def _write(self, temporary: Path, writer: ReleaseWriter) -> None:
-        with JoinedFile(temporary) as file:
-            for piece in self._each("writing", writer.piece, writer.others or self.files.names[:1]):
+    def _write(
+        self, temporary: Path, writer: ReleaseWriter, order: NDArray[np.integer[Any]] | None, folder: Path
+    ) -> None:
+        with JoinedFile(temporary) as file, WorkingFiles(folder) as working:
+            if order is None or not writer.others:  # the values of a group are taken by its number, in any order
+                pieces = self._each("writing", writer.piece, writer.others or self.files.names[:1])
+            else:
+                moved = in_turn(self._moved(writer.others, order, working.path), writer.piece, self.n_threads)
+                pieces = told(moved, self.progress, "writing", self.files.n_records)
+            for piece in pieces:
                 file.add(piece)
+
+    def _moved(
+        self, names: Sequence[str], order: NDArray[np.integer[Any]], folder: Path
+    ) -> Iterator[tuple[int, int, Any]]:
+        """Yield the columns that pass through in another order, as pieces with their first record and their size."""
+        import pyarrow as pa
+
+        source = pa.schema([self.files.schema.field(name) for name in names])
+        # Dictionaries differ from piece to piece; where their order is declared, all pieces have the same.
+        plain = pa.schema([f if getattr(f.type, "ordered", False) else f.with_type(value_type(f.type)) for f in source])
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order), dtype=order.dtype)
+        batches = (batch.cast(plain) for batch in self.files.batches(names))
+        start = 0
+        for stretch in stretches_in_order(batches, place, plain, folder):
+            table = stretch.cast(source)
+            for at in range(0, table.num_rows, RECORDS_AT_ONCE):
+                piece = table.slice(at, RECORDS_AT_ONCE)
+                yield start, piece.num_rows, piece
+                start += piece.num_rows
 
 
 class _Groups:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write records of a stream in another order, of which memory holds one stretch at a time.
+"""Put records of a stream in another order, of which memory holds one stretch at a time.
 
 Records go to private files first, one for each stretch of the output; then each stretch is read, put in order and
-written. ``anatomizing`` calls this.
+written. ``anatomizing`` and ``anonymizing`` call this.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +28,30 @@ def write_in_order(
 
     Parameters
     ----------
+    batches, place, schema, folder
+        As in :func:`stretches_in_order`.
+    path : Path
+    """
+    import pyarrow.parquet as pq
+
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for table in stretches_in_order(batches, place, schema, folder):
+            writer.write_table(table)
+
+
+def stretches_in_order(
+    batches: Iterable[Any], place: NDArray[np.integer[Any]], schema: Any, folder: Path
+) -> Iterator[Any]:
+    """Yield records in another order, as tables that follow each other.
+
+    Parameters
+    ----------
     batches : iterable of pyarrow.Table
         The records, with the columns of the schema.
     place : ndarray of int
-        The place of each record in the file, counted from 0; negative: left out.
+        The place of each record, counted from 0; negative: left out.
     schema : pyarrow.Schema
-        Of the file.
-    path : Path
+        Of the tables.
     folder : Path
         A private folder for the working files, which are removed.
     """
@@ -48,7 +65,7 @@ def write_in_order(
     try:
         paths = [own / str(number) for number in range(-(-n_written // stretch))]
         _scatter(batches, place, working, paths, stretch)
-        _gather(paths, schema, path)
+        yield from _gather(paths, schema)
     finally:
         shutil.rmtree(own, ignore_errors=True)
 
@@ -79,18 +96,16 @@ def _scatter(
             writer.close()
 
 
-def _gather(paths: list[Path], schema: Any, path: Path) -> None:
-    """Put the records of each stretch in order and write them."""
+def _gather(paths: list[Path], schema: Any) -> Iterator[Any]:
+    """Put the records of each stretch in order."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for stretch in paths:
-            with pa.OSFile(str(stretch)) as file, pa.ipc.open_stream(file) as stream:
-                table = stream.read_all()
-            stretch.unlink()
-            order = np.argsort(table[_PLACE].to_numpy(), kind="stable")
-            writer.write_table(table.drop_columns([_PLACE]).take(pa.array(order)).cast(schema))
+    for stretch in paths:
+        with pa.OSFile(str(stretch)) as file, pa.ipc.open_stream(file) as stream:
+            table = stream.read_all().unify_dictionaries()
+        stretch.unlink()
+        order = np.argsort(table[_PLACE].to_numpy(), kind="stable")
+        yield table.drop_columns([_PLACE]).take(pa.array(order)).cast(schema)
 
 
 def without_views(schema: Any) -> Any:

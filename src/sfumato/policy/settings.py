@@ -88,6 +88,7 @@ SECTIONS: dict[str, dict[str, Setting]] = {
         "artifact": Setting("text", None, "where the partition goes, for 'sfumato apply'; it is data about people"),
         "report": Setting("text", "report.html", "the report for people, one HTML page"),
         "audit": Setting("text", "audit.json", "the same as data"),
+        "keep_order": Setting("choice", "no", "yes: keep the order of the input, which can tell who is who", YES_NO),
         "types": Setting("texts by name", {}, "types of CSV columns where the file does not say, such as zip = 'text'"),
         "separator": Setting("text", None, "what stands between the values of a CSV file, where it is not found out"),
         "decimal": Setting("text", None, "the decimal mark of a CSV file, where it is not found out"),
