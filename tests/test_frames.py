@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from sfumato.errors import InputError
 from sfumato.frames import GroupedLabels, GroupedValues, read_table
+from sfumato.frames.parquet_columns import ParquetColumns
 from sfumato.verification import count_groups
 
 EXAMPLES = settings(max_examples=50, deadline=None)
@@ -665,3 +666,29 @@ def test_a_category_that_only_the_last_record_has_is_found_and_one_that_none_has
     table = read_table(frame)
     assert list(table.column("c").categories) == ["a", "z"]
     assert list(table.replaced({}, compact_categories=True)["c"].cat.categories) == ["a", "z"]
+
+
+@pytest.mark.parametrize(("precision", "scale", "value"), [(2, 2, 7.0), (5, 2, -7000.0), (38, 37, 70.0), (38, 0, 1e38)])
+def test_a_polars_decimal_takes_a_value_with_more_digits_than_its_type(precision, scale, value):
+    column = pl.Series("paid", [decimal.Decimal(0), None, decimal.Decimal(0)], dtype=pl.Decimal(precision, scale))
+    table = read_table(pl.DataFrame([column]))
+    table.column("paid")
+    new = GroupedValues(np.array([value]), None, group=np.zeros(3, np.int64))
+    assert [float(cell) for cell in table.replaced({"paid": new})["paid"].to_list()] == [value] * 3
+
+
+def test_an_arrow_decimal_that_grows_has_no_more_digits_than_other_libraries_know():
+    table = read_table(pa.table({"paid": pa.array([decimal.Decimal("0.5")], pa.decimal128(2, 2))}))
+    table.column("paid")
+    grown = table.replaced({"paid": GroupedValues(np.array([7.0]), None, group=np.zeros(1, np.int64))})
+    assert grown.schema.field("paid").type == pa.decimal128(38, 2)
+
+
+def test_views_of_text_are_read_from_files_as_text_that_arrow_can_take(tmp_path):
+    written = pa.table({"age": [1, 2, 3], "city": pa.array(["a", "b", None], pa.string_view())})
+    pq.write_table(written, tmp_path / "people.parquet")
+    columns = ParquetColumns(tmp_path / "people.parquet")
+    assert columns.schema.types == [pa.int64(), pa.large_string()]
+    assert columns.read().schema.equals(columns.schema)
+    assert columns.read().take([2, 0]).to_pydict() == {"age": [3, 1], "city": [None, "a"]}
+    assert columns.column(1).take(pa.array([1])).to_pylist() == ["b"]

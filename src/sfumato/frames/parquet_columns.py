@@ -47,7 +47,7 @@ class ParquetColumns:
         # Not a dataset: that would take hive=style parts of the folder's name for columns.
         self._file = pq.ParquetFile(path)
         self._lock = threading.Lock()  # a reader is not for several threads at a time
-        self.schema = self._file.schema_arrow
+        self.schema = _without_views(self._file.schema_arrow)
         self.column_names: list[str] = self.schema.names
         self.num_rows: int = self._file.metadata.num_rows
         self.shape = (self.num_rows, len(self.column_names))
@@ -55,11 +55,25 @@ class ParquetColumns:
     def read(self) -> Any:
         """Read all columns into a pyarrow table."""
         with self._lock:
-            return self._file.read()
+            return self._file.read().cast(self.schema)
 
     def column(self, position: int) -> Any:
         """Read one column of all records."""
         name = self.column_names[position]
         with self._lock:
             # A name with a point in it may bring others along, which the file takes for parts of it.
-            return self._file.read(columns=[name]).column(name)
+            column = self._file.read(columns=[name]).column(name)
+        return column.cast(self.schema.types[position])
+
+
+def _without_views(schema: Any) -> Any:
+    """Return a schema with plain text in place of views of text: Arrow can neither take rows of those nor compare them.
+
+    The file has the same type for both.
+    """
+    import pyarrow as pa
+
+    views = [at for at, kind in enumerate(schema.types) if pa.types.is_string_view(kind)]
+    for at in views:
+        schema = schema.set(at, schema.field(at).with_type(pa.large_string()))
+    return schema

@@ -13,7 +13,7 @@ from sfumato.columns import Column, GroupedLabels
 from sfumato.errors import InputError
 from sfumato.frames.contract import Entry, Rows
 from sfumato.frames.reading import column_from_arrow
-from sfumato.frames.writing import merge_categories
+from sfumato.frames.writing import merge_categories, short_decimals
 from sfumato.threads import map_in_threads
 
 
@@ -105,7 +105,7 @@ class PolarsBackend:
             listed = dtype.categories.to_list()
             merged, _ = merge_categories(entry.label, listed, entry.categories, replace=entry.replaces_categories)
             dtype = dtype if merged == listed else pl.Enum(merged)
-        native = pl.Series(pl.from_arrow(short))
+        native = pl.Series(pl.from_arrow(short_decimals(short)))
         if native.dtype != dtype:
             with suppress(pl.exceptions.PolarsError):  # a value that does not fit keeps the type it came in
                 native = native.cast(dtype)

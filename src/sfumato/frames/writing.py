@@ -17,6 +17,10 @@ from sfumato.columns import MICROSECONDS_PER_DAY, TICKS_PER_SECOND, GroupedValue
 from sfumato.errors import InputError
 
 
+#: As many digits as decimals of 128 bits hold, which is all that polars has.
+_MOST_DIGITS = 38
+
+
 def grouped_arrow(
     column_type: Any,
     kind: Kind,
@@ -92,10 +96,34 @@ def _decimals_to_arrow(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] 
         short = pa.array(exact, widest)
         if missing is not None:
             short = pc.if_else(pa.array(missing), None, short)
-    try:
-        return short.cast(kind)
-    except pa.ArrowInvalid:  # too many digits for the type: keep its scale, take the widest precision
+    # Where there are too many digits for the type: the same scale, and no more digits than other libraries know.
+    known = () if kind.scale > _MOST_DIGITS else (pa.decimal128(_MOST_DIGITS, kind.scale),)
+    for wanted in (kind, *known):
+        try:
+            return short.cast(wanted)
+        except pa.ArrowInvalid:
+            continue
+    return short
+
+
+def short_decimals(short: Any) -> Any:
+    """Return decimals of 256 bits, which polars cannot work with, as decimals of 38 digits, or else as floats.
+
+    Digits behind the point go first: they are finer than any number that was read.
+    """
+    import pyarrow as pa
+
+    if not pa.types.is_decimal256(short.type):
         return short
+    values = short.to_pylist()
+    n_whole = max((value.adjusted() + 1 for value in values if value), default=1)
+    scale = min(short.type.scale, _MOST_DIGITS - n_whole)
+    if scale < 0:
+        return pa.array([None if value is None else float(value) for value in values], pa.float64())
+    context = decimal.Context(prec=_MOST_DIGITS)
+    step = decimal.Decimal(1).scaleb(-scale, context)
+    rounded = [None if value is None else value.quantize(step, context=context) for value in values]
+    return pa.array(rounded, pa.decimal128(_MOST_DIGITS, scale))
 
 
 def _untyped_moment(moment: Moment) -> Any:
