@@ -117,7 +117,7 @@ def test_types_are_read_as_the_rules_say(tmp_path):
         "score": "double",
         "born": "date32[day]",
         "seen": "timestamp[us]",
-        "other_date": "string",
+        "other_date": "date32[day]",
         "name": "string",
     }
     assert [file.table.column(name).null_count for name in ("age", "born", "seen", "name")] == [1, 1, 1, 1]
@@ -152,14 +152,81 @@ def test_a_date_that_can_be_two_days_must_be_told_apart(tmp_path):
         (["31.12.1999 13:45", "01.02.2000 08:00"], "datetime"),
     ],
 )
-def test_dates_that_are_not_iso_are_text_and_said_to_look_like_dates(tmp_path, fields, kind):
+def test_dates_that_can_be_read_in_one_way_are_dates_and_written_as_they_were(tmp_path, fields, kind):
     content = "born,n\n" + "".join(f"{field},x\n" for field in fields)
     file = read(tmp_path, content)
+    assert types_of(file)["born"].startswith("date32" if kind == "date" else "timestamp")
+    assert file.notes[0].startswith("column 'born' was read as dates written %")
+    assert written(tmp_path, file).decode() == content
+    told = read(tmp_path, content, types=parse_types(f"born={kind}"))
+    assert told.table == file.table and not told.notes
+
+
+def test_dates_that_can_be_read_in_two_ways_are_text_and_said_to_look_like_dates(tmp_path):
+    file = read(tmp_path, "born,n\n01/02/1980,x\n11/12/1990,x\n")
     assert types_of(file)["born"] == "string"
     assert file.notes[0].startswith("column 'born' was read as text: its values look like dates")
-    assert file.notes[0].endswith(f"--types born={kind}")
-    told = read(tmp_path, content, types=parse_types(f"born={kind}"))
-    assert types_of(told)["born"].startswith("date32" if kind == "date" else "timestamp") and not told.notes
+    assert file.notes[0].endswith("--types born=date")
+
+
+def test_fields_between_runs_of_blanks_are_read_and_written_between_tabs(tmp_path):
+    content = b' age   town        pay\n 31    Rome       2000\n  4    "New York"    5\n'
+    file = read(tmp_path, content, name="people.txt")
+    assert file.table.to_pydict() == {"age": [31, 4], "town": ["Rome", "New York"], "pay": [2000, 5]}
+    assert "separated by runs of blanks" in file.notes[0]
+    assert written(tmp_path, file) == b"age\ttown\tpay\n31\tRome\t2000\n4\tNew York\t5\n"
+
+
+def test_words_of_one_column_are_not_taken_apart(tmp_path):
+    assert read(tmp_path, "full name\nAda Lovelace\nAlan Turing\n").table.column_names == ["full name"]
+
+
+def test_the_line_that_tells_excel_the_separator_is_understood_and_written_again(tmp_path):
+    content = b"sep=;\r\nage;town\r\n31;Rome, Italy\r\n34;Bern\r\n"
+    file = read(tmp_path, content)
+    assert file.table.column_names == ["age", "town"]
+    assert file.table["town"].to_pylist() == ["Rome, Italy", "Bern"]
+    assert written(tmp_path, file) == content
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "Zacharias,41,nurse,low",  # a number above numbers
+        "Zacharias,,nurse,low",  # a missing number
+        "Zacharias,age,nurse,pay",  # one value that occurs below
+    ],
+)
+def test_a_first_line_that_is_a_record_is_asked_about_and_not_shown(tmp_path, first):
+    content = f"{first}\nAnn,36,nurse,high\nBen,52,clerk,low\nEve,47,nurse,low\n"
+    with pytest.raises(InputError, match=r"--header no .* or --header yes") as caught:
+        read(tmp_path, content)
+    assert not any(field and field in str(caught.value) for field in ("Zacharias", "41", "nurse", "high"))
+    assert read(tmp_path, content, header=False).table.num_rows == 4
+    assert read(tmp_path, content, header=True).table.num_rows == 3
+
+
+@pytest.mark.parametrize("first", ["31.12.1980", "A-17", "ada@example.org", "(030) 1234"])
+def test_a_first_line_in_the_shape_of_the_values_below_is_asked_about(tmp_path, first):
+    below = {"31.12.1980": "1.5.1977", "A-17": "B-4", "ada@example.org": "bob@test.com", "(030) 1234": "(089) 99"}
+    with pytest.raises(InputError, match="in 1 of 2 columns") as caught:
+        read(tmp_path, f"{first},n\n{below[first]},x\n{below[first]},y\n")
+    assert first not in str(caught.value)
+
+
+def test_names_of_columns_with_digits_are_still_names(tmp_path):
+    assert read(tmp_path, "q1,income2019,x\n3,100,a\n4,250,b\n").table.num_rows == 2
+
+
+def test_repeated_names_are_told_by_their_places(tmp_path):
+    with pytest.raises(InputError, match="the same text in columns 1 and 3") as caught:
+        read(tmp_path, "Zacharias,n,Zacharias\nx,1,y\n", header=True)
+    assert "Zacharias" not in str(caught.value)
+
+
+def test_names_that_differ_in_blanks_only_are_warned_of(tmp_path):
+    file = read(tmp_path, "age,age ,Age\n1,2,3\n4,5,6\n")
+    assert "'age' and 'age ' and 'Age' differ in blanks or capitals only" in file.notes[0]
 
 
 @pytest.mark.parametrize("fields", [["31.12.1999", "soon"], ["1.2.3", "4.5.6"], ["10.1000", "20.2000"]])
@@ -224,7 +291,7 @@ def test_equal_numbers_get_one_spelling(tmp_path):
         (b"a,b\n", "no records"),
         (b"a,b\n1,2,3\n", "record 2 .* has 3 fields where the first line has 2"),
         (b"a,b\n1,x\n2\n", "record 3 .* has 1 field where the first line has 2"),
-        (b"a,a\nx,1\n", "more than one column named 'a'"),
+        (b"a,a\nx,1\n", "has the same text in columns 1 and 2"),
         (b"39,Private\n40,State\n", "looks like a record"),
         (b"usual,yes\ngreat,yes\nusual,no\n", "looks like a record"),
         (b'a,b\n1,"x\n2,y\n', "line 2: a quoted field is opened and never closed"),
@@ -258,6 +325,8 @@ def test_wrong_paths_get_one_sentence(tmp_path):
     with pytest.raises(InputError, match="is a folder"):
         read_file(tmp_path)
     with pytest.raises(InputError, match="no ending that says what it is"):
+        read(tmp_path, b"x", name="people.doc")
+    with pytest.raises(InputError, match=r"is a spreadsheet.* save the sheet as CSV"):
         read(tmp_path, b"x", name="people.xlsx")
     with pytest.raises(InputError, match="not a readable Parquet file"):
         read(tmp_path, b"a,b\n1,2\n", name="people.parquet")
@@ -414,7 +483,9 @@ def test_every_parquet_type_that_text_can_hold_becomes_csv(tmp_path, column):
     table = pa.table({"x": column, "n": [1, 2, 3]})
     style = write_file(table, tmp_path / "out.csv", "csv")
     check_same(table, read_back(tmp_path / "out.csv", "csv", style))
-    assert read_file(tmp_path / "out.csv").table.column("x").null_count == column.null_count
+    assert (
+        read_file(tmp_path / "out.csv", ReadingOptions(header=True)).table.column("x").null_count == column.null_count
+    )
 
 
 def test_numbers_of_half_precision_are_judged_like_others(tmp_path):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sfumato.cli.options import split_names
+from sfumato.cli.names import split_names
 from sfumato.errors import InputError, ParameterError
 
 if TYPE_CHECKING:

@@ -279,8 +279,7 @@ def in_keys(sentence: str) -> str:
 
 _KEYS = {
     r"Leave out --keep-order": 'Remove keep_order = "yes" under [data]',
-    r"--header\b": 'header = "yes" under [data]',
-    r"--no-header\b": 'header = "no" under [data]',
+    r"--header (yes|no)": r'header = "\1" under [data]',
     r"--decimal ([.,])(?= )": r'decimal = "\1" under [data]',
     r"--encoding (cp\d+)": r'encoding = "\1" under [data]',
     r"--types ([^ =]+)=([^ ]+?)(?=\.?$|\. )": r'types = { \1 = "\2" } under [data]',

@@ -8,8 +8,9 @@ The rules, in the order they are tried (``--types`` goes before all of them):
 - Whole numbers of at most 15 digits without a leading zero or plus: *integer*. Longer ones are account or
   card numbers, and text.
 - Numbers with the file's decimal mark: *real*.
-- ISO dates (``2024-03-01``) and ISO datetimes: *date*, *datetime*. Other ways to write a date stay text unless
-  ``--types`` says otherwise, because ``01/02/2024`` is two different days; a note says so.
+- ISO dates (``2024-03-01``) and ISO datetimes: *date*, *datetime*.
+- Dates such as ``31.12.1980``, where one way to read them fits every value: *date*, *datetime*, written back the same
+  way; a note says so. Where two ways fit, as in ``01/02/2024``, they stay text unless ``--types`` says which.
 - Everything else is *text*.
 
 In numbers and dates an empty field, ``?``, ``NA``, ``N/A``, ``NaN`` and ``null`` are missing. In text only the empty
@@ -29,6 +30,7 @@ import numpy as np
 
 from sfumato.cli.csv_reading import TextColumn
 from sfumato.cli.csv_values import ColumnStyle, GivenType, plain_text
+from sfumato.cli.names import split_names
 from sfumato.errors import InputError, ParameterError
 
 TYPE_NAMES = ("text", "category", "integer", "real", "date", "datetime")
@@ -70,7 +72,7 @@ def parse_types(text: str) -> dict[str, GivenType]:
     'integer'
     """
     given: dict[str, GivenType] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
+    for part in split_names([text]):
         column, _, type_and_format = part.rpartition("=")
         given[column] = parse_type(column, type_and_format)
     return given
@@ -175,6 +177,13 @@ def _inferred_type(
             return GivenType(name)  # type: ignore[arg-type]
     for name, ending in (("date", "$"), ("datetime", _TIME_OF_DAY)):
         if _all_match(fields, _OTHER_DATE + ending):
+            fitting = _fitting_formats(fields, name)
+            if len(fitting) == 1:
+                notes.append(
+                    f"column {column.name!r} was read as dates written {fitting[0][0]}. If that is wrong, give --types "
+                    f"{column.name}=text"
+                )
+                return GivenType(name, fitting[0][0])  # type: ignore[arg-type]
             notes.append(
                 f"column {column.name!r} was read as text: its values look like dates that are not written as "
                 f"2024-12-31. If they are, give --types {column.name}={name}"
@@ -301,12 +310,7 @@ def _parse_moments(
         iso = _as_moments(fields, wanted.name)
         if iso is not None:
             return iso, _moment_style(fields, wanted.name, style)
-        candidates = _DATE_FORMATS if wanted.name == "date" else _DATETIME_FORMATS
-        fitting = [
-            (date_format, values)
-            for date_format in candidates
-            if (values := _by_format(fields, date_format, wanted.name)) is not None
-        ]
+        fitting = _fitting_formats(fields, wanted.name)
         if len(fitting) > 1:
             raise InputError(
                 f"{file_name}: the dates of column {column.name!r} can be read in {len(fitting)} ways "
@@ -320,6 +324,12 @@ def _parse_moments(
         date_format = wanted.format
         values = _by_format(fields, date_format, wanted.name)
     return values, replace(style, format=date_format)
+
+
+def _fitting_formats(fields: Any, name: str) -> list[tuple[str, Any]]:
+    """Return the ways of writing a date that fit every value, with what they make of them."""
+    candidates = _DATE_FORMATS if name == "date" else _DATETIME_FORMATS
+    return [(own, values) for own in candidates if (values := _by_format(fields, own, name)) is not None]
 
 
 def _as_moments(fields: Any, name: str) -> Any | None:

@@ -18,6 +18,8 @@ import numpy.typing as npt
 from sfumato.errors import InputError, ParameterError
 
 SEPARATORS = (",", ";", "\t", "|")
+BLANKS = "blanks"
+"""What stands for runs of blanks between the fields."""
 
 #: Enough to see the habits of a file, little enough to be instant.
 SAMPLE_BYTES = 262_144
@@ -118,12 +120,14 @@ def _is_utf8_with_damage(data: bytes) -> bool:
 
 def checked_separator(separator: str) -> str:
     """Take a separator given as itself or by its name."""
+    if separator == BLANKS:
+        return separator
     named = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
     separator = named.get(separator, separator)
     if len(separator) != 1 or not separator.isascii() or separator in '"\r\n' or separator.isalnum():
         raise ParameterError(
-            f"separator {separator!r}: expected one character such as ',' or ';', or the word tab, "
-            "and neither a quote, a letter nor a digit."
+            f"separator {separator!r}: expected one character such as ',' or ';', the word tab, or the word blanks for "
+            "runs of them, and neither a quote, a letter nor a digit."
         )
     return separator
 
@@ -147,7 +151,46 @@ def detect_separator(text: bytes) -> str:
         rank = (len(set(widths)) == 1, widths[0])
         if rank > best_rank:
             best, best_rank = candidate, rank
-    return best
+    return BLANKS if not best_rank[0] and _is_separated_by_blanks(sample, is_cut=is_cut) else best
+
+
+_QUOTED_OR_BLANKS = re.compile(rb'"(?:[^"]|"")*"|[ \t]+')
+
+
+def _is_separated_by_blanks(sample: str, *, is_cut: bool) -> bool:
+    """Say whether runs of blanks cut every line into the same number of fields, and lines are more than a few words.
+
+    They are where blanks align the fields, or where a field is a number in every line.
+    """
+    lines = [line for line in sample.splitlines() if line.strip()]
+    lines = lines[:-1] if is_cut else lines
+    rows = [blanks_to_tabs(line.encode()).decode().split("\t") for line in lines]
+    if len(rows) < 2 or len(rows[0]) < 2 or len({len(row) for row in rows}) > 1:
+        return False
+    if any("  " in line.strip() for line in lines):
+        return True
+    return any(all(re.fullmatch(r"[+-]?[0-9.,]+", field) for field in column) for column in zip(*rows[1:], strict=True))
+
+
+def blanks_to_tabs(text: bytes) -> bytes:
+    """Return text with one tab for every run of blanks outside quotes, and none at the ends of lines.
+
+    Examples
+    --------
+    >>> blanks_to_tabs(b' 31   "New York" 2\\n')
+    b'31\\t"New York"\\t2\\n'
+    """
+    tabbed = _QUOTED_OR_BLANKS.sub(lambda found: found[0] if found[0][:1] == b'"' else b"\t", text)
+    return re.sub(rb"(?m)^\t|\t(?=\r?$)", b"", tabbed)
+
+
+_SEPARATOR_LINE = re.compile(rb"sep=([^\r\n])\r?\n", re.IGNORECASE)
+
+
+def separator_line(text: bytes) -> tuple[str | None, bytes]:
+    """Take off a first line such as ``sep=;``, which tells Excel the separator; return that and the rest."""
+    found = _SEPARATOR_LINE.match(text)
+    return (None, text) if found is None else (found[1].decode("ascii", errors="replace"), text[found.end() :])
 
 
 def newline_of(raw: npt.NDArray[np.uint8]) -> str:

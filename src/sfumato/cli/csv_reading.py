@@ -11,14 +11,24 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.cli.csv_detection import QUOTE, SAMPLE_BYTES, as_utf8, checked_separator, detect_separator, newline_of
+from sfumato.cli.csv_detection import (
+    BLANKS,
+    QUOTE,
+    SAMPLE_BYTES,
+    as_utf8,
+    blanks_to_tabs,
+    checked_separator,
+    detect_separator,
+    newline_of,
+    separator_line,
+)
+from sfumato.cli.csv_header import check_distinct_names, refuse_record_as_header
 from sfumato.cli.csv_quotes import Bytes, Quotes, check_quotes, marked_pieces
 from sfumato.errors import InputError
 from sfumato.frames.reading import one_chunk
@@ -49,6 +59,8 @@ class CsvLayout:
         The end of a line: ``"\\n"``, ``"\\r\\n"`` or ``"\\r"``.
     has_header : bool
         Whether the first line names the columns.
+    separator_line : bool
+        Whether a line such as ``sep=;`` comes before everything, for Excel.
     header_quoted : bool
         Whether those names are in quotes.
     all_quoted : bool
@@ -61,6 +73,7 @@ class CsvLayout:
     space_after_separator: bool = False
     newline: str = "\n"
     has_header: bool = True
+    separator_line: bool = False
     header_quoted: bool = False
     all_quoted: bool = False
 
@@ -125,7 +138,16 @@ def read_text_columns(
     del data  # what is no longer needed goes at once: each of these is as large as the file
     if not text or text.isspace():
         raise InputError(f"{file_name} is empty: expected a header line and at least one record.")
-    separator = checked_separator(separator) if separator else detect_separator(text)
+    told, text = separator_line(text)
+    given = separator or told
+    separator = detect_separator(text) if given is None else checked_separator(given)
+    if separator == BLANKS:
+        if given is None:
+            notes.append(
+                f"the fields of {file_name} are separated by runs of blanks; the output is separated by tabs. Give "
+                "--separator if that is wrong."
+            )
+        text, separator = blanks_to_tabs(text), "\t"
     raw = np.frombuffer(text, dtype=np.uint8)
     raw, spaced = _without_space_after_separator(raw, separator)
     newline = newline_of(raw)
@@ -140,8 +162,9 @@ def read_text_columns(
         )
     columns, names_quoted = _split_header(table, chr(quotes.marker), has_header)
     if header is None:  # before anything else is said about the names: they may be somebody's data
-        _refuse_data_as_header(columns, file_name)
-    columns = _with_names(columns, file_name)
+        refuse_record_as_header(columns, file_name)
+    check_distinct_names(columns, file_name)
+    columns = _with_names(columns)
     if all_quoted is None:
         all_quoted = quotes.n_quoted > 0 and _everything_is_quoted(columns)
     layout = CsvLayout(
@@ -151,6 +174,7 @@ def read_text_columns(
         space_after_separator=spaced,
         newline=newline,
         has_header=has_header,
+        separator_line=told is not None,
         header_quoted=names_quoted,
         all_quoted=all_quoted,
     )
@@ -306,15 +330,9 @@ def _split_header(table: Any, marker: str, has_header: bool) -> tuple[list[TextC
     return columns, names_quoted
 
 
-def _with_names(columns: list[TextColumn], file_name: str) -> list[TextColumn]:
-    """Refuse repeated names and name the nameless, such as the index that pandas writes."""
+def _with_names(columns: list[TextColumn]) -> list[TextColumn]:
+    """Name the nameless, such as the index that pandas writes."""
     written = [column.written_name for column in columns]
-    repeated = [name for name, count in Counter(written).items() if count > 1 and name]
-    if repeated:
-        raise InputError(
-            f"{file_name} has more than one column named {', '.join(map(repr, repeated[:5]))}. "
-            "Expected every column to have its own name: rename them."
-        )
     named = []
     for position, column in enumerate(columns, start=1):
         name = column.written_name or f"column{position}"
@@ -322,37 +340,6 @@ def _with_names(columns: list[TextColumn], file_name: str) -> list[TextColumn]:
             name += "_"
         named.append(replace(column, name=name))
     return named
-
-
-_DATA_LIKE = re.compile(r"[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?|\d{4}-\d\d-\d\d([ T].*)?")
-
-
-def _refuse_data_as_header(columns: list[TextColumn], file_name: str) -> None:
-    """Stop when the first line is a record: its values would become column names, and leave in messages."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    def is_data_column(column: TextColumn) -> bool:
-        present = pc.filter(column.fields, pa.array((column.counts > 0) & (pc_lengths(column) > 0)))
-        pattern = f"^(?:{_DATA_LIKE.pattern})$"
-        return len(present) > 0 and bool(pc.all(pc.match_substring_regex(present, pattern)).as_py())
-
-    def pc_lengths(column: TextColumn) -> npt.NDArray[np.int64]:
-        return np.asarray(pc.binary_length(column.fields).to_numpy(zero_copy_only=False), dtype=np.int64)
-
-    of_data = [column for column in columns if is_data_column(column)]
-    numbers_throughout = bool(of_data) and all(_DATA_LIKE.fullmatch(column.written_name) for column in of_data)
-    occurs_below = all(
-        bool(pc.any(pc.and_(pc.equal(column.fields, column.written_name), pa.array(column.counts > 0))).as_py())
-        for column in columns
-        if column.written_name
-    )
-    if numbers_throughout or (occurs_below and any(column.written_name for column in columns)):
-        raise InputError(
-            f"the first line of {file_name} looks like a record, not like the names of the columns. "
-            "Add a line with names, or give --no-header (columns are then called column1, column2, ...); "
-            "if it is a header after all, give --header."
-        )
 
 
 def _everything_is_quoted(columns: list[TextColumn]) -> bool:

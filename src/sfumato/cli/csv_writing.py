@@ -89,6 +89,8 @@ def csv_bytes(table: Any, style: CsvStyle) -> Iterator[bytes]:
     if layout.byte_order_mark:
         yield {"utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}.get(layout.encoding, codecs.BOM_UTF8)
     separator = layout.separator + (" " if layout.space_after_separator else "")
+    if layout.separator_line:
+        yield _encoded(f"sep={layout.separator}{layout.newline}", layout.encoding)
     if layout.has_header:
         names = [_header_field(style.written_names.get(name, name), layout) for name in table.column_names]
         yield _encoded(separator.join(names) + layout.newline, layout.encoding)

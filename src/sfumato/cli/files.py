@@ -21,6 +21,7 @@ from sfumato.cli.csv_columns import MISSING_WORDS, MOST_DISTINCT, ReadingRules, 
 from sfumato.cli.csv_reading import read_text_columns
 from sfumato.cli.csv_values import GivenType
 from sfumato.cli.csv_writing import CsvStyle, csv_bytes, style_for
+from sfumato.cli.names import nearly_equal_names, plain_name
 from sfumato.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 Format = Literal["csv", "csv.gz", "parquet"]
 _RECORDS_PER_PIECE = 1 << 18  # of a Parquet file
+_SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
 _ENDINGS: dict[str, Format] = {
     ".csv": "csv",
     ".tsv": "csv",
@@ -98,6 +100,11 @@ def format_of(path: Path) -> Format:
     for ending, found in _ENDINGS.items():
         if name.endswith(ending):
             return found
+    if name.endswith(_SPREADSHEETS):
+        raise InputError(
+            f"{path.name!r} is a spreadsheet, which sfumato does not read or write. Expected CSV or Parquet: save the "
+            "sheet as CSV (UTF-8), and give that name."
+        )
     raise InputError(
         f"{path.name!r} has no ending that says what it is. Expected .csv, .tsv, .txt, .csv.gz or .parquet: "
         "rename the file, or convert it first."
@@ -193,6 +200,7 @@ def _read_csv(
         all_quoted=options.all_quoted,
     )
     names = [column.name for column in columns]
+    notes += nearly_equal_names(names)
     unknown = [name for name in options.types if name not in names]
     if unknown:
         raise ParameterError(unknown_column("--types", unknown[0], names))
@@ -241,7 +249,7 @@ def _read_parquet(path: Path, options: ReadingOptions, *, keep_types: bool) -> F
         table = columns.read() if keep_types else _with_dictionaries(columns)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise InputError(f"{path.name!r} is not a readable Parquet file: damaged, or something else.") from None
-    return FileTable(table, "parquet", None, options, columns=columns)
+    return FileTable(table, "parquet", None, options, tuple(nearly_equal_names(names)), columns)
 
 
 def _with_dictionaries(columns: ParquetColumns) -> Any:
@@ -269,8 +277,12 @@ def unknown_column(parameter: str, name: str, names: Sequence[str]) -> str:
     """Word the sentence about a column that is not there, with the nearest names that are."""
     from difflib import get_close_matches
 
-    near = get_close_matches(name, names, n=3, cutoff=0.6)
+    near = [own for own in names if plain_name(own) == plain_name(name)] or get_close_matches(
+        name, names, n=3, cutoff=0.6
+    )
     hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"The columns are {listed(names)}."
+    if near and near[0] != near[0].strip():
+        hint += " Blanks count: put the name in quotes inside the option's value."
     return f"{parameter} names {name!r}, which is not a column of the file. {hint}"
 
 

@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
-import csv
 import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from sfumato.cli.names import split_names as split_names
 from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ Types = Annotated[
 Separator = Annotated[
     str | None,
     typer.Option(
-        help="What separates the fields: , ; | or tab.",
+        help="What separates the fields: , ; | tab, or blanks for runs of them.",
         metavar="CHARACTER",
         rich_help_panel=_FILES,
         show_default="found in the file",
@@ -88,12 +88,12 @@ Missing = Annotated[
     ),
 ]
 Header = Annotated[
-    bool | None,
+    Literal["yes", "no"] | None,
     typer.Option(
-        "--header/--no-header",
-        help="Whether the first line names the columns; without, they are called column1, column2, ...",
+        help="Whether the first line names the columns: yes or no. With no, they are called column1, column2, ...",
+        metavar="yes|no",
         rich_help_panel=_FILES,
-        show_default="it does, unless it looks like a record",
+        show_default="yes, unless it looks like a record",
     ),
 ]
 Force = Annotated[
@@ -130,7 +130,7 @@ class Reading:
     decimal: str | None = None
     encoding: str | None = None
     missing: list[str] | None = None
-    header: bool | None = None
+    header: Literal["yes", "no"] | None = None
 
     def parsed(self) -> ReadingOptions:
         """Return what it means, or say what is wrong with it."""
@@ -139,7 +139,8 @@ class Reading:
 
         words = [word for part in self.missing or () for word in part.split(",") if word]
         types = parse_types(",".join(self.types or ()))
-        return ReadingOptions(self.encoding, self.separator, self.decimal, self.header, types, words)
+        header = None if self.header is None else self.header == "yes"
+        return ReadingOptions(self.encoding, self.separator, self.decimal, header, types, words)
 
 
 NOTHING_SAID = Reading()
@@ -184,25 +185,6 @@ def help_text(*paragraphs: str, examples: Sequence[str]) -> str:
     """Put the help of a command together: what it does, examples, exit codes."""
     shown = "\n\n".join(f"  {example}" for example in examples)
     return "\n\n".join([*paragraphs, "[bold]Examples[/bold]", shown, EXIT_CODES])
-
-
-def split_names(given: Sequence[str] | None, columns: Sequence[str] = ()) -> list[str]:
-    """Read names separated by commas; an option can also be repeated, and a name with a comma put in quotes.
-
-    Examples
-    --------
-    >>> split_names(["age,sex", "zip"])
-    ['age', 'sex', 'zip']
-    >>> split_names(["city, state"], ["city, state"])
-    ['city, state']
-    """
-    names: list[str] = []
-    for part in given or ():
-        if part in columns:
-            names.append(part)
-        else:
-            names += [name.strip() for name in next(csv.reader([part], skipinitialspace=True), []) if name.strip()]
-    return names
 
 
 def named_columns(option: str, given: Sequence[str] | None, columns: Sequence[str]) -> list[str]:
