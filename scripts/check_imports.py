@@ -16,7 +16,7 @@ from pathlib import Path
 # below its own, and not from its neighbours in the same layer.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "threads"),
-    ("arguments", "columns", "networks"),
+    ("arguments", "columns", "documents", "networks"),
     ("frames", "labels"),
     ("hierarchies",),
     ("schema",),
@@ -41,6 +41,7 @@ ONLY_FROM: dict[str, frozenset[str]] = {
     "datasets": frozenset({"errors"}),
     "networks": frozenset({"errors"}),
     "arguments": frozenset({"errors"}),
+    "documents": frozenset({"errors"}),
     "verification": frozenset({"errors", "columns", "frames"}),  # the judge shares nothing with the engine
     "testing": frozenset(),  # and the judge of the tests shares nothing with anything
 }

@@ -328,7 +328,7 @@ def test_files_that_are_no_partition_are_refused(tmp_path):
         with pytest.raises(InputError, match=f"'{name}' cannot be read as a partition"):
             Partition.load(tmp_path / name)
     (tmp_path / "list.json").write_text("[1, 2]")
-    with pytest.raises(InputError, match=r"'list.json' is JSON, but not a partition"):
+    with pytest.raises(InputError, match=r"'list.json' cannot be read as a partition: JSON that is not one object"):
         Partition.load(tmp_path / "list.json")
 
 

@@ -182,7 +182,7 @@ def test_wrong_usage_gets_a_sentence_and_code_2(partition, new_file, tmp_path, a
 def test_a_file_that_is_no_partition_gets_a_sentence(partition, new_file, tmp_path):
     for content, sentence in (
         ("{}", "format"),
-        ("[1]", "not a partition"),
+        ("[1]", "cannot be read as a partition"),
         ("age;zip", "cannot be read as a partition"),
     ):
         path = tmp_path / "partition.json"

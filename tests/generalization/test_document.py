@@ -131,11 +131,11 @@ def changed(document, *path, to):
         (("attributes", 0, "buckets", 0, "at_most"), 500, "thresholds that do not rise"),
         (("attributes", 0, "missing"), 7, "no bucket for missing values"),
         (("attributes", 2, "unseen"), 7, "no bucket for unseen values"),
-        (("attributes", 2, "buckets", 0, "categories"), ["nurse"] * 2, "parts that are absent"),
+        (("attributes", 2, "buckets", 0, "categories"), ["nurse"] * 2, "absent or not of"),
         (("attributes", 2, "buckets", 0, "categories"), ["teacher"], "a category in two buckets"),
-        (("attributes", 0, "buckets"), None, "parts that are absent"),
+        (("attributes", 0, "buckets"), None, "absent or not of"),
         (("attributes", 1, "name"), "age", "names an attribute twice"),
-        (("attributes",), {}, "without a list of attributes"),
+        (("attributes",), {}, "part attributes is absent"),
     ],
 )
 def test_a_changed_document_is_refused(made, path, to, message):

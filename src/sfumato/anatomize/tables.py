@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from sfumato.anatomize.kernels import sort_groups
 from sfumato.anatomize.threads import run_side_by_side
 from sfumato.arguments import thread_count
+from sfumato.documents import MapOf, check_shape, is_count, is_text, or_none, parse_json
 from sfumato.errors import GuaranteeError, InputError, ParameterError
 from sfumato.frames import read_table
 from sfumato.frames.assembling import as_arrow, select, side_by_side
@@ -30,6 +31,14 @@ from sfumato.verification import diversity_of
 MANIFEST = "manifest.json"
 FORMAT = "sfumato anatomized table"
 VERSION = 1
+_FILE = {"file": is_text, "columns": MapOf(is_text)}
+_MANIFEST = {
+    "l": lambda value: is_count(value) and value >= 1,
+    "group": is_text,
+    "n_suppressed": or_none(is_count),
+    "files": {"identifying": _FILE, "sensitive": _FILE},
+    "csv?": MapOf(is_text),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,22 +175,28 @@ class AnatomizedTable:
         GuaranteeError
             When the files do not have the l of their manifest.
         """
+        import pyarrow as pa
+
         place = Path(folder)
         try:
-            manifest = json.loads((place / MANIFEST).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            manifest = parse_json((place / MANIFEST).read_bytes(), "AnatomizedTable.save")
+        except (OSError, InputError):
             raise InputError(
                 f"{place.name!r} has no readable {MANIFEST}: expected a folder that an anatomized table was saved to."
             ) from None
-        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT or manifest.get("version") != VERSION:
+        if manifest.get("format") != FORMAT or manifest.get("version") != VERSION:
             raise InputError(
                 f"{MANIFEST} describes something else: expected {FORMAT!r}, version {VERSION}. Save the table again."
             )
-        try:
-            files, l, group, n_suppressed = (manifest[name] for name in ("files", "l", "group", "n_suppressed"))  # noqa: E741
-            tables = [_read(place, files[name], manifest.get("csv")) for name in ("identifying", "sensitive")]
-        except (KeyError, TypeError, AttributeError):
-            raise InputError(f"{MANIFEST} lacks something that it needs to have. Save the table again.") from None
+        check_shape(manifest, _MANIFEST, MANIFEST, "AnatomizedTable.save")
+        files, l, group, n_suppressed = (manifest[name] for name in ("files", "l", "group", "n_suppressed"))  # noqa: E741
+        tables = [_read(place, files[name], manifest.get("csv")) for name in ("identifying", "sensitive")]
+        numbered = [t for t in tables if t.num_columns and pa.types.is_integer(t.schema.types[-1])]
+        if len(numbered) < 2 or any(table.column(table.num_columns - 1).null_count for table in numbered):
+            raise InputError(
+                "an anatomized table whose last columns are not numbers of groups: expected what AnatomizedTable.save "
+                "wrote. Save the table again."
+            )
         loaded = cls(tables[0], tables[1], l, group, l - 1 if n_suppressed is None else n_suppressed)
         loaded.check()
         return loaded
@@ -321,7 +336,7 @@ def _read(folder: Path, part: Mapping[str, Any], style: Mapping[str, str] | None
                 table = file.read()
         else:
             table = _read_csv(path, part["columns"], style or {})
-    except (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
+    except (OSError, ValueError, TypeError, LookupError, pa.ArrowException):
         raise InputError(f"{path.name!r} is missing, damaged or not what its manifest says. Save it again.") from None
     if table.column_names != list(part["columns"]):
         raise InputError(f"{path.name!r} has other columns than its manifest says. Save it again.")

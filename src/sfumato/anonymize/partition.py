@@ -7,17 +7,16 @@ applies to any later table and can be read by a person.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.anonymize.documents import write_document
+from sfumato.anonymize.document_checks import check_partition
+from sfumato.anonymize.documents import read_document, write_document
 from sfumato.anonymize.recoding import PartitionColumn, Recoding, cut_after
 from sfumato.errors import InputError
 from sfumato.partition.tree import Tree
@@ -128,6 +127,7 @@ class Partition(Recoding):
                 f"a document with format {document.get('format')!r} and version {document.get('version')!r}: expected "
                 f"{FORMAT!r} and {VERSION}. Save the partition again with this version of sfumato."
             )
+        check_partition(document)
         try:
             columns = tuple(_column_from_dict(c, document["nodes"]) for c in document["columns"])
             groups = document["groups"]
@@ -159,18 +159,7 @@ class Partition(Recoding):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Partition:
         """Read a partition that `save` wrote."""
-        try:
-            document = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-            raise InputError(
-                f"the file {Path(path).name!r} cannot be read as a partition ({type(error).__name__}): expected the "
-                "JSON file that Partition.save wrote. Check the path."
-            ) from error
-        if not isinstance(document, dict):
-            raise InputError(
-                f"the file {Path(path).name!r} is JSON, but not a partition: expected what Partition.save wrote."
-            )
-        return cls.from_dict(document)
+        return cls.from_dict(read_document(path, "a partition", "Partition.save"))
 
 
 def partition_from_tree(

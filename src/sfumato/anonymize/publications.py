@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import os
 import secrets
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,13 +22,22 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from sfumato.anonymize.documents import write_document
+from sfumato.anonymize.documents import read_document, write_document
 from sfumato.columns import Column
+from sfumato.documents import check_shape, find_misfit, is_count, is_text, is_whole
 from sfumato.errors import InputError, ParameterError, PrivacyWarning
 
 FORMAT = "sfumato-publication"
 VERSION = 1
 _DIGEST_BYTES = 16
+_PERSONS = {"secret": is_text, "digests": is_text, "groups": [is_count]}
+_SHAPE = {
+    "k": lambda value: is_count(value) and value >= 1,
+    "partition": is_text,
+    "groups": [lambda value: is_whole(value) and value >= -1],
+    "records": [is_count],
+    "persons": lambda value: value is None or find_misfit(value, _PERSONS) is None,
+}
 
 Changes = tuple[int | None, int | None, int | None, int | None]
 
@@ -219,6 +226,7 @@ class Publication:
         """Rebuild a publication from `to_dict`'s document."""
         if not isinstance(document, Mapping) or (document.get("format"), document.get("version")) != (FORMAT, VERSION):
             raise InputError(f"a document that is no publication: expected {FORMAT!r}, version {VERSION}.")
+        check_shape(document, _SHAPE, "a publication", "Publication.save")
         try:
             persons = document["persons"]
             known: dict[str, Any] = {}
@@ -228,18 +236,25 @@ class Publication:
                     "persons": np.frombuffer(base64.b64decode(persons["digests"]), f"S{2 * _DIGEST_BYTES}"),
                     "group_of_person": np.array(persons["groups"], np.int32),
                 }
-            return cls(
+            made = cls(
                 int(document["k"]),
                 str(document["partition"]),
                 np.array(document["groups"], np.int32),
                 np.array(document["records"], np.int64),
                 **known,
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (ValueError, OverflowError) as error:
             raise InputError(
-                f"a publication with parts that are absent or not of their kind ({type(error).__name__}): expected "
-                "what Publication.save wrote."
+                f"a publication with parts that are not of their kind ({type(error).__name__}): expected what "
+                "Publication.save wrote."
             ) from None
+        n_persons = None if made.persons is None else len(made.persons)
+        n_placed = None if made.group_of_person is None else len(made.group_of_person)
+        if len(made.group_of_leaf) != len(made.records_of_leaf) or n_persons != n_placed:
+            raise InputError(
+                "a publication whose lists have different lengths: expected what Publication.save wrote. Save it again."
+            )
+        return made
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the publication as a JSON file that only its owner can read."""
@@ -248,14 +263,7 @@ class Publication:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Publication:
         """Read a publication that `save` wrote."""
-        try:
-            document = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise InputError(
-                f"the file {Path(path).name!r} cannot be read as a publication ({type(error).__name__}): expected the "
-                "JSON file that Publication.save wrote. Check the path."
-            ) from None
-        return cls.from_dict(document)
+        return cls.from_dict(read_document(path, "a publication", "Publication.save"))
 
 
 def earlier_publications(given: Any) -> list[Publication]:

@@ -66,12 +66,28 @@ class PartitionColumn:
             codes = np.searchsorted(self.cuts, column.values, side="left").astype(np.uint16)
         else:
             assert column.categories is not None
+            self._check_type(column.categories)
             known = {value: code for code, value in enumerate(self.categories)}
             lookup = [known.get(value, self.unseen_code) for value in column.categories]
             codes = np.array(lookup, np.uint16)[column.values]
         if column.missing is not None:
             codes[column.missing] = self.missing_code
         return codes
+
+    def _check_type(self, categories: NDArray[np.object_]) -> None:
+        """Raise InputError for categories of another type than at fit: none would be found, and none could be told."""
+        known = () if self.categories is None else self.categories
+        now, before = ({type_of_category(value) for value in found} for found in (categories, known))
+        if before and not now <= before:
+            raise InputError(
+                f"column {self.name!r} has categories of another type than when the partition was fitted: expected "
+                f"{' or '.join(sorted(before))}. Convert the column, or fit again."
+            )
+
+
+def type_of_category(value: Any) -> str:
+    """Return what a category is: text, true or false, or a number."""
+    return "text" if isinstance(value, str) else "true or false" if isinstance(value, bool | np.bool_) else "numbers"
 
 
 _WORDS = {"number": "numbers", "moment": "dates or times", "category": "categories"}

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sfumato.cli.names import split_names
+from sfumato.documents import MapOf, check_shape, is_text, parse_json
 from sfumato.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from sfumato.cli.files import FileTable, ReadingOptions
     from sfumato.cli.judging import Recount
     from sfumato.generalization.artifact import Output
+
+_NOTES = {"types?": MapOf(is_text)}
+"""What ``sfumato minimize`` notes about the file that it read."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +36,10 @@ def is_generalization(path: Path) -> bool:
     from sfumato.generalization.document import FORMAT
 
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        document = parse_json(path.read_bytes(), "sfumato")
+    except (OSError, InputError):
         return False
-    return isinstance(document, dict) and document.get("format") == FORMAT
+    return document.get("format") == FORMAT
 
 
 def load_generalization(path: Path) -> SavedGeneralization:
@@ -45,16 +48,17 @@ def load_generalization(path: Path) -> SavedGeneralization:
     from sfumato.cli.csv_values import GivenType
     from sfumato.generalization import CategoryAttribute, Generalization
 
-    text = path.read_text(encoding="utf-8")
-    generalization = Generalization.from_json(text)
+    document = parse_json(path.read_bytes(), "sfumato minimize")
+    generalization = Generalization.from_dict(document)
     # What was text has to be text again: a file of few records may hide that codes have leading zeros.
     types = {
         attribute.name: GivenType("text")
         for attribute in generalization.attributes
         if isinstance(attribute, CategoryAttribute) and attribute.value_type == "text" and attribute.categories
     }
-    notes = json.loads(text).get("file") or {}
-    types |= {name: parse_type(name, given) for name, given in (notes.get("types") or {}).items()}
+    check_shape(document, {"file?": _NOTES}, "a generalization", "sfumato minimize")
+    notes = document.get("file", {})
+    types |= {name: parse_type(name, given) for name, given in notes.get("types", {}).items()}
     return SavedGeneralization(generalization, types)
 
 

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sfumato.cli import options
+from sfumato.documents import MapOf, check_shape, is_count, is_text, or_none
 from sfumato.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from sfumato.cli.csv_values import GivenType
     from sfumato.cli.files import FileTable
     from sfumato.cli.judging import Recount
+
+_NOTES = {"k?": or_none(is_count), "unit?": or_none(is_text), "keep?": [is_text], "types?": MapOf(is_text)}
+"""What ``sfumato anonymize`` notes about the file that it read."""
 
 
 @dataclass(frozen=True)
@@ -84,22 +87,25 @@ def recode_pieces_of(
 def load_partition(path: Path) -> SavedPartition:
     """Read a partition, with or without the notes of the command line."""
     from sfumato.anonymize import Partition
+    from sfumato.anonymize.documents import read_document
     from sfumato.cli.csv_columns import parse_type
     from sfumato.cli.csv_values import GivenType
 
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist"
         raise InputError(f"{str(path)!r} {what}. Expected a partition that 'sfumato anonymize --save' wrote.")
-    partition = Partition.load(path)
-    notes = json.loads(path.read_text(encoding="utf-8")).get("file") or {}
+    document = read_document(path, "a partition", "sfumato anonymize --save")
+    partition = Partition.from_dict(document)
+    check_shape(document, {"file?": _NOTES}, "a partition document", "sfumato anonymize --save")
+    notes = document.get("file", {})
     # Without notes, what was text has to be text again: a file of few records may hide that codes have leading zeros.
     types = {
         column.name: GivenType("text")
         for column in partition.columns
         if column.kind == "category" and column.name not in partition.categorical
     }
-    types |= {name: parse_type(name, text) for name, text in (notes.get("types") or {}).items()}
-    return SavedPartition(partition, notes.get("k"), notes.get("unit"), tuple(notes.get("keep") or ()), types)
+    types |= {name: parse_type(name, text) for name, text in notes.get("types", {}).items()}
+    return SavedPartition(partition, notes.get("k"), notes.get("unit"), tuple(notes.get("keep", ())), types)
 
 
 def for_this_file(

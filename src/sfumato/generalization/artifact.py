@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.columns import GroupedLabels, GroupedValues
+from sfumato.documents import check_shape, parse_json
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.generalization.attributes import Attribute, CategoryAttribute
 from sfumato.generalization.description import Description, describe_attributes
 from sfumato.generalization.document import (
     FORMAT,
+    SHAPE,
     VERSION,
     attributes_from_list,
     attributes_to_list,
@@ -200,13 +202,9 @@ class Generalization:
                 f"a document with format {document.get('format')!r} and version {document.get('version')!r}: expected "
                 f"{FORMAT!r} and {VERSION}. Write the generalization again with this version of sfumato."
             )
-        listed = document.get("attributes")
-        if not isinstance(listed, list):
-            raise InputError(
-                "a generalization without a list of attributes: expected what Generalization.to_json wrote."
-            )
-        attributes = attributes_from_list(listed)
-        made = cls(attributes, str(document.get("minimizer") or ""), dict(document.get("parameters") or {}))
+        check_shape(document, SHAPE, "a generalization", "Generalization.to_json")
+        attributes = attributes_from_list(document["attributes"])
+        made = cls(attributes, document.get("minimizer") or "", dict(document.get("parameters") or {}))
         if document.get("fingerprint") != made.fingerprint:
             raise InputError(
                 "a generalization whose attributes do not match its fingerprint: expected the document as it was "
@@ -221,15 +219,7 @@ class Generalization:
     @classmethod
     def from_json(cls, text: str | bytes) -> Generalization:
         """Read a generalization that `to_json` wrote."""
-        try:
-            document = json.loads(text)
-        except (UnicodeDecodeError, json.JSONDecodeError) as error:
-            raise InputError(
-                f"text that is not JSON ({type(error).__name__}): expected what Generalization.to_json wrote."
-            ) from error
-        if not isinstance(document, dict):
-            raise InputError("JSON that is not a generalization: expected what Generalization.to_json wrote.")
-        return cls.from_dict(document)
+        return cls.from_dict(parse_json(text, "Generalization.to_json"))
 
     # -- exports ---------------------------------------------------------------------------------------------
 

@@ -6,14 +6,45 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sfumato.documents import is_count, is_flag, is_number, is_plain, is_text, is_whole, one_of, or_none
 from sfumato.errors import InputError
 from sfumato.generalization.attributes import Attribute, Bucket, CategoryAttribute, OrderedAttribute
 
 FORMAT = "sfumato-generalization"
 VERSION = 1
+
+_BUCKET = {
+    "label": is_text,
+    "representative": or_none(is_plain),
+    "share": or_none(is_number),
+    "at_most?": or_none(lambda value: is_number(value) or _is_digits(value)),
+    "categories?": [is_plain],
+}
+_ATTRIBUTE = {
+    "name": is_text,
+    "kind": one_of("number", "moment", "category"),
+    "moment?": one_of(None, "date", "datetime", "duration", "time"),
+    "is_zoned?": is_flag,
+    "is_real?": is_flag,
+    "is_whole?": is_flag,
+    "values?": one_of("text", "boolean", "number"),
+    "order?": [is_count],
+    "unseen?": is_count,
+    "missing": is_count,
+    "missing_was_seen": is_flag,
+    "n_before": is_count,
+    "buckets": [_BUCKET],
+}
+SHAPE = {
+    "attributes": [_ATTRIBUTE],
+    "minimizer?": or_none(is_text),
+    "parameters?": or_none(lambda value: isinstance(value, Mapping)),
+}
+"""What a document must be like; whether its parts fit together is checked while attributes are made."""
 
 _EXACT = 2**53  # beyond it, integers are written as text: many readers of JSON have floats only
 _UNITS = {
@@ -107,6 +138,10 @@ def _from_dict(document: Mapping[str, Any]) -> Attribute:
             n_before,
         )
         _check(len(set(attribute.categories)) == len(attribute.categories), name, "a category in two buckets")
+        kinds = {"text": str, "boolean": bool}.get(document["values"], int | float)
+        told = [value for value in (*attribute.categories, *(b.representative for b in buckets)) if value is not None]
+        _check(all(isinstance(value, kinds) for value in told), name, "categories of several kinds")
+        _check(sorted(document["order"]) == list(range(len(flat))), name, "categories without an order")
         _check(0 <= attribute.unseen < len(given), name, "no bucket for unseen values")
     else:
         is_real = bool(document.get("is_real", False))
@@ -125,7 +160,10 @@ def _from_dict(document: Mapping[str, Any]) -> Attribute:
             is_real,
             bool(document.get("is_whole", False)),
         )
-        _check(kind in ("number", "moment"), name, "an unknown kind")
+        _check((kind == "moment") == (attribute.moment is not None), name, "moments of no kind")
+        _check(all(is_real or isinstance(cut, int) for cut in cuts), name, "thresholds that are not whole")
+        told = [bucket.representative for bucket in attribute.buckets if bucket.representative is not None]
+        _check(all(isinstance(value, float if is_real else int) for value in told), name, "values of another kind")
         _check(all(low < high for low, high in itertools.pairwise(cuts)), name, "thresholds that do not rise")
         _check(given[len(cuts)].get("at_most", 0) is None, name, "no open last bucket")
     _check(0 <= missing < len(given), name, "no bucket for missing values")
@@ -150,6 +188,13 @@ def _number_out(value: Any) -> Any:
 def _number_in(value: Any, kind: str) -> Any:
     if value is None or kind in ("text", "boolean"):
         return value
+    if isinstance(value, bool) or (isinstance(value, str) and not _is_digits(value)):
+        raise TypeError("not a number")
     if isinstance(value, str):
         value = int(value)
     return float(value) if kind == "real" else value
+
+
+def _is_digits(value: Any) -> bool:
+    """Return True for a whole number as text that 64 bits can hold, as `_number_out` writes large ones."""
+    return isinstance(value, str) and re.fullmatch("-?[0-9]{1,19}", value) is not None and is_whole(int(value))

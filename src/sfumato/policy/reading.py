@@ -69,7 +69,11 @@ def read_policy(path: Path) -> Policy:
     text = _text_of(path)
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise InputError(
+            f"{path.name} has brackets that are nested too deeply: expected sections, settings and lists of names."
+        ) from None
+    except ValueError as error:  # not TOML, or a number with thousands of digits
         raise InputError(
             f"{path.name} is no TOML: {error}. Text stands in quotes, lists in brackets, and each key once."
         ) from None
