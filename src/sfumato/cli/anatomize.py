@@ -164,6 +164,7 @@ def _finals(folder: Path, written_as: str) -> list[Path]:
 def _check_folder(folder: Path, written_as: str, *, force: bool, file: Path) -> None:
     """Refuse a folder that cannot or should not be written to, before any work is done."""
     from sfumato.cli.files import check_output
+    from sfumato.cli.publishing import look_at
 
     if folder.exists() and not folder.is_dir():
         raise ParameterError(f"-o {str(folder)!r} is a file: expected a folder. Give another name.")
@@ -178,6 +179,9 @@ def _check_folder(folder: Path, written_as: str, *, force: bool, file: Path) -> 
                 )
     elif not folder.absolute().parent.is_dir():
         raise ParameterError(f"-o {str(folder)!r} lies in a folder that does not exist. Create that first.")
+    else:
+        for final in _finals(folder, written_as):
+            look_at(final)
 
 
 def _run(console: Console, source: FileTable, settings: Settings, *, is_attacked: bool) -> None:

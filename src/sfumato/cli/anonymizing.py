@@ -86,7 +86,7 @@ def anonymize_table(
     def judge(read: Any) -> Recount:
         return recount(read, rewritten, request.k, units=units)
 
-    beside = {save: lambda path: write_partition(path, anonymizer, request, source)} if save is not None else {}
+    beside = {save: lambda path, _: write_partition(path, anonymizer, request, source)} if save is not None else {}
     if output is not None:
         with console.step(f"writing {output.name}, reading it back and counting its groups"):
             counted = write_judged(released, output, style=source.style, judge=judge, beside=beside)

@@ -125,6 +125,7 @@ def _minimize_pieces(
     check_schema: Callable[..., Any],
 ) -> None:
     from sfumato.cli.apply_pieces import check_passing, minimize_pieces
+    from sfumato.cli.files import unfinished
     from sfumato.parquet.files import ParquetFiles
 
     files = ParquetFiles(file)
@@ -137,8 +138,9 @@ def _minimize_pieces(
             with console.step("looking at the columns that pass through"):
                 roles = {"quasi_identifiers": names, "identifiers": dropped or None, "keep": kept or None}
                 check_passing(files, check_schema, (), **roles)
-        with console.step(f"finding the buckets of {files.n_records:,} records and writing {output.name}"):
-            minimize_pieces(console, generalization, files, output, values=values, drop=dropped)
+        what = f"finding the buckets of {files.n_records:,} records and writing {output.name}"
+        with console.step(what), unfinished(output) as [temporary]:
+            minimize_pieces(console, generalization, files, temporary, values=values, drop=dropped)
     _report(console, file, output, generalization, files.n_records, passed, values)
 
 

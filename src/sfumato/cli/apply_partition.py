@@ -63,6 +63,7 @@ def recode_pieces_of(
 ) -> None:
     """Recode a file that is not held in memory; no group size is promised."""
     from sfumato.cli.apply_pieces import check_passing, recode_pieces
+    from sfumato.cli.files import unfinished
     from sfumato.parquet.files import ParquetFiles
 
     files = ParquetFiles(file)
@@ -79,8 +80,9 @@ def recode_pieces_of(
                 identifiers=list(partition.dropped) or None,
                 keep=list(saved.keep) or None,
             )
-        with console.step(f"recoding {files.n_records:,} records and writing {output.name}"):
-            counted = recode_pieces(console, partition, files, output, saved.k or 2)
+        what = f"recoding {files.n_records:,} records and writing {output.name}"
+        with console.step(what), unfinished(output) as [temporary]:
+            counted = recode_pieces(console, partition, files, temporary, saved.k or 2)
     _report(console, file, saved, output, counted, False, 0, 0)
 
 

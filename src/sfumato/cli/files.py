@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables in files: read CSV or Parquet, write the same kind back, and never leave half a file behind.
+"""Tables in files: read CSV or Parquet, and write the same kind back.
 
-An output is written under a temporary name in its own folder, read back, judged, and only then moved into place; on any
-error or interruption the temporary file is removed. The commands call this; the CSV rules are in the ``csv_*`` modules.
+The commands call this. The CSV rules are in the ``csv_*`` modules; ``publishing`` leaves no half of a file, and no half
+of several, behind.
 """
 
 from __future__ import annotations
 
-import contextlib
 import gzip
-import os
-import secrets
-import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,6 +18,8 @@ from sfumato.cli.csv_reading import read_text_columns
 from sfumato.cli.csv_values import GivenType
 from sfumato.cli.csv_writing import CsvStyle, csv_bytes, style_for
 from sfumato.cli.names import nearly_equal_names, plain_name
+from sfumato.cli.publishing import check_output as check_output
+from sfumato.cli.publishing import unfinished as unfinished
 from sfumato.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -293,84 +291,6 @@ def listed(names: Sequence[str], most: int = 20) -> str:
 
 
 # --- writing ----------------------------------------------------------------------------------------------
-
-
-def check_output(path: Path, *, force: bool, inputs: Sequence[Path] = (), option: str = "-o") -> None:
-    """Refuse an output that cannot or should not be written, before any work is done."""
-    if path.is_dir():
-        raise ParameterError(f"{option} {str(path)!r} is a folder. Give a file name in it.")
-    folder = path.absolute().parent
-    if not folder.is_dir():
-        raise ParameterError(f"{option} {str(path)!r}: the folder {str(folder)!r} does not exist. Create it first.")
-    if any(path.absolute() == other.absolute() or _is_same_file(path, other) for other in inputs):
-        raise ParameterError(f"{option} {str(path)!r} is the input itself. Give another name; nothing was written.")
-    if path.exists() and not force:
-        raise ParameterError(f"{option} {str(path)!r} exists already. Give another name, or --force to replace it.")
-    if not os.access(folder, os.W_OK):
-        raise ParameterError(f"{option} {str(path)!r}: the folder {str(folder)!r} is not writable.")
-
-
-def _is_same_file(path: Path, other: Path) -> bool:
-    try:
-        return path.samefile(other)
-    except OSError:
-        return False
-
-
-@contextlib.contextmanager
-def unfinished(*finals: Path) -> Iterator[list[Path]]:
-    """Lend a temporary name beside each final one; move all into place at the end, or remove them.
-
-    Only the owner can read a file while it is unfinished. A process killed outright leaves
-    ``NAME.unfinished-XXXXXXXX`` at most, never a part of NAME.
-    """
-    temporary = [final.with_name(f"{final.name}.unfinished-{secrets.token_hex(4)}") for final in finals]
-    try:
-        for path in temporary:
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        yield temporary
-        for path, final in zip(temporary, finals, strict=True):
-            _sync(path)
-            path.chmod(_mode_for(final))
-        with _uninterrupted():  # all of them or none
-            for path, final in zip(temporary, finals, strict=True):
-                path.replace(final)
-    except OSError as error:
-        raise InputError(
-            f"{str(finals[0])!r} cannot be written: {error.strerror or 'input/output error'}. Nothing was written."
-        ) from None
-    finally:
-        for path in temporary:
-            path.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Hold back the signals that end a run politely for the moment it takes to rename."""
-    if not hasattr(signal, "pthread_sigmask"):  # pragma: no cover - Windows
-        yield
-        return
-    earlier = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, earlier)
-
-
-def _mode_for(final: Path) -> int:
-    if final.exists():
-        return final.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def with_separator_of(path: Path, style: CsvStyle | None) -> CsvStyle | None:

@@ -6,12 +6,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from math import ceil
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +20,7 @@ from sfumato.cli.files import FileTable, ReadingOptions, read_file, unknown_colu
 from sfumato.cli.memory import give_back_small_pieces
 from sfumato.cli.methods import make_anonymizer
 from sfumato.cli.models import make_model
+from sfumato.cli.publishing import fingerprint_of as fingerprint_of
 from sfumato.cli.training import (
     Comparison,
     Target,
@@ -386,15 +385,6 @@ def model_for_raw_records(job: Job, compared: Comparison) -> Any:
     from sklearn.preprocessing import FunctionTransformer
 
     return make_pipeline(FunctionTransformer(compared.anonymizer.partition_.transform), compared.model)
-
-
-def fingerprint_of(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def versions() -> dict[str, str]:

@@ -27,9 +27,13 @@ from sfumato.cli.files import (
     write_file,
 )
 from sfumato.cli.memory import give_back_small_pieces
+from sfumato.cli.publishing import fingerprint_of
 from sfumato.errors import GuaranteeError
 from sfumato.frames.reading import one_chunk
 from sfumato.frames.shuffling import in_order, random_order
+
+Writer = Callable[[Path, Mapping[Path, str]], None]
+"""Writes a file to a path, given the SHA-256 of other files of the same run by their names."""
 
 _COMPARED_AT_ONCE = 500_000  # records
 
@@ -242,7 +246,7 @@ def write_judged(
     *,
     style: CsvStyle | None,
     judge: Callable[[Any], Recount],
-    beside: Mapping[Path, Callable[[Path], None]] | None = None,
+    beside: Mapping[Path, Writer] | None = None,
     must_hold: bool = True,
 ) -> Recount:
     """Write a release: to a temporary name, read back, judged on what was read, moved into place.
@@ -258,7 +262,8 @@ def write_judged(
     judge : callable
         Takes the table that was read back and counts.
     beside : mapping of Path to callable, optional
-        Further files that belong to the release; each callable writes to the path it gets. All or none appear.
+        Further files that belong to the release, in the order in which they appear; each callable writes to the path
+        it gets, and gets the SHA-256 of the files before it by their final names. All or none appear.
     must_hold : bool, default=True
         Whether a failing count stops the release.
 
@@ -278,21 +283,24 @@ def write_judged(
         result = judge(read)
         if must_hold:
             check_holds(result, "the written file")
-        for other, write in zip(others, beside.values(), strict=True):
-            write(other)
+        write_beside(others, beside, {path: fingerprint_of(temporary)} if beside else {})
     return result
 
 
-def judged_in_memory(
-    table: Any, *, judge: Callable[[Any], Recount], beside: Mapping[Path, Callable[[Path], None]]
-) -> Recount:
+def write_beside(paths: Sequence[Path], beside: Mapping[Path, Writer], digests: dict[Path, str]) -> None:
+    """Write files one after the other, each with the SHA-256 of those before it at hand."""
+    for path, (final, write) in zip(paths, beside.items(), strict=True):
+        write(path, digests)
+        digests[final] = fingerprint_of(path)
+
+
+def judged_in_memory(table: Any, *, judge: Callable[[Any], Recount], beside: Mapping[Path, Writer]) -> Recount:
     """Judge a table that is not written; write what belongs to it all the same."""
     result = judge(table)
     check_holds(result, "the result")
     if beside:
         with unfinished(*beside) as others:
-            for other, write in zip(others, beside.values(), strict=True):
-                write(other)
+            write_beside(others, beside, {})
     return result
 
 

@@ -56,7 +56,7 @@ def run(
         from sfumato.policy import read_policy
 
         read = read_policy(policy)
-        _check_outputs(read, force=force)
+        _check_outputs(console, read, force=force)
         job = open_job(console, read, jobs)
         if dry_run:
             _show_plan(console, job)
@@ -68,17 +68,25 @@ def run(
             raise typer.Exit(GUARANTEE_FAILED)
 
 
-def _check_outputs(policy: Policy, *, force: bool) -> None:
+def _outputs(policy: Policy) -> dict[str, Path]:
+    """Return what is written, by its role, in the order in which it appears: what describes the others comes last."""
+    paths = {name: policy.file(name) for name in ("release", "artifact", "report", "audit")}
+    return {name: path for name, path in paths.items() if path is not None}
+
+
+def _check_outputs(console: Console, policy: Policy, *, force: bool) -> None:
     from sfumato.cli.files import check_output, format_of
+    from sfumato.cli.publishing import mixture_in
     from sfumato.errors import ParameterError
 
     release, source = policy.file("release"), policy.file("file")
     assert release is not None and source is not None
+    others = _outputs(policy)
+    index = others.pop("audit", None)
+    if index is not None and (mixture := mixture_in(others, index)):
+        console.note(mixture, is_warning=True)
     named: dict[Path, str] = {}
-    for name in ("release", "artifact", "audit", "report"):
-        path = policy.file(name)
-        if path is None:
-            continue
+    for name, path in _outputs(policy).items():
         check_output(path, force=force, inputs=[policy.path, source], option=policy.where("data", name))
         earlier = named.setdefault(path.resolve(), name)
         if earlier != name:
@@ -133,16 +141,18 @@ def _run(console: Console, job: Job, *, keep_report: bool) -> Audit:
             f"Spreadsheets take some text of {len(formulas)} columns for formulas: open the file as text.",
         )
         console.note(notes[-1], is_warning=True)
-    beside = _documents(job, made)
+    beside: dict[Path, Any] = {}
     artifact = job.policy.file("artifact")
     if artifact is not None:
         own = job.policy.values["columns"]
         keep = [*own["keep"], *([own["target"]] if own["target"] else [])]
         document = partition_document(anonymizer, k=k, unit=own["unit"], keep=keep, style=job.source.style)
-        beside[artifact] = lambda path: _write_json(path, document)
+        beside[artifact] = lambda path, _: _write_json(path, document)
     try:
         with console.step(f"writing {output.name}, reading it back, counting and judging it"):
-            write_judged(release.table, output, style=job.source.style, judge=judge, beside=beside)
+            write_judged(
+                release.table, output, style=job.source.style, judge=judge, beside=beside | _documents(job, made)
+            )
     except _GateNotPassedError:
         if keep_report:
             _write_documents(_documents(job, made))
@@ -336,24 +346,27 @@ def _fewest_persons(anonymizer: Any, release: Any) -> int:
 
 def _documents(job: Job, made: list[Audit]) -> dict[Path, Any]:
     """Return what is written beside the release: path to writer; the audit exists by the time they are called."""
+    from sfumato.cli.publishing import described_outputs
     from sfumato.report import to_html, to_markdown
 
     documents: dict[Path, Any] = {}
     report, data = job.policy.file("report"), job.policy.file("audit")
     if report is not None:
         words = to_markdown if report.suffix == ".md" else to_html
-        documents[report] = lambda path: path.write_text(words(made[0]), encoding="utf-8")
+        documents[report] = lambda path, _: path.write_text(words(made[0]), encoding="utf-8")
     if data is not None:
-        documents[data] = lambda path: _write_json(path, made[0].to_dict())
+        documents[data] = lambda path, digests: _write_json(
+            path, made[0].to_dict() | {"outputs": described_outputs(_outputs(job.policy), digests)}
+        )
     return documents
 
 
 def _write_documents(documents: dict[Path, Any]) -> None:
     from sfumato.cli.files import unfinished
+    from sfumato.cli.judging import write_beside
 
     with unfinished(*documents) as paths:
-        for path, write in zip(paths, documents.values(), strict=True):
-            write(path)
+        write_beside(paths, documents, {})
 
 
 def _write_json(path: Path, document: dict[str, Any]) -> None:
