@@ -264,7 +264,6 @@ def test_the_same_seed_gives_the_same_records(people_file, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "no --target"),
         (["--target", "wages"], "Did you mean 'wage'"),
         (["--target", "wage", "--quasi-identifiers", "agee"], "--quasi-identifiers names 'agee'"),
         (["--target", "wage", "--identifiers", "wage"], "named in --target and in --identifiers"),

@@ -276,7 +276,8 @@ class FullDomainAnonymizer(GroupAnonymizer):
         -------
         Release
             Its `n_merged` counts the groups at the fitted levels that higher levels joined with others, and its
-            measures have the ``levels``, and the ``information_loss`` with suppressed records counted as 1.
+            measures have the ``levels``, and the ``information_loss`` with suppressed records counted as 1;
+            ``loss_by_column`` is that of the released records.
         """
         table = self._read_again(X)
         self.schema_.check_passing(table)
@@ -303,6 +304,7 @@ class FullDomainAnonymizer(GroupAnonymizer):
             "n_groups": found.n_groups,
             "smallest_group": smallest,
             "information_loss": found.loss,
+            "loss_by_column": _loss_by_column(own, levels, kept),
             "levels": levels,
         }
         for counter in counters:
@@ -432,6 +434,15 @@ def _group_sizes(found: Found, records: Records) -> NDArray[np.int64]:
     kept = found.group >= 0
     sizes = np.bincount(found.group[kept], weights=records.weights[kept], minlength=found.n_groups)
     return sizes.astype(np.int64)
+
+
+def _loss_by_column(
+    domains: Mapping[str, Domain], levels: Mapping[str, int], kept: NDArray[np.int64]
+) -> dict[str, float]:
+    """Return the mean loss of the released cells of every column."""
+    return {
+        name: float(domain.levels.losses[domain.codes[kept], levels[name]].mean()) for name, domain in domains.items()
+    }
 
 
 def _n_merged(domains: list[Domain], records: Records, lowest: Sequence[int], found: Found) -> int:

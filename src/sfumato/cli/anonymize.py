@@ -20,20 +20,28 @@ ModelName = Literal[
     "neural-network",
     "decision-tree",
 ]
+DEFAULT_REPRESENTATIVE = "model"
 RepresentativeName = Literal["median", "member", "model", "mean", "midrange", "sample", "range", "bounds"]
 TaskName = Literal["classification", "regression"]
+MethodName = Literal[
+    "model-guided", "mondrian", "information-loss", "workload-aware", "hilbert", "r-plus-tree", "full-domain"
+]
 
 HELP = options.help_text(
-    "Make a file k-anonymous at the least cost to a model trained on it.",
-    "Trains the model on the raw records, groups records by what the model makes of them, gives all records of a "
-    "group the same quasi-identifiers, trains again, and shows what that cost. The written file is read back and its "
-    "groups are counted before it gets its name.",
+    "Make a file k-anonymous, at the least cost to a model trained on it.",
+    "Trains a model, groups records with similar predictions, gives each group one set of quasi-identifier values, "
+    "retrains, and reports the change in accuracy. Without --target, groups keep as much detail as they can. The "
+    "output is read back and its groups are counted before the file appears; then the release is checked for what the "
+    "groups do not hide.",
+    "Name the columns that name a person (--identifiers: dropped) and those that nobody should learn (--sensitive: "
+    "guarded by --l or --t). All others are rewritten, unless you list --quasi-identifiers: then the rest is released "
+    "unchanged. 'sfumato init' proposes the roles.",
     examples=[
-        "sfumato anonymize people.csv --target income -o released.csv",
-        "sfumato anonymize people.csv --target income --k 50 --identifiers name,ssn\n"
-        "    --quasi-identifiers age,zip,sex --limits zip=3 -o released.csv",
-        "sfumato anonymize people.parquet --target price --model random-forest\n"
-        "    --save partition.json -o released.parquet",
+        "sfumato anonymize people.csv --identifiers name,ssn --target income\n    -o released.csv",
+        "sfumato anonymize patients.csv --identifiers name --sensitive diagnosis\n"
+        "    --l 3 --representative range -o released.csv",
+        "sfumato anonymize people.csv --identifiers name,ssn --method full-domain\n"
+        "    --hierarchies folder --suppression-limit 0.01 -o released.csv",
     ],
 )
 
@@ -46,7 +54,7 @@ def anonymize(
         typer.Option(
             help="The column that the model predicts. It is not rewritten.",
             rich_help_panel=options.COLUMNS,
-            show_default="none",
+            show_default="none: no model",
         ),
     ] = None,
     quasi_identifiers: Annotated[
@@ -57,6 +65,10 @@ def anonymize(
         ),
     ] = None,
     identifiers: options.Identifiers = None,
+    sensitive: Annotated[
+        list[str] | None,
+        options.columns("Columns that nobody should learn about a person; released unchanged, guarded by --l and --t."),
+    ] = None,
     keep: Annotated[
         list[str] | None,
         options.columns("Columns that may leave as they are, even if nearly every value is different."),
@@ -78,10 +90,55 @@ def anonymize(
             show_default="none",
         ),
     ] = None,
+    hierarchies: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Files with one line per value, the value and then its coarser labels up to *: as age=FILE,zip=FILE, "
+            "or a folder of files called like the columns, such as age.csv.",
+            metavar="FOLDER",
+            rich_help_panel=options.COLUMNS,
+            show_default="none",
+        ),
+    ] = None,
     k: Annotated[
         int,
         typer.Option("--k", "-k", help="Records that every group must have at least.", rich_help_panel=options.METHOD),
     ] = 10,
+    method: Annotated[
+        MethodName | None,
+        options.choice(
+            "How groups are formed: model-guided, workload-aware (by the target's labels), mondrian, information-loss, "
+            "hilbert, r-plus-tree, or full-domain (one level of its hierarchy for every column).",
+            show_default="model-guided; without --target information-loss",
+        ),
+    ] = None,
+    l: Annotated[  # noqa: E741  # the literature's name
+        int | None,
+        typer.Option(
+            "--l",
+            help="Distinct values of each sensitive column that every group must have.",
+            metavar="NUMBER",
+            rich_help_panel=options.METHOD,
+            show_default="none",
+        ),
+    ] = None,
+    t: Annotated[
+        float | None,
+        typer.Option(
+            "--t",
+            help="How far a group's sensitive values may be from those of all records, from 0 to 1.",
+            metavar="NUMBER",
+            rich_help_panel=options.METHOD,
+            show_default="none",
+        ),
+    ] = None,
+    suppression_limit: Annotated[
+        float,
+        typer.Option(
+            help="Share of the records that may be left out: those that cost the others most detail.",
+            rich_help_panel=options.METHOD,
+        ),
+    ] = 0.0,
     model: Annotated[
         ModelName,
         options.choice(
@@ -106,12 +163,13 @@ def anonymize(
         ),
     ] = "probabilities",
     representative: Annotated[
-        RepresentativeName,
+        RepresentativeName | None,
         options.choice(
             "The values that a group's records get: those of one record (model, member, sample), their median, "
-            "mean or midrange, or for publication range labels or two columns of bounds."
+            "mean or midrange, or for publication range labels or two columns of bounds.",
+            show_default=DEFAULT_REPRESENTATIVE,
         ),
-    ] = "model",
+    ] = None,
     test_fraction: Annotated[
         float,
         typer.Option(
@@ -163,7 +221,7 @@ def anonymize(
         from sfumato.cli.anonymize_pieces import anonymize_pieces
         from sfumato.cli.anonymizing import anonymize_table
         from sfumato.cli.files import check_output, format_of, read_and_tell
-        from sfumato.cli.request import check_numbers, parse_guide, resolve
+        from sfumato.cli.request import check_method, check_numbers, obstacle_to_pieces, parse_guide, resolve
         from sfumato.parquet.files import ParquetFiles
 
         said = reading.parsed()
@@ -172,26 +230,34 @@ def anonymize(
             format_of(output)
         if save is not None:
             check_output(save, force=force, inputs=[file, *([output] if output else [])], option="--save")
-        check_numbers(k, test_fraction, seed)
-        parse_guide(guide, target)
+        check_numbers(k, test_fraction, seed, l, t, suppression_limit)
+        parse_guide(guide)
+        chosen = check_method(method, target, guide, representative=representative, limits=limits, save=save)
         obstacle = None
         if output is None or format_of(output) != "parquet":
             obstacle = "--out-of-core without a Parquet file to write: expected -o FILE.parquet."
+        obstacle = obstacle or obstacle_to_pieces(chosen, hierarchies, suppression_limit)
         source = None
         if not is_chosen(console, file, pieces, said, obstacle=obstacle):
             source = read_and_tell(console, file, said)
         request = resolve(
             ParquetFiles(file).names if source is None else source.table.column_names,
+            method=chosen,
             k=k,
+            l=l,
+            t=t,
             target=target,
             quasi_identifiers=quasi_identifiers,
             identifiers=identifiers,
+            sensitive=sensitive,
             keep=keep,
             categorical=categorical,
             limits=limits,
+            hierarchies=hierarchies,
             unit=unit,
             guide=guide,
-            representative=representative,
+            representative=representative or DEFAULT_REPRESENTATIVE,
+            suppression_limit=suppression_limit,
             model=model,
             seed=seed,
             jobs=jobs,

@@ -7,6 +7,7 @@ million; then it predicts piece by piece, and all records are anonymized. Up to 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.anatomize.anatomizer import numbered
-from sfumato.cli.anonymizing import measured_cost, new_model_of, note_target, report, write_partition
+from sfumato.cli.anonymizing import Made, measured_cost, new_model_of, note_method, note_target, report, write_partition
 from sfumato.cli.files import FileTable, ReadingOptions, unfinished
-from sfumato.cli.judging import ORDER_KEPT, Recount, check_holds
+from sfumato.cli.judging import ORDER_KEPT, Recount, SensitiveCount, check_holds, count_sensitive
 from sfumato.cli.out_of_core import progress_of
 from sfumato.cli.training import fit, growing, guide_of, read_target, rows_of
 from sfumato.errors import ParameterError
@@ -52,6 +53,7 @@ def anonymize_pieces(
         raise ParameterError(
             f"--k {request.k} with {files.n_records:,} records: expected at most as many as there are records. Lower k."
         )
+    note_method(console, request)
     target, utility, model = None, None, None
     if request.target is not None:
         with console.step(f"reading {min(files.n_records, MOST_TRAINED_ON):,} of {files.n_records:,} records"):
@@ -63,7 +65,7 @@ def anonymize_pieces(
         target = read_target(some, request.target, task)
         note_target(console, some, request, target)
         utility = measured_cost(console, some, target, request, test_fraction) if test_fraction else None
-        if request.guide in ("probabilities", "predictions"):
+        if request.needs_model:
             known = np.flatnonzero(target.known)
             with console.step(f"training the guide on {len(known):,} records"):
                 fitted = fit(
@@ -86,7 +88,8 @@ def anonymize_pieces(
             check_holds(counted, "the written file")
         for path in beside:
             write_partition(path, anonymizer, request, FileTable(None, "parquet", None, ReadingOptions()))
-    report(console, file, request, target, utility, anonymizer, counted, output, save, keep_order=keep_order)
+    outcome = Made(anonymizer.schema_, counted, float(anonymizer.information_loss_))
+    report(console, file, request, target, utility, outcome, output, save, keep_order=keep_order)
 
 
 class PiecewiseGuide:
@@ -97,6 +100,7 @@ class PiecewiseGuide:
 
     def predict(self, piece: Any) -> NDArray[Any]:
         """Return probabilities or predictions, whichever was asked for."""
+        assert self._request.guide is not None  # or no model would have been trained
         return guide_of(self._model, self._request.features(piece), self._request.guide)
 
 
@@ -124,7 +128,7 @@ def _new_anonymizer(request: Request) -> Any:
 def _counted(path: Path, anonymizer: Any, files: ParquetFiles, request: Request, order: NDArray[Any] | None) -> Recount:
     """Count the groups of the written file, in records or in persons; `order` is the one that it was written in."""
     names = anonymizer.partition_.output_names(anonymizer.schema_.quasi_identifiers)
-    persons = None if request.unit is None else _persons(files, request.unit)
+    persons = None if request.unit is None else _numbers(files, request.unit)
     if persons is not None and order is not None:
         persons = persons[order]
     counter = GroupCounter(names, None if persons is None else int(persons.max()) + 1)
@@ -135,12 +139,27 @@ def _counted(path: Path, anonymizer: Any, files: ParquetFiles, request: Request,
     n_records = counter.sizes()
     sizes = n_records if persons is None else counter.n_distinct()
     n_small = int(n_records[sizes < request.k].sum())
-    return Recount(sizes=sizes, n_records=files.n_records, n_records_in_small_groups=n_small, k=request.k)
+    return Recount(sizes, files.n_records, n_small, request.k, tuple(_sensitive_counts(path, names, request)))
 
 
-def _persons(files: ParquetFiles, unit: str) -> NDArray[np.int64]:
-    """Return a number for the person of every record; that column is held, as it was while the groups were made."""
+def _sensitive_counts(path: Path, names: list[str], request: Request) -> Iterator[SensitiveCount]:
+    """Count the sensitive values by group; one column at a time is held."""
+    if request.l is None and request.t is None:
+        return
+    written = ParquetFiles(path)
+    for name in request.sensitive:
+        values = _numbers(written, name)
+        counter = GroupCounter(names, int(values.max()) + 1)
+        start = 0
+        for batch in written.batches(names or None):
+            counter.add(batch, values[start : start + batch.num_rows])
+            start += batch.num_rows
+        yield count_sensitive(name, np.bincount(values), [counter.counts()], request.l, request.t)
+
+
+def _numbers(files: ParquetFiles, name: str) -> NDArray[np.int64]:
+    """Return a number for the value of every record, such as a person; that column is held."""
     import pyarrow as pa
 
-    whole = read_table(pa.concat_tables(list(files.batches([unit]))).unify_dictionaries())
-    return numbered(whole.column(unit, for_counting=True)).astype(np.int64)
+    whole = read_table(pa.concat_tables(list(files.batches([name]))).unify_dictionaries())
+    return numbered(whole.column(name, for_counting=True)).astype(np.int64)

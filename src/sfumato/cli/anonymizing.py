@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,17 @@ if TYPE_CHECKING:
     from sfumato.cli.models import Task
     from sfumato.cli.request import Request
     from sfumato.cli.training import Target, Utility
+    from sfumato.schema import Schema
+
+
+@dataclass(frozen=True)
+class Made:
+    """A release as the report needs it: the roles of its columns, what was counted on it, and what it cost."""
+
+    schema: Schema
+    counted: Recount
+    information_loss: float
+    n_suppressed: int = 0
 
 
 def anonymize_table(
@@ -44,11 +56,11 @@ def anonymize_table(
         ORDER_KEPT,
         compact_dictionaries,
         judged_in_memory,
-        plain_values,
         recount,
         shuffled,
         write_judged,
     )
+    from sfumato.cli.methods import rewritten_columns
     from sfumato.cli.training import fit, growing, read_target, rows_of
 
     table = source.table
@@ -57,6 +69,7 @@ def anonymize_table(
             f"--k {request.k} with {table.num_rows:,} records: expected at most as many as there are records. Lower k."
         )
     request.check_schema(table)
+    note_method(console, request)
     target = read_target(table, request.target, task) if request.target is not None else None
     if target is not None:
         note_target(console, table, request, target)
@@ -66,25 +79,25 @@ def anonymize_table(
 
     every_row = np.arange(table.num_rows)
     model = None
-    if request.guide in ("probabilities", "predictions"):
+    if request.needs_model:
         assert target is not None
         known = np.flatnonzero(target.known)
         with console.step(f"training the guide on all {len(known):,} records"):
             model = fit(new_model_of(request, target)(), request.features(rows_of(table, known)), target.values[known])
-    anonymizer = request.new_anonymizer()
     with console.step(growing(f"anonymizing all {table.num_rows:,} records")):
-        released = anonymizer.fit_transform(table, guide_of_rows(table, target, request, model, every_row))
-        rewritten = anonymizer.partition_.output_names(anonymizer.schema_.quasi_identifiers)
-        released = compact_dictionaries(released)
+        guide = guide_of_rows(table, target, request, model, every_row)
+        del model
+        anonymizer, release, units = release_table(table, request, guide)
+        rewritten = rewritten_columns(anonymizer)
+        released = compact_dictionaries(release.table)
 
-    units = plain_values(table.column(request.unit)) if request.unit is not None else None
     if output is not None and keep_order:
         console.note(ORDER_KEPT, is_warning=True)
     elif output is not None:
         released, units = shuffled(released, units)
 
     def judge(read: Any) -> Recount:
-        return recount(read, rewritten, request.k, units=units)
+        return recount(read, rewritten, request.k, units=units, **request.promises())
 
     beside = {save: lambda path, _: write_partition(path, anonymizer, request, source)} if save is not None else {}
     if output is not None:
@@ -93,7 +106,55 @@ def anonymize_table(
     else:
         with console.step("counting the groups"):
             counted = judged_in_memory(released, judge=judge, beside=beside)
-    report(console, file, request, target, utility, anonymizer, counted, output, save, keep_order=keep_order)
+    made = Made(anonymizer.schema_, counted, float(release.measures["information_loss"]), release.n_suppressed)
+    report(console, file, request, target, utility, made, output, save, keep_order=keep_order)
+
+
+def release_table(table: Any, request: Request, guide: npt.NDArray[Any] | None) -> tuple[Any, Any, Any]:
+    """Fit on all records and release them; return the anonymizer, the release and the person of each released record.
+
+    Where records may be left out, persons travel with the table until it is released, and no further.
+    """
+    from sfumato.cli.judging import plain_values
+
+    anonymizer = request.new_anonymizer()
+    unit = request.unit
+    travels = unit is not None and unit not in request.keep and request.suppression_limit > 0
+    if travels:
+        anonymizer.set_params(keep=[*request.keep, unit])
+    release = anonymizer.fit(table, guide).release(table, guide, shuffle=False)
+    if not travels:
+        own = table if unit not in request.keep else release.table
+        return anonymizer, release, None if unit is None else plain_values(own.column(unit))
+    units = plain_values(release.table.column(unit))
+    if hasattr(anonymizer, "partition_"):  # which drops the persons of later records
+        partition = anonymizer.partition_
+        anonymizer.partition_ = replace(partition, dropped=(*partition.dropped, unit))
+    return anonymizer, replace(release, table=release.table.drop_columns([unit])), units
+
+
+def note_method(console: Console, request: Request) -> None:
+    """Say what forms the groups where no model does, and what nothing guards."""
+    if request.target is None and request.guide_column is None:
+        what = {
+            "information-loss": "so that they keep as much detail as possible (information loss)",
+            "mondrian": "by cuts at medians",
+            "hilbert": "along a Hilbert curve",
+            "r-plus-tree": "as leaves of a spatial index",
+            "full-domain": "by one level of its hierarchy for every column",
+        }[request.method]
+        console.note(
+            f"no --target, so no model is trained and no accuracy measured: groups are formed {what}. With --target "
+            "COLUMN they would follow a model's predictions."
+        )
+    if request.sensitive and request.l is None and request.t is None:
+        from sfumato.cli.files import listed
+
+        console.note(
+            f"no --l and no --t: all records of a group may share one value of {listed(request.sensitive)}, which is "
+            "then known of each of them. Add --l 2 or more, or --t 0.3 or less.",
+            is_warning=True,
+        )
 
 
 def new_model_of(request: Request, target: Target) -> Any:
@@ -116,10 +177,12 @@ def new_model_of(request: Request, target: Target) -> Any:
 
 def guide_of_rows(
     table: Any, target: Target | None, request: Request, model: Any, rows: npt.NDArray[np.int64]
-) -> npt.NDArray[Any]:
-    """Return what guides the groups of these records."""
+) -> npt.NDArray[Any] | None:
+    """Return what guides the groups of these records; None for methods that nothing guides."""
     from sfumato.cli.training import guide_column_values, guide_of, labels_of, rows_of
 
+    if request.guide is None:
+        return None
     if request.guide_column is not None:
         return guide_column_values(table, request.guide_column)[rows]
     assert target is not None
@@ -152,11 +215,11 @@ def measured_cost(
         table,
         target,
         new_model=new_model_of(request, target),
-        new_anonymizer=request.new_anonymizer,
+        new_anonymizer=replace(request, suppression_limit=0.0).new_anonymizer,
         guide=lambda model, rows: guide_of_rows(table, target, request, model, rows),
         features=request.features,
         rows=rows,
-        is_comparable=request.representative not in ("range", "bounds"),
+        is_comparable=request.is_comparable,
     )
     return compared.utility
 
@@ -197,38 +260,43 @@ def report(
     request: Request,
     target: Target | None,
     utility: Utility | None,
-    anonymizer: Any,
-    counted: Recount,
+    made: Made,
     output: Path | None,
     save: Path | None,
     *,
     keep_order: bool,
 ) -> None:
     """Say what was released, what it cost and whether k holds."""
-    from sfumato.cli.judging import verdict
+    from sfumato.cli.judging import blurred, verdict
     from sfumato.cli.training import utility_rows
 
+    hidden = () if request.unit is None or request.unit in request.keep else (request.unit,)
     judged_on = "the written file" if output is not None else "the result in memory"
-    schema = anonymizer.schema_
-    unchanged = [name for name in schema.released if name not in schema.quasi_identifiers]
+    schema, counted = made.schema, made.counted
+    unchanged = [name for name in schema.released if name not in schema.quasi_identifiers and name not in hidden]
     if console.as_json:
         console.result(
             {
                 "file": str(file),
                 "output": None if output is None else str(output),
                 "partition": None if save is None else str(save),
+                "method": request.method,
                 "k": request.k,
+                "l": request.l,
+                "t": request.t,
                 "target": request.target,
                 "task": None if target is None else target.task,
                 "model": request.model,
                 "guide": request.guide if request.guide_column is None else f"column:{request.guide_column}",
-                "representative": request.representative,
+                "representative": None if request.method == "full-domain" else request.representative,
                 "quasi_identifiers": request.quasi_identifiers,
-                "dropped": list(schema.dropped),
+                "sensitive": request.sensitive,
+                "dropped": [*schema.dropped, *(name for name in hidden if name not in schema.dropped)],
                 "unchanged": unchanged,
                 "order": None if output is None else "kept" if keep_order else "shuffled",
                 "utility": None if utility is None else utility.to_dict(),
-                "release": counted.to_dict() | {"information_loss": float(anonymizer.information_loss_)},
+                "release": counted.to_dict()
+                | {"n_suppressed": made.n_suppressed, "information_loss": made.information_loss},
                 "holds": counted.holds,
                 "judged_on": judged_on,
                 "seconds": round(console.seconds, 3),
@@ -242,11 +310,12 @@ def report(
     console.facts(
         [
             ("records", f"{counted.n_records:,}"),
+            *([("records left out", blurred(made.n_suppressed, request.k))] if request.suppression_limit else []),
             ("rewritten columns", f"{len(request.quasi_identifiers)}"),
             ("groups", f"{counted.n_groups:,}"),
             ("smallest group", f"{counted.smallest_group:,}"),
             ("median group", f"{counted.median_group:,.0f}"),
-            ("information loss (0 none, 1 all)", f"{anonymizer.information_loss_:.3f}"),
+            ("information loss (0 none, 1 all)", f"{made.information_loss:.3f}"),
             ("seconds", f"{console.seconds:.1f}"),
         ]
     )

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from sfumato.cli.console import Console, in_keys
 from sfumato.cli.files import FileTable, ReadingOptions, read_file, unknown_column
 from sfumato.cli.memory import give_back_small_pieces
-from sfumato.cli.methods import make_anonymizer
+from sfumato.cli.methods import GUIDED, Method, method_of, recoding_of
 from sfumato.cli.models import make_model
 from sfumato.cli.publishing import fingerprint_of as fingerprint_of
 from sfumato.cli.training import (
@@ -76,9 +76,14 @@ class Job:
         return str(self.policy.get("method", "name"))
 
     @property
+    def settings(self) -> Method:
+        """The method with all that the policy says of it."""
+        return method_of(self.policy, self.quasi_identifiers, self.dropped, self.n_jobs)
+
+    @property
     def is_comparable(self) -> bool:
         """Whether rewritten columns keep their kind, so that a model can predict raw records."""
-        return self.policy.get("method", "representative") not in ("range", "bounds")
+        return self.settings.is_comparable
 
     def with_settings(self, section: str, **settings: Any) -> Job:
         """Return the job under a policy with other settings."""
@@ -114,12 +119,11 @@ class Job:
 
     def new_anonymizer(self) -> Any:
         """Make an unfitted anonymizer that keeps all rows."""
-        anonymizer = make_anonymizer(self.policy, self.quasi_identifiers, self.dropped, self.n_jobs)
-        return anonymizer.set_params(suppression_limit=0.0)
+        return replace(self.settings, suppression_limit=0.0).new_anonymizer()
 
     def guide(self, model: Any, rows: Rows) -> npt.NDArray[Any] | None:
         """Return what guides the groups of these records; None for methods that need nothing."""
-        if self.method not in ("model-guided", "workload-aware"):
+        if self.method not in GUIDED:
             return None
         column = self.policy.get("model", "guide_column")
         if column is not None:
@@ -188,6 +192,7 @@ def _types(policy: Policy) -> dict[str, Any]:
 def _check_columns(policy: Policy, columns: list[str]) -> None:
     named = dict(policy.values["columns"])
     named["limits"] = tuple(named["limits"])
+    named["hierarchies"] = tuple(named["hierarchies"]) if isinstance(named["hierarchies"], dict) else ()
     for name, value in named.items():
         for column in (value,) if isinstance(value, str) else value or ():
             if column not in columns:
@@ -349,7 +354,7 @@ def release_all(console: Console, job: Job) -> tuple[Any, Any]:
         known = np.flatnonzero(job.target.known)
         with console.step(f"training the guide on all {len(known):,} records"):
             model = fit(job.new_model(), job.features(rows_of(job.table, known)), job.target.values[known])
-    anonymizer = make_anonymizer(job.policy, job.quasi_identifiers, job.dropped, job.n_jobs)
+    anonymizer = job.settings.new_anonymizer()
     with console.step(growing(f"protecting all {job.table.num_rows:,} records")):
         guide = job.guide(model, np.arange(job.table.num_rows))
         del model
@@ -384,7 +389,7 @@ def model_for_raw_records(job: Job, compared: Comparison) -> Any:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import FunctionTransformer
 
-    return make_pipeline(FunctionTransformer(compared.anonymizer.partition_.transform), compared.model)
+    return make_pipeline(FunctionTransformer(recoding_of(compared.anonymizer)), compared.model)
 
 
 def versions() -> dict[str, str]:

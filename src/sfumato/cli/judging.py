@@ -7,8 +7,8 @@ moved into place. The commands call :func:`write_judged`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ Writer = Callable[[Path, Mapping[Path, str]], None]
 """Writes a file to a path, given the SHA-256 of other files of the same run by their names."""
 
 _COMPARED_AT_ONCE = 500_000  # records
+_ROUNDING = 1e-9  # of distances, which are sums of fractions
 
 ORDER_KEPT = (
     "the release keeps the order of the input. An attacker who knows a person's place there, as in a file that is "
@@ -149,6 +150,50 @@ def _place_of_null(values: Any) -> int:
     return len(values) if place is None else int(place)
 
 
+@dataclass(frozen=True)
+class SensitiveCount:
+    """What the groups of a table say about a sensitive column, and what was required.
+
+    Attributes
+    ----------
+    column : str
+    l, t : int and float, or None
+        What was required.
+    least_values : int
+        Distinct values of the group with the fewest; missing is one.
+    largest_distance : float
+        Total variation distance between a group's values and those of all records, at most.
+    """
+
+    column: str
+    l: int | None  # noqa: E741  # the literature's name
+    t: float | None
+    least_values: int
+    largest_distance: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether both requirements are met."""
+        has_values = self.l is None or self.least_values >= self.l
+        return has_values and (self.t is None or self.largest_distance <= self.t + _ROUNDING)
+
+    @property
+    def sentences(self) -> list[str]:
+        """One sentence for each requirement."""
+        said = []
+        if self.l is not None:
+            holds = "holds" if self.least_values >= self.l else "does not hold"
+            said.append(
+                f"l = {self.l} {holds} for {self.column!r}: the least diverse group has {self.least_values} values."
+            )
+        if self.t is not None:
+            holds = "holds" if self.largest_distance <= self.t + _ROUNDING else "does not hold"
+            said.append(
+                f"t = {self.t:g} {holds} for {self.column!r}: the largest distance is {self.largest_distance:.3f}."
+            )
+        return said
+
+
 @dataclass(frozen=True, eq=False)
 class Recount:
     """What was counted on a table, independently of the engine that made it."""
@@ -157,6 +202,7 @@ class Recount:
     n_records: int
     n_records_in_small_groups: int
     k: int
+    sensitive: tuple[SensitiveCount, ...] = ()
 
     @property
     def n_groups(self) -> int:
@@ -175,8 +221,8 @@ class Recount:
 
     @property
     def holds(self) -> bool:
-        """Whether every group has k members."""
-        return self.n_records_in_small_groups == 0
+        """Whether every group has k members, and l and t hold where they were required."""
+        return self.n_records_in_small_groups == 0 and all(counted.holds for counted in self.sensitive)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts under their names."""
@@ -186,17 +232,19 @@ class Recount:
             "smallest_group": self.smallest_group,
             "median_group": self.median_group,
             "n_records_in_groups_below_k": self.n_records_in_small_groups,
+            "sensitive": [asdict(counted) | {"holds": counted.holds} for counted in self.sensitive],
         }
 
 
 def verdict(counted: Recount, judged_on: str, *, is_by_person: bool = False) -> str:
-    """Say whether k holds, on what, and how many records it does not hold for."""
+    """Say whether k holds, on what, and how many records it does not hold for; then the same of l and t."""
     size = f"{counted.k} persons" if is_by_person else f"{counted.k}"
-    return (
-        f"k = {counted.k} {'holds' if counted.holds else 'does not hold'}: "
+    own = (
+        f"k = {counted.k} {'does not hold' if counted.n_records_in_small_groups else 'holds'}: "
         f"{blurred(counted.n_records_in_small_groups, counted.k)} of {counted.n_records:,} records in a group smaller "
         f"than {size} (recounted on {judged_on})."
     )
+    return " ".join([own, *(sentence for part in counted.sensitive for sentence in part.sentences)])
 
 
 def blurred(count: int, k: int) -> str:
@@ -204,7 +252,16 @@ def blurred(count: int, k: int) -> str:
     return f"{count:,}" if count == 0 or count >= k else f"fewer than {k}"
 
 
-def recount(table: Any, columns: Sequence[str], k: int, *, units: Any = None) -> Recount:
+def recount(
+    table: Any,
+    columns: Sequence[str],
+    k: int,
+    *,
+    units: Any = None,
+    sensitive: Sequence[str] = (),
+    l: int | None = None,  # noqa: E741  # the literature's name
+    t: float | None = None,
+) -> Recount:
     """Count the groups of equal values over some columns with Arrow's group_by and nothing else.
 
     Parameters
@@ -217,9 +274,15 @@ def recount(table: Any, columns: Sequence[str], k: int, *, units: Any = None) ->
         The size asked for.
     units : pyarrow array, optional
         One person per record; then a group's size is its number of different persons.
+    sensitive : sequence of str
+        Columns whose values are counted by group.
+    l, t : int and float, optional
+        What is required of them.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
+
+    from sfumato.verification import count_values_by_block, label_groups
 
     keys = {f"q{position}": _numbered(table.column(name)) for position, name in enumerate(columns)}
     if not keys:  # nothing identifies anybody: all records are one group
@@ -231,7 +294,31 @@ def recount(table: Any, columns: Sequence[str], k: int, *, units: Any = None) ->
     groups = counted.group_by(list(keys)).aggregate(wanted)
     records = groups["count_all"].to_numpy()
     sizes = groups["unit_count_distinct"].to_numpy() if units is not None else records
-    return Recount(sizes, table.num_rows, int(records[sizes < k].sum()), k)
+    found = []
+    if sensitive and (l is not None or t is not None):
+        group = label_groups(table, columns)
+        for name in sensitive:
+            values = _numbered(table.column(name)).to_numpy(zero_copy_only=False).astype(np.int64)
+            blocks = count_values_by_block(group, values, int(values.max()) + 1)
+            found.append(count_sensitive(name, np.bincount(values), blocks, l, t))
+    return Recount(sizes, table.num_rows, int(records[sizes < k].sum()), k, tuple(found))
+
+
+def count_sensitive(
+    column: str,
+    everybody: npt.NDArray[np.int64],
+    groups: Iterable[npt.NDArray[np.int64]],
+    l: int | None,  # noqa: E741  # the literature's name
+    t: float | None,
+) -> SensitiveCount:
+    """Count distinct values and distances of groups, from how often each value occurs: in all records, and by group."""
+    least, largest = len(everybody), 0.0
+    shares = everybody / everybody.sum()
+    for counts in groups:
+        least = min(least, int((counts > 0).sum(axis=1).min()))
+        distance = np.abs(counts / counts.sum(axis=1, keepdims=True) - shares).sum(axis=1) / 2
+        largest = max(largest, float(distance.max()))
+    return SensitiveCount(column, l, t, least, largest)
 
 
 def shuffled(table: Any, units: Any = None) -> tuple[Any, Any]:

@@ -6,48 +6,31 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sfumato.cli import options
+from sfumato.cli.methods import BY_COUNTS, GUIDED, WITHOUT_DOCUMENT, Method, hierarchy_files
 from sfumato.errors import ParameterError
 
 
 @dataclass(frozen=True)
-class Request:
-    """What the user asked for, after the columns were looked up in the file."""
+class Request(Method):
+    """What the user asked for, after the columns were looked up in the file.
 
-    k: int
+    Attributes
+    ----------
+    target : str or None
+    guide : str or None
+        What guides the groups; None for methods that no target guides.
+    guide_column : str or None
+    model : str
+    """
+
     target: str | None
-    quasi_identifiers: list[str]
-    dropped: list[str]
-    keep: list[str]
-    categorical: list[str]
-    limits: dict[Any, float]
-    unit: str | None
-    guide: str
+    guide: str | None
     guide_column: str | None
-    representative: str
     model: str
-    seed: int
-    jobs: int | None
-
-    def new_anonymizer(self) -> Any:
-        """Make an unfitted anonymizer."""
-        from sfumato.anonymize import ModelGuidedAnonymizer
-        from sfumato.criteria import KAnonymity
-
-        return ModelGuidedAnonymizer(
-            k=self.k,
-            quasi_identifiers=self.quasi_identifiers,
-            identifiers=self.dropped or None,
-            keep=self.keep or None,
-            criteria=[KAnonymity(self.k, unit=self.unit)] if self.unit else None,
-            categorical_features=self.categorical or None,
-            limits=self.limits or None,
-            representative=self.representative,  # type: ignore[arg-type]
-            random_state=self.seed,
-            n_jobs=self.jobs,
-        )
 
     def check_schema(self, table: Any) -> None:
         """Refuse before any training what the anonymizer would refuse after it."""
@@ -58,11 +41,17 @@ class Request:
             read_table(table),
             quasi_identifiers=self.quasi_identifiers,
             identifiers=self.dropped or None,
+            sensitive=self.sensitive if self.l is not None or self.t is not None else (),
             unit=self.unit,
             keep=self.keep or None,
             categorical_features=self.categorical or None,
             limits=self.limits or None,
         )
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether a model must be trained on all records before the groups can be formed."""
+        return self.guide in ("probabilities", "predictions")
 
     def features(self, table: Any) -> Any:
         """Return what a model may see of a table, raw or rewritten: neither target nor what never leaves."""
@@ -73,7 +62,14 @@ class Request:
 LARGEST_SEED = 2**32 - 1  # what scikit-learn takes
 
 
-def check_numbers(k: int, test_fraction: float, seed: int) -> None:
+def check_numbers(
+    k: int,
+    test_fraction: float,
+    seed: int,
+    l: int | None = None,  # noqa: E741  # the literature's name
+    t: float | None = None,
+    suppression_limit: float = 0.0,
+) -> None:
     """Refuse numbers that cannot work, before any file is read."""
     if k < 2:
         raise ParameterError(f"--k {k}: expected at least 2. With 1, every record may stand alone; 5 to 100 is common.")
@@ -81,17 +77,84 @@ def check_numbers(k: int, test_fraction: float, seed: int) -> None:
         raise ParameterError(f"--test-fraction {test_fraction}: expected a share from 0 to below 1, such as 0.2.")
     if not 0 <= seed <= LARGEST_SEED:
         raise ParameterError(f"--seed {seed}: expected a whole number from 0 to {LARGEST_SEED}. Correct it.")
+    if l is not None and l < 2:
+        raise ParameterError(f"--l {l}: expected at least 2. With 1, all records of a group may share a value.")
+    if t is not None and not 0 < t <= 1:
+        raise ParameterError(f"--t {t}: expected a number above 0 and at most 1; 0.15 to 0.3 is common.")
+    if not 0 <= suppression_limit < 1:
+        raise ParameterError(
+            f"--suppression-limit {suppression_limit}: expected a share of the records from 0 to below 1, such as 0.01."
+        )
+
+
+def check_method(
+    method: str | None, target: str | None, guide: str, *, representative: str | None, limits: Any, save: Path | None
+) -> str:
+    """Return the method to use: the one named, or what can be done with or without a target.
+
+    Raises
+    ------
+    ParameterError
+        For a method that lacks a target, or gets what it has no use for.
+    """
+    has_column = guide.lower().startswith("column:")
+    if method is None:
+        method = "model-guided" if target is not None or has_column else "information-loss"
+    if method in GUIDED and target is None and not has_column:
+        raise ParameterError(
+            f"--method {method} without --target: expected the column that guides the groups. Give --target COLUMN, "
+            "--guide column:NAME if the file holds predictions, or --method information-loss, which needs neither."
+        )
+    if method == "workload-aware" and guide.lower() not in ("probabilities", "labels") and not has_column:
+        raise ParameterError(
+            f"--guide {guide} with --method workload-aware, which the labels guide: expected labels. Leave --guide out."
+        )
+    if method not in GUIDED and guide != "probabilities":
+        raise ParameterError(
+            f"--guide {guide!r} with --method {method}, which nothing guides: expected --method model-guided. Leave "
+            "--guide or --method out."
+        )
+    if method == "full-domain":
+        for option, given in (("--representative", representative), ("--limits", limits)):
+            if given:
+                raise ParameterError(
+                    f"{option} with --method full-domain, which writes the labels of --hierarchies: expected none. "
+                    f"Leave {option} out; to forbid fine detail, leave the finer levels out of the hierarchies."
+                )
+    if save is not None and method in WITHOUT_DOCUMENT:
+        raise ParameterError(
+            f"--save with --method {method}, whose groups are no document for 'sfumato apply': expected none. Leave "
+            "--save out, or choose another method."
+        )
+    return method
+
+
+def obstacle_to_pieces(method: str, hierarchies: Any, suppression_limit: float) -> str | None:
+    """Say what cannot be done with a table that is not held in memory; None: nothing."""
+    if method not in BY_COUNTS:
+        return (
+            f"--out-of-core with the method {method}, which needs all records at once: expected --method "
+            f"{', '.join(BY_COUNTS[:-1])} or {BY_COUNTS[-1]}. Choose one of them, or --in-memory."
+        )
+    if hierarchies:
+        return "--out-of-core with --hierarchies: expected none. Leave them out, or choose --in-memory."
+    if suppression_limit:
+        return "--out-of-core with --suppression-limit, since all records are kept: expected 0, or --in-memory."
+    return None
 
 
 def resolve(
     columns: Sequence[str],
     *,
+    method: str,
     target: str | None,
     quasi_identifiers: list[str] | None,
     identifiers: list[str] | None,
+    sensitive: list[str] | None,
     keep: list[str] | None,
     categorical: list[str] | None,
     limits: list[str] | None,
+    hierarchies: list[str] | None,
     unit: str | None,
     guide: str,
     **settings: Any,
@@ -99,44 +162,56 @@ def resolve(
     """Look the columns up and give each a role, or say what does not fit together."""
     from sfumato.cli.files import unknown_column
 
-    how, guide_column = parse_guide(guide, target)
+    how, guide_column = parse_guide(guide)
     named = {
         "--target": [target] if target is not None else [],
         "--quasi-identifiers": options.split_names(quasi_identifiers, columns),
         "--identifiers": options.split_names(identifiers, columns),
+        "--sensitive": options.split_names(sensitive, columns),
         "--keep": options.split_names(keep, columns),
         "--unit": [unit] if unit is not None else [],
         "--guide": [guide_column] if guide_column else [],
         "--categorical": options.split_names(categorical, columns),
     }
     pairs = options.split_pairs(limits, "--limits", "age=5,zip=3")
-    for option, names in (named | {"--limits": list(pairs)}).items():
+    files = _hierarchies_given(hierarchies)
+    looked_up = named | {"--limits": list(pairs), "--hierarchies": list(files) if isinstance(files, dict) else []}
+    for option, names in looked_up.items():
         for name in names:
             if name not in columns:
                 raise ParameterError(unknown_column(option, name, columns))
     _check_roles(named)
-    passed = {name for option in ("--target", "--identifiers", "--keep", "--unit", "--guide") for name in named[option]}
+    for option, value in (("--l", settings["l"]), ("--t", settings["t"])):
+        if value is not None and not named["--sensitive"]:
+            raise ParameterError(
+                f"{option} {value} without --sensitive: expected the columns that it should protect. Add --sensitive "
+                "COLUMN."
+            )
+    others = ("--target", "--identifiers", "--sensitive", "--keep", "--unit", "--guide")
+    passed = {name for option in others for name in named[option]}
     chosen = named["--quasi-identifiers"] or [name for name in columns if name not in passed]
     if not chosen:
         raise ParameterError("no column is left to be a quasi-identifier: expected at least one. Name fewer others.")
     # Predictions tell records apart almost as well as names do, so the column does not leave unless it is kept.
     dropped = named["--identifiers"] + [name for name in named["--guide"] if name not in named["--keep"]]
-    kept = list(dict.fromkeys(named["--keep"] + named["--target"]))
     return Request(
+        method=method,
         target=target,
         quasi_identifiers=chosen,
         dropped=dropped,
-        keep=kept,
+        sensitive=named["--sensitive"],
+        keep=list(dict.fromkeys(named["--keep"] + named["--target"])),
         categorical=named["--categorical"],
         limits=_limit_numbers(pairs),
+        hierarchies={} if files is None else hierarchy_files(files, chosen, "--hierarchies"),
         unit=unit,
-        guide=how,
+        guide=None if method not in GUIDED else "labels" if method == "workload-aware" and not guide_column else how,
         guide_column=guide_column,
         **settings,
     )
 
 
-def parse_guide(guide: str, target: str | None) -> tuple[str, str | None]:
+def parse_guide(guide: str) -> tuple[str, str | None]:
     """Read what guides the groups: how, and which column of the file if it is one."""
     how, _, column = guide.partition(":")
     how = how.lower()
@@ -145,23 +220,42 @@ def parse_guide(guide: str, target: str | None) -> tuple[str, str | None]:
             f"--guide {guide!r}: expected probabilities, predictions, labels, or column:NAME for a column of the file "
             "that holds ready predictions."
         )
-    if target is None and how != "column":
-        raise ParameterError(
-            "no --target: expected the column that the model predicts, since its predictions guide the groups. "
-            "Give --target COLUMN, or --guide column:NAME if the file holds predictions."
-        )
     return how, column or None
 
 
+def _hierarchies_given(given: list[str] | None) -> str | dict[str, str] | None:
+    """Read a folder, or files by column."""
+    if not given:
+        return None
+    if len(given) == 1 and Path(given[0]).is_dir():
+        return given[0]
+    if len(given) == 1 and "=" not in given[0]:
+        raise ParameterError(
+            f"--hierarchies {given[0]!r}: there is no such folder. Expected a folder of files called like the columns, "
+            "or files by column, for example --hierarchies age=age.csv,zip=zip.csv."
+        )
+    return options.split_pairs(given, "--hierarchies", "age=age.csv")
+
+
+_MAY_BE_BOTH = {
+    ("--unit", "--keep"),
+    ("--guide", "--keep"),
+    ("--target", "--keep"),
+    ("--target", "--sensitive"),
+    ("--sensitive", "--keep"),
+}
+"""Unit and guide would be dropped otherwise, the target may be sensitive, and sensitive amounts may be near-unique."""
+
+
 def _check_roles(named: dict[str, list[str]]) -> None:
-    """Refuse a column with two roles; keep goes with unit and guide, which would be dropped otherwise."""
+    """Refuse a column with two roles."""
     roles: dict[str, str] = {}
-    for option in ("--target", "--quasi-identifiers", "--identifiers", "--unit", "--guide", "--keep"):
+    for option in ("--target", "--quasi-identifiers", "--identifiers", "--sensitive", "--unit", "--guide", "--keep"):
         for name in named[option]:
             earlier = roles.get(name)
             if earlier == option:
                 raise ParameterError(f"{option} names the column {name!r} twice. Remove the repetition.")
-            if earlier is not None and not (option == "--keep" and earlier in ("--unit", "--guide", "--target")):
+            if earlier is not None and (earlier, option) not in _MAY_BE_BOTH:
                 raise ParameterError(
                     f"the column {name!r} is named in {earlier} and in {option}: expected one role per column. "
                     "Remove it from one of them."

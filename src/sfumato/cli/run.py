@@ -105,7 +105,7 @@ def _run(console: Console, job: Job, *, keep_report: bool) -> Audit:
     from sfumato.cli.files import format_of
     from sfumato.cli.job import compare_models, describe_utility, release_all
     from sfumato.cli.judging import ORDER_KEPT, Recount, recount, shuffled, write_judged
-    from sfumato.cli.methods import partition_document
+    from sfumato.cli.methods import partition_document, rewritten_columns
 
     compared = compare_models(console, job)
     utility = None if compared is None else describe_utility(job, compared)
@@ -115,13 +115,16 @@ def _run(console: Console, job: Job, *, keep_report: bool) -> Audit:
     anonymizer, release = release_all(console, job)
     n_records, columns = job.table.num_rows, _described_columns(job, release)
     job.let_go_of_records()  # one table less while the release is written and read back
-    rewritten = anonymizer.partition_.output_names(anonymizer.schema_.quasi_identifiers)
+    rewritten = rewritten_columns(anonymizer)
     k = job.policy.get("method", "k")
     notes: tuple[str, ...] = ()
     made: list[Audit] = []
 
     def judge(read: Any) -> Recount:
-        counted = recount(read, rewritten, k if job.policy.get("columns", "unit") is None else 1)
+        # Persons were counted before their column was dropped; l and t are counted on what was read back.
+        counted = recount(
+            read, rewritten, k if job.policy.get("columns", "unit") is None else 1, **job.settings.promises()
+        )
         told = (n_records, columns, utility, attacks, notes)
         made.append(replace(_audit(console, job, anonymizer, release, read, counted.sizes, *told), curve=curve))
         if made[0].passed is False:
@@ -272,9 +275,10 @@ def _audit(
     from sfumato.audit.gate import judge_gate
     from sfumato.audit.result import Audit
     from sfumato.cli.job import fingerprint_of, versions
+    from sfumato.cli.methods import rewritten_columns
 
     own = job.policy.values["columns"]
-    names = anonymizer.partition_.output_names(anonymizer.schema_.quasi_identifiers)
+    names = rewritten_columns(anonymizer)
     k = job.policy.get("method", "k")
     n_suppressed = release.n_suppressed
     file = job.policy.file("file")

@@ -16,7 +16,6 @@ import numpy.typing as npt
 from sfumato.columns import MICROSECONDS_PER_DAY, TICKS_PER_SECOND, GroupedValues, Kind, Moment
 from sfumato.errors import InputError
 
-
 #: As many digits as decimals of 128 bits hold, which is all that polars has.
 _MOST_DIGITS = 38
 

@@ -235,7 +235,9 @@ def _is_of_kind(value: Any, setting: Setting) -> bool:
         return isinstance(value, dict) and all(
             isinstance(one, int | float) and not isinstance(one, bool) for one in value.values()
         )
-    assert kind == "texts by name"
+    if kind == "files by name" and isinstance(value, str):
+        return value != "" and "\0" not in value
+    assert kind in ("texts by name", "files by name")
     return isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
 
 
@@ -267,6 +269,7 @@ def _expected(setting: Setting) -> str:
         "share": "a number from 0 to 1",
         "numbers by name": "numbers by column, such as { age = 5, zip = 3 }",
         "texts by name": "types by column, such as { zip = 'text' }",
+        "files by name": "files by column, such as { age = 'age.csv' }, or the name of a folder in quotes",
     }[setting.kind]
 
 
@@ -283,10 +286,12 @@ def _check_together(policy: Policy) -> None:
                 f"{policy.where('data', name)}: not given, expected the path of a CSV or Parquet file. "
                 f'Add {name} = "..." under [data].'
             )
-    if policy.get("columns", "target") is None and policy.get("model", "guide_column") is None:
+    has_guide = policy.get("columns", "target") is not None or policy.get("model", "guide_column") is not None
+    if policy.get("method", "name") in ("model-guided", "workload-aware") and not has_guide:
         raise ParameterError(
             f"{policy.where('columns', 'target')}: not given, expected the column that the model predicts. "
-            "Add it, or name a column of ready predictions as guide_column under [model]."
+            "Add it, or name a column of ready predictions as guide_column under [model], or write "
+            'name = "information-loss" under [method], which needs no model.'
         )
     _check_endings(policy)
     _check_roles(policy)
@@ -301,13 +306,32 @@ def _check_together(policy: Policy) -> None:
             f"{policy.where('gate', 'min_l')} without sensitive columns: expected what it counts. "
             "Name the columns as sensitive under [columns]."
         )
-    if policy.get("method", "name") == "hilbert" and policy.get("data", "artifact") is not None:
-        raise ParameterError(
-            f"{policy.where('data', 'artifact')} with the method hilbert, whose groups are runs of a curve and no "
-            "document: expected no artifact. Leave it out, or choose another method."
-        )
+    _check_method(policy)
     _check_gate_is_measured(policy)
     _check_attacks_can_run(policy)
+
+
+def _check_method(policy: Policy) -> None:
+    """Refuse settings that the method has no use for, or cannot meet."""
+    method = policy.get("method", "name")
+    if method in ("hilbert", "full-domain") and policy.get("data", "artifact") is not None:
+        groups = "runs of a curve" if method == "hilbert" else "levels of hierarchies"
+        raise ParameterError(
+            f"{policy.where('data', 'artifact')} with the method {method}, whose groups are {groups} and no "
+            "document: expected no artifact. Leave it out, or choose another method."
+        )
+    if method != "full-domain":
+        return
+    if policy.get("columns", "limits"):
+        raise ParameterError(
+            f"{policy.where('columns', 'limits')} with the method full-domain, whose detail comes from hierarchies: "
+            "expected none. Leave the finer levels out of the hierarchies instead."
+        )
+    if "method.representative" in policy.lines:
+        raise ParameterError(
+            f"{policy.where('method', 'representative')} with the method full-domain, which writes the labels of the "
+            "hierarchies: expected no representative. Remove the line, or choose another method."
+        )
 
 
 def _check_attacks_can_run(policy: Policy) -> None:

@@ -22,6 +22,7 @@ METHODS = (
     "workload-aware",
     "hilbert",
     "r-plus-tree",
+    "full-domain",
 )
 LEVELS = ("none", "quick", "standard", "full")
 ATTACKS = (
@@ -60,7 +61,7 @@ class Setting:
     kind : str
         What its value must be: ``"text"``, ``"name"`` (of a column), ``"names"``, ``"words"``, ``"integer"``,
         ``"integers"``, ``"share"`` (a number from 0 to 1), ``"choice"``, ``"choices"``, ``"numbers by name"``,
-        ``"texts by name"``.
+        ``"texts by name"``, ``"files by name"`` (or a folder).
     default : object
         What holds where the file does not say; None: nothing.
     sentence : str
@@ -106,6 +107,7 @@ SECTIONS: dict[str, dict[str, Setting]] = {
         "unit": Setting("name", None, "which person a record belongs to, where a person has several; dropped"),
         "categorical": Setting("names", (), "columns of numbers that are codes, not amounts"),
         "limits": Setting("numbers by name", {}, "the finest detail that may leave, such as age = 5, zip = 3"),
+        "hierarchies": Setting("files by name", {}, "hierarchy files by column, or a folder of files called like them"),
     },
     "method": {
         "name": Setting("choice", "model-guided", "how groups are formed", METHODS),

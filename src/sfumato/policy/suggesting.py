@@ -274,6 +274,7 @@ def _example(setting: Setting) -> str:
         "choices": _toml(setting.choices[:1]),
         "numbers by name": "{ age = 5 }",
         "texts by name": '{ zip = "text" }',
+        "files by name": '{ age = "age.csv" }',
     }[setting.kind]
 
 
