@@ -31,9 +31,10 @@ import numpy as np
 import hostile_commands
 import hostile_files
 import hostile_library
+import hostile_misuse
 from hostile_cases import Found, TooSlow
 
-KINDS = {**hostile_library.KINDS, **hostile_files.KINDS, **hostile_commands.KINDS}
+KINDS = {**hostile_library.KINDS, **hostile_files.KINDS, **hostile_commands.KINDS, **hostile_misuse.KINDS}
 SECONDS_PER_CASE = 120
 CASES_AT_ONCE = 10
 

@@ -18,6 +18,8 @@ import numpy as np
 import hostile_judge as judge
 from hostile_tables import Column, Drawn, draw_column, draw_pool
 
+OF_SCIKIT_LEARN = ("The feature names should match", "X has ")
+
 
 @dataclass
 class Found:
@@ -52,6 +54,10 @@ class Found:
         """Judge a message of sfumato."""
         self.broken("message", judge.told(text, cells), where)
 
+    def crashed(self, error: BaseException, where: str) -> None:
+        """Note an error that is no refusal."""
+        self.broken("crash", [f"{type(error).__name__}: {first_line(error)} ({origin(error)})"], where)
+
     @contextmanager
     def careful(self, where: str, cells: set[str]) -> Iterator[None]:
         """Run something of sfumato: a refusal is noted, anything else that goes wrong is a violation."""
@@ -71,11 +77,18 @@ class Found:
                 self.message(f"{sentence} {error.__cause__ or ''}", cells, where)
             except (KeyboardInterrupt, TooSlow):
                 raise
+            except ValueError as error:
+                # What scikit-learn says of other columns than those fitted, word for word, as it asks of estimators.
+                if not str(error).startswith(OF_SCIKIT_LEARN):
+                    self.crashed(error, where)
+                self.refusals.append(judge.shape(str(error)))
             except BaseException as error:  # polars panics with something that is no Exception
-                self.broken("crash", [f"{type(error).__name__}: {first_line(error)} ({origin(error)})"], where)
+                self.crashed(error, where)
         if printed.getvalue():
             self.broken("printed", ["the library printed something"], where)
         for warning in caught:
+            if str(warning.message).startswith(OF_SCIKIT_LEARN):
+                continue
             if not warning.category.__module__.startswith("sfumato"):
                 place = f"{warning.filename.rpartition('site-packages/')[2][-60:]}:{warning.lineno}"
                 self.broken("warning", [f"{warning.category.__name__} of {place}: {str(warning.message)[:80]}"], where)

@@ -101,7 +101,8 @@ class FileCase:
             self.found.broken("exit", ["a traceback was shown"], where)
         if answer.code in (1, 2):
             self.found.refusals.append(f"[{answer.code}] {judge.shape(answer.sentence)}")
-            if answer.code == 2 or "gate" not in answer.err:
+            is_usage = "Usage:" in answer.err  # typer's own words about options, in a box
+            if not is_usage and (answer.code == 2 or "gate" not in answer.err):
                 self.found.broken("message", judge.bad_sentence(answer.sentence), f"{where}: {answer.sentence[:120]}")
         self.found.message(f"{answer.err} {answer.out}", self.cells, where)
         return answer

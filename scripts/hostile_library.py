@@ -23,6 +23,7 @@ from hostile_cases import (
 )
 from hostile_tables import EXOTIC, LIBRARIES, USUAL, draw_table
 
+METHODS = ("ModelGuided", "ModelGuided", "Mondrian", "WorkloadAware", "Hilbert", "RPlusTree", "FullDomain")
 AS_MEMBERS = ("median", "member", "model", "sample")  # their values are values that records have
 
 
@@ -40,9 +41,7 @@ def draw_anonymizer(random: np.random.Generator, roles: Roles, k: int, asked: li
         settings["keep"] = [roles.row]
     if chance(random, 0.15):
         settings["suppression_limit"] = float(pick(random, (0.02, 0.1, 0.4)))
-    name = pick(
-        random, ("ModelGuided", "ModelGuided", "Mondrian", "WorkloadAware", "Hilbert", "RPlusTree", "FullDomain")
-    )
+    name = pick(random, METHODS)
     if name == "FullDomain":
         return sfumato.FullDomainAnonymizer(**settings, hierarchies=draw_hierarchies(random, roles) or None)
     if chance(random, 0.6):

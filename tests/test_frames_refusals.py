@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 import scipy.sparse
 
+import sfumato
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import GroupedValues, read_table
 
@@ -178,3 +179,21 @@ def test_numbers_cannot_be_written_over_categories(make):
     for values in ([1.5, 2.5], [7, 8], [-1, 0]):
         with pytest.raises(InputError, match=r"'x0' holds categories and its new values are numbers.*Convert"):
             table.replaced({"x0": GroupedValues(np.array(values), None, np.arange(2))})
+
+
+@pytest.mark.parametrize("name", ["ModelGuided", "Mondrian", "WorkloadAware", "Hilbert", "RPlusTree", "FullDomain"])
+def test_rows_of_different_lengths_are_refused_by_every_anonymizer(name):
+    anonymizer = getattr(sfumato, f"{name}Anonymizer")(k=2)
+    with pytest.raises(InputError, match="different lengths"):
+        anonymizer.fit([[1, 2], [3], [4, 5]], ["a", "b", "a"])
+
+
+def test_rows_of_different_lengths_are_refused_by_the_anatomizer():
+    with pytest.raises(InputError, match="different lengths"):
+        sfumato.Anatomizer(2, sensitive=[0]).fit_transform([[1, 2], [3], [4, 5]])
+
+
+def test_numbers_beside_text_in_lists_of_rows_stay_numbers():
+    rows = [[1, "a"], [2, "a"], [30, "b"], [40, "b"]]
+    released = sfumato.MondrianAnonymizer(k=2).fit_transform(rows)
+    assert all(isinstance(age, int) for age in released[:, 0])

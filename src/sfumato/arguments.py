@@ -17,8 +17,23 @@ from sfumato.errors import InputError, ParameterError
 
 
 def as_table_like(X: Any) -> Any:
-    """Return lists as arrays; frames and arrays as they are."""
-    return np.asarray(X) if isinstance(X, list | tuple) else X
+    """Return lists of records as arrays, numbers beside text still numbers; frames and arrays as they are.
+
+    Raises
+    ------
+    InputError
+        When records have different numbers of values.
+    """
+    if not isinstance(X, list | tuple):
+        return X
+    try:
+        array = np.asarray(X)
+    except ValueError:
+        raise InputError(
+            "the rows of the input have different lengths: expected a table. Give every row the same number of values."
+        ) from None
+    # numpy would turn numbers beside text into text
+    return np.asarray(X, dtype=object) if array.dtype.kind in "US" else array
 
 
 def checked_weight(weight: Any, n_records: int) -> NDArray[np.float64] | None:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import validate_data
 from sfumato.anatomize.bucketize import Assignment, assign_groups, largest_l, plan_suppression
 from sfumato.anatomize.tables import AnatomizedTable
 from sfumato.anatomize.threads import run_side_by_side
-from sfumato.arguments import is_integer, is_number
+from sfumato.arguments import as_table_like, is_integer, is_number
 from sfumato.columns import Column
 from sfumato.errors import GuaranteeError, InputError, ParameterError
 from sfumato.frames import Table, read_table
@@ -148,7 +148,7 @@ class Anatomizer(BaseEstimator):
     def _read(self, X: Any) -> tuple[Table, list[str], NDArray[np.int32], np.random.Generator]:
         """Return the table, its sensitive columns, their values as numbers, and where randomness comes from."""
         self._check_parameters()
-        X = np.asarray(X) if isinstance(X, list | tuple) else X
+        X = as_table_like(X)
         read_table(X)  # says what is wrong with something that is no table before scikit-learn looks at it
         validate_data(self, X, skip_check_array=True)
         table = read_table(X, categorical=self.categorical_features or ())

@@ -19,7 +19,7 @@ from sfumato.anatomize.bucketize import Assignment
 from sfumato.anatomize.coding import Coding, CodingName
 from sfumato.anatomize.prune import Candidates, Per, choose
 from sfumato.anonymize.guidance import fit_weighted
-from sfumato.arguments import checked_weight
+from sfumato.arguments import as_table_like, checked_weight
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import read_table
 
@@ -67,7 +67,7 @@ class _LearnsFromAnatomy(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             raise InputError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None. Pass the labels."
             )
-        X = np.asarray(X) if isinstance(X, list | tuple) else X
+        X = as_table_like(X)
         table = read_table(X)
         validate_data(self, X, skip_check_array=True)
         labels = column_or_1d(y, warn=True)
@@ -123,7 +123,7 @@ class _LearnsFromAnatomy(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def _coded(self, X: Any) -> NDArray[np.float64]:
         """Return raw records in the coordinates of training."""
         check_is_fitted(self, "estimator_")
-        X = np.asarray(X) if isinstance(X, list | tuple) else X
+        X = as_table_like(X)
         read_table(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         table = read_table(X, categorical=self._codes)

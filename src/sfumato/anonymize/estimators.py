@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 from sfumato.anonymize.guidance import GuideKind, as_target_array, fit_weighted, predictions_of, train_guide
 from sfumato.anonymize.model_guided import ModelGuidedAnonymizer
 from sfumato.anonymize.target import names_target
-from sfumato.arguments import checked_weight
+from sfumato.arguments import as_table_like, checked_weight
 from sfumato.criteria import Criterion
 from sfumato.errors import InputError, ParameterError, PrivacyWarning
 from sfumato.frames import read_table
@@ -83,7 +83,7 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
             raise InputError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None. Pass the labels."
             )
-        X = np.asarray(X) if isinstance(X, list | tuple) else X
+        X = as_table_like(X)
         table = read_table(X)
         validate_data(self, X, skip_check_array=True)
         y = self._checked_target(y, table.n_records)
@@ -184,7 +184,7 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
     def _recoded(self, X: Any) -> Any:
         """Records as the final model takes them: without dropped columns, recoded when asked for."""
         check_is_fitted(self, "estimator_")
-        X = np.asarray(X) if isinstance(X, list | tuple) else X
+        X = as_table_like(X)
         table = read_table(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         if self.transform_at_predict:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.arguments import as_table_like
 from sfumato.columns import Column, GroupedLabels, GroupedValues, Kind
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames.arrow_tables import ArrowBackend
@@ -368,14 +369,7 @@ def _checked_array(given: Any) -> npt.NDArray[Any]:
             f"the input is of the type {type(given).__name__}: expected a pandas or polars frame, a pyarrow table or "
             "an array of two dimensions. Reshape your data, or build a frame from it."
         )
-    try:
-        array = np.asarray(given)
-        if array.dtype.kind in "US" and not isinstance(given, np.ndarray):
-            array = np.asarray(given, dtype=object)  # numpy would turn numbers beside text into text
-    except ValueError:
-        raise InputError(
-            "the rows of the input have different lengths: expected a table. Give every row the same number of values."
-        ) from None
+    array = np.asarray(as_table_like(given))
     if array.dtype.names is not None:
         raise InputError(
             "the input is a structured array: expected an array of two dimensions. Build a frame from it, for example "
