@@ -425,3 +425,26 @@ def test_of_several_refused_columns_the_first_is_named_whatever_the_threads(monk
     for _ in range(5):
         with pytest.raises(ValueError, match="column 'x1' contains infinity in 1 of 2000 records"):
             ModelGuidedAnonymizer(k=2, n_jobs=3).fit(frame, np.arange(2_000) % 2)
+
+
+def every_estimator():
+    import sfumato
+
+    names = [name for name in sfumato.__all__ if name.endswith(("Anonymizer", "Minimizer"))]
+    return [getattr(sfumato, name) for name in (*names, "PrivacyAwareTree", "Anatomizer")]
+
+
+@pytest.mark.parametrize("method", every_estimator(), ids=lambda method: method.__name__)
+@pytest.mark.parametrize("given", ["columns of one name", "dict of lists", "dict", "empty dict"])
+def test_every_method_refuses_what_is_no_table_in_words(method, given):
+    people = pd.DataFrame({"age": [20, 30, 40, 50] * 10, "job": list("abcd") * 10, "ill": list("xyxy") * 10})
+    tables = {
+        "columns of one name": people.set_axis(["age", "age", "ill"], axis=1),
+        "dict of lists": people.to_dict("list"),
+        "dict": {"age": 5},
+        "empty dict": {},
+    }
+    estimator = method(2, sensitive="ill") if method.__name__ == "Anatomizer" else method()
+    expected = "several columns with the names 'age'" if given == "columns of one name" else "of the type dict"
+    with pytest.raises(InputError, match=expected):
+        estimator.fit_transform(tables[given], people["age"] > 30)

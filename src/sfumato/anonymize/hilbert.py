@@ -19,6 +19,7 @@ from sfumato.anonymize.hierarchy_columns import in_tree_order
 from sfumato.anonymize.recoding import PartitionColumn, Recoding, cut_after
 from sfumato.arguments import as_table_like, checked_weight
 from sfumato.criteria import Criterion
+from sfumato.frames import read_table
 from sfumato.partition.binning import DEFAULT_MAX_BINS
 from sfumato.partition.grouping import Groups, collect
 from sfumato.partition.guides import Guide
@@ -195,6 +196,7 @@ class HilbertAnonymizer(GroupAnonymizer):
     def _fit(self, X: Any, y: Any, sample_weight: Any, target: Any = None) -> Fit:
         self._check_parameters()
         X = as_table_like(X)
+        read_table(X)  # says what is wrong with something that is no table before scikit-learn looks at it
         validate_data(self, X, skip_check_array=True)
         criteria = self._all_criteria()
         target = y if target is None else target
