@@ -2,8 +2,10 @@
 """``sfumato anatomize`` on files: what it writes, what it checks on them, and when it says no."""
 
 import json
+import re
 from collections import Counter
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -81,7 +83,8 @@ def test_an_attack_that_works_is_said_although_l_holds(tmp_path):
     table = pa.table({"town": values, "ill": values})
     pq.write_table(table, tmp_path / "people.parquet")
     random = ["--assignment", "random", "--seed", 0, "--suppression-limit", 1]
-    done = call("anatomize", tmp_path / "people.parquet", "--sensitive", "ill", "-o", tmp_path / "out", *random)
+    usual = ["anatomize", tmp_path / "people.parquet", "--sensitive", "ill", *random]
+    done = call(*usual, "-o", tmp_path / "out", "--max-attack", 1)
     assert done.exit_code == 0
     assert "stronger than baseline" in done.output
     assert "an attack guesses better than 1 in l" in " ".join(done.output.split())
@@ -89,6 +92,29 @@ def test_an_attack_that_works_is_said_although_l_holds(tmp_path):
         "anatomize", tmp_path / "people.parquet", "--sensitive", "ill", "-o", tmp_path / "two", *random, "--no-attack"
     )
     assert "definetti" not in quiet.output
+    assert quiet.exit_code == 0
+
+
+def test_nothing_is_written_if_an_attack_guesses_nearly_everything(tmp_path):
+    generator = np.random.default_rng(0)
+    ill = np.array([str(min(i % 11, 4)) for i in range(900)])
+    town = np.where(generator.random(900) < 0.97, ill, "x")  # tells the illness in nearly all records
+    table = pa.table({"town": town, "age": generator.integers(18, 90, 900), "ill": ill})
+    pq.write_table(table, tmp_path / "people.parquet")
+    usual = ["anatomize", tmp_path / "people.parquet", "--sensitive", "ill", "--seed", 0, "--suppression-limit", 1]
+    usual += ["--assignment", "random"]
+    done = call(*usual, "-o", tmp_path / "out")
+    said = " ".join(done.output.split())
+    assert done.exit_code == 1
+    assert re.search(r"the definetti attack guesses 'ill' right in [89]\d\.\d% of the records", said)
+    assert "limit 20.0%. Nothing was written. Raise --l, drop with --identifiers what tells 'ill'" in said
+    assert re.search(r"such as 'town' \(alone right in 9\d%\), or allow", said)
+    assert "'age'" not in said
+    assert not (tmp_path / "out").exists()
+    without = call(*usual, "-o", tmp_path / "two", "--identifiers", "town")
+    assert without.exit_code == 0, without.output
+    allowed = call(*usual, "-o", tmp_path / "three", "--max-attack", 0.6)
+    assert allowed.exit_code == 0, allowed.output
 
 
 def test_several_sensitive_columns_and_suppression(people_file, tmp_path):

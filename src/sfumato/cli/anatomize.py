@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from sfumato.cli import options
+from sfumato.cli.anatomy_gate import check_attacks
 from sfumato.cli.console import Console, exit_codes
 from sfumato.cli.out_of_core import OutOfCore, is_chosen, progress_of
 from sfumato.errors import ParameterError
@@ -28,8 +29,8 @@ HELP = options.help_text(
     "Share exact values, but not who has which sensitive value.",
     "Writes two files to a folder: one with the identifying columns, one with the sensitive columns, both in their own "
     "random order. Only the number of a group connects them, and in every group no sensitive value is more frequent "
-    "than 1 in l. Both files are read back and their groups are counted before they get their names; then two known "
-    "attacks show what could still be guessed.",
+    "than 1 in l. Two known attacks then guess who has which value: if one gains more than --max-attack, nothing is "
+    "written. Both files are read back and their groups are counted before they get their names.",
     examples=[
         "sfumato anatomize people.csv --sensitive illness --l 3 -o shared",
         "sfumato anatomize people.csv --sensitive illness,wage --identifiers name,ssn\n"
@@ -50,6 +51,7 @@ class Settings:
     suppression_limit: float
     assignment: str
     seed: int | None
+    max_attack: float | None
     format: Literal["csv", "parquet"]
 
 
@@ -99,8 +101,19 @@ def anatomize(
     ] = None,
     attack: Annotated[
         bool,
-        typer.Option("--attack/--no-attack", help="Whether to attack the result.", rich_help_panel=options.METHOD),
+        typer.Option(
+            "--attack/--no-attack",
+            help="Whether to attack the result; without, --max-attack is not checked.",
+            rich_help_panel=options.METHOD,
+        ),
     ] = True,
+    max_attack: Annotated[
+        float,
+        typer.Option(
+            help="Maximum attack advantage: the share of records guessed right beyond guessing by the group alone.",
+            rich_help_panel=options.METHOD,
+        ),
+    ] = 0.2,
     format: Annotated[
         Literal["csv", "parquet"] | None,
         typer.Option(
@@ -124,6 +137,8 @@ def anatomize(
         _check_folder(output, written_as, force=force, file=file)
         if seed is not None and seed < 0:
             raise ParameterError(f"--seed {seed}: expected 0 or more.")
+        if not 0 <= max_attack <= 1:
+            raise ParameterError(f"--max-attack {max_attack:g}: expected a share from 0 to 1. 0.2 is 20 points.")
         obstacle = None
         if written_as != "parquet":
             obstacle = "--out-of-core with --format csv: expected Parquet files to be written. Leave out --format."
@@ -140,13 +155,14 @@ def anatomize(
             suppression_limit,
             assignment,
             seed,
+            max_attack if attack else None,
             written_as,
         )
         with console.warnings_as_notes():
             if source is None:
-                _run_piecewise(console, settings, is_attacked=attack)
+                _run_piecewise(console, settings)
             else:
-                _run(console, source, settings, is_attacked=attack)
+                _run(console, source, settings)
 
 
 def _columns_of(file: Path) -> list[str]:
@@ -184,23 +200,24 @@ def _check_folder(folder: Path, written_as: str, *, force: bool, file: Path) -> 
             look_at(final)
 
 
-def _run(console: Console, source: FileTable, settings: Settings, *, is_attacked: bool) -> None:
-    """Anatomize, write, judge, attack."""
+def _run(console: Console, source: FileTable, settings: Settings) -> None:
+    """Anatomize, attack, write and judge."""
     table = source.table
     anatomizer = _new_anatomizer(settings, table.column_names)
     with console.step(f"dividing {table.num_rows:,} records into groups"):
         anatomized, rows = anatomizer.fit_transform_with_rows(table)
-    with console.step(f"writing to {settings.folder.name}, reading it back and counting its groups"):
-        reached = _write(anatomized, source, settings)
     attacks: list[tuple[str, AttackResult]] = []
-    if is_attacked:
+    if settings.max_attack is not None:
         for name in settings.sensitive:
             with console.step(f"attacking {name}"):
                 attacks += [(name, result) for result in _attacked(anatomized, table, rows, name, settings.l)]
+        check_attacks(attacks, settings.max_attack, settings.l, table, anatomized.identifying_columns)
+    with console.step(f"writing to {settings.folder.name}, reading it back and counting its groups"):
+        reached = _write(anatomized, source, settings)
     _report(console, anatomizer, settings, reached, attacks)
 
 
-def _run_piecewise(console: Console, settings: Settings, *, is_attacked: bool) -> None:
+def _run_piecewise(console: Console, settings: Settings) -> None:
     """Anatomize and judge a file that is not held in memory."""
     from sfumato.cli.files import unfinished
     from sfumato.parquet.anatomizing import write_anatomy
@@ -212,8 +229,12 @@ def _run_piecewise(console: Console, settings: Settings, *, is_attacked: bool) -
     finals = _finals(settings.folder, settings.format)
     with console.step(what), _made(settings.folder), unfinished(*finals) as paths:
         made = write_anatomy(anatomizer, files, paths, settings.folder, progress=progress_of(console))
-    if is_attacked:
-        console.note("attacks need the table in memory, so none was made; --in-memory makes them.")
+    if settings.max_attack is not None:
+        console.note(
+            "attacks need the table in memory, so none was made and --max-attack was not checked. Anatomize a sample "
+            "with --in-memory before you share this.",
+            is_warning=True,
+        )
     _report(console, anatomizer, settings, made.diversity, [])
 
 
@@ -325,6 +346,7 @@ def _report(
                 "largest_group": int(sizes.max()),
                 "n_suppressed": n_suppressed,
                 "diversity": reached,
+                "max_attack": settings.max_attack,
                 "attacks": {f"{result.attack} on {name}": result.to_dict() for name, result in attacks},
                 "holds": True,
                 "judged_on": "the written files",
@@ -350,6 +372,11 @@ def _report(
             [
                 ("guessed right", f"{result.rate:.1%}", f"95% interval {low:.1%} to {high:.1%}"),
                 ("without the attack", f"{result.baseline:.1%}", "the most frequent value of the group"),
+                (
+                    "advantage",
+                    f"{result.rate - result.baseline:+.1%}",
+                    f"limit {settings.max_attack:.1%} (--max-attack)",
+                ),
                 ("verdict", "", result.verdict),
             ]
         )
@@ -362,6 +389,7 @@ def _report(
     if any(result.verdict == "stronger than baseline" for _, result in attacks):
         console.note(
             "l-diversity holds, and yet an attack guesses better than 1 in l: the identifying columns tell something "
-            "about the sensitive ones. Share fewer identifying columns, or a larger l.",
+            "about the sensitive ones. The advantage is within --max-attack; share fewer identifying columns, or raise "
+            "--l, to lower it.",
             is_warning=True,
         )
