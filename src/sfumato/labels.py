@@ -39,17 +39,33 @@ def label_moment(microseconds: int, moment: str) -> str:
     return at.time().isoformat() if moment == "time" else at.isoformat(sep=" ")
 
 
-def label_range(low: Any, high: Any, moment: str | None = None, *, is_zoned: bool = False) -> str:
+def label_range(
+    low: Any,
+    high: Any,
+    moment: str | None = None,
+    *,
+    is_zoned: bool = False,
+    opens_below: bool = False,
+    opens_above: bool = False,
+) -> str:
     """Label the values from low to high; datetimes with a time zone are written in UTC, and the label says so.
 
     >>> label_range(31, 34), label_range(5, 5), label_range(-3, 2)
     ('31-34', '5', '-3 to 2')
+    >>> label_range(64, 70, opens_above=True), label_range(0, 17, opens_below=True)
+    ('64 and over', 'up to 17')
     """
     if moment is not None:
         first, last = label_moment(low, moment), label_moment(high, moment)
     else:
         first, last = label_number(low), label_number(high)
     zone = " UTC" if is_zoned else ""
+    if opens_below and opens_above:
+        return "any value"
+    if opens_below:
+        return f"up to {last}{zone}"
+    if opens_above:
+        return f"{first}{zone} and over"
     if first == last:
         return first + zone
     is_plain = moment is None and low >= 0 and "e" not in first + last

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a group is rewritten: every record of a group gets the same values.
 
-All kinds work on bins, so every backend that agrees on the bins agrees on the result. Called by ``anonymize`` with
-the coded columns of the records that leave.
+All kinds work on bins and on what may be published of them, so every backend that agrees on the bins agrees on the
+result. Called by ``anonymize`` with the coded columns of the records to be released.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.columns import MICROSECONDS_PER_DAY
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, PrivacyWarning
 from sfumato.hierarchies import CodePaths
 from sfumato.labels import label_range, label_set, with_missing
 from sfumato.partition.binning import Bins
@@ -29,10 +30,11 @@ from sfumato.partition.grouping import (
     summarize,
 )
 from sfumato.partition.guides import Guide
-from sfumato.partition.records import Layout
+from sfumato.partition.phantoms import NOTHING, Proposals, Shown, choose, count_hashes, make_shown, propose
+from sfumato.partition.records import Layout, make_layout
 from sfumato.sources import CodedColumn
 
-Representative = Literal["median", "member", "model", "mean", "midrange", "sample", "range", "bounds"]
+Representative = Literal["phantom", "median", "member", "model", "mean", "midrange", "sample", "range", "bounds"]
 
 _LARGEST_SUMMED = 2.0**940  # a sum of 2^80 such numbers is still finite
 
@@ -41,6 +43,10 @@ REPRESENTATIVES: tuple[str, ...] = get_args(Representative)
 NEAREST_PREDICTIONS = 0.1
 """Share of a group's members, those with predictions nearest the group's mean, of which ``"model"`` takes the most
 typical. The single nearest one may be odd in everything else, which costs accuracy in large groups."""
+
+
+RARE = "other"
+"""What stands in a label for categories that fewer than k records have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +74,7 @@ def check_representative(kind: str) -> None:
     """Refuse a kind of representative that does not exist."""
     if kind not in REPRESENTATIVES:
         raise ParameterError(
-            f"representative={kind!r}: expected one of {', '.join(REPRESENTATIVES)}. 'model' suits most models."
+            f"representative={kind!r}: expected one of {', '.join(REPRESENTATIVES)}. 'phantom' shows nobody's values."
         )
 
 
@@ -108,22 +114,74 @@ def represent(
     paths : mapping of str to CodePaths, optional
         For columns with a hierarchy: the labels above their codes. ``"range"`` publishes the lowest common ancestor.
     """
-    summary = summarize(codes, groups, layout, n_threads=n_threads) if summary is None else summary
+    shown = shown_of(columns, layout)
+    if summary is None:
+        summary = summarize(codes, groups, layout, may_show=shown.may_show, n_threads=n_threads)
+    if kind == "phantom":
+        proposals = propose(codes, groups, layout, summary.middle, shown, n_threads=n_threads)
+        return phantoms(columns, proposals, lambda wanted: count_hashes(codes, layout, shown.words, wanted))
     if kind == "range":
         known = paths or {}
         return {c.name: [_ranges(c, codes[:, j], groups, summary, j, known.get(c.name))] for j, c in enumerate(columns)}
     if kind == "bounds":
         return {c.name: _bounds(c, codes[:, j], groups, summary, j) for j, c in enumerate(columns)}
+    middle = np.where(summary.middle < 0, shown.fallback, summary.middle).astype(np.int32)
     if kind == "mean":
-        return {c.name: [_mean(c, codes[:, j], groups, summary.middle[:, j])] for j, c in enumerate(columns)}
+        return {c.name: [_mean(c, codes[:, j], groups, middle[:, j])] for j, c in enumerate(columns)}
     if kind == "midrange":
-        return {c.name: [_midrange(c, summary, j)] for j, c in enumerate(columns)}
+        return {c.name: [_midrange(c, summary, j, middle[:, j])] for j, c in enumerate(columns)}
     if kind == "median":
-        chosen = summary.middle
+        chosen = middle
     else:
         members = _members(kind, codes, groups, layout, summary, guide, random_state, n_threads)
         chosen = codes[members][:, : len(columns)].astype(np.int32)
-    return {c.name: [_values_of_bins(c.name, c.bins, chosen[:, j])] for j, c in enumerate(columns)}
+        may_show = shown.may_show[layout.offsets[:-1] + chosen]
+        chosen = np.where(may_show, chosen, middle)
+    return values_of_codes(columns, chosen)
+
+
+def shown_of(columns: Sequence[CodedColumn], layout: Layout) -> Shown:
+    """Return what is published of the codes of all columns."""
+    return make_shown([column.bins for column in columns], layout, [column.is_text for column in columns])
+
+
+def phantoms(
+    columns: Sequence[CodedColumn],
+    proposals: Proposals,
+    count: Callable[[NDArray[np.uint64]], NDArray[np.int64]],
+) -> dict[str, list[GroupValues]]:
+    """Return for each group a combination of values that no record has, or that many have.
+
+    Parameters
+    ----------
+    columns : sequence of CodedColumn
+    proposals : Proposals
+    count : callable
+        Takes rising hashes and returns how many records of the whole table have each combination.
+
+    Warns
+    -----
+    PrivacyWarning
+        When a group is left with a combination that one record alone has.
+    """
+    layout = make_layout([column.bins for column in columns])
+    shared = columns[0].bins.shared
+    assert shared is not None
+    codes, n_alone = choose(proposals, layout, shown_of(columns, layout), shared.floor, count)
+    if n_alone:
+        warnings.warn(
+            f"{n_alone:,} of {len(codes):,} groups show a combination of quasi-identifiers that a single record has: "
+            "no other was found near the group. Use representative='range', make columns coarser with limits=, or "
+            "raise k.",
+            PrivacyWarning,
+            stacklevel=4,
+        )
+    return values_of_codes(columns, codes)
+
+
+def values_of_codes(columns: Sequence[CodedColumn], codes: NDArray[np.int32]) -> dict[str, list[GroupValues]]:
+    """Return what is published for the codes of each group, shape (groups, columns)."""
+    return {c.name: [_values_of_bins(c.name, c.bins, codes[:, j])] for j, c in enumerate(columns)}
 
 
 def _members(
@@ -177,16 +235,20 @@ def _channels_of(guide: Guide) -> NDArray[np.int64]:
 
 
 def _values_of_bins(name: str, bins: Bins, codes: NDArray[np.integer[Any]]) -> GroupValues:
-    missing = codes == bins.missing_bin if bins.has_missing else np.zeros(len(codes), np.bool_)
+    assert bins.shared is not None
+    missing = codes == NOTHING
+    if bins.has_missing:
+        missing |= codes == bins.missing_bin
     if not bins.n_values:
         return GroupValues(name, np.zeros(len(codes), bins.values.dtype), np.ones(len(codes), np.bool_))
-    values = bins.values[np.where(missing, 0, codes)]
+    values = bins.shared.values[np.where(missing, 0, codes)]
     return GroupValues(name, values, missing)
 
 
 def _mean(column: CodedColumn, codes: NDArray[Any], groups: Groups, middle: NDArray[np.int32]) -> GroupValues:
-    """Mean of the values present; categories have none and take their mode."""
+    """Mean of the published values of the group's bins; categories have none and take their mode."""
     bins = column.bins
+    assert bins.shared is not None
     fallback = _values_of_bins(column.name, bins, middle)
     if not bins.is_ordered or not bins.n_values:
         return fallback
@@ -195,10 +257,10 @@ def _mean(column: CodedColumn, codes: NDArray[Any], groups: Groups, middle: NDAr
     counts = np.bincount(own, minlength=groups.n_groups)
     # Sum counts per (group, bin) in bin order: the same numbers in the same order for any order of the records.
     cells, in_cell = np.unique(own.astype(np.int64) * bins.n_values + codes[kept], return_counts=True)
-    origin, scale = bins.low[0], 1.0
+    origin, scale = min(bins.low[0], bins.shared.values.min()), 1.0
     if bins.values.dtype.kind == "f" and max(abs(origin), abs(bins.high[-1])) > _LARGEST_SUMMED:
         origin, scale = np.float64(0), 2.0**-80  # a power of two, so nothing is lost but the overflow
-    shifted = _above(bins.values, origin) * scale
+    shifted = _above(bins.shared.values, origin) * scale
     sums = np.bincount(
         cells // bins.n_values, weights=in_cell * shifted[cells % bins.n_values], minlength=groups.n_groups
     )
@@ -208,14 +270,15 @@ def _mean(column: CodedColumn, codes: NDArray[Any], groups: Groups, middle: NDAr
     return GroupValues(column.name, np.where(is_missing, bins.values.dtype.type(0), values), is_missing)
 
 
-def _midrange(column: CodedColumn, summary: Summary, j: int) -> GroupValues:
-    """Middle between the lowest and highest value of the group; categories take their mode."""
+def _midrange(column: CodedColumn, summary: Summary, j: int, middle: NDArray[np.int32]) -> GroupValues:
+    """Middle between the published values of the lowest and the highest bin; categories take their mode."""
     bins = column.bins
-    fallback = _values_of_bins(column.name, bins, summary.middle[:, j])
+    fallback = _values_of_bins(column.name, bins, middle)
     if not bins.is_ordered or not bins.n_values:
         return fallback
-    low = bins.low[np.maximum(0, summary.lowest[:, j])]
-    high = bins.high[np.maximum(0, summary.highest[:, j])]
+    assert bins.shared is not None
+    low = bins.shared.values[np.maximum(0, summary.lowest[:, j])]
+    high = bins.shared.values[np.maximum(0, summary.highest[:, j])]
     half = high / 2 - low / 2 if low.dtype.kind == "f" else _above(high, low) / 2
     values = _added(column, low, half)
     is_missing = fallback.missing if fallback.missing is not None else np.zeros(len(low), np.bool_)
@@ -240,12 +303,14 @@ def _added(column: CodedColumn, origin: NDArray[Any], offsets: NDArray[np.float6
 
 
 def _ends(column: CodedColumn) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the lowest and highest value that each bin may stand for.
+    """Return the published ends of each bin: of its run, which at least k records share.
 
     With a limit the values are middles of intervals: the true ones may lie anywhere in them, so the ends are those of
     the intervals. The last integer or day of an interval is its high end; reals and times stop short of theirs.
     """
-    low, high, width = column.bins.low, column.bins.high, column.width
+    shared, width = column.bins.shared, column.width
+    assert shared is not None
+    low, high = shared.low, shared.high
     if width is None:
         return low, high
     if low.dtype.kind == "f":
@@ -272,7 +337,7 @@ def _few_digits(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _bounds(column: CodedColumn, codes: NDArray[Any], groups: Groups, summary: Summary, j: int) -> list[GroupValues]:
-    """Lowest and highest value as two columns, missing where all are.
+    """Lowest and highest value as two columns, missing where all are; the outermost ends stand for few beyond them.
 
     Categories go by the order that their type declares, and without one by the sorted order, which is a convention.
     """
@@ -281,8 +346,9 @@ def _bounds(column: CodedColumn, codes: NDArray[Any], groups: Groups, summary: S
     lows, highs = _ends(column)
     lowest: NDArray[Any] = summary.lowest[:, j]
     highest: NDArray[Any] = summary.highest[:, j]
-    if column.places is not None and bins.n_values:
-        lowest, highest = _declared_ends(column.places, codes, groups, bins)
+    if not bins.is_ordered and bins.n_values:
+        lowest, highest, has_some = _common_ends(column, codes, groups)
+        is_missing = is_missing | ~has_some
     parts = []
     for suffix, ends, at in (("low", lows, lowest), ("high", highs, highest)):
         values = ends[np.maximum(0, at)] if bins.n_values else np.zeros(len(is_missing), bins.values.dtype)
@@ -290,17 +356,25 @@ def _bounds(column: CodedColumn, codes: NDArray[Any], groups: Groups, summary: S
     return parts
 
 
-def _declared_ends(
-    places: NDArray[np.int64], codes: NDArray[Any], groups: Groups, bins: Bins
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the first and last category of each group in the declared order; any where all are missing."""
-    by_place = np.argsort(places)
+def _common_ends(
+    column: CodedColumn, codes: NDArray[Any], groups: Groups
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.bool_]]:
+    """Return the first and last common category of each group in the declared order, and whether it has any."""
+    bins = column.bins
+    assert bins.shared is not None
+    by_place = np.arange(bins.n_values) if column.places is None else np.argsort(column.places)
     rank = np.argsort(by_place)
-    kept = (groups.group >= 0) & (codes != bins.missing_bin)
-    first, last = np.full(groups.n_groups, len(places) - 1), np.zeros(groups.n_groups, np.intp)
+    may_show = np.append(bins.shared.is_common, False)  # the last: missing
+    kept = (groups.group >= 0) & may_show[codes]
+    first, last = np.full(groups.n_groups, bins.n_values), np.full(groups.n_groups, -1)
     np.minimum.at(first, groups.group[kept], rank[codes[kept]])
     np.maximum.at(last, groups.group[kept], rank[codes[kept]])
-    return by_place[first], by_place[last]
+    has_some = last >= 0
+    if not column.is_text:  # which cannot miss a value without changing its type
+        first, last = (np.where(has_some, end, rank[bins.shared.most_common]) for end in (first, last))
+        has_some = np.ones(groups.n_groups, np.bool_)
+    last_place = bins.n_values - 1
+    return by_place[np.minimum(first, last_place)], by_place[np.maximum(last, 0)], has_some
 
 
 def _ranges(
@@ -312,21 +386,42 @@ def _ranges(
         ends = (summary.lowest[:, j], summary.highest[:, j], summary.n_missing[:, j])
         return GroupValues(column.name, labels=paths.group_labels(*ends))
     if bins.is_ordered:
-        lows, highs = _ends(column)
-        spans = [
-            None if low < 0 else label_range(lows[low], highs[high], column.moment, is_zoned=column.is_zoned)
-            for low, high in zip(summary.lowest[:, j], summary.highest[:, j], strict=True)
-        ]
+        spans = _spans(column, summary.lowest[:, j], summary.highest[:, j])
     else:
-        assert column.categories is not None
+        assert column.categories is not None and bins.shared is not None
         kept = (groups.group >= 0) & (codes != bins.missing_bin)
         cells = np.unique(groups.group[kept].astype(np.int64) * max(1, bins.n_values) + codes[kept])
         members: list[list[Any]] = [[] for _ in range(groups.n_groups)]
+        has_rare = np.zeros(groups.n_groups, np.bool_)
         for cell in cells:  # sorted, so each list is in the order of the categories
-            members[cell // bins.n_values].append(column.categories[cell % bins.n_values])
-        spans = [label_set(values) if values else None for values in members]
+            group, code = cell // bins.n_values, cell % bins.n_values
+            if bins.shared.is_common[code]:
+                members[group].append(column.categories[code])
+            else:
+                has_rare[group] = True
+        named = ([*own, RARE] if rare else own for own, rare in zip(members, has_rare, strict=True))
+        spans = [label_set(values) if values else None for values in named]
     some_missing = summary.n_missing[:, j] > 0
     return GroupValues(
         column.name,
         labels=[with_missing(s) if m and s is not None else s for s, m in zip(spans, some_missing, strict=True)],
     )
+
+
+def _spans(column: CodedColumn, lowest: NDArray[np.int32], highest: NDArray[np.int32]) -> list[str | None]:
+    """Return a label for the values of each group from its lowest to its highest bin; None where all are missing."""
+    shared = column.bins.shared
+    assert shared is not None
+    lows, highs = _ends(column)
+    spans: list[str | None] = []
+    for low, high in zip(lowest, highest, strict=True):
+        if low < 0:
+            spans.append(None)
+            continue
+        label = label_range(
+            lows[low], highs[high], column.moment, is_zoned=column.is_zoned,
+            opens_below=bool(shared.is_open[0] and shared.low[low] == shared.low[0]),
+            opens_above=bool(shared.is_open[1] and shared.high[high] == shared.high[-1]),
+        )  # fmt: skip
+        spans.append(label)
+    return spans

@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-from sfumato.anonymize.counting import Counter
+from sfumato.anonymize.counting import Counter, fewest_records, publishing_floor
 from sfumato.anonymize.groups import Fit, GroupAnonymizer
 from sfumato.anonymize.hierarchy_columns import in_tree_order, taxonomy_of
 from sfumato.anonymize.partition import Partition, partition_from_tree
 from sfumato.arguments import as_table_like, checked_weight
-from sfumato.criteria import AlphaKAnonymity, KAnonymity
 from sfumato.errors import ParameterError
 from sfumato.frames import read_table
 from sfumato.partition.checks import Check
@@ -71,6 +70,7 @@ class TreeAnonymizer(GroupAnonymizer):
             self._split_columns(schema),
             limits=schema.limits,
             max_bins=self.max_bins,
+            floor=publishing_floor(counters),
             n_threads=self._n_threads(),
         )
         source.columns, paths = in_tree_order(source.columns, hierarchies)
@@ -166,11 +166,6 @@ class TreeAnonymizer(GroupAnonymizer):
         first_leaf = close_unsafe(tree, is_safe)
         assert first_leaf is not None  # all records together meet the criteria
         return first_leaf
-
-
-def fewest_records(counters: list[Counter]) -> int:
-    """Return how many records a group has at least, whatever else it must meet."""
-    return max(c.criterion.k for c in counters if isinstance(c.criterion, KAnonymity | AlphaKAnonymity))
 
 
 def check_of(counter: Counter) -> Check:

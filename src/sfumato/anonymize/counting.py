@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.criteria import Criterion, KAnonymity, KnowsValues
+from sfumato.criteria import AlphaKAnonymity, Criterion, KAnonymity, KnowsValues
 from sfumato.criteria.sensitive import OnSensitiveColumn
 from sfumato.errors import ParameterError
 from sfumato.frames import Column
@@ -76,6 +76,13 @@ class Counter:
         if self.criterion.counting == "distinct":
             return np.array([len(np.unique(values))], np.int64)
         return self.seen(np.bincount(values, minlength=self.n_values).astype(np.int64))
+
+    def largest_persons(self, n: int) -> list[int] | None:
+        """Return how many records the `n` persons with the most have; None where records are counted."""
+        if self.criterion.counting != "distinct" or self.value_of_row is None:
+            return None
+        most: list[int] = np.sort(np.bincount(self.value_of_row))[::-1][:n].tolist()
+        return most
 
     def seen(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the counts as the criterion sees them."""
@@ -193,6 +200,26 @@ def make_counter(criterion: Criterion, column: Column | None) -> Counter:
             values = distinct.tolist() + ([None] if has_missing and not leaves_out else [])
             criterion = criterion.for_values(values)
     return Counter(criterion, codes, max(1, n_values + has_missing), leaves_out_last=leaves_out)
+
+
+def fewest_records(counters: Sequence[Counter]) -> int:
+    """Return how many records a group has at least, whatever else it must meet."""
+    return max(c.criterion.k for c in counters if isinstance(c.criterion, KAnonymity | AlphaKAnonymity))
+
+
+def publishing_floor(counters: Sequence[Counter]) -> int:
+    """Return how many records must have a value before it may be published: so many that k persons have it.
+
+    Where records are persons, that is k. Where persons have several, it is one more than the k - 1 persons with the
+    most records have together.
+    """
+    k = fewest_records(counters)
+    floors = [k]
+    for counter in counters:
+        most = counter.largest_persons(k - 1)
+        if most is not None:
+            floors.append(1 + sum(most))
+    return max(floors)
 
 
 def hold_together(leaf: NDArray[np.int32], counters: list[Counter]) -> bool:

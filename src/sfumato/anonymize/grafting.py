@@ -8,13 +8,14 @@ speak of values: bins differ from table to table, values do not.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.anonymize.partition import Partition
-from sfumato.anonymize.recoding import cut_after
+from sfumato.anonymize.recoding import PartitionColumn, cut_after
 from sfumato.columns import Column
 from sfumato.partition.tree import Tree
 from sfumato.sources import CodedColumn
@@ -91,7 +92,7 @@ def graft(
     columns : sequence of CodedColumn
         The partition's columns as they are now. Categories it did not know stay on the side they were sent to.
     """
-    document = partition.to_dict()
+    document = partition._to_dict()  # rare categories included: it is not published
     nodes = [_with_categories(node, partition, columns) for node in document["nodes"]]
     place_of_group = {node["group"]: place for place, node in enumerate(nodes) if "group" in node}
     if forest is not None:
@@ -105,7 +106,12 @@ def graft(
     document["columns"] = [_described(column) for column in columns]
     document["nodes"] = nodes
     document["groups"] = {"sizes": [0] * n_groups, "values": {}}
-    return Partition.from_dict(document)
+    grown = Partition.from_dict(document)
+    known = [
+        own if column.categories is None else PartitionColumn.of_categories(column)
+        for own, column in zip(grown.columns, columns, strict=True)
+    ]
+    return replace(grown, columns=tuple(known))
 
 
 def _described(column: CodedColumn) -> dict[str, Any]:
@@ -142,8 +148,6 @@ def _grafted_node(forest: Tree, node: int, columns: Sequence[CodedColumn], place
     if column.bins.is_ordered:
         last = int(forest.threshold[node])
         document["at_most"] = cut_after(column, last) if last < column.bins.n_values - 1 else None
-        if hasattr(document["at_most"], "item"):
-            document["at_most"] = document["at_most"].item()
         document["missing"] = "right"
     else:
         words = forest.mask[node]

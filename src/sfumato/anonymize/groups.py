@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sfumato.anonymize.counting import Counter, shown
+from sfumato.anonymize.counting import Counter, publishing_floor, shown
 from sfumato.anonymize.guidance import guide_from
 from sfumato.anonymize.hierarchy_columns import in_tree_order
 from sfumato.anonymize.reading import GroupParameters
@@ -32,7 +32,7 @@ from sfumato.loss import group_ncp
 from sfumato.partition.grouping import Groups, Summary, collect, summarize, widths
 from sfumato.partition.guides import Guide
 from sfumato.partition.records import Layout, make_layout
-from sfumato.representatives import GroupValues, represent
+from sfumato.representatives import GroupValues, represent, shown_of
 from sfumato.sources import CodedColumn, MemorySource
 
 
@@ -160,7 +160,8 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
         guide: Guide | None,
         paths: Mapping[str, CodePaths],
     ) -> _Description:
-        summary = summarize(codes, groups, layout, n_threads=self._n_threads())
+        may_show = shown_of(columns, layout).may_show
+        summary = summarize(codes, groups, layout, may_show=may_show, n_threads=self._n_threads())
         values = represent(
             self.representative, columns, codes, groups, layout,
             guide=guide, random_state=self._generator(), summary=summary, n_threads=self._n_threads(), paths=paths,
@@ -293,6 +294,7 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
             schema.quasi_identifiers,
             limits=schema.limits,
             max_bins=self.max_bins,
+            floor=publishing_floor(counters),
             n_threads=self._n_threads(),
         )
         source.columns, paths = in_tree_order(source.columns, getattr(self, "hierarchies_", {}))

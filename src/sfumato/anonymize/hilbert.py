@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-from sfumato.anonymize.base import fewest_records
-from sfumato.anonymize.counting import Counter
+from sfumato.anonymize.counting import Counter, fewest_records, publishing_floor
 from sfumato.anonymize.groups import Fit, GroupAnonymizer
 from sfumato.anonymize.hierarchy_columns import in_tree_order
-from sfumato.anonymize.recoding import PartitionColumn, Recoding, cut_after
+from sfumato.anonymize.recoding import PartitionColumn, Recoding, cuts_after
 from sfumato.arguments import as_table_like, checked_weight
 from sfumato.criteria import Criterion
 from sfumato.frames import read_table
@@ -173,7 +172,7 @@ class HilbertAnonymizer(GroupAnonymizer):
         categorical_features: Any = None,
         limits: dict[Any, Any] | None = None,
         hierarchies: Mapping[Any, Any] | None = None,
-        representative: Representative = "median",
+        representative: Representative = "phantom",
         suppression_limit: float = 0.0,
         max_bins: int = DEFAULT_MAX_BINS,
         random_state: Any = None,
@@ -211,6 +210,7 @@ class HilbertAnonymizer(GroupAnonymizer):
             schema.quasi_identifiers,
             limits=schema.limits,
             max_bins=self.max_bins,
+            floor=publishing_floor(counters),
             n_threads=self._n_threads(),
         )
         source.columns, paths = in_tree_order(source.columns, hierarchies)
@@ -357,6 +357,6 @@ def _all_pass(totals: list[_Total]) -> bool:
 def _all_cuts(column: CodedColumn) -> PartitionColumn:
     """Return how values become codes: a cut after every bin but the last, so that codes are bins."""
     if not column.bins.is_ordered:
-        return PartitionColumn(column.name, column.kind, column.moment, np.zeros(0), column.categories)
-    cuts = np.array([cut_after(column, b) for b in range(column.bins.n_values - 1)], column.bins.values.dtype)
+        return PartitionColumn.of_categories(column)
+    cuts = cuts_after(column, range(column.bins.n_values - 1))
     return PartitionColumn(column.name, column.kind, column.moment, cuts, None)

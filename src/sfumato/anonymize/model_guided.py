@@ -126,7 +126,7 @@ class ModelGuidedAnonymizer(TreeAnonymizer):
         guide_kind: GuideKind = "auto",
         split_on: str = "quasi_identifiers",
         keep_splitting: bool = True,
-        representative: Representative = "model",
+        representative: Representative = "phantom",
         suppression_limit: float = 0.0,
         max_bins: int = DEFAULT_MAX_BINS,
         random_state: Any = None,

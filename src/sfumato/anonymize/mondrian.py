@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from sfumato.anonymize.base import TreeAnonymizer, check_of, fewest_records
-from sfumato.anonymize.counting import Counter
+from sfumato.anonymize.base import TreeAnonymizer, check_of
+from sfumato.anonymize.counting import Counter, fewest_records
 from sfumato.anonymize.guidance import guide_from
 from sfumato.criteria import Criterion
 from sfumato.errors import ParameterError
@@ -116,7 +116,7 @@ class MondrianAnonymizer(TreeAnonymizer):
         hierarchies: Mapping[Any, Any] | None = None,
         rule: Literal["median", "information_loss"] = "median",
         strict: bool = True,
-        representative: Representative = "median",
+        representative: Representative = "phantom",
         suppression_limit: float = 0.0,
         max_bins: int = DEFAULT_MAX_BINS,
         random_state: Any = None,

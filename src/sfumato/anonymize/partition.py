@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sfumato.anonymize.document_checks import check_partition
 from sfumato.anonymize.documents import read_document, write_document
-from sfumato.anonymize.recoding import PartitionColumn, Recoding, cut_after
+from sfumato.anonymize.recoding import PartitionColumn, Recoding, cuts_after
 from sfumato.errors import InputError
 from sfumato.partition.tree import Tree
 from sfumato.representatives import GroupValues
@@ -52,9 +52,10 @@ class Partition(Recoding):
 
     Notes
     -----
-    A partition fitted on people is data about people. It holds thresholds, every category that occurred, one set of
-    values per group and group sizes of at least k; no counts below k and no records besides those that serve as
-    representatives.
+    A partition fitted on people is data about people. Its document holds thresholds between values, the categories
+    that at least k records have, one set of values per group and group sizes of at least k. Categories that fewer
+    records have are not named in it: a partition that was loaded sends them where it sends categories that were never
+    seen, to the larger side of every split.
     """
 
     columns: tuple[PartitionColumn, ...]
@@ -82,7 +83,37 @@ class Partition(Recoding):
     # -- the document ----------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the partition as plain lists, dicts, numbers and text."""
+        """Return the partition as plain lists, dicts, numbers and text, without categories that few records have."""
+        return self._without_rare()._to_dict()
+
+    def _without_rare(self) -> Partition:
+        """Return the partition as it is published: categories that few records have count as unseen."""
+        values, columns = dict(self.values), list(self.columns)
+        keeps: dict[int, NDArray[np.int64]] = {}
+        for position, column in enumerate(self.columns):
+            if column.categories is None or column.is_common is None:
+                continue
+            is_named = column.is_common.copy()
+            parts = values.get(column.name, [])
+            for part in parts:
+                if part.values is not None:  # a value that stands for a group is published with it
+                    shown = part.values if part.missing is None else part.values[~part.missing]
+                    is_named[shown] = True
+            if is_named.all():
+                continue
+            keeps[position] = kept = np.flatnonzero(is_named)
+            place = np.zeros(len(is_named), np.int64)
+            place[kept] = np.arange(len(kept))
+            columns[position] = replace(column, categories=column.categories[kept], is_common=None)
+            if column.name in values:
+                values[column.name] = [
+                    part if part.values is None else replace(part, values=place[part.values]) for part in parts
+                ]
+        if not keeps:
+            return self
+        return replace(self, columns=tuple(columns), values=values, tree=_with_codes(self.tree, self.columns, keeps))
+
+    def _to_dict(self) -> dict[str, Any]:
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -183,12 +214,12 @@ def partition_from_tree(
         if column.bins.is_ordered:
             last_bins = np.unique(tree.threshold[nodes])
             inner = last_bins[last_bins < column.bins.n_values - 1]
-            cuts = np.array([cut_after(column, int(b)) for b in inner], column.bins.values.dtype)
+            cuts = cuts_after(column, inner.tolist())
             # A split after the last bin sends all values left: its threshold lies above every code.
             threshold[nodes] = np.searchsorted(inner, tree.threshold[nodes])
             made.append(PartitionColumn(column.name, column.kind, column.moment, cuts, None))
         else:
-            own = PartitionColumn(column.name, column.kind, column.moment, np.zeros(0), column.categories)
+            own = PartitionColumn.of_categories(column)
             larger = tree.larger_left[nodes]
             if not column.bins.has_missing:
                 _set_bit(mask, nodes, own.missing_code, larger)
@@ -201,6 +232,23 @@ def partition_from_tree(
         missing_codes=np.array([c.missing_code for c in made], np.int64),
     )
     return Partition(tuple(made), value_tree, values, group_sizes, **described)
+
+
+def _with_codes(tree: Tree, columns: Sequence[PartitionColumn], keeps: Mapping[int, NDArray[np.int64]]) -> Tree:
+    """Return the tree for columns of which only some categories are kept, under new codes."""
+    mask = tree.mask.copy()
+    for position, kept in keeps.items():
+        column = columns[position]
+        nodes = np.flatnonzero(tree.column == position)
+        old = [*kept.tolist(), column.missing_code, column.unseen_code]
+        mask[nodes] = 0
+        for new, code in enumerate(old):
+            is_set = (tree.mask[nodes, code >> 6] >> np.uint64(code & 63)) & np.uint64(1) != 0
+            _set_bit(mask, nodes, new, is_set)
+    missing_codes = tree.missing_codes.copy()
+    for position, kept in keeps.items():
+        missing_codes[position] = len(kept)
+    return replace(tree, mask=mask, missing_codes=missing_codes)
 
 
 def _set_bit(mask: NDArray[np.uint64], nodes: NDArray[np.int64], code: int, is_set: NDArray[np.bool_]) -> None:
@@ -233,7 +281,8 @@ def _column_from_dict(document: Mapping[str, Any], nodes: Sequence[Mapping[str, 
         categories = np.empty(len(document["categories"]), object)
         categories[:] = document["categories"]
     used = {n["at_most"] for n in nodes if n.get("column") == name and n.get("at_most") is not None}
-    cuts = np.array(sorted(used), np.float64 if document.get("is_real") else np.int64)
+    is_real = document.get("is_real") or any(isinstance(cut, float) for cut in used)
+    cuts = np.array(sorted(used), np.float64 if is_real else np.int64)
     return PartitionColumn(name, document["kind"], document.get("moment"), cuts, categories)
 
 

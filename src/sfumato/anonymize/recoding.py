@@ -11,12 +11,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.columns import MICROSECONDS_PER_DAY, Column, GroupedLabels, GroupedValues, Kind, Moment
+from sfumato.columns import Column, GroupedLabels, GroupedValues, Kind, Moment
 from sfumato.errors import InputError
 from sfumato.frames import Table, read_table
-from sfumato.labels import integer_between, shortest_between
+from sfumato.partition.shared_values import NUMBER_UNITS, number_between
 from sfumato.representatives import GroupValues
 from sfumato.sources import CodedColumn
+from sfumato.sources.base import units_of
 from sfumato.sources.memory import read_limited
 
 
@@ -30,6 +31,8 @@ class PartitionColumn:
         Ordered columns: the thresholds the tree uses, rising. A value's code is the number of cuts below it.
     categories : ndarray of object or None
         Categories: the values seen at fit, whose position is their code; then come missing and unseen.
+    is_common : ndarray of bool or None
+        Which categories at least k records had at fit; the others are named in no document.
     """
 
     name: str
@@ -37,6 +40,14 @@ class PartitionColumn:
     moment: Moment | None
     cuts: NDArray[Any]
     categories: NDArray[np.object_] | None
+    is_common: NDArray[np.bool_] | None = None
+
+    @classmethod
+    def of_categories(cls, column: CodedColumn) -> PartitionColumn:
+        """Return the column of categories as it was coded."""
+        shared = column.bins.shared
+        is_common = None if shared is None else shared.is_common
+        return cls(column.name, column.kind, column.moment, np.zeros(0), column.categories, is_common)
 
     @property
     def missing_code(self) -> int:
@@ -203,9 +214,27 @@ class Recoding:
         return result
 
 
-def cut_after(column: CodedColumn, last_bin: int) -> Any:
-    """Return the value that ends a bin: between it and the next, rounded to few digits."""
-    low, high = column.bins.high[last_bin], column.bins.low[last_bin + 1]
-    if column.bins.values.dtype.kind == "f":
-        return shortest_between(float(low), float(high))
-    return integer_between(low, high, MICROSECONDS_PER_DAY if column.moment is not None else 1)
+def cuts_after(column: CodedColumn, last_bins: Iterable[int]) -> NDArray[Any]:
+    """Return the values that end some bins: between each and the next, rounded to few digits.
+
+    A cut is no record's value where there is room for another: between 30 and 31 it is 30.5.
+    """
+    cuts = [cut_after(column, last_bin) for last_bin in last_bins]
+    is_real = column.bins.values.dtype.kind == "f" or any(isinstance(cut, float) for cut in cuts)
+    return np.array(cuts, np.float64 if is_real else np.int64)
+
+
+def cut_after(column: CodedColumn, last_bin: int) -> int | float:
+    """Return the value that ends a bin."""
+    bins = column.bins
+    low: int | float = bins.high[last_bin].item()
+    high: int | float = bins.low[last_bin + 1].item()
+    cut: int | float | None
+    if bins.values.dtype.kind == "f":
+        cut = number_between(low, high, NUMBER_UNITS, 0)
+    else:
+        cut = number_between(low, high, units_of(column.moment), 1)
+        span = max(abs(bins.low[0].item()), abs(bins.high[-1].item()))
+        if cut is None and span < 2**52:
+            return low + 0.5
+    return low if cut is None else cut

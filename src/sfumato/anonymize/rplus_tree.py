@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sfumato.anonymize.base import TreeAnonymizer, fewest_records
-from sfumato.anonymize.counting import Counter, make_counter
+from sfumato.anonymize.base import TreeAnonymizer
+from sfumato.anonymize.counting import Counter, fewest_records, make_counter, publishing_floor
 from sfumato.anonymize.grafting import graft, join_columns
 from sfumato.anonymize.groups import Fit
 from sfumato.anonymize.hierarchy_columns import in_tree_order
@@ -166,7 +166,7 @@ class RPlusTreeAnonymizer(TreeAnonymizer):
         limits: dict[Any, Any] | None = None,
         hierarchies: Mapping[Any, Any] | None = None,
         keep_records: bool = False,
-        representative: Representative = "median",
+        representative: Representative = "phantom",
         suppression_limit: float = 0.0,
         max_bins: int = DEFAULT_MAX_BINS,
         random_state: Any = None,
@@ -227,7 +227,8 @@ class RPlusTreeAnonymizer(TreeAnonymizer):
     def _take_in(self, held: _Held, counters: list[Counter]) -> None:
         """Cut the leaves that overflow with these records, and describe all groups anew."""
         n_records, k = len(held.batch), fewest_records(counters)
-        coded = [code_column(c, max_bins=self.max_bins, limit=self.partition_.limits.get(c.name)) for c in held.columns]
+        floor, limits = publishing_floor(counters), self.partition_.limits
+        coded = [code_column(c, max_bins=self.max_bins, floor=floor, limit=limits.get(c.name)) for c in held.columns]
         coded, paths = in_tree_order(coded, self.hierarchies_)
         codes = pack_records([c.codes for c in coded]).codes
         leaf = self.partition_.apply_columns(held.columns, n_records)

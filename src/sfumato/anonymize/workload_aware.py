@@ -97,7 +97,7 @@ class WorkloadAwareAnonymizer(TreeAnonymizer):
         hierarchies: Mapping[Any, Any] | None = None,
         guide_kind: GuideKind = "auto",
         split_on: str = "quasi_identifiers",
-        representative: Representative = "member",
+        representative: Representative = "phantom",
         suppression_limit: float = 0.0,
         max_bins: int = DEFAULT_MAX_BINS,
         random_state: Any = None,

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.anatomize.tables import value_type
-from sfumato.anonymize.base import TreeAnonymizer, check_of, fewest_records
-from sfumato.anonymize.counting import Counter
+from sfumato.anonymize.base import TreeAnonymizer, check_of
+from sfumato.anonymize.counting import Counter, fewest_records
 from sfumato.anonymize.mondrian import MondrianAnonymizer
 from sfumato.anonymize.partition import partition_from_tree
 from sfumato.errors import ParameterError

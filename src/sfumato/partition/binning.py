@@ -7,7 +7,8 @@ codes. Called by ``sources``; everything after works on codes alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError
+from sfumato.partition.shared_values import NUMBER_UNITS, SharedValues, share_categories, share_numbers
 from sfumato.partition.sorting import sorted_keys
 
 DEFAULT_MAX_BINS = 255
@@ -43,6 +45,8 @@ class Bins:
         Smallest and largest value of each bin (equal to `values` for categories).
     has_missing : bool
         True when missing values occurred; their code is then the last one.
+    shared : SharedValues or None
+        What may be published of the bins, where that was asked for.
     """
 
     is_ordered: bool
@@ -50,6 +54,7 @@ class Bins:
     low: NDArray[Any]
     high: NDArray[Any]
     has_missing: bool
+    shared: SharedValues | None = None
 
     @property
     def n_values(self) -> int:
@@ -95,7 +100,12 @@ def code_type(n_bins: int) -> type[np.unsignedinteger[Any]]:
 
 
 def bin_numbers(
-    values: NDArray[Any], missing: NDArray[np.bool_] | None = None, *, max_bins: int = DEFAULT_MAX_BINS
+    values: NDArray[Any],
+    missing: NDArray[np.bool_] | None = None,
+    *,
+    max_bins: int = DEFAULT_MAX_BINS,
+    floor: int = 0,
+    units: Sequence[int] = NUMBER_UNITS,
 ) -> tuple[Bins, NDArray[Any]]:
     """Bin a column of numbers.
 
@@ -108,6 +118,10 @@ def bin_numbers(
         No NaN or infinity; what stands at missing places is ignored.
     missing : ndarray of bool, optional
     max_bins : int
+    floor : int
+        Fewest records that share what is published of the bins; 0: nothing is to be published.
+    units : sequence of int
+        As of `share_numbers`.
 
     Returns
     -------
@@ -124,13 +138,19 @@ def bin_numbers(
     mask = missing if missing is not None and has_missing else np.zeros(0, np.bool_)
     if len(values) == 0 or (has_missing and bool(mask.all())):
         empty = np.zeros(0, values.dtype)
-        return Bins(True, empty, empty, empty, has_missing), np.zeros(len(values), np.uint8)
+        bins = Bins(True, empty, empty, empty, has_missing, _nothing_shared(empty, floor) if floor else None)
+        return bins, np.zeros(len(values), np.uint8)
     lowest, highest = _span(values, mask)
     table_offset = _table_offset(values, mask, lowest, highest)
     if table_offset is None:
         keys, values_of = sorted_keys(values, mask)
-        modes, low, high = map(values_of, _cut_sorted(keys, max_bins))
-        bins = Bins(True, modes, low, high, has_missing)
+        modes, low, high, starts = _cut_sorted(keys, max_bins)
+        bins = Bins(True, values_of(modes), values_of(low), values_of(high), has_missing)
+        if floor:
+            firsts = _first_of_each(keys)
+            counts = np.diff(firsts, append=len(keys))
+            shared = share_numbers(values_of(keys[firsts]), counts, np.searchsorted(firsts, starts), floor, units)
+            bins = replace(bins, shared=shared)
         codes = search_bins(values, bins.high, code_type(bins.n_bins))
         if has_missing:
             codes[mask] = bins.missing_bin
@@ -140,7 +160,10 @@ def bin_numbers(
     filled = np.flatnonzero(histogram)
     counts = histogram[filled]
     bin_of_distinct = _cut_at_quantiles(counts, max_bins)
-    bins = _describe_bins((filled + table_offset).astype(values.dtype), counts, bin_of_distinct, has_missing)
+    distinct = (filled + table_offset).astype(values.dtype)
+    bins = _describe_bins(distinct, counts, bin_of_distinct, has_missing)
+    if floor:
+        bins = replace(bins, shared=_shared(distinct, counts, bin_of_distinct, floor, units))
     dtype = code_type(bins.n_bins)
     lookup = np.zeros(len(histogram), dtype)
     lookup[filled] = bin_of_distinct
@@ -151,22 +174,36 @@ def bin_numbers(
 
 
 def bin_counts(
-    distinct: NDArray[Any], counts: NDArray[np.int64], *, has_missing: bool, max_bins: int = DEFAULT_MAX_BINS
+    distinct: NDArray[Any],
+    counts: NDArray[np.int64],
+    *,
+    has_missing: bool,
+    max_bins: int = DEFAULT_MAX_BINS,
+    floor: int = 0,
+    units: Sequence[int] = NUMBER_UNITS,
 ) -> Bins:
     """Return the bins of numbers of which it is known how often each occurs; `distinct` is rising."""
     if not len(distinct):
-        return Bins(True, distinct, distinct, distinct, has_missing)
-    return _describe_bins(distinct, counts, _cut_at_quantiles(counts, max_bins), has_missing)
+        shared = _nothing_shared(distinct, floor) if floor else None
+        return Bins(True, distinct, distinct, distinct, has_missing, shared)
+    bin_of_distinct = _cut_at_quantiles(counts, max_bins)
+    bins = _describe_bins(distinct, counts, bin_of_distinct, has_missing)
+    if not floor:
+        return bins
+    return replace(bins, shared=_shared(distinct, counts, bin_of_distinct, floor, units))
 
 
-def bin_own_categories(n_categories: int, has_missing: bool) -> Bins:
-    """Return the bins of categories: one each."""
+def bin_own_categories(
+    n_categories: int, has_missing: bool, counts: NDArray[np.int64] | None = None, floor: int = 0
+) -> Bins:
+    """Return the bins of categories: one each; with a floor, `counts` say how many records have each."""
     own = np.arange(n_categories, dtype=np.int64)
-    return Bins(False, own, own, own, has_missing)
+    shared = share_categories(counts, floor) if floor and counts is not None else None
+    return Bins(False, own, own, own, has_missing, shared)
 
 
 def bin_categories(
-    indexes: NDArray[Any], missing: NDArray[np.bool_] | None, n_categories: int
+    indexes: NDArray[Any], missing: NDArray[np.bool_] | None, n_categories: int, *, floor: int = 0
 ) -> tuple[Bins, NDArray[Any]]:
     """Give every category a bin: its own index. `indexes` point into the sorted categories that occur."""
     has_missing = missing is not None and bool(missing.any())
@@ -175,7 +212,11 @@ def bin_categories(
             f"{n_categories} categories in one column: expected at most {MAX_CODES - 1}. "
             "Name the column in identifiers=, or shorten its values with limits=."
         )
-    bins = bin_own_categories(n_categories, has_missing)
+    counts = None
+    if floor:
+        present = indexes if missing is None else indexes[~missing]
+        counts = np.bincount(present, minlength=n_categories).astype(np.int64)
+    bins = bin_own_categories(n_categories, has_missing, counts, floor)
     codes = indexes.astype(code_type(bins.n_bins))
     if has_missing:
         codes[missing] = bins.missing_bin
@@ -256,12 +297,13 @@ def search_bins(values: NDArray[Any], high: NDArray[Any], dtype: Any) -> NDArray
 
 @njit(nogil=True, cache=True)
 def _cut_sorted(keys, max_bins):  # type: ignore[no-untyped-def]
-    """Return mode, lowest and highest key of every bin of sorted keys: counted, cut and described in one go."""
+    """Return mode, lowest and highest key and first place of every bin of sorted keys: counted, cut, described."""
     n = keys.shape[0]
     n_distinct, capped = _distinct_and_capped(keys, max_bins)
     has_own_bins = n_distinct <= max_bins
     n_most = min(max_bins, n_distinct)
     modes, low, high = np.empty(n_most, keys.dtype), np.empty(n_most, keys.dtype), np.empty(n_most, keys.dtype)
+    starts = np.empty(n_most, np.int64)
     at, most, before, next_cut, start = -1, 0, 0, 0, 0
     for i in range(1, n + 1):
         if i < n and keys[i] == keys[start]:
@@ -270,13 +312,30 @@ def _cut_sorted(keys, max_bins):  # type: ignore[no-untyped-def]
             next_cut = (before * max_bins // capped + 1) * capped
             at += 1
             low[at] = keys[start]
+            starts[at] = start
             most = 0
         high[at] = keys[start]
         if i - start > most:  # the first, so the lowest, of a bin's most frequent values
             modes[at], most = keys[start], i - start
         before += min((i - start) * max_bins, n)
         start = i
-    return modes[: at + 1], low[: at + 1], high[: at + 1]
+    return modes[: at + 1], low[: at + 1], high[: at + 1], starts[: at + 1]
+
+
+@njit(nogil=True, cache=True)
+def _first_of_each(keys):  # type: ignore[no-untyped-def]
+    """Return where each distinct key of sorted keys begins."""
+    n_distinct = 1
+    for i in range(1, keys.shape[0]):
+        n_distinct += keys[i] != keys[i - 1]
+    firsts = np.empty(n_distinct, np.int64)
+    firsts[0] = 0
+    at = 1
+    for i in range(1, keys.shape[0]):
+        if keys[i] != keys[i - 1]:
+            firsts[at] = i
+            at += 1
+    return firsts
 
 
 @njit(nogil=True, cache=True)
@@ -344,6 +403,22 @@ def _cut_at_quantiles(counts: NDArray[np.int64], max_bins: int) -> NDArray[np.in
     raw = before * max_bins // int(capped.sum())
     starts = np.flatnonzero(np.diff(raw, prepend=-1))
     return np.repeat(np.arange(len(starts)), np.diff(starts, append=len(raw)))
+
+
+def _shared(
+    distinct: NDArray[Any],
+    counts: NDArray[np.int64],
+    bin_of_distinct: NDArray[np.int64],
+    floor: int,
+    units: Sequence[int],
+) -> SharedValues:
+    return share_numbers(distinct, counts, np.flatnonzero(np.diff(bin_of_distinct, prepend=-1)), floor, units)
+
+
+def _nothing_shared(empty: NDArray[Any], floor: int) -> SharedValues:
+    """Return what is published of a column without values."""
+    nothing = np.zeros(0, np.bool_)
+    return SharedValues(empty, np.zeros(0, np.int32), nothing, nothing, empty, empty, np.zeros(2, np.bool_), 0, floor)
 
 
 def _describe_bins(

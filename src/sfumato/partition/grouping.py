@@ -73,7 +73,8 @@ class Summary:
     ----------
     middle : ndarray of int32
         Ordered columns: the bin of the lower median of the values present, or the missing bin where more than half
-        of the group is missing. Categories: the most frequent code, the lowest on ties.
+        of the group is missing. Categories: the most frequent code that may be shown, the lowest on ties; -1 where
+        none may.
     lowest, highest : ndarray of int32
         First and last bin with a value; -1 where all are missing.
     n_present : ndarray of int32
@@ -88,8 +89,27 @@ class Summary:
     n_missing: NDArray[np.int64]
 
 
-def summarize(codes: NDArray[Any], groups: Groups, layout: Layout, *, n_threads: int = 1) -> Summary:
-    """Describe every group from the codes of its records."""
+def summarize(
+    codes: NDArray[Any],
+    groups: Groups,
+    layout: Layout,
+    *,
+    may_show: NDArray[np.bool_] | None = None,
+    n_threads: int = 1,
+) -> Summary:
+    """Describe every group from the codes of its records.
+
+    Parameters
+    ----------
+    codes : ndarray, shape (n, at least the layout's columns)
+    groups : Groups
+    layout : Layout
+    may_show : ndarray of bool, optional
+        Per row of a histogram: whether a category may be a group's most frequent one. By default all may.
+    n_threads : int
+    """
+    if may_show is None:
+        may_show = np.ones(int(layout.offsets[-1]), np.bool_)
     shape = (groups.n_groups, layout.n_columns)
     middle, lowest, highest, n_present = (np.zeros(shape, np.int32) for _ in range(4))
     summary = Summary(middle, lowest, highest, n_present, np.zeros(shape, np.int64))
@@ -99,10 +119,10 @@ def summarize(codes: NDArray[Any], groups: Groups, layout: Layout, *, n_threads:
         counts = np.zeros(int(layout.offsets[-1]), np.int64)
         _summarize(
             codes, groups.order, groups.offsets[run.start : run.stop + 1], layout.offsets, layout.missing,
-            layout.is_category, counts, *(part[run] for part in described),
+            layout.is_category, may_show, counts, *(part[run] for part in described),
         )  # fmt: skip
 
-    _share(task, groups, n_threads)
+    share_groups(task, groups, n_threads)
     return summary
 
 
@@ -147,7 +167,7 @@ def nearest_members(
             layout.is_category, centre, middle[run], prediction_distance, chosen[run],
         )  # fmt: skip
 
-    _share(task, groups, n_threads)
+    share_groups(task, groups, n_threads)
     return chosen
 
 
@@ -163,7 +183,7 @@ def distance_from_mean(
     def task(run: slice) -> None:
         _distance_from_mean(groups.order, groups.offsets[run.start : run.stop + 1], channels, weights, distance)
 
-    _share(task, groups, n_threads)
+    share_groups(task, groups, n_threads)
     return distance
 
 
@@ -177,7 +197,7 @@ def nearest_share(groups: Groups, distance: NDArray[np.float64], share: float, *
     def task(run: slice) -> None:
         _nearest_share(groups.order, groups.offsets[run.start : run.stop + 1], distance, share)
 
-    _share(task, groups, n_threads)
+    share_groups(task, groups, n_threads)
 
 
 def rank_members(codes: NDArray[Any], groups: Groups, n_columns: int, shares: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -190,7 +210,7 @@ def rank_members(codes: NDArray[Any], groups: Groups, n_columns: int, shares: ND
     return chosen
 
 
-def _share(task: Callable[[slice], None], groups: Groups, n_threads: int) -> None:
+def share_groups(task: Callable[[slice], None], groups: Groups, n_threads: int) -> None:
     """Hand runs of groups with about the same number of records to threads; each writes its own rows only."""
     places = np.linspace(0, len(groups.order), n_threads + 1)[1:-1]
     edges = np.unique([0, *np.searchsorted(groups.offsets, places), groups.n_groups])
@@ -219,7 +239,7 @@ def _counting_sort(group, offsets):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _summarize(  # type: ignore[no-untyped-def]
-    codes, order, starts, offsets, missing, is_category, counts, middle, lowest, highest, n_present, n_missing
+    codes, order, starts, offsets, missing, is_category, may_show, counts, middle, lowest, highest, n_present, n_missing
 ):
     n_columns = offsets.shape[0] - 1
     for g in range(starts.shape[0] - 1):
@@ -236,7 +256,7 @@ def _summarize(  # type: ignore[no-untyped-def]
             lowest[g, j] = -1
             highest[g, j] = -1
             seen = 0
-            mode, most = 0, 0
+            mode, most = -1, 0
             passed, median = 0, -1
             for code in range(n_codes):
                 count = counts[start + code]
@@ -244,7 +264,7 @@ def _summarize(  # type: ignore[no-untyped-def]
                     continue
                 counts[start + code] = 0
                 seen += 1
-                if count > most:
+                if count > most and may_show[start + code]:
                     mode, most = code, count
                 if code == missing[j]:
                     continue

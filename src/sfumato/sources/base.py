@@ -10,10 +10,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.columns import Kind, Moment
+from sfumato.columns import MICROSECONDS_PER_DAY, Kind, Moment
 from sfumato.partition.binning import Bins
 from sfumato.partition.guides import Guide
 from sfumato.partition.records import Layout, Records
+from sfumato.partition.shared_values import NUMBER_UNITS
+
+_TIME_UNITS = (MICROSECONDS_PER_DAY, 3_600_000_000, 60_000_000, 1_000_000, 1_000, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +51,20 @@ class CodedColumn:
     width: float | None = None
     is_zoned: bool = False
     places: NDArray[np.int64] | None = None
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the values are text, of which any column can miss some without changing its type."""
+        return self.categories is not None and all(isinstance(value, str) for value in self.categories)
+
+
+def units_of(moment: Moment | None, limit: Any = None) -> Sequence[int]:
+    """Return the units in which a value between two others is rounded; none where a limit says which values exist."""
+    if limit is not None:
+        return ()
+    if moment is None:
+        return NUMBER_UNITS
+    return _TIME_UNITS[:1] if moment == "date" else _TIME_UNITS
 
 
 class Source(Protocol):

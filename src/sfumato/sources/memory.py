@@ -18,7 +18,7 @@ from sfumato.partition.guides import Guide
 from sfumato.partition.records import Records, make_layout, pack_records
 from sfumato.schema import coarsen
 from sfumato.schema.limits import Limit, checked_limit
-from sfumato.sources.base import CodedColumn
+from sfumato.sources.base import CodedColumn, units_of
 from sfumato.threads import map_in_threads
 
 _THREADED_FROM = 200_000  # records; below it the threads cost more than they bring
@@ -35,6 +35,8 @@ class MemorySource:
     limits : mapping, optional
         The finest width or prefix that may leave, per column.
     max_bins : int
+    floor : int
+        Fewest records that share what is published of a bin; 0: nothing is to be published.
     n_threads : int
     """
 
@@ -45,6 +47,7 @@ class MemorySource:
         *,
         limits: Mapping[str, Any] | None = None,
         max_bins: int = DEFAULT_MAX_BINS,
+        floor: int = 0,
         n_threads: int = 1,
     ) -> None:
         limits = limits or {}
@@ -52,7 +55,7 @@ class MemorySource:
 
         def read(name: str) -> CodedColumn:
             own = read_limited(table, name, limits) if name in limits else table.column(name, narrow=True)
-            return code_column(own, max_bins=max_bins, limit=limits.get(name))
+            return code_column(own, max_bins=max_bins, floor=floor, limit=limits.get(name))
 
         if n_threads > 1 and table.n_records >= _THREADED_FROM:
             # Numbers of which few are alike take longest: begun last, one would keep a single thread busy at the end.
@@ -84,7 +87,9 @@ def read_limited(table: Table, name: str, limits: Mapping[str, Any]) -> Column:
     return coarsen(column, limits[name]) if name in limits else column
 
 
-def code_column(column: Column, *, max_bins: int = DEFAULT_MAX_BINS, limit: Limit | None = None) -> CodedColumn:
+def code_column(
+    column: Column, *, max_bins: int = DEFAULT_MAX_BINS, floor: int = 0, limit: Limit | None = None
+) -> CodedColumn:
     """Bin one column, which was made as coarse as its limit where it has one."""
     if column.kind == "category":
         assert column.categories is not None
@@ -94,9 +99,11 @@ def code_column(column: Column, *, max_bins: int = DEFAULT_MAX_BINS, limit: Limi
                 f"column {column.name!r} has {n_categories} different values: expected at most {MAX_CODES - 3} in a "
                 "category. Name it in identifiers= if it tells people apart, or shorten its values with limits=."
             )
-        bins, codes = bin_categories(column.values, column.missing, n_categories)
+        bins, codes = bin_categories(column.values, column.missing, n_categories, floor=floor)
     else:
-        bins, codes = bin_numbers(column.values, column.missing, max_bins=max_bins)
+        bins, codes = bin_numbers(
+            column.values, column.missing, max_bins=max_bins, floor=floor, units=units_of(column.moment, limit)
+        )
     width = None if limit is None or column.kind == "category" else checked_limit(column, limit)
     return CodedColumn(
         column.name, column.kind, bins, codes, column.categories, column.moment, width, column.is_zoned, column.places

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.anonymize.base import TreeAnonymizer, check_of, fewest_records
-from sfumato.anonymize.counting import MOST_VALUES, Counter, make_counter
+from sfumato.anonymize.base import TreeAnonymizer, check_of
+from sfumato.anonymize.counting import MOST_VALUES, Counter, fewest_records, make_counter
 from sfumato.anonymize.partition import Partition, partition_from_tree
 from sfumato.columns import Column
 from sfumato.criteria import Criterion

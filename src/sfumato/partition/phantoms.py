@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Find for each group a combination of values that no record of the table has, or that many have.
+
+Each group proposes its typical values and, in rising order of distance, small changes of them: another value that
+occurs in the group in one column, or in two, or a neighbouring value that does not occur in it. All records of the
+table are then counted that have one of these combinations, and each group takes its first proposal that is safe. What
+is counted are sums of whole numbers, so the order of the records and the backend do not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from sfumato.partition.binning import Bins
+from sfumato.partition.grouping import Groups, share_groups
+from sfumato.partition.records import Layout
+
+NOTHING = -1
+"""In the place of a code: the value is missing, in a column where no record's value is."""
+
+_N_CHANGES = 32  # proposals of a group beside its typical values
+_N_COMBINED = 6  # single changes that are combined in pairs
+_OUTSIDE = 4.0  # a value that does not occur in the group counts as so much further away
+
+
+class Shown(NamedTuple):
+    """What is published of each code, per row of a histogram. Arrays, as kernels need them."""
+
+    own: NDArray[np.int32]  # code of the bin that the published value lies in, -1 where no record has it
+    is_single: NDArray[np.bool_]  # whether the bin has no other value
+    may_show: NDArray[np.bool_]  # False for categories that few records have
+    run: NDArray[np.int32]  # equal for codes of a column that are published alike
+    words: NDArray[np.uint64]  # a random word per row: the words of a record's codes add up to its hash
+    fallback: NDArray[np.int32]  # per column: what stands for a group that has no value to show
+
+
+class Proposals(NamedTuple):
+    """What groups propose.
+
+    Attributes
+    ----------
+    typical : ndarray of int32, shape (groups, columns)
+        Codes of the typical values.
+    changes : ndarray of int32, shape (groups, proposals, 4)
+        Two pairs of a column and a code each; a column of -1 stands for no change.
+    """
+
+    typical: NDArray[np.int32]
+    changes: NDArray[np.int32]
+
+    @classmethod
+    def joined(cls, parts: Sequence[Proposals]) -> Proposals:
+        """Return the proposals of all parts, one part after the other."""
+        return cls(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+
+
+def make_shown(bins: Sequence[Bins], layout: Layout, is_text: Sequence[bool]) -> Shown:
+    """Lay what is published of the bins of all columns end to end."""
+    n_rows = int(layout.offsets[-1])
+    own, run = np.zeros(n_rows, np.int32), np.zeros(n_rows, np.int32)
+    is_single, may_show = np.ones(n_rows, np.bool_), np.ones(n_rows, np.bool_)
+    fallback = np.zeros(len(bins), np.int32)
+    for column, (b, start) in enumerate(zip(bins, layout.offsets[:-1], strict=True)):
+        assert b.shared is not None
+        rows = slice(int(start), int(start) + b.n_values)
+        own[rows], is_single[rows] = b.shared.own, b.shared.is_single
+        run[rows] = np.arange(b.n_values)
+        if b.is_ordered and b.n_values:
+            run[rows] = np.cumsum(np.diff(b.shared.values, prepend=b.shared.values[:1]) != 0)
+        else:
+            may_show[rows] = b.shared.is_common
+        if b.has_missing:
+            own[start + b.missing_bin], run[start + b.missing_bin] = b.missing_bin, b.n_values
+        nothing = b.missing_bin if b.has_missing else NOTHING
+        fallback[column] = nothing if is_text[column] or not b.n_values else b.shared.most_common
+    words = np.random.default_rng(0).integers(0, 1 << 64, n_rows, dtype=np.uint64)
+    return Shown(own, is_single, may_show, run, words, fallback)
+
+
+def propose(
+    codes: NDArray[Any], groups: Groups, layout: Layout, typical: NDArray[np.int32], shown: Shown, *, n_threads: int = 1
+) -> Proposals:
+    """Return what each group proposes, given the codes of its typical values (-1: none to show)."""
+    typical = np.where(typical < 0, shown.fallback, typical).astype(np.int32)
+    changes = np.full((groups.n_groups, _N_CHANGES, 4), -1, np.int32)
+    centre = (layout.low + layout.high) / 2
+
+    def task(run: slice) -> None:
+        counts = np.zeros(int(layout.offsets[-1]), np.int64)
+        _propose(
+            codes, groups.order, groups.offsets[run.start : run.stop + 1], layout.offsets, layout.missing,
+            layout.is_category, centre, shown.may_show, shown.run, counts, typical[run], changes[run],
+        )  # fmt: skip
+
+    share_groups(task, groups, n_threads)
+    return Proposals(typical, changes)
+
+
+def choose(
+    proposals: Proposals, layout: Layout, shown: Shown, floor: int, count: Callable[[NDArray[np.uint64]], NDArray[Any]]
+) -> tuple[NDArray[np.int32], int]:
+    """Return the codes that each group takes, and how many groups found nothing safe.
+
+    A combination is safe when no record of the table has it, or at least `floor` have. Where no proposal is, the one
+    that most records have is taken, if several do.
+
+    Parameters
+    ----------
+    proposals : Proposals
+    layout : Layout
+    shown : Shown
+    floor : int
+    count : callable
+        Takes rising hashes and returns how many records of the table have each; see `count_hashes`.
+    """
+    typical, chosen = proposals.typical, proposals.typical.copy()
+    hashes, is_free, is_single = _hash_typical(typical, layout.offsets, shown.own, shown.is_single, shown.words)
+    found = _looked_up(hashes, ~is_free, count)
+    open_groups = np.flatnonzero(~((found == 0) | ((found >= floor) & is_single)))
+    if not len(open_groups):
+        return chosen, 0
+    changes = proposals.changes[open_groups]
+    own_hashes, own_free, own_single = _hash_changes(
+        typical[open_groups], changes, layout.offsets, shown.own, shown.is_single, shown.words
+    )
+    exists = changes[:, :, 0] >= 0
+    n_alike = _looked_up(own_hashes.ravel(), (exists & ~own_free).ravel(), count).reshape(exists.shape)
+    is_safe = exists & ((n_alike == 0) | ((n_alike >= floor) & own_single))
+    # Where nothing is safe, what several people share: the most, the first on ties, the typical values before all.
+    shared = np.where(exists & own_single, n_alike, 0)
+    own_typical = np.where(is_single[open_groups], found[open_groups], 0)
+    best = np.where(is_safe.any(axis=1), is_safe.argmax(axis=1), shared.argmax(axis=1))
+    takes_typical = ~is_safe.any(axis=1) & (own_typical >= shared.max(axis=1, initial=0))
+    for group, at, stays in zip(open_groups.tolist(), best.tolist(), takes_typical.tolist(), strict=True):
+        if not stays:
+            first, code, second, other = proposals.changes[group, at].tolist()
+            chosen[group, first] = code
+            if second >= 0:
+                chosen[group, second] = other
+    is_alone = ~is_safe.any(axis=1) & (np.maximum(own_typical, shared.max(axis=1, initial=0)) < 2)
+    return chosen, int(is_alone.sum())
+
+
+def _looked_up(
+    hashes: NDArray[np.uint64], is_asked: NDArray[np.bool_], count: Callable[[NDArray[np.uint64]], NDArray[Any]]
+) -> NDArray[np.int64]:
+    """Return how many records have each combination; 0 for those not asked about, which nobody can have."""
+    found = np.zeros(len(hashes), np.int64)
+    if is_asked.any():
+        wanted, place = np.unique(hashes[is_asked], return_inverse=True)
+        found[is_asked] = count(wanted)[place]
+    return found
+
+
+def count_hashes(
+    codes: NDArray[Any], layout: Layout, words: NDArray[np.uint64], wanted: NDArray[np.uint64]
+) -> NDArray[np.int64]:
+    """Return how many of some records have each of the wanted combinations, given by their rising hashes."""
+    counts = np.zeros(len(wanted), np.int64)
+    n_bits = max(4, int(2 * len(wanted)).bit_length())
+    slots = np.full(1 << n_bits, -1, np.int64)
+    _fill_slots(wanted, slots, np.uint64(64 - n_bits))
+    _count_hashes(codes, layout.offsets, words, wanted, slots, np.uint64(64 - n_bits), counts)
+    return counts
+
+
+@njit(nogil=True, cache=True)
+def _fill_slots(wanted, slots, shift):  # type: ignore[no-untyped-def]
+    last = slots.shape[0] - 1
+    for i in range(wanted.shape[0]):
+        at = np.int64(wanted[i] >> shift)
+        while slots[at] >= 0:
+            at = (at + 1) & last
+        slots[at] = i
+
+
+@njit(nogil=True, cache=True)
+def _count_hashes(codes, offsets, words, wanted, slots, shift, counts):  # type: ignore[no-untyped-def]
+    last = slots.shape[0] - 1
+    n_columns = offsets.shape[0] - 1
+    for i in range(codes.shape[0]):
+        own = np.uint64(0)
+        for j in range(n_columns):
+            own += words[offsets[j] + codes[i, j]]
+        at = np.int64(own >> shift)
+        while slots[at] >= 0:
+            if wanted[slots[at]] == own:
+                counts[slots[at]] += 1
+                break
+            at = (at + 1) & last
+
+
+@njit(nogil=True, cache=True)
+def _hash_typical(typical, offsets, own, is_single, words):  # type: ignore[no-untyped-def]
+    """Return the hash of every combination, whether it has a value that nobody has, and whether all bins are single."""
+    n_groups, n_columns = typical.shape
+    hashes = np.zeros(n_groups, np.uint64)
+    is_free, all_single = np.zeros(n_groups, np.bool_), np.ones(n_groups, np.bool_)
+    for g in range(n_groups):
+        for j in range(n_columns):
+            code = typical[g, j]
+            place = own[offsets[j] + code] if code >= 0 else -1
+            if place < 0:
+                is_free[g] = True
+            else:
+                hashes[g] += words[offsets[j] + place]
+                all_single[g] &= is_single[offsets[j] + place]
+    return hashes, is_free, all_single
+
+
+@njit(nogil=True, cache=True)
+def _hash_changes(typical, changes, offsets, own, is_single, words):  # type: ignore[no-untyped-def]
+    n_groups, n_changes, _ = changes.shape
+    n_columns = typical.shape[1]
+    hashes = np.zeros((n_groups, n_changes), np.uint64)
+    is_free, all_single = np.zeros((n_groups, n_changes), np.bool_), np.ones((n_groups, n_changes), np.bool_)
+    for g in range(n_groups):
+        for m in range(n_changes):
+            for j in range(n_columns):
+                code = typical[g, j]
+                if changes[g, m, 0] == j:
+                    code = changes[g, m, 1]
+                elif changes[g, m, 2] == j:
+                    code = changes[g, m, 3]
+                place = own[offsets[j] + code] if code >= 0 else -1
+                if place < 0:
+                    is_free[g, m] = True
+                else:
+                    hashes[g, m] += words[offsets[j] + place]
+                    all_single[g, m] &= is_single[offsets[j] + place]
+    return hashes, is_free, all_single
+
+
+@njit(nogil=True, cache=True)
+def _insert(cost, column, code, n, new_cost, new_column, new_code):  # type: ignore[no-untyped-def]
+    """Put a change among the others in rising order of cost; of equal ones the earlier stays first."""
+    at = n
+    while at > 0 and cost[at - 1] > new_cost:
+        cost[at], column[at], code[at] = cost[at - 1], column[at - 1], code[at - 1]
+        at -= 1
+    cost[at], column[at], code[at] = new_cost, new_column, new_code
+    return n + 1
+
+
+@njit(nogil=True, cache=True)
+def _propose(  # type: ignore[no-untyped-def]
+    codes, order, starts, offsets, missing, is_category, centre, may_show, run, counts, typical, changes
+):
+    n_columns = offsets.shape[0] - 1
+    cost, column, code = np.empty(5 * n_columns), np.empty(5 * n_columns, np.int32), np.empty(5 * n_columns, np.int32)
+    for g in range(starts.shape[0] - 1):
+        for at in range(starts[g], starts[g + 1]):
+            for j in range(n_columns):
+                counts[offsets[j] + codes[order[at], j]] += 1
+        n = np.int64(0)
+        for j in range(n_columns):
+            own, start, n_codes = typical[g, j], offsets[j], offsets[j + 1] - offsets[j]
+            if is_category[j] or own < 0 or own == missing[j]:
+                n = _other_categories(counts, start, n_codes, may_show, own, cost, column, code, n, j)
+            else:
+                n = _neighbours(counts, start, n_codes, missing[j], run, centre, own, cost, column, code, n, j)
+        n_inside = np.int64(0)
+        while n_inside < n and cost[n_inside] < _OUTSIDE:
+            n_inside += 1
+        _write_changes(cost, column, code, n_inside, n, changes[g])
+        for at in range(starts[g], starts[g + 1]):
+            for j in range(n_columns):
+                counts[offsets[j] + codes[order[at], j]] = 0
+
+
+@njit(nogil=True, cache=True)
+def _other_categories(counts, start, n_codes, may_show, own, cost, column, code, n, j):  # type: ignore[no-untyped-def]
+    """Propose the two most frequent other codes of the group, and two that do not occur in it."""
+    for _ in range(2):
+        best, most = -1, 0
+        for other in range(n_codes):
+            is_known = other == own
+            for at in range(n):
+                is_known |= column[at] == j and code[at] == other
+            if not is_known and may_show[start + other] and counts[start + other] > most:
+                best, most = other, counts[start + other]
+        if best >= 0:
+            n = _insert(cost, column, code, n, 1.0, j, best)
+    n_outside = 0
+    for other in range(n_codes):
+        if n_outside < 2 and counts[start + other] == 0 and other != own and may_show[start + other]:
+            n = _insert(cost, column, code, n, 1.0 + _OUTSIDE, j, other)
+            n_outside += 1
+    return n
+
+
+@njit(nogil=True, cache=True)
+def _neighbours(  # type: ignore[no-untyped-def]
+    counts, start, n_codes, absent, run, centre, own, cost, column, code, n, j
+):
+    """Propose the nearest other values of the group on both sides, and the nearest that do not occur in it."""
+    for step in (-1, 1):
+        is_found_inside = is_found_outside = False
+        at = own + step
+        while 0 <= at < n_codes and at != absent and not is_found_inside:
+            if run[start + at] != run[start + own]:
+                distance = centre[start + at] - centre[start + own]
+                if counts[start + at] > 0:
+                    n = _insert(cost, column, code, n, distance * distance, j, at)
+                    is_found_inside = True
+                elif not is_found_outside:
+                    n = _insert(cost, column, code, n, distance * distance + _OUTSIDE, j, at)
+                    is_found_outside = True
+            at += step
+    return n
+
+
+@njit(nogil=True, cache=True)
+def _write_changes(cost, column, code, n_inside, n, changes):  # type: ignore[no-untyped-def]
+    """Write single changes, then pairs of the nearest, then what does not occur in the group."""
+    at = np.int64(0)
+    for i in range(n_inside):
+        if at < changes.shape[0]:
+            changes[at, 0], changes[at, 1] = column[i], code[i]
+            at += 1
+    for i in range(1, min(n_inside, _N_COMBINED)):
+        for other in range(i):
+            if at < changes.shape[0] and column[i] != column[other]:
+                changes[at, 0], changes[at, 1] = column[other], code[other]
+                changes[at, 2], changes[at, 3] = column[i], code[i]
+                at += 1
+    for i in range(n_inside, n):
+        if at < changes.shape[0]:
+            changes[at, 0], changes[at, 1] = column[i], code[i]
+            at += 1

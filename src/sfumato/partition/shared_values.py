@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decide what may be published of each bin: values that several records share, or that no record has.
+
+Bins say where a table is cut; a single person may have a bin to themselves. What leaves is taken from *runs* of
+neighbouring bins with at least `floor` records each. Everything is a function of how often each value occurs, so every
+backend that agrees on the counts agrees on the values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+NUMBER_UNITS = tuple(10**digits for digits in range(18, -1, -1))
+"""Units that whole numbers between two others are rounded to, the coarsest that fits first."""
+
+
+@dataclass(frozen=True, eq=False)
+class SharedValues:
+    """What stands for each bin of a column, missing left out.
+
+    Attributes
+    ----------
+    values : ndarray
+        The value that is published for the bin: of its run, a value that at least `floor` records have, the most
+        frequent; else one near the run's median that no record has; else one that several records have. For
+        categories their own index.
+    own : ndarray of int32
+        The bin in which that value lies; -1 where no record has it.
+    is_single : ndarray of bool
+        Whether the bin holds one value only, and that value is published for it.
+    is_common : ndarray of bool
+        Whether at least `floor` records have a value of the bin alone. Categories that are not common are not named.
+    low, high : ndarray
+        Published ends of the bin's run.
+    is_open : ndarray of bool, shape (2,)
+        Whether the lowest and the highest end stand for values beyond them, which few records have.
+    most_common : int
+        The bin whose most frequent value most records have, the lowest on ties; 0 where there is none.
+    floor : int
+    """
+
+    values: NDArray[Any]
+    own: NDArray[np.int32]
+    is_single: NDArray[np.bool_]
+    is_common: NDArray[np.bool_]
+    low: NDArray[Any]
+    high: NDArray[Any]
+    is_open: NDArray[np.bool_]
+    most_common: int
+    floor: int
+
+
+def share_categories(counts: NDArray[np.int64], floor: int) -> SharedValues:
+    """Return which categories may be named: those that at least `floor` records have."""
+    own = np.arange(len(counts), dtype=np.int64)
+    return SharedValues(
+        values=own,
+        own=own.astype(np.int32),
+        is_single=np.ones(len(own), np.bool_),
+        is_common=counts >= floor,
+        low=own,
+        high=own,
+        is_open=np.zeros(2, np.bool_),
+        most_common=int(counts.argmax()) if len(counts) else 0,
+        floor=floor,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Neighbouring bins that are published alike, as their values and counts describe them.
+
+    Attributes
+    ----------
+    first_bin, stop_bin : int
+    low, high : int or float
+        The smallest and the largest value.
+    n_low, n_high : int
+        How many records have these.
+    mode, n_mode : int or float, int
+        The most frequent value, the lowest on ties, and how many records have it.
+    mode_bin : int
+    between : int or float or None
+        A value near the run's median that no record has.
+    """
+
+    first_bin: int
+    stop_bin: int
+    low: Any
+    high: Any
+    n_low: int
+    n_high: int
+    mode: Any
+    n_mode: int
+    mode_bin: int
+    between: Any = None
+
+
+def share_numbers(
+    distinct: NDArray[Any], counts: NDArray[np.int64], starts: NDArray[np.int64], floor: int, units: Sequence[int]
+) -> SharedValues:
+    """Return what may be published of the bins of numbers.
+
+    Parameters
+    ----------
+    distinct : ndarray of int64 or float64
+        The values that occur, rising.
+    counts : ndarray of int64
+        How many records have each.
+    starts : ndarray of int64
+        Where each bin begins in `distinct`.
+    floor : int
+        Fewest records of a run.
+    units : sequence of int
+        Units to round whole numbers to, falling; the last is the smallest step between two values. Without any, only
+        values that occur are published.
+
+    Examples
+    --------
+    >>> ages, people = np.array([30, 31, 32, 90]), np.array([5, 6, 7, 1])
+    >>> shared = share_numbers(ages, people, np.arange(4), 5, NUMBER_UNITS)
+    >>> shared.values.tolist(), shared.own.tolist()
+    ([30, 31, 32, 32], [0, 1, 2, 2])
+    >>> shared.high.tolist(), shared.is_open.tolist()
+    ([30, 31, 32, 32], [False, True])
+    """
+    stops = np.append(starts[1:], len(distinct))
+    first_bins = run_starts(np.add.reduceat(counts, starts), floor)
+    stop_bins = np.append(first_bins[1:], len(starts))
+    bin_of = np.repeat(np.arange(len(starts)), stops - starts)
+    step = smallest_step(distinct, units)
+    runs = []
+    for first_bin, stop_bin in zip(first_bins.tolist(), stop_bins.tolist(), strict=True):
+        own = slice(int(starts[first_bin]), int(stops[stop_bin - 1]))
+        values, n = distinct[own], counts[own]
+        most = int(n.argmax())
+        runs.append(
+            Run(
+                first_bin, stop_bin, values[0], values[-1], int(n[0]), int(n[-1]),
+                values[most], int(n[most]), int(bin_of[own.start + most]),
+                None if n[most] >= floor else value_between(values, n, units, step),
+            )
+        )  # fmt: skip
+    return share_runs(runs, starts == stops - 1, np.maximum.reduceat(counts, starts), floor, units, step)
+
+
+def share_runs(
+    runs: Sequence[Run],
+    is_single: NDArray[np.bool_],
+    n_modes: NDArray[np.int64],
+    floor: int,
+    units: Sequence[int],
+    step: int,
+) -> SharedValues:
+    """Return what may be published of bins whose runs are described.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        From the lowest to the highest.
+    is_single : ndarray of bool
+        Whether each bin has one value only.
+    n_modes : ndarray of int64
+        How many records have the most frequent value of each bin.
+    floor, units
+        As of `share_numbers`.
+    step : int
+        As `smallest_step` found it.
+    """
+    dtype = np.asarray(runs[0].low).dtype
+    values, own = _values_of_runs(runs, floor, units, step)
+    lows, highs, is_open = _ends_of_runs(runs, values, floor, units, step)
+    sizes = np.array([run.stop_bin - run.first_bin for run in runs])
+    run_of = np.repeat(np.arange(len(runs)), sizes)
+    place = np.array(own, np.int32)[run_of]
+    return SharedValues(
+        values=np.array(values, dtype)[run_of],
+        own=place,
+        is_single=is_single & (place == np.arange(len(run_of))),
+        is_common=is_single & (n_modes >= floor),
+        low=np.array(lows, dtype)[run_of],
+        high=np.array(highs, dtype)[run_of],
+        is_open=np.array(is_open),
+        most_common=int(n_modes.argmax()),
+        floor=floor,
+    )
+
+
+def run_starts(n_records: NDArray[np.int64], floor: int) -> NDArray[np.int64]:
+    """Return the first bin of each run: from the lowest bin on, a run takes in bins until it has enough records."""
+    if (n_records >= floor).all():
+        return np.arange(len(n_records))
+    starts, n_own = [0], 0
+    for at, n in enumerate(n_records.tolist()):
+        if n_own >= floor:
+            starts.append(at)
+            n_own = 0
+        n_own += n
+    if n_own < floor and len(starts) > 1:
+        starts.pop()  # what is left over joins the run before it
+    return np.array(starts, np.int64)
+
+
+def smallest_step(distinct: NDArray[Any], units: Sequence[int]) -> int:
+    """Return the smallest step between two values; 0 for numbers with fractions.
+
+    Moments that are all whole seconds stay so: their step is the largest unit that divides them all.
+    """
+    if not units:
+        return 0
+    if distinct.dtype.kind == "f":
+        is_whole = bool((np.abs(distinct[[0, -1]]) < 2**53).all() and (distinct == np.floor(distinct)).all())
+        return units[-1] if is_whole else 0
+    if units is NUMBER_UNITS:
+        return 1
+    return next(unit for unit in units if unit == units[-1] or not (distinct % unit).any())
+
+
+def value_between(values: NDArray[Any], counts: NDArray[np.int64], units: Sequence[int], step: int) -> Any:
+    """Return a value near the median of some records that none of them has; None where there is no room for one.
+
+    The room taken is that with the most nearly equal numbers of records on both sides, the lower on ties.
+    """
+    below, above = values[:-1], values[1:]
+    if not units:
+        return None
+    if values.dtype.kind != "f":
+        has_room = (above.view(np.uint64) - below.view(np.uint64)) >= 2 * step
+    elif step:
+        has_room = above - below >= 2 * step
+    else:
+        has_room = above > np.nextafter(below, np.inf)
+    places = np.flatnonzero(has_room)
+    if not len(places):
+        return None
+    n_below = np.cumsum(counts)
+    imbalance = np.abs(2 * n_below[places] - n_below[-1])
+    at = places[imbalance.argmin()]
+    return number_between(values[at], values[at + 1], units, step)
+
+
+def number_between(low: Any, high: Any, units: Sequence[int], step: int) -> Any:
+    """Return a round number strictly between two others, near their middle; None where there is none.
+
+    >>> number_between(45_000, 45_100, NUMBER_UNITS, 1), number_between(3, 4, NUMBER_UNITS, 1)
+    (45050, None)
+    >>> number_between(0.3171, 0.3422, NUMBER_UNITS, 0)
+    0.33
+    """
+    if not units:
+        return None
+    if step:
+        a, b = int(low), int(high)
+        middle = a + (b - a) // 2
+        for unit in units:
+            if unit >= 2 * (b - a) or unit % step:
+                continue
+            down = middle // unit * unit
+            inside = [at for at in (down, down + unit) if a < at < b]
+            if inside:
+                return min(inside, key=lambda at: abs(2 * at - a - b))
+        return None
+    below, above = float(low), float(high)
+    centre = below / 2 + above / 2
+    for digits in range(1, 18):
+        candidate = float(f"{centre:.{digits}g}")
+        if below < candidate < above:
+            return candidate
+    return None
+
+
+def _values_of_runs(runs: Sequence[Run], floor: int, units: Sequence[int], step: int) -> tuple[list[Any], list[int]]:
+    """Return the value that is published for each run, and the bin it lies in (-1: no record has it)."""
+    values: list[Any] = []
+    own: list[int] = []
+    for run in runs:
+        if run.n_mode >= floor or (run.between is None and run.n_mode > 1):
+            values.append(run.mode)
+            own.append(run.mode_bin)
+        else:
+            values.append(run.between)
+            own.append(-1)
+    known = [at for at, value in enumerate(values) if value is not None]
+    for at in sorted(set(range(len(runs))) - set(known)):
+        values[at], own[at] = _nearest_value(runs, at, known, values, own, units, step)
+    return values, own
+
+
+def _nearest_value(
+    runs: Sequence[Run],
+    at: int,
+    known: Sequence[int],
+    values: Sequence[Any],
+    own: Sequence[int],
+    units: Sequence[int],
+    step: int,
+) -> tuple[Any, int]:
+    """Return what stands for a run all of whose values one record each has, without room between them."""
+    run = runs[at]
+    for other in (at - 1, at + 1):
+        if 0 <= other < len(runs):
+            pair = sorted((run, runs[other]), key=lambda r: r.first_bin)
+            free = number_between(pair[0].high, pair[1].low, units, step)
+            if free is not None:
+                return free, -1
+    if known:
+        nearest = min(known, key=lambda place: (abs(place - at), place))
+        return values[nearest], own[nearest]
+    if not step:
+        return run.mode, run.mode_bin  # neighbouring fractions leave no room for others
+    # Every value is one record's and they follow without gaps: the next one outside is nobody's.
+    is_upper = 2 * at >= len(runs) - 1
+    outside = int(runs[-1].high) + step if is_upper else int(runs[0].low) - step
+    info = np.iinfo(np.int64)
+    return (outside, -1) if info.min <= outside <= info.max else (run.mode, run.mode_bin)
+
+
+def _ends_of_runs(
+    runs: Sequence[Run], values: Sequence[Any], floor: int, units: Sequence[int], step: int
+) -> tuple[list[Any], list[Any], tuple[bool, bool]]:
+    """Return the published ends of each run: common values, or what lies between two runs; the outermost are open."""
+    lows = [run.low for run in runs]
+    highs = [run.high for run in runs]
+    for at in range(len(runs) - 1):
+        below, above = runs[at], runs[at + 1]
+        cut = number_between(below.high, above.low, units, step)
+        if cut is None:
+            continue  # the values touch: where one run ends tells of no single record
+        if below.n_high < floor:
+            highs[at] = cut
+        if above.n_low < floor:
+            lows[at + 1] = min(cut + step, int(above.low)) if step else cut
+    is_open = (runs[0].n_low < floor, runs[-1].n_high < floor)
+    if is_open[0]:
+        lows[0] = min(values[0], highs[0])
+    if is_open[1]:
+        highs[-1] = max(values[-1], lows[-1])
+    return lows, highs, is_open
