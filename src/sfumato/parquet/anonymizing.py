@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from sfumato.anatomize.tables import value_type
 from sfumato.anonymize.base import TreeAnonymizer, check_of
-from sfumato.anonymize.counting import Counter, fewest_records
+from sfumato.anonymize.counting import Counter, fewest_records, publishing_floor
 from sfumato.anonymize.mondrian import MondrianAnonymizer
 from sfumato.anonymize.partition import partition_from_tree
 from sfumato.errors import ParameterError
@@ -27,7 +27,7 @@ from sfumato.frames.shuffling import random_order
 from sfumato.parquet.coding import ColumnLearner, write_codes
 from sfumato.parquet.files import RECORDS_AT_ONCE, ParquetFiles, in_turn, unpublished
 from sfumato.parquet.fitting import check_supported, guide_shape, hand_over, with_hidden_guides
-from sfumato.parquet.groups import DescribedGroups, Describing, joined_sizes, joined_values
+from sfumato.parquet.groups import DescribedGroups, Describing, joined_sizes
 from sfumato.parquet.guiding import NumberGuide, WholeGuide, read_predictions
 from sfumato.parquet.joining import JoinedFile
 from sfumato.parquet.pass_through import PassThrough
@@ -39,6 +39,7 @@ from sfumato.parquet.writing import ReleaseWriter
 from sfumato.partition.guides import Guide
 from sfumato.partition.outer import Branch, grow_outer
 from sfumato.partition.records import make_layout, pack_records
+from sfumato.representatives import GroupValues
 from sfumato.schema import Schema
 from sfumato.sources import CodedColumn
 from sfumato.sources.code_file import CodeFile
@@ -160,10 +161,10 @@ class _Job:
         counters = self._counters(criteria, schema)
         anonymizer._check_feasible(counters, files.n_records)
         self.n_threads = anonymizer._n_threads()
-        columns, guide = self._learn(schema)
-        tree, groups = self._grow(path.absolute().parent, schema, columns, guide, counters)
+        columns, guide = self._learn(schema, publishing_floor(counters))
+        tree, groups, values = self._grow(path.absolute().parent, schema, columns, guide, counters)
         anonymizer.partition_ = partition = partition_from_tree(
-            tree, columns, joined_values(groups.parts), joined_sizes(groups.parts),
+            tree, columns, values, joined_sizes(groups.parts),
             dropped=schema.dropped, limits=schema.to_dict()["limits"], categorical=schema.categorical_features,
             representative=anonymizer.representative, guarantees=tuple(c.describe() for c in criteria),
         )  # fmt: skip
@@ -199,13 +200,14 @@ class _Job:
         counters: list[Counter] = self.anonymizer._counters(table, criteria)
         return counters
 
-    def _learn(self, schema: Schema) -> tuple[list[CodedColumn], WholeGuide | NumberGuide]:
+    def _learn(self, schema: Schema, floor: int) -> tuple[list[CodedColumn], WholeGuide | NumberGuide]:
         """Count all values: for the bins, for columns that point at persons, and for the span of a guide's numbers."""
         anonymizer, files = self.anonymizer, self.files
         names = anonymizer._split_columns(schema)
         learner = ColumnLearner(
-            names, categorical=schema.categorical_features, limits=schema.limits, max_bins=anonymizer.max_bins
-        )
+            names, categorical=schema.categorical_features, limits=schema.limits, max_bins=anonymizer.max_bins,
+            floor=floor,
+        )  # fmt: skip
         watched = PassThrough(schema, files.n_records)
         numbers = NumberGuide.suited(anonymizer, self.guides, files.schema)
 
@@ -256,7 +258,7 @@ class _Job:
         columns: list[CodedColumn],
         guiding: WholeGuide | NumberGuide,
         counters: list[Counter],
-    ) -> tuple[Any, _Groups]:
+    ) -> tuple[Any, _Groups, dict[str, list[GroupValues]]]:
         """Write the codes of all records to a file of our own, and grow the tree over them."""
         anonymizer = self.anonymizer
         layout = make_layout([column.bins for column in columns])
@@ -274,7 +276,9 @@ class _Job:
                 min_records=fewest_records(counters), fall_back=anonymizer._falls_back(), most_held=self.most_held,
                 branch_size=min(BRANCH, -(-self.most_held // 8)), n_threads=self.n_threads, empty=file.empty,
             )  # fmt: skip
-        return tree, groups
+            hashing = groups.describing.words()
+            values = groups.describing.values_of(groups.parts, lambda wanted: file.count_hashes(*hashing, wanted))
+        return tree, groups, values
 
     def _write_codes(
         self, file: CodeFile, columns: list[CodedColumn], schema: Schema, guiding: WholeGuide | NumberGuide

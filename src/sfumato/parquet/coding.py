@@ -31,20 +31,22 @@ from sfumato.partition.binning import (
 from sfumato.partition.sorting import sorted_distinct
 from sfumato.schema.limits import checked_limit
 from sfumato.sources import CodedColumn
+from sfumato.sources.base import units_of
 
 
 class ValueCounts:
     """How often each value of one column occurs, added up piece by piece, from several threads where need be."""
 
-    def __init__(self, name: str, max_bins: int) -> None:
+    def __init__(self, name: str, max_bins: int, floor: int = 0) -> None:
         self.name = name
+        self._floor = floor
         self._lock = Lock()
         self._floats: FloatCounts | None = FloatCounts()
         self._max_bins = max_bins
         self._column: Column | None = None
         self._has_missing = False
         self._runs: list[tuple[NDArray[Any], NDArray[np.int64]]] = []
-        self._categories: set[Any] = set()
+        self._categories: dict[Any, int] = {}
         self._places: dict[Any, int] | None = {}
         self._width: float | int | None = None
         self._is_unknown = True
@@ -102,7 +104,7 @@ class ValueCounts:
         if limit is not None and column.kind != "category":
             self._width = checked_limit(column, limit)
         if column.categories is not None:
-            self._categories.update(column.categories.tolist())
+            self._count_categories(column, counts)
             self._note_places(column)
             return
         is_present = slice(None) if column.missing is None else ~column.missing
@@ -111,6 +113,14 @@ class ValueCounts:
         # Runs are joined as in merge sort, so that each value is moved few times and few runs wait.
         while len(self._runs) > 1 and len(self._runs[-2][0]) <= 2 * len(self._runs[-1][0]):
             self._runs.append(join_runs([self._runs.pop(), self._runs.pop()]))
+
+    def _count_categories(self, column: Column, counts: NDArray[np.int64] | None) -> None:
+        assert column.categories is not None
+        is_present = slice(None) if column.missing is None else ~column.missing
+        weights = None if counts is None else counts[is_present]
+        found = np.bincount(column.values[is_present], weights, minlength=len(column.categories))
+        for value, n in zip(column.categories.tolist(), found.astype(np.int64).tolist(), strict=True):
+            self._categories[value] = self._categories.get(value, 0) + n
 
     def _note_places(self, column: Column) -> None:
         """Remember the declared order of the categories, where all pieces declare one and the same."""
@@ -137,13 +147,14 @@ class ValueCounts:
         """Return the bins of all that was counted, without codes."""
         column = self._column
         if self._floats is not None and self._floats.is_used:
-            bins = self._floats.bins(self._max_bins, has_missing=self._floats.has_missing)
+            bins = self._floats.bins(self._max_bins, has_missing=self._floats.has_missing, floor=self._floor)
             return CodedColumn(self.name, "number", bins, np.zeros(0, code_type(bins.n_bins)), None, None)
         assert column is not None
         if column.kind == "category":
             categories: NDArray[np.object_] = np.empty(len(self._categories), object)
             categories[:] = sorted(self._categories)
-            coded = coded_categories(self.name, categories, self._has_missing)
+            counts = np.array([self._categories[value] for value in categories.tolist()], np.int64)
+            coded = coded_categories(self.name, categories, self._has_missing, counts, self._floor)
             places = self._places or {}
             if len(places) < len(categories) or len(set(places.values())) < len(places) or not places:
                 return coded
@@ -151,7 +162,10 @@ class ValueCounts:
         values, counts = (
             join_runs(self._runs) if self._runs else (np.zeros(0, column.values.dtype), np.zeros(0, np.int64))
         )
-        bins = bin_counts(values, counts, has_missing=self._has_missing, max_bins=self._max_bins)
+        bins = bin_counts(
+            values, counts, has_missing=self._has_missing, max_bins=self._max_bins,
+            floor=self._floor, units=units_of(column.moment, self._width),
+        )  # fmt: skip
         nothing = np.zeros(0, code_type(bins.n_bins))
         return CodedColumn(self.name, column.kind, bins, nothing, None, column.moment, self._width, column.is_zoned)
 
@@ -162,7 +176,7 @@ class ColumnLearner:
     Parameters
     ----------
     names : sequence of str
-    categorical, limits, max_bins
+    categorical, limits, max_bins, floor
         As of `MemorySource`.
     """
 
@@ -173,8 +187,9 @@ class ColumnLearner:
         categorical: Sequence[str] = (),
         limits: Mapping[str, Any] | None = None,
         max_bins: int,
+        floor: int = 0,
     ) -> None:
-        self._counted = [ValueCounts(name, max_bins) for name in names]
+        self._counted = [ValueCounts(name, max_bins, floor) for name in names]
         self._categorical = frozenset(categorical)
         self._limits = limits or {}
 
@@ -188,10 +203,16 @@ class ColumnLearner:
         return [own.coded() for own in self._counted]
 
 
-def coded_categories(name: str, categories: NDArray[np.object_], has_missing: bool) -> CodedColumn:
-    """Return the bins of a column of categories, sorted ones: one each."""
+def coded_categories(
+    name: str,
+    categories: NDArray[np.object_],
+    has_missing: bool,
+    counts: NDArray[np.int64] | None = None,
+    floor: int = 0,
+) -> CodedColumn:
+    """Return the bins of a column of categories, sorted ones: one each; see `bin_own_categories`."""
     check_categories(name, len(categories))
-    bins = bin_own_categories(len(categories), has_missing)
+    bins = bin_own_categories(len(categories), has_missing, counts, floor)
     return CodedColumn(name, "category", bins, np.zeros(0, code_type(bins.n_bins)), categories, None)
 
 

@@ -15,6 +15,14 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError
 from sfumato.partition.binning import Bins, bin_counts
+from sfumato.partition.shared_values import (
+    NUMBER_UNITS,
+    SharedValues,
+    describe_run,
+    runs_of,
+    share_runs,
+    smallest_step,
+)
 
 _PAGE = 16  # bits of a place within a page
 _MOST_PAGES = 1 << 11
@@ -90,17 +98,48 @@ class FloatCounts:
         none = np.zeros(0, np.int64)
         return _numbers(np.concatenate([none, *keys])), np.concatenate([none, *counts]).astype(np.int64)
 
-    def bins(self, max_bins: int, *, has_missing: bool) -> Bins:
+    def bins(self, max_bins: int, *, has_missing: bool, floor: int = 0) -> Bins:
         """Return the bins of what was counted: those that ``bin_counts`` makes, without listing millions of values."""
         hit = np.flatnonzero(self._page_of >= 0)
         of_hit = self._page_of[hit]
         n_distinct, total = _totals(of_hit, self._pages)
         if n_distinct <= max_bins:
-            return bin_counts(*self.found(), has_missing=has_missing, max_bins=max_bins)
+            return bin_counts(*self.found(), has_missing=has_missing, max_bins=max_bins, floor=floor)
         keys = np.zeros((3, max_bins + 1), np.int64)
         n_bins = _cut(hit, of_hit, self._pages, total, max_bins, keys)
         values, low, high = (_numbers(own[:n_bins]) for own in keys)
-        return Bins(True, values, low, high, has_missing)
+        shared = self._shared(keys[1, :n_bins], keys[2, :n_bins], floor) if floor else None
+        return Bins(True, values, low, high, has_missing, shared)
+
+    def _shared(self, low: NDArray[np.int64], high: NDArray[np.int64], floor: int) -> SharedValues:
+        """Return what may be published of bins with these first and last keys, one run's values at a time."""
+        n_records, n_modes, n_values, are_whole = [], [], [], True
+        for first, last in zip(low.tolist(), high.tolist(), strict=True):
+            values, counts = self._between(first, last)
+            n_records.append(int(counts.sum()))
+            n_modes.append(int(counts.max()))
+            n_values.append(len(values))
+            are_whole &= smallest_step(values, NUMBER_UNITS) > 0
+        step = NUMBER_UNITS[-1] if are_whole else 0
+        runs = []
+        for first_bin, stop_bin in runs_of(np.array(n_records), floor):
+            values, counts = self._between(int(low[first_bin]), int(high[stop_bin - 1]))
+            starts = np.cumsum([0, *n_values[first_bin : stop_bin - 1]])
+            runs.append(describe_run(values, counts, starts, first_bin, floor, NUMBER_UNITS, step))
+        return share_runs(runs, np.array(n_values) == 1, np.array(n_modes), floor, NUMBER_UNITS, step)
+
+    def _between(self, first: int, last: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return the numbers that occurred from one key to another, rising, and how often each did."""
+        keys, counts = [], []
+        for page in range(first >> _PAGE, (last >> _PAGE) + 1):
+            if self._page_of[page] < 0:
+                continue
+            start = max(first - (page << _PAGE), 0)
+            own = self._pages[self._page_of[page]][start : last - (page << _PAGE) + 1]
+            places = np.flatnonzero(own)
+            keys.append((page << _PAGE) + start + places)
+            counts.append(own[places])
+        return _numbers(np.concatenate(keys)), np.concatenate(counts).astype(np.int64)
 
 
 def _numbers(keys: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ machines.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from sfumato.loss import group_ncp
 from sfumato.partition.grouping import Groups, collect, lined_up, summarize, widths
 from sfumato.partition.guides import Guide
-from sfumato.partition.records import Records, make_layout
-from sfumato.representatives import GroupValues, represent
+from sfumato.partition.phantoms import Proposals, propose
+from sfumato.partition.records import Layout, Records, make_layout
+from sfumato.representatives import GroupValues, phantoms, represent, shown_of
 from sfumato.sources import CodedColumn
 
 
@@ -30,14 +31,17 @@ class DescribedGroups:
     ----------
     sizes : ndarray of int64
     values : dict
-        The values of every group, for each quasi-identifier.
+        The values of every group, for each quasi-identifier; none where proposals stand for them.
     loss : float
         Normalised certainty penalty of these groups.
+    proposals : Proposals or None
+        What groups propose that show nobody's values: which they take depends on all records.
     """
 
     sizes: NDArray[np.int64]
     values: dict[str, list[GroupValues]]
     loss: float
+    proposals: Proposals | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +75,12 @@ class Describing:
         groups = _lined_up(group, n_groups) or collect(group, n_groups)
         codes = records.codes
         layout = make_layout([column.bins for column in self.columns])
-        summary = summarize(codes, groups, layout, n_threads=self.n_threads)
+        shown = shown_of(self.columns, layout)
+        summary = summarize(codes, groups, layout, may_show=shown.may_show, n_threads=self.n_threads)
+        loss = group_ncp(widths(summary, layout), groups.sizes)
+        if self.representative == "phantom":
+            proposals = propose(codes, groups, layout, summary.middle, shown, n_threads=self.n_threads)
+            return DescribedGroups(groups.sizes, {}, loss, proposals)
         own = replace(
             guide,
             dense=records.dense if records.dense.shape[1] else None,
@@ -81,7 +90,26 @@ class Describing:
             self.representative, self.columns, codes, groups, layout,
             guide=own, random_state=random_state, summary=summary, n_threads=self.n_threads,
         )  # fmt: skip
-        return DescribedGroups(groups.sizes, values, group_ncp(widths(summary, layout), groups.sizes))
+        return DescribedGroups(groups.sizes, values, loss)
+
+    def values_of(
+        self, parts: Sequence[DescribedGroups], count: Callable[[NDArray[np.uint64]], NDArray[np.int64]]
+    ) -> dict[str, list[GroupValues]]:
+        """Return the values of the groups of all parts, one part after the other.
+
+        Parameters
+        ----------
+        parts : sequence of DescribedGroups
+        count : callable
+            Takes rising hashes and returns how many records of the whole table have each combination of values.
+        """
+        proposals = [part.proposals for part in parts if part.proposals is not None]
+        return phantoms(self.columns, Proposals.joined(proposals), count) if proposals else _joined_values(parts)
+
+    def words(self) -> tuple[Layout, NDArray[np.uint64]]:
+        """Return what `count_hashes` needs to count records that have a combination of values."""
+        layout = make_layout([column.bins for column in self.columns])
+        return layout, shown_of(self.columns, layout).words
 
 
 def _lined_up(group: NDArray[np.int32], n_groups: int) -> Groups | None:
@@ -102,7 +130,7 @@ def joined_loss(parts: Sequence[DescribedGroups]) -> float:
     return float(sum(part.loss * n for part, n in zip(parts, sizes, strict=True)) / sum(sizes))
 
 
-def joined_values(parts: Sequence[DescribedGroups]) -> dict[str, list[GroupValues]]:
+def _joined_values(parts: Sequence[DescribedGroups]) -> dict[str, list[GroupValues]]:
     """Return the values of the groups of all parts, one part after the other."""
     first: dict[str, list[Any]] = parts[0].values
     return {

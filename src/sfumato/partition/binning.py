@@ -138,7 +138,7 @@ def bin_numbers(
     mask = missing if missing is not None and has_missing else np.zeros(0, np.bool_)
     if len(values) == 0 or (has_missing and bool(mask.all())):
         empty = np.zeros(0, values.dtype)
-        bins = Bins(True, empty, empty, empty, has_missing, _nothing_shared(empty, floor) if floor else None)
+        bins = Bins(True, empty, empty, empty, has_missing, nothing_shared(empty, floor) if floor else None)
         return bins, np.zeros(len(values), np.uint8)
     lowest, highest = _span(values, mask)
     table_offset = _table_offset(values, mask, lowest, highest)
@@ -184,7 +184,7 @@ def bin_counts(
 ) -> Bins:
     """Return the bins of numbers of which it is known how often each occurs; `distinct` is rising."""
     if not len(distinct):
-        shared = _nothing_shared(distinct, floor) if floor else None
+        shared = nothing_shared(distinct, floor) if floor else None
         return Bins(True, distinct, distinct, distinct, has_missing, shared)
     bin_of_distinct = _cut_at_quantiles(counts, max_bins)
     bins = _describe_bins(distinct, counts, bin_of_distinct, has_missing)
@@ -415,7 +415,7 @@ def _shared(
     return share_numbers(distinct, counts, np.flatnonzero(np.diff(bin_of_distinct, prepend=-1)), floor, units)
 
 
-def _nothing_shared(empty: NDArray[Any], floor: int) -> SharedValues:
+def nothing_shared(empty: NDArray[Any], floor: int) -> SharedValues:
     """Return what is published of a column without values."""
     nothing = np.zeros(0, np.bool_)
     return SharedValues(empty, np.zeros(0, np.int32), nothing, nothing, empty, empty, np.zeros(2, np.bool_), 0, floor)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -130,23 +131,36 @@ def share_numbers(
     ([30, 31, 32, 32], [False, True])
     """
     stops = np.append(starts[1:], len(distinct))
-    first_bins = run_starts(np.add.reduceat(counts, starts), floor)
-    stop_bins = np.append(first_bins[1:], len(starts))
-    bin_of = np.repeat(np.arange(len(starts)), stops - starts)
     step = smallest_step(distinct, units)
-    runs = []
-    for first_bin, stop_bin in zip(first_bins.tolist(), stop_bins.tolist(), strict=True):
+
+    def describe(first_bin: int, stop_bin: int) -> Run:
         own = slice(int(starts[first_bin]), int(stops[stop_bin - 1]))
-        values, n = distinct[own], counts[own]
-        most = int(n.argmax())
-        runs.append(
-            Run(
-                first_bin, stop_bin, values[0], values[-1], int(n[0]), int(n[-1]),
-                values[most], int(n[most]), int(bin_of[own.start + most]),
-                None if n[most] >= floor else value_between(values, n, units, step),
-            )
-        )  # fmt: skip
-    return share_runs(runs, starts == stops - 1, np.maximum.reduceat(counts, starts), floor, units, step)
+        return describe_run(
+            distinct[own], counts[own], starts[first_bin:stop_bin] - own.start, first_bin, floor, units, step
+        )
+
+    n_modes = np.maximum.reduceat(counts, starts)
+    runs = runs_of(np.add.reduceat(counts, starts), floor)
+    return share_runs([describe(*run) for run in runs], starts == stops - 1, n_modes, floor, units, step)
+
+
+def describe_run(
+    values: NDArray[Any],
+    counts: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    first_bin: int,
+    floor: int,
+    units: Sequence[int],
+    step: int,
+) -> Run:
+    """Describe a run, given its values, how many records have each, and where its bins start among them."""
+    most = int(counts.argmax())
+    mode_bin = first_bin + int(np.searchsorted(starts, most, side="right")) - 1
+    between = None if counts[most] >= floor else value_between(values, counts, units, step)
+    return Run(
+        first_bin, first_bin + len(starts), values[0], values[-1], int(counts[0]), int(counts[-1]),
+        values[most], int(counts[most]), mode_bin, between,
+    )  # fmt: skip
 
 
 def share_runs(
@@ -191,10 +205,12 @@ def share_runs(
     )
 
 
-def run_starts(n_records: NDArray[np.int64], floor: int) -> NDArray[np.int64]:
-    """Return the first bin of each run: from the lowest bin on, a run takes in bins until it has enough records."""
-    if (n_records >= floor).all():
-        return np.arange(len(n_records))
+def runs_of(n_records: NDArray[np.int64], floor: int) -> list[tuple[int, int]]:
+    """Return the first and the stopping bin of each run: from the lowest on, a run takes in bins until it has enough.
+
+    >>> runs_of(np.array([5, 1, 2, 9, 1]), 3)
+    [(0, 1), (1, 3), (3, 5)]
+    """
     starts, n_own = [0], 0
     for at, n in enumerate(n_records.tolist()):
         if n_own >= floor:
@@ -203,7 +219,7 @@ def run_starts(n_records: NDArray[np.int64], floor: int) -> NDArray[np.int64]:
         n_own += n
     if n_own < floor and len(starts) > 1:
         starts.pop()  # what is left over joins the run before it
-    return np.array(starts, np.int64)
+    return list(pairwise([*starts, len(n_records)]))
 
 
 def smallest_step(distinct: NDArray[Any], units: Sequence[int]) -> int:

@@ -34,6 +34,7 @@ from sfumato.partition.column_chunks import (
     steps_of,
 )
 from sfumato.partition.histogram import PACKED_RECORDS, PACKED_VALUE_BITS, Shape
+from sfumato.partition.phantoms import count_hashes
 from sfumato.partition.records import Layout, Records
 
 _CHUNK = 1 << 16  # records read at a time: what is read stays in the cache of a core until it is counted
@@ -227,6 +228,13 @@ class CodeFile:
         place = np.full(max(int(self.node_of_row.max(initial=0)), int(nodes.max())) + 1, -1, np.int64)
         place[nodes] = np.arange(len(nodes))
         return place
+
+    def count_hashes(self, layout: Layout, words: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Return how many records have each of some combinations of codes; see `partition.phantoms`."""
+        return sum(
+            (count_hashes(records.codes, layout, words, wanted) for _, records in self.chunks()),
+            start=np.zeros(len(wanted), np.int64),
+        )
 
     # -- gathering -----------------------------------------------------------------------------------------------
 

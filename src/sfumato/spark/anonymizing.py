@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,11 @@ from sfumato.anonymize.base import TreeAnonymizer, check_of
 from sfumato.anonymize.counting import MOST_VALUES, Counter, fewest_records, make_counter
 from sfumato.anonymize.partition import Partition, partition_from_tree
 from sfumato.columns import Column
-from sfumato.criteria import Criterion
+from sfumato.criteria import AlphaKAnonymity, Criterion, KAnonymity
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import read_table
 from sfumato.parquet.fitting import as_list, check_supported, guide_shape, hand_over, with_hidden_guides
-from sfumato.parquet.groups import Describing, joined_sizes, joined_values
+from sfumato.parquet.groups import Describing, joined_sizes
 from sfumato.partition.outer import OuterGrower, attach_branch
 from sfumato.partition.records import make_layout
 from sfumato.schema import Schema
@@ -28,7 +28,7 @@ from sfumato.sources import CodedColumn
 from sfumato.spark.codes import Coding, GrownBranch, SparkCounting, grow_branches
 from sfumato.spark.guiding import learn_guide
 from sfumato.spark.recounting import PERSON, recount
-from sfumato.spark.session import check_frame, example_of, kept, pieces
+from sfumato.spark.session import check_frame, collected, example_of, kept, pieces
 from sfumato.spark.values import CountedColumn, Counts, Wanted, count_columns
 
 MOST_HELD = 1_000_000
@@ -136,7 +136,8 @@ def _counted(
     anonymizer: TreeAnonymizer, frame: Any, schema: Schema, criteria: Sequence[Criterion]
 ) -> tuple[list[CodedColumn], list[WholeCounter], Counts]:
     """Count the values of all columns that matter; refuse what the whole table already fails."""
-    split = [Wanted(name, anonymizer.max_bins, True) for name in anonymizer._split_columns(schema)]
+    floor = _publishing_floor(frame, criteria)
+    split = [Wanted(name, anonymizer.max_bins, True, floor) for name in anonymizer._split_columns(schema)]
     named = [c for c in criteria if c.column is not None]
     asked = [Wanted(str(c.column), 0 if c.counting == "distinct" else MOST_VALUES, False) for c in named]
     passing = [name for name in schema.with_role("other") if name not in schema.keep]
@@ -152,6 +153,19 @@ def _counted(
         for name, own in zip(passing, found[len(split) + len(asked) :], strict=True):
             _check_passing(name, own)
     return [own.column for own in found[: len(split)] if own.column is not None], counters, counts
+
+
+def _publishing_floor(frame: Any, criteria: Sequence[Criterion]) -> int:
+    """Return how many records must have a value before it may be published: so many that k persons have it."""
+    from pyspark.sql import functions as sql
+
+    k = max(c.k for c in criteria if isinstance(c, KAnonymity | AlphaKAnonymity))
+    floors = [k]
+    for unit in {c.column for c in criteria if c.counting == "distinct"}:
+        sizes = frame.groupBy(frame[unit].alias("person")).agg(sql.count(sql.lit(1)).alias("n"))
+        largest = collected(sizes.orderBy(sql.desc("n")).limit(k - 1).select("n"))
+        floors.append(1 + sum(largest["n"].to_pylist()))
+    return max(floors)
 
 
 def _counter(criterion: Criterion, found: CountedColumn | None, n_records: int) -> WholeCounter:
@@ -216,8 +230,9 @@ def _grown(
     leaves = leaves[np.argsort(nodes.start[leaves], kind="stable")]
     routing = top.routing(np.zeros(0, np.int64))
 
-    def grown(representative: str, generators: Mapping[int, np.random.Generator] | None = None) -> list[GrownBranch]:
-        describing = Describing(columns[: len(schema.quasi_identifiers)], len(columns), representative)
+    describing = Describing(columns[: len(schema.quasi_identifiers)], len(columns), anonymizer.representative)
+
+    def grown(describing: Describing, generators: Mapping[int, np.random.Generator] | None = None) -> list[GrownBranch]:
         branches = grow_branches(
             counting, routing, layout, guide, describing,
             min_records=fewest, fall_back=fall_back, generators=generators,
@@ -226,17 +241,20 @@ def _grown(
 
     generator = anonymizer._generator()
     if generator is None:
-        branches = grown(anonymizer.representative)
+        branches = grown(describing)
     else:
         # Which draw is a group's is known only when the groups to its left are counted.
-        n_groups = [len(branch.groups.sizes) for branch in grown("median")]
-        branches = grown(anonymizer.representative, _generators(generator, leaves, n_groups))
+        first = grown(replace(describing, representative="median"))
+        n_groups = [len(branch.groups.sizes) for branch in first]
+        branches = grown(describing, _generators(generator, leaves, n_groups))
     for leaf, branch in zip(leaves.tolist(), branches, strict=True):
         attach_branch(nodes, leaf, branch.nodes)
     nodes.sort_by_level()
     parts = [branch.groups for branch in branches]
+    hashing = describing.words()
+    values = describing.values_of(parts, lambda wanted: counting.count_hashes(*hashing, wanted))
     partition = partition_from_tree(
-        nodes.to_tree(layout), columns, joined_values(parts), joined_sizes(parts),
+        nodes.to_tree(layout), columns, values, joined_sizes(parts),
         dropped=schema.dropped, limits=schema.to_dict()["limits"], categorical=schema.categorical_features,
         representative=anonymizer.representative, guarantees=tuple(c.describe() for c in criteria),
     )  # fmt: skip

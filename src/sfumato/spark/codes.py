@@ -26,6 +26,7 @@ from sfumato.partition.chunks import Routing, advance_chunk, count_sides_of_chun
 from sfumato.partition.grower import Grower
 from sfumato.partition.guides import Guide
 from sfumato.partition.histogram import Shape
+from sfumato.partition.phantoms import count_hashes
 from sfumato.partition.records import Layout, Records, pack_records
 from sfumato.partition.tree import NodeTable
 from sfumato.sources import CodedColumn
@@ -177,6 +178,14 @@ class SparkCounting:
         if own.distinct:
             return self._persons_of_sides(count, check, len(nodes))
         return self._summed(lambda chunk, out: count(chunk, chunk.values[check], out), (len(nodes), 2, own.n_values))
+
+    def count_hashes(self, layout: Layout, words: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Return how many records have each of some combinations of codes; see `partition.phantoms`."""
+
+        def count(chunk: Chunk, out: NDArray[np.int64]) -> None:
+            out[0, :, 0] += count_hashes(chunk.records.codes, layout, words, wanted)
+
+        return self._summed(count, (1, len(wanted), 1))[0, :, 0]
 
     def gather(self, nodes: NDArray[np.int64]) -> list[Records]:
         """Refuse: records stay with the workers, who grow what fits them in `grow_branches`."""

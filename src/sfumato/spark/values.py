@@ -19,15 +19,17 @@ from sfumato.columns import Column, Kind, Moment
 from sfumato.errors import InputError
 from sfumato.frames import Table, read_table
 from sfumato.parquet.coding import check_categories, coded_categories, join_runs
-from sfumato.partition.binning import Bins, code_type
+from sfumato.partition.binning import Bins, code_type, nothing_shared
+from sfumato.partition.shared_values import SharedValues, smallest_step
 from sfumato.partition.sorting import sorted_distinct
 from sfumato.schema.limits import checked_limit
 from sfumato.sources import CodedColumn
+from sfumato.sources.base import units_of
 from sfumato.sources.memory import read_limited
 from sfumato.spark.session import collected, kept, pieces, selected
+from sfumato.spark.shared_values import as_keys, describe_bins, from_keys, share_bins
 
 _ROWS = "place int, number bigint, text binary, n bigint"
-_LOW_BITS = np.int64(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True)
@@ -42,11 +44,14 @@ class Wanted:
         that is not split on is not binned: where it has more values, only those numbers are returned, too.
     is_split : bool
         Whether the column is read as one that is rewritten or split on, with its limit, or only to be counted.
+    floor : int
+        Fewest records that share what is published of a bin; 0: nothing is to be published.
     """
 
     name: str
     most_bins: int
     is_split: bool
+    floor: int = 0
 
     def read(self, table: Table, limits: Mapping[str, Any]) -> Column:
         """Read the column of a piece."""
@@ -64,6 +69,12 @@ class _Seen:
     width: float | None
     has_missing: bool
     is_empty: bool
+    step: int
+
+    @property
+    def units(self) -> Sequence[int]:
+        """The units of values between two others."""
+        return units_of(self.moment, self.width)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +98,16 @@ class CountedColumn:
     n_single: int
     n_present: int
     has_missing: bool
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the column has bins of numbers."""
+        return self.column is not None and self.column.bins.is_ordered
+
+    def with_shared(self, shared: SharedValues) -> CountedColumn:
+        """Return the column with what may be published of its bins."""
+        assert self.column is not None
+        return replace(self, column=replace(self.column, bins=replace(self.column.bins, shared=shared)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +171,13 @@ def _whole(
         _counted(own, seen[place], totals.get(place, (0, 0, 0)), rows.get(place, []), n_records)
         for place, own in enumerate(asked)
     ]
+    described = {
+        place: describe_bins(own.floor, seen[place], rows[place])
+        for place, own in enumerate(asked)
+        if own.floor and place in rows and counted[place].is_ordered
+    }
+    for place, shared in share_bins(added, described).items():
+        counted[place] = counted[place].with_shared(shared)
     return Counts(counted, n_records, totals[len(wanted) + 1][0])
 
 
@@ -172,14 +200,17 @@ class _Tally:
         is_empty = missing is not None and bool(missing.all())
         limit = limits.get(self.wanted.name) if self.wanted.is_split and column.kind != "category" else None
         is_real = self.as_real or column.values.dtype.kind == "f"
+        present = column.values if missing is None else column.values[~missing]
+        width = None if limit is None or is_empty else checked_limit(column, limit)
+        step = 0
+        if self.wanted.floor and column.categories is None and len(present):
+            step = smallest_step(np.sort(present), units_of(column.moment, width))
         self.seen.add(
             _Seen(
-                column.kind, is_real, column.moment, column.is_zoned,
-                None if limit is None or is_empty else checked_limit(column, limit),
-                missing is not None and bool(missing.any()), is_empty,
+                column.kind, is_real, column.moment, column.is_zoned, width,
+                missing is not None and bool(missing.any()), is_empty, step,
             )
         )  # fmt: skip
-        present = column.values if missing is None else column.values[~missing]
         if column.categories is not None:
             counts = np.bincount(present, minlength=len(column.categories)).tolist()
             for value, n in zip(column.categories.tolist(), counts, strict=True):
@@ -199,19 +230,6 @@ class _Tally:
             texts = [pickle.dumps(value, 4) for value in self.categories]
             yield _batch(place, text=texts, n=list(self.categories.values()))
         yield _batch(-1 - place, text=[pickle.dumps(own, 4) for own in self.seen], n=[1] * len(self.seen))
-
-
-def as_keys(values: NDArray[Any]) -> NDArray[np.int64]:
-    """Return whole numbers in the order of the values; of fractions, their bits."""
-    if values.dtype.kind == "i":
-        return values
-    bits = values.view(np.int64)
-    return bits ^ ((bits >> np.int64(63)) & _LOW_BITS)
-
-
-def from_keys(keys: NDArray[np.int64], is_real: bool) -> NDArray[Any]:
-    """Return the values that `as_keys` made keys of."""
-    return (keys ^ ((keys >> np.int64(63)) & _LOW_BITS)).view(np.float64) if is_real else keys
 
 
 def _batch(place: int, *, n: Any, number: Any = None, text: Any = None) -> Any:
@@ -319,11 +337,14 @@ def _bins(
     numbers = sized.groupBy("place", "bin").agg(
         sql.min("number").alias("low"), sql.max("number").alias("high"),
         sql.min_by("number", sql.struct(-sql.col("n"), sql.col("number"))).alias("mode"), sql.sum("n").alias("n"),
+        sql.max("n").alias("n_mode"), sql.count(sql.lit(1)).alias("n_values"),
+        sql.min_by("n", "number").alias("n_low"), sql.max_by("n", "number").alias("n_high"),
     )  # fmt: skip
     nothing = sql.lit(None).cast("bigint")
     texts = chosen.where("text is not null").select(
-        "place", *[nothing.alias(name) for name in ("bin", "low", "high", "mode")], "n", "text"
-    )
+        "place", *[nothing.alias(name) for name in ("bin", "low", "high", "mode")], "n",
+        *[nothing.alias(name) for name in ("n_mode", "n_values", "n_low", "n_high")], "text",
+    )  # fmt: skip
     found: dict[int, list[dict[str, Any]]] = {}
     for row in collected(numbers.withColumn("text", sql.lit(None).cast("binary")).unionByName(texts)).to_pylist():
         found.setdefault(row["place"], []).append(row)
@@ -349,15 +370,16 @@ def _counted(
         pairs = sorted((pickle.loads(row["text"]), row["n"]) for row in rows)
         categories: NDArray[np.object_] = np.empty(len(pairs), object)
         categories[:] = [value for value, _ in pairs]
-        column = coded_categories(wanted.name, categories, has_missing)
         counts = [n for _, n in pairs]
+        column = coded_categories(wanted.name, categories, has_missing, np.array(counts, np.int64), wanted.floor)
     else:
         rows = sorted(rows, key=lambda row: int(row["low"]))
         is_real = any(found.is_real for found in known)
         low, high, mode = (
             from_keys(np.array([row[end] for row in rows], np.int64), is_real) for end in ("low", "high", "mode")
         )
-        bins = Bins(True, mode, low, high, has_missing)
+        shared = nothing_shared(mode, wanted.floor) if wanted.floor and not rows else None
+        bins = Bins(True, mode, low, high, has_missing, shared)
         nothing = np.zeros(0, code_type(bins.n_bins))
         column = CodedColumn(wanted.name, own.kind, bins, nothing, None, own.moment, own.width, own.is_zoned)
         counts = [row["n"] for row in rows]
