@@ -109,9 +109,14 @@ class HilbertAnonymizer(GroupAnonymizer):
         column is a category in the order of its tree; ``representative="range"`` publishes the lowest common ancestor
         of a group, and information loss counts the values under it. Groups are still chosen by the
         values in them.
-    representative : str, default="median"
-        How a group is rewritten: ``"median"``, ``"member"``, ``"model"``, ``"mean"``, ``"midrange"``, ``"sample"``,
-        ``"range"`` (labels) or ``"bounds"`` (two columns). ``"model"`` and ``"member"`` look at `y` where given.
+    representative : str, default="phantom"
+        How a group is rewritten: ``"phantom"`` (the group's typical values, changed until no record of the table has
+        the combination, or at least k have), ``"median"``, ``"mean"``, ``"midrange"``, ``"range"`` (labels),
+        ``"bounds"`` (two columns; categories by the order their type declares, else sorted), or the values of one real
+        record: ``"model"`` (of the tenth of the members whose predictions are nearest the group's mean prediction, the
+        one nearest the group's median), ``"member"`` (the member nearest the group's median among those with the
+        majority prediction), ``"sample"``. Numbers come from runs of values that at least k records share, and
+        categories that fewer have are not named.
     suppression_limit : float, default=0.0
         Share of the records that `release` may leave out: failing groups first, then the records that cost most.
     max_bins : int, default=255
@@ -155,7 +160,7 @@ class HilbertAnonymizer(GroupAnonymizer):
     >>> from sfumato import HilbertAnonymizer
     >>> X = np.array([[25, 1], [27, 1], [31, 0], [33, 0], [58, 1], [61, 1]])
     >>> HilbertAnonymizer(k=2).fit_transform(X).tolist()
-    [[25, 1], [25, 1], [31, 0], [31, 0], [58, 1], [58, 1]]
+    [[26, 1], [26, 1], [32, 0], [32, 0], [60, 1], [60, 1]]
     """
 
     partition_: HilbertPartition

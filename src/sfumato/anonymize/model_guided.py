@@ -63,11 +63,14 @@ class ModelGuidedAnonymizer(TreeAnonymizer):
     keep_splitting : bool, default=True
         Go on splitting, by information loss, where the guide sees no more gain, so that groups end near size k.
         False stops at pure groups, like the decision tree of the paper.
-    representative : str, default="model"
-        How a group is rewritten: ``"model"`` (of the tenth of the members whose predictions are nearest the group's
-        mean prediction, the one nearest the group's median), ``"member"`` (the member nearest the group's median
-        among those with the majority prediction), ``"median"``, ``"mean"``, ``"midrange"``, ``"sample"``,
-        ``"range"`` (labels) or ``"bounds"`` (two columns; categories by the order their type declares, else sorted).
+    representative : str, default="phantom"
+        How a group is rewritten: ``"phantom"`` (the group's typical values, changed until no record of the table has
+        the combination, or at least k have), ``"median"``, ``"mean"``, ``"midrange"``, ``"range"`` (labels),
+        ``"bounds"`` (two columns; categories by the order their type declares, else sorted), or the values of one real
+        record: ``"model"`` (of the tenth of the members whose predictions are nearest the group's mean prediction, the
+        one nearest the group's median), ``"member"`` (the member nearest the group's median among those with the
+        majority prediction), ``"sample"``. Numbers come from runs of values that at least k records share, and
+        categories that fewer have are not named.
     suppression_limit : float, default=0.0
         Share of the records that `release` may leave out: failing groups first, then the records that cost most.
     max_bins : int, default=255
@@ -107,7 +110,7 @@ class ModelGuidedAnonymizer(TreeAnonymizer):
     >>> X = np.array([[25, 1], [27, 1], [31, 0], [33, 0], [58, 1], [61, 1]])
     >>> predictions = np.array([0, 0, 0, 0, 1, 1])
     >>> ModelGuidedAnonymizer(k=2).fit_transform(X, predictions).tolist()
-    [[25, 1], [25, 1], [31, 0], [31, 0], [58, 1], [58, 1]]
+    [[26, 1], [26, 1], [32, 0], [32, 0], [60, 1], [60, 1]]
     """
 
     def __init__(

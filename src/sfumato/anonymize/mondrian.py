@@ -56,8 +56,14 @@ class MondrianAnonymizer(TreeAnonymizer):
     strict : bool, default=True
         With the rule ``"median"``: whether records with equal values of the column that is cut stay together. False:
         those with the median value are divided, so that the sides are as even as can be; see the notes.
-    representative : str, default="median"
-        How a group is rewritten; see ``ModelGuidedAnonymizer``.
+    representative : str, default="phantom"
+        How a group is rewritten: ``"phantom"`` (the group's typical values, changed until no record of the table has
+        the combination, or at least k have), ``"median"``, ``"mean"``, ``"midrange"``, ``"range"`` (labels),
+        ``"bounds"`` (two columns; categories by the order their type declares, else sorted), or the values of one real
+        record: ``"model"`` (of the tenth of the members whose predictions are nearest the group's mean prediction, the
+        one nearest the group's median), ``"member"`` (the member nearest the group's median among those with the
+        majority prediction), ``"sample"``. Numbers come from runs of values that at least k records share, and
+        categories that fewer have are not named.
     suppression_limit : float, default=0.0
         Share of the records that `release` may leave out: failing groups first, then the records that cost most.
     max_bins : int, default=255

@@ -65,7 +65,7 @@ class Partition(Recoding):
     dropped: tuple[str, ...] = ()
     limits: dict[str, Any] = field(default_factory=dict)
     categorical: tuple[str, ...] = ()
-    representative: str = "model"
+    representative: str = "phantom"
     guarantees: tuple[str, ...] = ()
 
     def apply_codes(self, codes: NDArray[np.uint16]) -> NDArray[np.int32]:

@@ -45,8 +45,14 @@ class WorkloadAwareAnonymizer(TreeAnonymizer):
         Whether `y` holds classes or numbers; ``"auto"``: by scikit-learn's ``type_of_target``.
     split_on : {"quasi_identifiers", "all"}, default="quasi_identifiers"
         Columns the tree may split on. Only quasi-identifiers are ever rewritten.
-    representative : str, default="member"
-        How a group is rewritten; see ``ModelGuidedAnonymizer``. ``"bounds"`` is the mapping of the original paper.
+    representative : str, default="phantom"
+        How a group is rewritten: ``"phantom"`` (the group's typical values, changed until no record of the table has
+        the combination, or at least k have), ``"median"``, ``"mean"``, ``"midrange"``, ``"range"`` (labels),
+        ``"bounds"`` (two columns; categories by the order their type declares, else sorted), or the values of one real
+        record: ``"model"`` (of the tenth of the members whose predictions are nearest the group's mean prediction, the
+        one nearest the group's median), ``"member"`` (the member nearest the group's median among those with the
+        majority prediction), ``"sample"``. Numbers come from runs of values that at least k records share, and
+        categories that fewer have are not named.
     suppression_limit : float, default=0.0
         Share of the records that `release` may leave out: failing groups first, then the records that cost most.
     max_bins : int, default=255

@@ -21,7 +21,7 @@ ModelName = Literal[
     "decision-tree",
 ]
 DEFAULT_REPRESENTATIVE = "model"
-RepresentativeName = Literal["median", "member", "model", "mean", "midrange", "sample", "range", "bounds"]
+RepresentativeName = Literal["phantom", "median", "member", "model", "mean", "midrange", "sample", "range", "bounds"]
 TaskName = Literal["classification", "regression"]
 MethodName = Literal[
     "model-guided", "mondrian", "information-loss", "workload-aware", "hilbert", "r-plus-tree", "full-domain"
@@ -165,8 +165,8 @@ def anonymize(
     representative: Annotated[
         RepresentativeName | None,
         options.choice(
-            "The values that a group's records get: those of one record (model, member, sample), their median, "
-            "mean or midrange, or for publication range labels or two columns of bounds.",
+            "The values that a group's records get: a typical combination that nobody has (phantom), their median, "
+            "mean or midrange, range labels, two columns of bounds, or one real record's (model, member, sample).",
             show_default=DEFAULT_REPRESENTATIVE,
         ),
     ] = None,

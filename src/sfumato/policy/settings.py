@@ -46,7 +46,7 @@ MODELS = (
     "neural-network",
     "decision-tree",
 )
-REPRESENTATIVES = ("model", "member", "median", "mean", "midrange", "sample", "range", "bounds")
+REPRESENTATIVES = ("phantom", "model", "member", "median", "mean", "midrange", "sample", "range", "bounds")
 GUIDES = ("probabilities", "predictions", "labels")
 TASKS = ("classification", "regression")
 YES_NO = ("yes", "no")
@@ -114,7 +114,7 @@ SECTIONS: dict[str, dict[str, Setting]] = {
         "k": Setting("integer", 10, "records that every group must have", at_least=2),
         "l": Setting("integer", None, "different values of a sensitive column per group; missing is one", at_least=2),
         "t": Setting("share", None, "how far a group's sensitive values may be from those of the whole table"),
-        "representative": Setting("choice", "model", "the values that a group's records get", REPRESENTATIVES),
+        "representative": Setting("choice", "phantom", "the values that a group's records get", REPRESENTATIVES),
         "suppression_limit": Setting("share", 0.0, "share of the records that may be left out"),
         "seed": Setting("integer", 0, "seed of everything random", at_least=0, at_most=_LARGEST_SEED),
     },
