@@ -7,6 +7,7 @@ value of a column, never the column.
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
@@ -22,11 +23,12 @@ from sfumato.frames.reading import one_chunk
 from sfumato.parquet.float_counts import FloatCounts
 from sfumato.parquet.shortening import read_piece, shortened
 from sfumato.partition.binning import (
-    MAX_CODES,
     bin_counts,
     bin_own_categories,
     code_type,
+    most_frequent,
     search_bins,
+    shared_codes,
 )
 from sfumato.partition.sorting import sorted_distinct
 from sfumato.schema.limits import checked_limit
@@ -151,9 +153,7 @@ class ValueCounts:
             return CodedColumn(self.name, "number", bins, np.zeros(0, code_type(bins.n_bins)), None, None)
         assert column is not None
         if column.kind == "category":
-            categories: NDArray[np.object_] = np.empty(len(self._categories), object)
-            categories[:] = sorted(self._categories)
-            counts = np.array([self._categories[value] for value in categories.tolist()], np.int64)
+            categories, counts = as_counted(self._categories)
             coded = coded_categories(self.name, categories, self._has_missing, counts, self._floor)
             places = self._places or {}
             if len(places) < len(categories) or len(set(places.values())) < len(places) or not places:
@@ -211,18 +211,22 @@ def coded_categories(
     floor: int = 0,
 ) -> CodedColumn:
     """Return the bins of a column of categories, sorted ones: one each; see `bin_own_categories`."""
-    check_categories(name, len(categories))
     bins = bin_own_categories(len(categories), has_missing, counts, floor)
     return CodedColumn(name, "category", bins, np.zeros(0, code_type(bins.n_bins)), categories, None)
 
 
-def check_categories(name: str, n_categories: int) -> None:
-    """Refuse a column with more categories than codes."""
-    if n_categories > MAX_CODES - 3:
-        raise InputError(
-            f"column {name!r} has {n_categories} different values: expected at most {MAX_CODES - 3} "
-            "in a category. Name it in identifiers= if it tells people apart, or shorten it with limits=."
-        )
+def as_counted(categories: Mapping[Any, int]) -> tuple[NDArray[np.object_], NDArray[np.int64]]:
+    """Return categories, sorted, and how often each occurs; of more than there are codes, the most frequent.
+
+    The others are counted with the kept one before them, whose bin they share.
+    """
+    every: NDArray[np.object_] = np.empty(len(categories), object)
+    every[:] = sorted(categories)
+    counts = np.array([categories[value] for value in every.tolist()], np.int64)
+    kept = most_frequent(counts)
+    if len(kept) < len(every):
+        counts = np.bincount(shared_codes(kept, len(every)), counts, minlength=len(kept)).astype(np.int64)
+    return every[kept], counts
 
 
 def write_codes(
@@ -260,8 +264,11 @@ def encode(column: CodedColumn, values: Column) -> NDArray[Any]:
         codes = search_bins(values.values.astype(bins.high.dtype), bins.high, dtype)
     else:
         assert column.categories is not None and values.categories is not None
-        place = {value: code for code, value in enumerate(column.categories.tolist())}
-        codes = np.array([place[value] for value in values.categories.tolist()], dtype)[values.values]
+        known = column.categories.tolist()
+        place = {value: code for code, value in enumerate(known)}
+        # Where there are more categories than codes, one without a code has that of the one before it.
+        found = [place[v] if v in place else max(0, bisect(known, v) - 1) for v in values.categories.tolist()]
+        codes = np.array(found, dtype)[values.values]
     if values.missing is not None:
         codes[values.missing] = bins.missing_bin
     return codes

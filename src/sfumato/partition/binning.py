@@ -15,7 +15,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from sfumato.errors import InputError
 from sfumato.partition.shared_values import NUMBER_UNITS, SharedValues, share_categories, share_numbers
 from sfumato.partition.sorting import sorted_keys
 
@@ -202,16 +201,27 @@ def bin_own_categories(
     return Bins(False, own, own, own, has_missing, shared)
 
 
+def most_frequent(counts: NDArray[np.int64], n_most: int = MAX_CODES - 3) -> NDArray[np.int64]:
+    """Return, rising, the indexes of the categories that get a bin of their own where there are more than codes.
+
+    They are the most frequent ones, the lowest on ties. Another category shares the bin of the kept one before it in
+    the order of the categories; see `shared_codes`.
+    """
+    if len(counts) <= n_most:
+        return np.arange(len(counts))
+    return np.sort(np.argsort(-counts, kind="stable")[:n_most])
+
+
+def shared_codes(kept: NDArray[np.int64], n_categories: int) -> NDArray[np.int64]:
+    """Return the bin of every category, given those that have one of their own."""
+    return np.maximum(np.searchsorted(kept, np.arange(n_categories), side="right") - 1, 0)
+
+
 def bin_categories(
     indexes: NDArray[Any], missing: NDArray[np.bool_] | None, n_categories: int, *, floor: int = 0
 ) -> tuple[Bins, NDArray[Any]]:
     """Give every category a bin: its own index. `indexes` point into the sorted categories that occur."""
     has_missing = missing is not None and bool(missing.any())
-    if n_categories + has_missing > MAX_CODES:
-        raise InputError(
-            f"{n_categories} categories in one column: expected at most {MAX_CODES - 1}. "
-            "Name the column in identifiers=, or shorten its values with limits=."
-        )
     counts = None
     if floor:
         present = indexes if missing is None else indexes[~missing]

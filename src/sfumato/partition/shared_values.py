@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +72,22 @@ def share_categories(counts: NDArray[np.int64], floor: int) -> SharedValues:
     )
 
 
+class InsideRun(NamedTuple):
+    """Values within a run that several records have, or none; each None where there is no such value.
+
+    Attributes
+    ----------
+    between : int or float or None
+        A value near the run's median that no record has.
+    first, last : int or float or None
+        The lowest and the highest value that no single record has.
+    """
+
+    between: Any = None
+    first: Any = None
+    last: Any = None
+
+
 @dataclass(frozen=True, eq=False)
 class Run:
     """Neighbouring bins that are published alike, as their values and counts describe them.
@@ -86,8 +102,8 @@ class Run:
     mode, n_mode : int or float, int
         The most frequent value, the lowest on ties, and how many records have it.
     mode_bin : int
-    between : int or float or None
-        A value near the run's median that no record has.
+    inside : InsideRun
+        Values within it that are nobody's alone.
     """
 
     first_bin: int
@@ -99,7 +115,7 @@ class Run:
     mode: Any
     n_mode: int
     mode_bin: int
-    between: Any = None
+    inside: InsideRun
 
 
 def share_numbers(
@@ -156,11 +172,31 @@ def describe_run(
     """Describe a run, given its values, how many records have each, and where its bins start among them."""
     most = int(counts.argmax())
     mode_bin = first_bin + int(np.searchsorted(starts, most, side="right")) - 1
-    between = None if counts[most] >= floor else value_between(values, counts, units, step)
+    n_low, n_high = int(counts[0]), int(counts[-1])
+    inside = InsideRun()
+    if needs_inside(int(counts[most]), n_low, n_high, floor):
+        inside = look_inside(values, counts, units, step)
     return Run(
-        first_bin, first_bin + len(starts), values[0], values[-1], int(counts[0]), int(counts[-1]),
-        values[most], int(counts[most]), mode_bin, between,
+        first_bin, first_bin + len(starts), values[0], values[-1], n_low, n_high,
+        values[most], int(counts[most]), mode_bin, inside,
     )  # fmt: skip
+
+
+def needs_inside(n_mode: int, n_low: int, n_high: int, floor: int) -> bool:
+    """Return True if the most frequent value, or an end of a run, cannot be published as it is."""
+    return n_mode < floor or n_low == 1 or n_high == 1
+
+
+def look_inside(values: NDArray[Any], counts: NDArray[np.int64], units: Sequence[int], step: int) -> InsideRun:
+    """Find values within a run that no single record has, given its values, rising, and how many records have each."""
+    room = _places_with_room(values, units, step)
+    shared = values[counts > 1].tolist()
+    found = shared[:1] + shared[-1:]
+    for at in room[[0, -1]].tolist() if len(room) else []:
+        found.append(number_between(values[at], values[at + 1], units, step))
+    if not found:
+        return InsideRun()
+    return InsideRun(_between(values, counts, room, units, step), min(found), max(found))
 
 
 def share_runs(
@@ -237,26 +273,24 @@ def smallest_step(distinct: NDArray[Any], units: Sequence[int]) -> int:
     return next(unit for unit in units if unit == units[-1] or not (distinct % unit).any())
 
 
-def value_between(values: NDArray[Any], counts: NDArray[np.int64], units: Sequence[int], step: int) -> Any:
-    """Return a value near the median of some records that none of them has; None where there is no room for one.
-
-    The room taken is that with the most nearly equal numbers of records on both sides, the lower on ties.
-    """
+def _places_with_room(values: NDArray[Any], units: Sequence[int], step: int) -> NDArray[np.intp]:
+    """Return the places of values that are followed by another with room between the two."""
     below, above = values[:-1], values[1:]
     if not units:
-        return None
+        return np.zeros(0, np.intp)
     if values.dtype.kind != "f":
-        has_room = (above.view(np.uint64) - below.view(np.uint64)) >= 2 * step
-    elif step:
-        has_room = above - below >= 2 * step
-    else:
-        has_room = above > np.nextafter(below, np.inf)
-    places = np.flatnonzero(has_room)
-    if not len(places):
+        return np.flatnonzero((above.view(np.uint64) - below.view(np.uint64)) >= 2 * step)
+    return np.flatnonzero(above - below >= 2 * step if step else above > np.nextafter(below, np.inf))
+
+
+def _between(
+    values: NDArray[Any], counts: NDArray[np.int64], room: NDArray[np.intp], units: Sequence[int], step: int
+) -> Any:
+    """Return a value that no record has, where the numbers of records on both sides differ least, the lower on ties."""
+    if not len(room):
         return None
     n_below = np.cumsum(counts)
-    imbalance = np.abs(2 * n_below[places] - n_below[-1])
-    at = places[imbalance.argmin()]
+    at = room[np.abs(2 * n_below[room] - n_below[-1]).argmin()]
     return number_between(values[at], values[at + 1], units, step)
 
 
@@ -295,11 +329,11 @@ def _values_of_runs(runs: Sequence[Run], floor: int, units: Sequence[int], step:
     values: list[Any] = []
     own: list[int] = []
     for run in runs:
-        if run.n_mode >= floor or (run.between is None and run.n_mode > 1):
+        if run.n_mode >= floor or (run.inside.between is None and run.n_mode > 1):
             values.append(run.mode)
             own.append(run.mode_bin)
         else:
-            values.append(run.between)
+            values.append(run.inside.between)
             own.append(-1)
     known = [at for at, value in enumerate(values) if value is not None]
     for at in sorted(set(range(len(runs))) - set(known)):
@@ -345,12 +379,16 @@ def _ends_of_runs(
     for at in range(len(runs) - 1):
         below, above = runs[at], runs[at + 1]
         cut = number_between(below.high, above.low, units, step)
-        if cut is None:
-            continue  # the values touch: where one run ends tells of no single record
+        if cut is None:  # the values touch: the ends move on to values that no single record has
+            if below.n_high == 1 and above.inside.first is not None:
+                highs[at] = above.inside.first
+            if above.n_low == 1 and below.inside.last is not None:
+                lows[at + 1] = below.inside.last
+            continue
         if below.n_high < floor:
             highs[at] = cut
         if above.n_low < floor:
-            lows[at + 1] = min(cut + step, int(above.low)) if step else cut
+            lows[at + 1] = cut + step if step and cut + step < above.low else cut
     is_open = (runs[0].n_low < floor, runs[-1].n_high < floor)
     if is_open[0]:
         lows[0] = min(values[0], highs[0])

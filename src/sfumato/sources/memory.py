@@ -11,9 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.columns import Column
-from sfumato.errors import InputError
 from sfumato.frames import Table
-from sfumato.partition.binning import DEFAULT_MAX_BINS, MAX_CODES, bin_categories, bin_numbers
+from sfumato.partition.binning import (
+    DEFAULT_MAX_BINS,
+    MAX_CODES,
+    bin_categories,
+    bin_numbers,
+    most_frequent,
+    shared_codes,
+)
 from sfumato.partition.guides import Guide
 from sfumato.partition.records import Records, make_layout, pack_records
 from sfumato.schema import coarsen
@@ -87,19 +93,26 @@ def read_limited(table: Table, name: str, limits: Mapping[str, Any]) -> Column:
     return coarsen(column, limits[name]) if name in limits else column
 
 
+def _with_fewer_categories(column: Column) -> Column:
+    """Return a column of more categories than there are codes, the less frequent ones as their neighbours."""
+    assert column.categories is not None
+    present = column.values if column.missing is None else column.values[~column.missing]
+    kept = most_frequent(np.bincount(present, minlength=len(column.categories)))
+    codes = shared_codes(kept, len(column.categories)).astype(column.values.dtype)
+    places = None if column.places is None else column.places[kept]
+    return replace(column, values=codes[column.values], categories=column.categories[kept], places=places)
+
+
 def code_column(
     column: Column, *, max_bins: int = DEFAULT_MAX_BINS, floor: int = 0, limit: Limit | None = None
 ) -> CodedColumn:
     """Bin one column, which was made as coarse as its limit where it has one."""
     if column.kind == "category":
         assert column.categories is not None
-        n_categories = len(column.categories)
-        if n_categories > MAX_CODES - 3:
-            raise InputError(
-                f"column {column.name!r} has {n_categories} different values: expected at most {MAX_CODES - 3} in a "
-                "category. Name it in identifiers= if it tells people apart, or shorten its values with limits=."
-            )
-        bins, codes = bin_categories(column.values, column.missing, n_categories, floor=floor)
+        if len(column.categories) > MAX_CODES - 3:
+            column = _with_fewer_categories(column)
+        assert column.categories is not None
+        bins, codes = bin_categories(column.values, column.missing, len(column.categories), floor=floor)
     else:
         bins, codes = bin_numbers(
             column.values, column.missing, max_bins=max_bins, floor=floor, units=units_of(column.moment, limit)

@@ -14,7 +14,15 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.partition.shared_values import Run, SharedValues, runs_of, share_runs, value_between
+from sfumato.partition.shared_values import (
+    InsideRun,
+    Run,
+    SharedValues,
+    look_inside,
+    needs_inside,
+    runs_of,
+    share_runs,
+)
 from sfumato.spark.session import collected
 
 _LOW_BITS = np.int64(np.iinfo(np.int64).max)
@@ -54,8 +62,8 @@ class DescribedBins:
 
     @property
     def open_runs(self) -> list[int]:
-        """Runs without a common value: a value between two others is to be found."""
-        return [at for at, run in enumerate(self.runs) if run.n_mode < self.floor and run.low < run.high and self.units]
+        """Runs whose most frequent value or ends cannot be published: workers look for others within them."""
+        return [at for at, run in enumerate(self.runs) if needs_inside(run.n_mode, run.n_low, run.n_high, self.floor)]
 
     def keys_of(self, end: str) -> NDArray[np.int64]:
         """Return the keys of the lowest or highest values of the open runs."""
@@ -93,7 +101,7 @@ def describe_bins(floor: int, seen: Collection[Seen], rows: Sequence[Mapping[str
         runs.append(
             Run(
                 first, stop, low[first], high[stop - 1], int(n_low[first]), int(n_high[stop - 1]),
-                mode[most], int(n_mode[most]), most,
+                mode[most], int(n_mode[most]), most, InsideRun(),
             )
         )  # fmt: skip
     step = min(own.step for own in known)
@@ -102,21 +110,23 @@ def describe_bins(floor: int, seen: Collection[Seen], rows: Sequence[Mapping[str
 
 def share_bins(added: Any, described: Mapping[int, DescribedBins]) -> dict[int, SharedValues]:
     """Return what may be published of columns, given how often each of their values occurs in the whole table."""
-    between = _values_between(added, {place: own for place, own in described.items() if own.open_runs})
+    inside = _looked_inside(added, {place: own for place, own in described.items() if own.open_runs})
     found = {}
     for place, own in described.items():
-        runs = [replace(run, between=between.get((place, at))) for at, run in enumerate(own.runs)]
+        runs = [replace(run, inside=inside.get((place, at), InsideRun())) for at, run in enumerate(own.runs)]
         found[place] = share_runs(runs, own.is_single, own.n_modes, own.floor, own.units, own.step)
     return found
 
 
-def _values_between(added: Any, wanted: Mapping[int, DescribedBins]) -> dict[tuple[int, int], Any]:
-    """Let workers find a value near the median of each open run that no record has."""
+def _looked_inside(added: Any, wanted: Mapping[int, DescribedBins]) -> dict[tuple[int, int], InsideRun]:
+    """Let workers look inside each open run."""
     from pyspark.sql import functions as sql
 
     if not wanted:
         return {}
-    ends = {place: (own.keys_of("low"), own.keys_of("high"), np.array(own.open_runs)) for place, own in wanted.items()}
+    limits = {
+        place: (own.keys_of("low"), own.keys_of("high"), np.array(own.open_runs)) for place, own in wanted.items()
+    }
 
     def number(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
@@ -124,7 +134,7 @@ def _values_between(added: Any, wanted: Mapping[int, DescribedBins]) -> dict[tup
         for batch in batches:
             places, keys = (batch.column(name).to_numpy() for name in ("place", "number"))
             run = np.full(len(keys), -1, np.int32)
-            for place, (lows, highs, numbers) in ends.items():
+            for place, (lows, highs, numbers) in limits.items():
                 own = np.flatnonzero(places == place)
                 at = np.searchsorted(lows, keys[own], side="right") - 1
                 is_inside = (at >= 0) & (keys[own] <= highs[at])
@@ -139,20 +149,19 @@ def _values_between(added: Any, wanted: Mapping[int, DescribedBins]) -> dict[tup
         table = table.sort_by("number")
         own = wanted[table["place"][0].as_py()]
         values = from_keys(table["number"].to_numpy(), own.is_real)
-        found = value_between(values, table["n"].to_numpy(), own.units, own.step)
-        key = as_keys(np.array([] if found is None else [found], values.dtype))
-        return pa.table(
-            {
-                "place": pa.array(table["place"].to_pylist()[: len(key)], pa.int32()),
-                "run": pa.array(table["run"].to_pylist()[: len(key)], pa.int32()),
-                "number": pa.array(key, pa.int64()),
-            }
-        )
+        found = look_inside(values, table["n"].to_numpy(), own.units, own.step)
+        keys = [None if value is None else int(as_keys(np.array([value], values.dtype))[0]) for value in found]
+        ends = {name: pa.array([key], pa.int64()) for name, key in zip(InsideRun._fields, keys, strict=True)}
+        return pa.table({"place": table["place"][:1], "run": table["run"][:1], **ends})
 
     chosen = added.where(sql.col("place").isin(list(wanted)) & sql.col("text").isNull()).select("place", "number", "n")
     numbered = chosen.mapInArrow(number, "place int, run int, number bigint, n bigint")
-    found = collected(numbered.groupBy("place", "run").applyInArrow(find, "place int, run int, number bigint"))
-    return {
-        (row["place"], row["run"]): from_keys(np.array([row["number"]]), wanted[row["place"]].is_real)[0]
-        for row in found.to_pylist()
-    }
+    columns = ", ".join(f"{name} bigint" for name in InsideRun._fields)
+    found = collected(numbered.groupBy("place", "run").applyInArrow(find, f"place int, run int, {columns}"))
+    inside = {}
+    for row in found.to_pylist():
+        is_real = wanted[row["place"]].is_real
+        keys = [row[name] for name in InsideRun._fields]
+        values = [None if key is None else from_keys(np.array([key], np.int64), is_real)[0] for key in keys]
+        inside[row["place"], row["run"]] = InsideRun(*values)
+    return inside

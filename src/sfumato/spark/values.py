@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sfumato.columns import Column, Kind, Moment
 from sfumato.errors import InputError
 from sfumato.frames import Table, read_table
-from sfumato.parquet.coding import check_categories, coded_categories, join_runs
+from sfumato.parquet.coding import as_counted, coded_categories, join_runs
 from sfumato.partition.binning import Bins, code_type, nothing_shared
 from sfumato.partition.shared_values import SharedValues, smallest_step
 from sfumato.partition.sorting import sorted_distinct
@@ -160,9 +160,6 @@ def _whole(
     asked = []
     for place, own in enumerate(wanted):
         n_distinct = totals.get(place, (0, 0, 0))[1]
-        is_category = any(found.kind == "category" for found in seen[place])
-        if own.is_split and own.most_bins and is_category:
-            check_categories(own.name, n_distinct)
         is_too_much = not own.is_split and n_distinct > own.most_bins
         asked.append(replace(own, most_bins=0) if is_too_much else own)
     rows = _bins(added, asked, totals)
@@ -367,11 +364,9 @@ def _counted(
         )
     own = next(iter(known))
     if own.kind == "category":
-        pairs = sorted((pickle.loads(row["text"]), row["n"]) for row in rows)
-        categories: NDArray[np.object_] = np.empty(len(pairs), object)
-        categories[:] = [value for value, _ in pairs]
-        counts = [n for _, n in pairs]
-        column = coded_categories(wanted.name, categories, has_missing, np.array(counts, np.int64), wanted.floor)
+        categories, n_each = as_counted({pickle.loads(row["text"]): row["n"] for row in rows})
+        counts = n_each.tolist()
+        column = coded_categories(wanted.name, categories, has_missing, n_each, wanted.floor)
     else:
         rows = sorted(rows, key=lambda row: int(row["low"]))
         is_real = any(found.is_real for found in known)
