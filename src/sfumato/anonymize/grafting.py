@@ -103,7 +103,7 @@ def graft(
         for node in range(forest.n_nodes):
             nodes[place[node]] = _grafted_node(forest, node, columns, place)
     n_groups = _number_groups(nodes)
-    document["columns"] = [_described(column) for column in columns]
+    document["columns"] = [_described(column, nodes) for column in columns]
     document["nodes"] = nodes
     document["groups"] = {"sizes": [0] * n_groups, "values": {}}
     grown = Partition.from_dict(document)
@@ -114,14 +114,15 @@ def graft(
     return replace(grown, columns=tuple(known))
 
 
-def _described(column: CodedColumn) -> dict[str, Any]:
+def _described(column: CodedColumn, nodes: Sequence[dict[str, Any]]) -> dict[str, Any]:
     described: dict[str, Any] = {"name": column.name, "kind": column.kind}
     if column.moment is not None:
         described["moment"] = column.moment
     if column.categories is not None:
         described["categories"] = list(column.categories)
     else:
-        described["is_real"] = column.bins.values.dtype.kind == "f"
+        cuts = [node.get("at_most") for node in nodes if node.get("column") == column.name]
+        described["is_real"] = column.bins.values.dtype.kind == "f" or any(isinstance(cut, float) for cut in cuts)
     return described
 
 

@@ -20,7 +20,7 @@ ModelName = Literal[
     "neural-network",
     "decision-tree",
 ]
-DEFAULT_REPRESENTATIVE = "model"
+DEFAULT_REPRESENTATIVE = "phantom"
 RepresentativeName = Literal["phantom", "median", "member", "model", "mean", "midrange", "sample", "range", "bounds"]
 TaskName = Literal["classification", "regression"]
 MethodName = Literal[
