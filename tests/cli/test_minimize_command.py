@@ -5,6 +5,9 @@ import csv
 import json
 from dataclasses import replace
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from sfumato import Generalization
@@ -165,9 +168,53 @@ def test_names_never_get_into_the_document(people_file, tmp_path):
     found = call("minimize", people_file, "--target", "wage", "-o", document)
     assert found.exit_code == 2
     assert "column 'name' has" in " ".join(found.output.split()) and not document.exists()
+    assert "Name the column in --identifiers if it names people" in " ".join(found.output.split())
 
 
 def test_a_target_of_amounts_is_refused(people_file, tmp_path):
     found = call("minimize", people_file, "--target", "born", "-o", tmp_path / "generalization.json")
     assert found.exit_code == 2
     assert "holds dates: expected classes" in " ".join(found.output.split())
+
+
+@pytest.mark.parametrize(
+    ("target", "said"), [("age", "more than 20 distinct numbers"), ("name", "300 different values")]
+)
+def test_a_target_of_many_values_is_refused_in_options_that_exist(people_file, tmp_path, target, said, monkeypatch):
+    monkeypatch.setattr("sfumato.cli.training.MOST_CLASSES", 100)
+    found = call("minimize", people_file, "--target", target, "-o", tmp_path / "generalization.json")
+    assert found.exit_code == 2
+    assert said in " ".join(found.output.split())
+    assert "--task" not in found.output
+
+
+def census_file(tmp_path, n=300):
+    """Write a table as a census bureau would: every column is a number, places are text."""
+    generator = np.random.default_rng(0)
+    age = generator.integers(16, 90, n)
+    table = {
+        "PUMA": [f"0{code}" for code in generator.integers(100, 104, n)],
+        "AGEP": age,
+        "SEX": generator.integers(1, 3, n),
+        "RAC1P": generator.choice([1, 2, 6, 9], n),
+        "OCCP": generator.choice([10, 20, 30], n),
+        "ESR": 1 + (age > 60),
+    }
+    path = tmp_path / "census.parquet"
+    pq.write_table(pa.table(table), path)
+    return path
+
+
+def test_on_coded_data_the_attacker_wants_people_and_not_places(tmp_path):
+    usual = ["minimize", census_file(tmp_path), "--target", "ESR", "--method", "features", "--max-loss", "0.5"]
+    found = call(*usual, "-o", tmp_path / "one.json")
+    assert found.exit_code == 0, found.output
+    wanted = found.stdout.split("columns that the attacker wants")[1].split("on records")[0]
+    assert "may tell racial or ethnic origin" in " ".join(wanted.split())
+    assert {line.split()[0] for line in wanted.splitlines() if "may tell" in line} == {"AGEP", "SEX", "RAC1P"}
+    assert "Name others with --personal" in wanted
+    as_json = json.loads(call(*usual, "-o", tmp_path / "two.json", "--json", "-q").stdout)
+    assert as_json["personal"] == ["AGEP", "SEX", "RAC1P"]
+    assert as_json["personal_because"]["SEX"] == "may tell sex or gender"
+    named = call(*usual, "-o", tmp_path / "three.json", "--personal", "OCCP")
+    assert "named in --personal" in named.stdout and "Name others" not in named.stdout

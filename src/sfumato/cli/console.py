@@ -257,6 +257,9 @@ _OPTIONS = {
     r"(?<=\bor )identifiers(?=,)": "--identifiers",
     r"(?<=\bin )(keep|limits|identifiers)\b": r"--\1",
     r"^limits has": "--limits has",
+    r"Drop the column if it names people, shorten its values, or leave it out of attributes": (
+        "Name the column in --identifiers if it names people, which leaves it out, or shorten its values"
+    ),
 }
 
 

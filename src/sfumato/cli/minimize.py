@@ -12,7 +12,7 @@ import typer
 
 from sfumato.cli import options
 from sfumato.cli.console import Console, exit_codes
-from sfumato.errors import ParameterError
+from sfumato.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
     from sfumato.cli.files import FileTable
@@ -87,7 +87,10 @@ def minimize(
     ],
     personal: Annotated[
         list[str] | None,
-        options.columns("Columns that an attacker would like to know.", show_default="all columns of categories"),
+        options.columns(
+            "Columns that an attacker would like to know.",
+            show_default="those whose names or values say so, such as sex, age or race",
+        ),
     ] = None,
     identifiers: Annotated[
         list[str] | None,
@@ -181,6 +184,7 @@ def minimize(
     console = Console(quiet=quiet, as_json=as_json)
     with exit_codes(console, debug=debug):
         from sfumato.cli.files import read_and_tell
+        from sfumato.cli.minimize_report import show_minimized
         from sfumato.cli.titles import read_titles
 
         said = reading.parsed()
@@ -207,10 +211,11 @@ def minimize(
         _check_names(named, columns)
         titled = {} if titles is None else read_titles(titles, columns)
         with console.warnings_as_notes():
-            swept = _sweep(console, source.table, named, method, floor, risk, seed)
+            wanted = _wanted(source.table, named)
+            swept = _sweep(console, source.table, named, list(wanted), method, floor, risk, seed)
         chosen = swept.coarsest(max_loss)
         _write(outputs, chosen, swept, source, dialect, titled)
-        _report(console, file, outputs, swept, chosen, max_loss)
+        show_minimized(console, file, [path for _, path in outputs.named()], swept, chosen, max_loss, wanted)
 
 
 def _check_outputs(outputs: Outputs, file: Path, *, force: bool) -> None:
@@ -239,10 +244,23 @@ def _check_names(named: dict[str, list[str]], columns: list[str]) -> None:
         )
 
 
+def _wanted(table: Any, named: dict[str, list[str]]) -> dict[str, str]:
+    """Return the columns that the attacker wants, each with the reason."""
+    from sfumato.frames import read_table
+    from sfumato.policy.personal import find_personal
+
+    if named["--personal"]:
+        return dict.fromkeys(named["--personal"], "named in --personal")
+    left_out = {*named["--target"], *named["--identifiers"]}
+    names = [name for name in table.column_names if name not in left_out]
+    return find_personal(read_table(table, categorical=named["--categorical"]), names)
+
+
 def _sweep(
     console: Console,
     table: Any,
     named: dict[str, list[str]],
+    personal: list[str],
     method: str,
     floor: int,
     risk: Literal["table", "family"],
@@ -251,16 +269,22 @@ def _sweep(
     import numpy as np
 
     from sfumato import minimize as minimizers
-    from sfumato.cli.training import read_target, rows_of
+    from sfumato.cli.training import MOST_CLASSES_OF_NUMBERS, read_target, rows_of
 
     (target,) = named["--target"]
-    classes = read_target(table, target, "classification")
+    classes = read_target(table, target, None)
+    if classes.task != "classification":
+        raise InputError(
+            f"the target {target!r} has more than {MOST_CLASSES_OF_NUMBERS} distinct numbers: expected classes, which "
+            "is what minimizers keep predictable. Put the numbers into classes first, for example above and below the "
+            "median, or give another --target."
+        )
     if not classes.known.all():
         console.note(f"{int((~classes.known).sum()):,} records have no {target} and are left out.")
     rows = np.flatnonzero(classes.known)
     records = rows_of(table.drop_columns([target, *named["--identifiers"]]), rows)
     minimizer = getattr(minimizers, _METHODS[method])(
-        personal=named["--personal"] or None,
+        personal=personal,
         categorical_features=[name for name in named["--categorical"] if name in records.column_names] or None,
         floor=floor,
         random_state=seed,
@@ -309,79 +333,3 @@ def _write(
     with unfinished(*(path for _, path in named)) as paths:
         for (option, _), path in zip(named, paths, strict=True):
             path.write_text(texts[option](), encoding="utf-8")
-
-
-def _report(
-    console: Console, file: Path, outputs: Outputs, swept: MinimizerSweep, chosen: SweepPoint, max_loss: float
-) -> None:
-    nothing, everything = swept.limits
-    written = [str(path) for _, path in outputs.named()]
-    if console.as_json:
-        console.result(
-            {
-                "file": str(file),
-                "output": str(outputs.document),
-                "written": written,
-                "max_loss": max_loss,
-                "minimizer": chosen.minimizer,
-                "parameters": dict(chosen.parameters),
-                "personal": list(swept.personal),
-                "n_buckets": dict(zip(chosen.generalization.names, chosen.generalization.n_buckets, strict=True)),
-                "error": {"full": nothing.test_error, "buckets": chosen.test_error, "nothing": everything.test_error},
-                "risk": {"full": nothing.test_risk, "buckets": chosen.test_risk, "nothing": everything.test_risk},
-                "keeps_max_loss": _lost(swept, chosen) <= max_loss,
-                "n_settings": len(swept.points) - 2,
-                "seconds": round(console.seconds, 3),
-            }
-        )
-        return
-    console.heading(f"{file.name}: what must be collected")
-    rows = [
-        (attribute.name, f"{attribute.n_buckets}" if attribute.is_collected else "-", _about(attribute))
-        for attribute in chosen.generalization.attributes
-    ]
-    console.facts(rows)
-    console.heading("on records that nothing was learned from")
-    console.records(
-        ["", "full resolution", "buckets", "nothing collected"],
-        [
-            ["  wrongly classified", *(f"{p.test_error:.1%}" for p in (nothing, chosen, everything))],
-            ["  guessed by an attacker", *(f"{p.test_risk:.1%}" for p in (nothing, chosen, everything))],
-        ],
-    )
-    console.facts(
-        [
-            ("settings tried", f"{len(swept.points) - 2:,}"),
-            ("chosen", "", _chosen(chosen)),
-            ("seconds", f"{console.seconds:.1f}"),
-        ]
-    )
-    console.text(f"Written: {', '.join(written)}")
-    if _lost(swept, chosen) > max_loss:
-        console.note(
-            f"{max_loss:.1%} may be lost and was kept to where the setting was chosen; on the records above "
-            f"{_lost(swept, chosen):.1%} is lost. Use more records, or a smaller --max-loss.",
-            is_warning=True,
-        )
-    if chosen is nothing:
-        console.note(
-            "no coarser setting loses so little: everything is collected as it is. Allow a larger --max-loss.",
-            is_warning=True,
-        )
-
-
-def _lost(swept: MinimizerSweep, chosen: SweepPoint) -> float:
-    """Return how many more records, as a share, are classified wrongly than with full resolution, on test."""
-    return chosen.test_error - swept.limits[0].test_error
-
-
-def _about(attribute: Any) -> str:
-    return f"of {attribute.n_before}" if attribute.is_collected else "not collected"
-
-
-def _chosen(point: SweepPoint) -> str:
-    told = ", ".join(
-        f"{name}={value:.3g}" if isinstance(value, float) else f"{name}={value}"
-        for name, value in point.parameters.items()
-    )
-    return f"{point.minimizer}({told})" if told else point.minimizer

@@ -70,7 +70,7 @@ def sweep(
             help="For minimizing: columns that an attacker would like to know.",
             metavar="A,B,...",
             rich_help_panel=_MINIMIZING,
-            show_default="the policy's sensitive columns and subgroups, or all columns of categories",
+            show_default="the policy's sensitive columns and subgroups, or those whose names or values say so",
         ),
     ] = None,
     attack: Annotated[bool, typer.Option("--attack/--no-attack", help="Attack every model, by its loss.")] = True,
@@ -178,14 +178,19 @@ def _personal(job: Job, given: list[str] | None) -> list[str]:
     """Return the columns that an attacker wants: those named here, or those that the policy is careful about."""
     from sfumato.cli.files import unknown_column
     from sfumato.errors import ParameterError
+    from sfumato.frames import read_table
+    from sfumato.policy.personal import find_personal
 
     columns = job.features(job.table).column_names
     named = options.split_names(given, columns)
     for name in named:
         if name not in columns:
             raise ParameterError(unknown_column("--personal", name, columns))
+    if named:
+        return named
     careful = [*job.policy.get("columns", "sensitive"), *job.policy.get("columns", "subgroups")]
-    return named or [name for name in dict.fromkeys(careful) if name in columns]
+    chosen = [name for name in dict.fromkeys(careful) if name in columns]
+    return chosen or list(find_personal(read_table(job.features(job.table)), columns))
 
 
 def _choices(job: Job, methods: list[str] | None, models: list[str] | None) -> list[tuple[str, str]]:

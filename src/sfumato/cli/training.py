@@ -105,9 +105,10 @@ def read_target(table: Any, name: str, task: Task | None) -> Target:
             raise InputError(f"the target {name!r} is text: expected numbers for --task regression.")
         return Target(column.values.astype(np.float64), known, task, 0)
     if len(classes) > MOST_CLASSES:
+        is_number = column.kind == "number"
         raise InputError(
             f"the target {name!r} has {len(classes):,} different values: expected at most {MOST_CLASSES} classes. "
-            "Give another --target, or --task regression if it is a quantity."
+            f"Give another --target{', or --task regression if it is a quantity' if is_number else ''}."
         )
     values = np.zeros(column.n_records, np.int64)
     values[known] = np.searchsorted(classes, present)

@@ -48,7 +48,7 @@ def special_category(name: str, values: Iterable[object] = ()) -> str | None:
     >>> special_category("trace")
     """
     for category, words in WORDS.items():
-        if any(_has_word(name, word) for word in words):
+        if any(has_word(name, word) for word in words):
             return category
     texts = [value for value in values if isinstance(value, str)]
     for category, words in WORDS.items():
@@ -61,5 +61,6 @@ def _plain(text: str) -> str:
     return " ".join(re.findall(r"[a-z0-9]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text).lower()))
 
 
-def _has_word(text: str, word: str) -> bool:
+def has_word(text: str, word: str) -> bool:
+    """Return True if a word, or several in a row, are among those of a name."""
     return f" {word} " in f" {_plain(text)} "
