@@ -602,7 +602,7 @@ def test_a_judged_file_appears_when_k_holds(tmp_path):
         tmp_path / "out.csv",
         style=None,
         judge=lambda table: recount(table, ["age", "zip"], 2),
-        beside={tmp_path / "partition.json": lambda path: path.write_text("{}")},
+        beside={tmp_path / "partition.json": lambda path, _: path.write_text("{}")},
     )
     assert (result.n_groups, result.smallest_group, result.n_records_in_small_groups) == (3, 2, 0)
     assert (tmp_path / "out.csv").exists()

@@ -229,7 +229,7 @@ def anonymize(
             check_output(output, force=force, inputs=[file])
             format_of(output)
         if save is not None:
-            check_output(save, force=force, inputs=[file, *([output] if output else [])], option="--save")
+            check_output(save, force=force, inputs=[file], outputs=[output] if output else [], option="--save")
         check_numbers(k, test_fraction, seed, l, t, suppression_limit)
         parse_guide(guide)
         chosen = check_method(method, target, guide, representative=representative, limits=limits, save=save)

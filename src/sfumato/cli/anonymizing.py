@@ -55,6 +55,7 @@ def anonymize_table(
     from sfumato.cli.judging import (
         ORDER_KEPT,
         compact_dictionaries,
+        formula_warning,
         judged_in_memory,
         recount,
         shuffled,
@@ -99,6 +100,8 @@ def anonymize_table(
     def judge(read: Any) -> Recount:
         return recount(read, rewritten, request.k, units=units, **request.promises())
 
+    if output is not None and (formulas := formula_warning(released, output)):
+        console.note(formulas, is_warning=True)
     beside = {save: lambda path, _: write_partition(path, anonymizer, request, source)} if save is not None else {}
     if output is not None:
         with console.step(f"writing {output.name}, reading it back and counting its groups"):

@@ -155,7 +155,7 @@ def apply(
         check_output(output, force=force, inputs=[partition, file])
         is_compared = bool(earlier or persons or remember)
         if remember is not None:
-            check_output(remember, force=force, inputs=[partition, file, output], option="--remember")
+            check_output(remember, force=force, inputs=[partition, file], outputs=[output], option="--remember")
         obstacle = None
         if format_of(output) != "parquet":
             obstacle = "--out-of-core with an output that is not Parquet: expected -o to end in .parquet."

@@ -154,7 +154,7 @@ def recode_table(
     keep_order: bool = False,
 ) -> None:
     """Recode or release a table, write it and say what was done."""
-    from sfumato.cli.judging import ORDER_KEPT, compact_dictionaries, recount, shuffled, write_judged
+    from sfumato.cli.judging import ORDER_KEPT, compact_dictionaries, formula_warning, recount, shuffled, write_judged
 
     partition, table = saved.partition, source.table
     n_merged, n_suppressed, units, made = 0, 0, None, None
@@ -174,6 +174,8 @@ def recode_table(
         console.note(ORDER_KEPT, is_warning=True)
     elif is_release:
         released, units = shuffled(released, units)
+    if formulas := formula_warning(released, output):
+        console.note(formulas, is_warning=True)
 
     def judge(read: Any) -> Recount:
         return recount(read, rewritten, k, units=units)

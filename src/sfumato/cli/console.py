@@ -65,7 +65,7 @@ class Console:
             return
         with _engine_messages(self):
             if not self.err.is_terminal:
-                self.err.print(what, markup=False, soft_wrap=True)
+                self.err.print(_visible(what), markup=False, soft_wrap=True)
                 yield
                 return
             started = time.perf_counter()
@@ -76,7 +76,7 @@ class Console:
     def progress(self, sentence: str) -> None:
         """Say how far a long step is; silent with --quiet."""
         if not self.quiet:
-            self.err.print(sentence, markup=False, style="dim", soft_wrap=True)
+            self.err.print(_visible(sentence), markup=False, style="dim", soft_wrap=True)
 
     def note(self, sentence: str, *, is_warning: bool = False) -> None:
         """Say something the user should know; notes fall silent with --quiet, warnings do not."""
@@ -108,8 +108,8 @@ class Console:
 
     def result(self, document: dict[str, Any]) -> None:
         """Print the JSON document; null stands for what is not a number."""
-        json.dump(_plain(document), sys.stdout, indent=2, ensure_ascii=False, allow_nan=False)
-        sys.stdout.write("\n")
+        text = json.dumps(_plain(document), indent=2, ensure_ascii=False, allow_nan=False)
+        sys.stdout.write(_UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
 
     def heading(self, text: str) -> None:
         """Print a heading over a table."""
@@ -158,7 +158,7 @@ class Console:
 
     def text(self, sentence: str) -> None:
         """Print a plain sentence, wrapped at the width of the screen."""
-        self.out.print(sentence, markup=False)
+        self.out.print(_visible(sentence), markup=False)
 
     @property
     def seconds(self) -> float:
@@ -321,4 +321,13 @@ def _plain(value: Any) -> Any:
 def _escaped(text: str) -> str:
     from rich.markup import escape
 
-    return escape(text)
+    return escape(_visible(text))
+
+
+# Characters that steer a terminal, or turn the direction of writing, but for the end of a line.
+_UNSEEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def _visible(text: str) -> str:
+    """Return text that steers no terminal: the name of a column may hold anything, also escape sequences."""
+    return _UNSEEN.sub(lambda found: repr(found[0])[1:-1], text)

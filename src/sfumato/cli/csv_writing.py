@@ -18,7 +18,8 @@ from sfumato.cli.csv_values import ColumnStyle, TypeName, format_values
 from sfumato.errors import InputError
 
 _RECORDS_AT_ONCE = 65_536
-_FORMULA_STARTS = "=+@\t\r"
+# Spreadsheets begin a formula with these, also in their wide forms; a lone dash or a negative number is none.
+_FORMULA = r"^[=+@\t\r\n\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}]|^-+[^-0-9.,\s]|^-[0-9.,]+[^0-9.,%eE]"
 _LOOKS_LIKE_A_VALUE = r"^[+-]?[0-9.,]+(?:[eE][+-]?[0-9]+)?$|^[0-9]{4}-[0-9]{2}-[0-9]{2}"
 
 
@@ -159,11 +160,11 @@ def formula_columns(table: Any) -> list[str]:
     found = []
     for name in table.column_names:
         column = table.column(name)
-        is_formula = name[:1] in tuple(_FORMULA_STARTS)
+        is_formula = bool(pc.match_substring_regex(pa.scalar(name), _FORMULA).as_py())
         if type_name_of(_value_type(column.type)) == "text":
             values = column.unique()
             values = values.cast(pa.string()) if not pa.types.is_dictionary(values.type) else values.dictionary
-            begins = pc.match_substring_regex(values.cast(pa.string()), f"^[{_FORMULA_STARTS}]")
+            begins = pc.match_substring_regex(values.cast(pa.string()), _FORMULA)
             is_formula |= bool(pc.any(begins, min_count=0).as_py())
         if is_formula:
             found.append(name)

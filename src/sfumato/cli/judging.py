@@ -16,11 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.cli.csv_values import GivenType
-from sfumato.cli.csv_writing import CsvStyle
+from sfumato.cli.csv_writing import CsvStyle, formula_columns
 from sfumato.cli.files import (
     Format,
     ReadingOptions,
     format_of,
+    listed,
     read_file,
     unfinished,
     with_separator_of,
@@ -325,6 +326,16 @@ def shuffled(table: Any, units: Any = None) -> tuple[Any, Any]:
     """Return a release in a random order that nobody can repeat, and the person of each record in the same order."""
     order = random_order(table.num_rows)
     return in_order(table, order), None if units is None else units.take(order)
+
+
+def formula_warning(table: Any, output: Path) -> str | None:
+    """Return what to warn of where spreadsheets take some text of a CSV file for formulas."""
+    if format_of(output) == "parquet" or not (names := formula_columns(table)):
+        return None
+    return (
+        f"spreadsheets take some text of {len(names)} columns for formulas: {listed(list(map(repr, names)), 5)}. Open "
+        "the file as text, not with a double click."
+    )
 
 
 def write_judged(

@@ -25,7 +25,9 @@ State = tuple[int, int, int, int] | None
 _SEEN: dict[Path, State] = {}  # the outputs of this command as they were when it began
 
 
-def check_output(path: Path, *, force: bool, inputs: Sequence[Path] = (), option: str = "-o") -> None:
+def check_output(
+    path: Path, *, force: bool, inputs: Sequence[Path] = (), outputs: Sequence[Path] = (), option: str = "-o"
+) -> None:
     """Refuse an output that cannot or should not be written, before any work is done."""
     if path.is_dir():
         raise ParameterError(f"{option} {str(path)!r} is a folder. Give a file name in it.")
@@ -34,6 +36,10 @@ def check_output(path: Path, *, force: bool, inputs: Sequence[Path] = (), option
         raise ParameterError(f"{option} {str(path)!r}: the folder {str(folder)!r} does not exist. Create it first.")
     if any(path.absolute() == other.absolute() or _is_same_file(path, other) for other in inputs):
         raise ParameterError(f"{option} {str(path)!r} is the input itself. Give another name; nothing was written.")
+    if any(path.absolute() == other.absolute() or _is_same_file(path, other) for other in outputs):
+        raise ParameterError(
+            f"{option} {str(path)!r} is the file of another output, too: expected one file each. Give another name."
+        )
     if path.exists() and not force:
         raise ParameterError(f"{option} {str(path)!r} exists already. Give another name, or --force to replace it.")
     if not os.access(folder, os.W_OK):

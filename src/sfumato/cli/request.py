@@ -270,7 +270,7 @@ def _limit_numbers(pairs: dict[str, str]) -> dict[Any, float]:
             value = float(text)
         except ValueError:
             value = math.nan
-        if not math.isfinite(value):
+        if not abs(value) < 2.0**63:
             raise ParameterError(f"--limits {name}={text}: expected a number, for example --limits age=5.")
         numbers[name] = int(value) if value == int(value) else value
     return numbers

@@ -101,10 +101,8 @@ class _GateNotPassedError(Exception):
 
 
 def _run(console: Console, job: Job, *, keep_report: bool) -> Audit:
-    from sfumato.cli.csv_writing import formula_columns
-    from sfumato.cli.files import format_of
     from sfumato.cli.job import compare_models, describe_utility, release_all
-    from sfumato.cli.judging import ORDER_KEPT, Recount, recount, shuffled, write_judged
+    from sfumato.cli.judging import ORDER_KEPT, Recount, formula_warning, recount, shuffled, write_judged
     from sfumato.cli.methods import partition_document, rewritten_columns
 
     compared = compare_models(console, job)
@@ -138,12 +136,9 @@ def _run(console: Console, job: Job, *, keep_report: bool) -> Audit:
         console.note(notes[0], is_warning=True)
     else:  # after everything that compares it with the input row by row
         release = replace(release, table=shuffled(release.table)[0])
-    if format_of(output) != "parquet" and (formulas := formula_columns(release.table)):
-        notes = (
-            *notes,
-            f"Spreadsheets take some text of {len(formulas)} columns for formulas: open the file as text.",
-        )
-        console.note(notes[-1], is_warning=True)
+    if formulas := formula_warning(release.table, output):
+        notes = (*notes, formulas)
+        console.note(formulas, is_warning=True)
     beside: dict[Path, Any] = {}
     artifact = job.policy.file("artifact")
     if artifact is not None:

@@ -6,8 +6,9 @@ How much a model loses is measured on records that neither training nor anonymiz
 
 from __future__ import annotations
 
+import contextlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ from sfumato.errors import InputError
 
 #: A target of numbers with more different values than this is a quantity; with fewer they are classes.
 MOST_CLASSES_OF_NUMBERS = 20
+_LARGEST_NUMBER = 1e30  # trees of scikit-learn compute with 32 bits, others with squares
 _RECORDS_AT_ONCE = 1 << 17  # that a model is asked about
 #: Beyond this a text is no class but a name or a remark.
 MOST_CLASSES = 500
@@ -102,7 +104,10 @@ def read_target(table: Any, name: str, task: Task | None) -> Target:
         task = "regression" if is_quantity else "classification"
     if task == "regression":
         if column.kind == "category":
-            raise InputError(f"the target {name!r} is text: expected numbers for --task regression.")
+            raise InputError(
+                f"the target {name!r} is not a column of numbers: expected numbers for --task regression. Leave out "
+                "--task, or give another --target."
+            )
         return Target(column.values.astype(np.float64), known, task, 0)
     if len(classes) > MOST_CLASSES:
         is_number = column.kind == "number"
@@ -145,9 +150,29 @@ def rows_of(table: Any, rows: npt.NDArray[np.int64]) -> Any:
 def fit(model: Any, table: Any, values: npt.NDArray[Any]) -> Any:
     """Train a model without the warnings of its package, which speak of settings that users cannot reach."""
     give_back_small_pieces()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _large_numbers_in_words(table):
         warnings.simplefilter("ignore")
         return model.fit(table, values)
+
+
+@contextlib.contextmanager
+def _large_numbers_in_words(table: Any) -> Iterator[None]:
+    """Name the columns whose numbers are too large for a model, where it fails because of them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        yield
+    except ValueError:
+        numbers = [field.name for field in table.schema if pa.types.is_floating(field.type)]
+        largest = {name: pc.max(pc.abs(table.column(name))).as_py() or 0.0 for name in numbers}
+        large = [name for name in numbers if largest[name] > _LARGEST_NUMBER]
+        if not large:
+            raise
+        raise InputError(
+            f"the column {large[0]!r} has numbers beyond {_LARGEST_NUMBER:.0e}, too large for models: expected "
+            "smaller ones. Correct them, read the column as text with --types, or drop it with --identifiers."
+        ) from None
 
 
 def guide_of(model: Any, table: Any, how: str) -> npt.NDArray[Any]:
@@ -160,7 +185,8 @@ def guide_of(model: Any, table: Any, how: str) -> npt.NDArray[Any]:
 def predicted(predict: Callable[[Any], npt.NDArray[Any]], table: Any) -> npt.NDArray[Any]:
     """Return what a model makes of all records, some after the others: what it is shown is wider than the table."""
     starts = range(0, table.num_rows, _RECORDS_AT_ONCE)
-    return np.concatenate([np.asarray(predict(table.slice(start, _RECORDS_AT_ONCE))) for start in starts])
+    with _large_numbers_in_words(table):
+        return np.concatenate([np.asarray(predict(table.slice(start, _RECORDS_AT_ONCE))) for start in starts])
 
 
 def score(model: Any, table: Any, target: Target, rows: npt.NDArray[np.int64]) -> float:
