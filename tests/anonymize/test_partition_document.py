@@ -289,7 +289,7 @@ def test_another_version_is_refused(document):
 @pytest.mark.parametrize("absent", ["columns", "nodes", "groups", "dropped", "limits", "categorical", "representative"])
 def test_a_document_without_a_part_is_refused(document, absent):
     del document[absent]
-    with pytest.raises(InputError, match=r"a partition document with parts that are absent.*Save the partition again"):
+    with pytest.raises(InputError, match=rf"a partition document whose part {absent} is absent .*Write it again"):
         Partition.from_dict(document)
 
 
