@@ -35,7 +35,7 @@ import hostile_misuse
 from hostile_cases import Found, TooSlow
 
 KINDS = {**hostile_library.KINDS, **hostile_files.KINDS, **hostile_commands.KINDS, **hostile_misuse.KINDS}
-SECONDS_PER_CASE = 120
+SECONDS_PER_CASE = 300
 CASES_AT_ONCE = 10
 
 
@@ -95,14 +95,17 @@ def campaign(seed: int, numbers: list[int], jobs: int) -> Iterator[Found]:
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context) as pool:
         futures = {pool.submit(run_cases, seed, batch): batch for batch in batches}
-        for future in as_completed(futures):
-            try:
-                yield from future.result()
-            except BrokenProcessPool:
-                batch = futures[future]
-                found = Found("process", batch[0])
-                found.broken("crash", [f"the process died in one of the cases {batch[0]} to {batch[-1]}"])
-                yield found
+        try:
+            for future in as_completed(futures):
+                try:
+                    yield from future.result()
+                except BrokenProcessPool:
+                    batch = futures[future]
+                    found = Found("process", batch[0])
+                    found.broken("crash", [f"the process died in one of the cases {batch[0]} to {batch[-1]}"])
+                    yield found
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def show(every: list[Found], seed: int, allowed: set[str], seconds: float) -> int:
@@ -151,13 +154,23 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--only", choices=list(KINDS), help="cases of one kind")
     parser.add_argument("--allow", default="", help="kinds of violations that are counted and do not fail, as A,B")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after so many minutes")
     asked = parser.parse_args(arguments)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("POLARS_MAX_THREADS", "1")
     started = time.perf_counter()
     numbers = asked.case or chosen(asked.seed, asked.cases, asked.only)
-    every = list(campaign(asked.seed, numbers, 1 if asked.case else asked.jobs))
-    return show(every, asked.seed, set(filter(None, asked.allow.split(","))), time.perf_counter() - started)
+    allowed = set(filter(None, asked.allow.split(",")))
+    every: list[Found] = []
+    for found in campaign(asked.seed, numbers, 1 if asked.case else asked.jobs):
+        every.append(found)
+        for what, sentence in found.violations:
+            if what not in allowed:
+                print(f"--seed {asked.seed} --case {found.number}  {what}: {sentence}", file=sys.stderr, flush=True)
+        if time.perf_counter() - started > 60 * asked.minutes:
+            print(f"stopped after {len(every)} of {len(numbers)} cases", file=sys.stderr)
+            break
+    return show(every, asked.seed, allowed, time.perf_counter() - started)
 
 
 if __name__ == "__main__":

@@ -54,6 +54,22 @@ class Found:
         """Judge a message of sfumato."""
         self.broken("message", judge.told(text, cells), where)
 
+    def shown(self, one: int, few: int, where: str) -> None:
+        """Note what a release with the default representative shows of people; see `warned_of_people`."""
+        self.counts["default releases"] += 1
+        self.counts["default: combinations that one record has"] += one
+        self.counts["default: combinations that 2 to k-1 records have"] += few
+        if one:
+            self.broken("people", [f"{one} released combinations belong to one record each"], where)
+
+    def warned_of_people(self, text: str, before: int) -> None:
+        """Count people who are shown and of whom sfumato said so: there, no other combination was to be had."""
+        if "show a combination of quasi-identifiers that a single record has" not in " ".join(text.split()):
+            return
+        self.counts["default: releases that show one record and say so"] += 1
+        later = [said for said in self.violations[before:] if said[0] != "people"]
+        self.violations[before:] = later
+
     def crashed(self, error: BaseException, where: str) -> None:
         """Note an error that is no refusal."""
         self.broken("crash", [f"{type(error).__name__}: {first_line(error)} ({origin(error)})"], where)
@@ -63,7 +79,7 @@ class Found:
         """Run something of sfumato: a refusal is noted, anything else that goes wrong is a violation."""
         from sfumato import SfumatoError
 
-        printed = io.StringIO()
+        printed, before = io.StringIO(), len(self.violations)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             logging.captureWarnings(False)
@@ -95,6 +111,7 @@ class Found:
             else:
                 self.counts[f"warned: {judge.shape(str(warning.message))[:70]}"] += 1
                 self.message(str(warning.message), cells, f"{where} (warning)")
+                self.warned_of_people(str(warning.message), before)
 
 
 class TooSlow(BaseException):

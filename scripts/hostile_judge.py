@@ -233,13 +233,22 @@ def shown_people(original: Columns, released: Columns, names: Sequence[str], k: 
 
 
 def invented(original: Columns, released: Columns, names: Sequence[str]) -> list[str]:
-    """Say which columns have a released value that no record of the original has."""
+    """Say which columns of categories have a released value that no record has; numbers may be typical values."""
     found = []
     for name in names:
+        if not all(value is None or isinstance(value, str | bool) for value in original[name]):
+            continue
         extra = set(released[name]) - set(original[name]) - {None}
         if extra:
             found.append(f"column {name!r} has {len(extra)} released values that no record has")
     return found
+
+
+def has_rare(columns: Columns, names: Sequence[str], k: int) -> bool:
+    """Return True if a column has a category that fewer than k records have, which no document may name."""
+    return any(
+        n < k for name in names for value, n in Counter(columns[name]).items() if isinstance(value, str | bool | int)
+    )
 
 
 def changed(original: Columns, released: Columns, names: Iterable[str], rows: Sequence[int]) -> list[str]:

@@ -166,11 +166,7 @@ class LibraryCase:
         is_default = kind == defaults.get("representative") and not getattr(self.anonymizer, "limits", None)
         if is_default and kind not in ("range", "bounds"):
             one, few = judge.shown_people(original, columns, quasi, self.k)
-            self.found.counts["default releases"] += 1
-            self.found.counts["default: combinations that one record has"] += one
-            self.found.counts["default: combinations that 2 to k-1 records have"] += few
-            if one:
-                self.found.broken("people", [f"{one} released combinations belong to one record each"], where)
+            self.found.shown(one, few, where)
 
     def judge_untouched(self, where: str) -> None:
         """The input is as it was."""

@@ -132,6 +132,12 @@ def test_categories_leave_as_text_and_identifiers_not_at_all(tmp_path: Path):
     assert not any(b"Ada" in path.read_bytes() for path in (tmp_path / "out").iterdir())
 
 
+def test_secrets_in_views_of_text_are_recounted(tmp_path: Path):
+    secrets = pa.array(["flu", "cold", "flu", "gout"] * 5, pa.string_view())
+    source = written(pa.table({"age": np.arange(20), "illness": secrets}), tmp_path / "in")
+    assert anatomize(Anatomizer(2, sensitive="illness"), source, tmp_path / "out").diversity["illness"] >= 2
+
+
 # -- what goes wrong --------------------------------------------------------------------------------------------
 
 

@@ -47,7 +47,7 @@ class ParquetColumns:
         # Not a dataset: that would take hive=style parts of the folder's name for columns.
         self._file = pq.ParquetFile(path)
         self._lock = threading.Lock()  # a reader is not for several threads at a time
-        self.schema = _without_views(self._file.schema_arrow)
+        self.schema = without_views(self._file.schema_arrow)
         self.column_names: list[str] = self.schema.names
         self.num_rows: int = self._file.metadata.num_rows
         self.shape = (self.num_rows, len(self.column_names))
@@ -66,7 +66,7 @@ class ParquetColumns:
         return column.cast(self.schema.types[position])
 
 
-def _without_views(schema: Any) -> Any:
+def without_views(schema: Any) -> Any:
     """Return a schema with plain text in place of views of text: Arrow can neither take rows of those nor compare them.
 
     The file has the same type for both.

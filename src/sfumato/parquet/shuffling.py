@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.frames.parquet_columns import without_views
+
 STRETCH = 1 << 20
 """Records put in order at a time, at least."""
 _MOST_FILES = 200
@@ -106,11 +108,3 @@ def _gather(paths: list[Path], schema: Any) -> Iterator[Any]:
         stretch.unlink()
         order = np.argsort(table[_PLACE].to_numpy(), kind="stable")
         yield table.drop_columns([_PLACE]).take(pa.array(order)).cast(schema)
-
-
-def without_views(schema: Any) -> Any:
-    """Return the schema with plain text for views of text, which cannot be put in another order."""
-    import pyarrow as pa
-
-    plain = [field.with_type(pa.large_string()) if pa.types.is_string_view(field.type) else field for field in schema]
-    return pa.schema(plain, metadata=schema.metadata)

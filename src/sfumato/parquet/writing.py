@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sfumato.anonymize.partition import Partition
 from sfumato.frames import read_table
 from sfumato.frames.arrow_tables import compact_dictionary
-from sfumato.parquet.shuffling import without_views
+from sfumato.frames.parquet_columns import without_views
 from sfumato.schema import Schema
 from sfumato.sources import CodedColumn
 
