@@ -364,7 +364,7 @@ def _nearest_value(
     if not step:
         return run.mode, run.mode_bin  # neighbouring fractions leave no room for others
     # Every value is one record's and they follow without gaps: the next one outside is nobody's.
-    is_upper = 2 * at >= len(runs) - 1
+    is_upper = 2 * at >= len(runs) - 1 or 0 <= runs[0].low < step  # amounts are not made negative
     outside = int(runs[-1].high) + step if is_upper else int(runs[0].low) - step
     info = np.iinfo(np.int64)
     return (outside, -1) if info.min <= outside <= info.max else (run.mode, run.mode_bin)
