@@ -10,6 +10,8 @@ from typing import Any
 from sfumato.columns import MICROSECONDS_PER_DAY
 
 _EPOCH = dt.datetime(1970, 1, 1)
+ANY_VALUE = "any value"
+"""Label of a range whose both ends are open."""
 
 
 def label_number(value: Any) -> str:
@@ -53,7 +55,7 @@ def label_range(
     >>> label_range(31, 34), label_range(5, 5), label_range(-3, 2)
     ('31-34', '5', '-3 to 2')
     >>> label_range(64, 70, opens_above=True), label_range(0, 17, opens_below=True)
-    ('64 and over', 'up to 17')
+    ('64 and over', '17 and under')
     """
     if moment is not None:
         first, last = label_moment(low, moment), label_moment(high, moment)
@@ -61,9 +63,9 @@ def label_range(
         first, last = label_number(low), label_number(high)
     zone = " UTC" if is_zoned else ""
     if opens_below and opens_above:
-        return "any value"
+        return ANY_VALUE
     if opens_below:
-        return f"up to {last}{zone}"
+        return f"{last}{zone} and under"
     if opens_above:
         return f"{first}{zone} and over"
     if first == last:

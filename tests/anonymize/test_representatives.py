@@ -326,7 +326,7 @@ def range_label(column, present, published):
     if opens_below and opens_above:
         return "any value"
     if opens_below:
-        return f"up to {texts[1]}{zone}"
+        return f"{texts[1]}{zone} and under"
     if opens_above:
         return f"{texts[0]}{zone} and over"
     is_plain = column.kind in ("integer", "float") and low >= 0 and "e" not in "".join(texts)

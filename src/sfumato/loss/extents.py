@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from sfumato.columns import Column
 from sfumato.hierarchies import Hierarchy
-from sfumato.labels import label_number
+from sfumato.labels import ANY_VALUE, label_number
 
 CategoryWidth = Literal["share", "steps"]
 ANYTHING = "*"
 
 _OR_MISSING = " or missing"
+_AND_OVER, _AND_UNDER = " and over", " and under"
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _RANGES = (
     re.compile(rf"^()({_NUMBER})-({_NUMBER})()$"),
@@ -154,8 +155,15 @@ def share_of(count: NDArray[np.int64], n_domain: int, width: CategoryWidth) -> N
 
 
 def _range_of(label: str, read: Callable[[str], Any]) -> tuple[Any, Any, bool] | None:
-    """Read a range such as ``31-34``, ``-3 to 2`` or ``[20, 30)``, or one value; and whether it says missing."""
+    """Read a range such as ``31-34``, ``64 and over`` or ``[20, 30)``, or one value; and whether it says missing."""
     text = label.removesuffix(_OR_MISSING)
+    furthest = np.iinfo(np.int64) if read is not _read_number else np.finfo(np.float64)
+    if text == ANY_VALUE:
+        return furthest.min, furthest.max, text != label
+    for suffix, is_low in ((_AND_OVER, True), (_AND_UNDER, False)):
+        end = read(text.removesuffix(suffix)) if text.endswith(suffix) else None
+        if end is not None:
+            return (end, furthest.max, text != label) if is_low else (furthest.min, end, text != label)
     for pattern in _RANGES:
         if found := pattern.match(text):
             low, high = read(found[2]), read(found[3])
