@@ -93,8 +93,8 @@ class Checks:
         share = f" ({n_unique / self.n_records:.1%})" if n_unique >= self.k else ""
         return (
             f"warning: {blurred(n_unique, self.k)} of {self.n_records:,} records{share} are unique by them. An "
-            "attacker who knows these values finds the record. Name the columns in --quasi-identifiers, or drop them in "
-            "--identifiers."
+            "attacker who knows these values finds the record. Name the columns in --quasi-identifiers, or "
+            "drop them with --identifiers."
         )
 
 
