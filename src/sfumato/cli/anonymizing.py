@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
@@ -129,14 +130,18 @@ def release_table(table: Any, request: Request, guide: npt.NDArray[Any] | None) 
 
     Where records may be left out, persons travel with the table until it is released, and no further.
     """
+    from sfumato.anonymize.release import REAL_RECORDS
     from sfumato.cli.judging import plain_values
+    from sfumato.errors import PrivacyWarning
 
     anonymizer = request.new_anonymizer()
     unit = request.unit
     travels = unit is not None and unit not in request.keep and request.suppression_limit > 0
     if travels:
         anonymizer.set_params(keep=[*request.keep, unit])
-    release = anonymizer.fit(table, guide).release(table, guide, shuffle=False)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", REAL_RECORDS, PrivacyWarning)  # the checks say so beside the rest
+        release = anonymizer.fit(table, guide).release(table, guide, shuffle=False)
     if not travels:
         own = table if unit not in request.keep else release.table
         return anonymizer, release, None if unit is None else plain_values(own.column(unit))
