@@ -3,6 +3,7 @@
 
 import functools
 import random
+import warnings
 from collections import Counter
 from dataclasses import dataclass
 from unittest import mock
@@ -399,3 +400,27 @@ def take(frame, rows):
     if isinstance(frame, pd.DataFrame):
         return frame.iloc[rows]
     return frame[rows] if isinstance(frame, pl.DataFrame) else frame.take(rows)
+
+
+# ---- real records ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("representative", REPRESENTATIVES)
+def test_a_release_that_shows_real_records_says_how_many(representative):
+    generator = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": generator.integers(20, 60, 400), "town": generator.choice(list("abcdefgh"), 400)})
+    labels = (frame["age"] > 40).astype(int)
+    anonymizer = ModelGuidedAnonymizer(k=5, representative=representative).fit(frame, labels)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        table = anonymizer.release(frame, labels, shuffle=False).table
+    said = [str(w.message) for w in caught if "those of exactly one record" in str(w.message)]
+    if representative not in ("member", "model", "sample"):
+        assert said == []
+        return
+    before = Counter(zip(frame["age"], frame["town"], strict=True))
+    shown = set(zip(table["age"], table["town"], strict=True))
+    n_of_one = sum(before[row] == 1 for row in shown)
+    assert n_of_one > 0
+    assert len(said) == 1
+    assert f"{n_of_one} of {len(shown)} released combinations" in said[0]

@@ -306,7 +306,7 @@ def test_the_library_s_words_are_translated_into_options(people_file, tmp_path):
     [
         ("none.csv", None, "does not exist"),
         ("empty.csv", b"", "is empty"),
-        ("table.xlsx", b"x", "no ending that says what it is"),
+        ("table.xlsx", b"x", "is a spreadsheet"),
         ("ragged.csv", b"a,b\n1,x\n2\n", "record 3"),
         ("damaged.parquet", b"PAR1", "not a readable Parquet file"),
     ],

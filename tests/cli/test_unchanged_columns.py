@@ -26,7 +26,7 @@ def test_the_columns_that_leave_unchanged_are_named(people_file, tmp_path, optio
     done = call("anonymize", people_file, *SOME, *options, "-o", output)
     assert done.exit_code == 0, done.output
     said = " ".join(done.stdout.split())
-    assert f"Columns that leave unchanged: {', '.join(map(repr, unchanged))}." in said
+    assert f"Columns released unchanged: {', '.join(map(repr, unchanged))}." in said
     done = call("anonymize", people_file, *SOME, *options, "--json", "--force", "-o", output)
     document = json.loads(done.stdout)
     assert document["unchanged"] == unchanged

@@ -21,7 +21,7 @@ from sfumato.anonymize.hierarchy_columns import in_tree_order
 from sfumato.anonymize.reading import GroupParameters
 from sfumato.anonymize.recoding import Recoding
 from sfumato.anonymize.recounting import verify
-from sfumato.anonymize.release import Release, check_releasable, in_released_order, remembered
+from sfumato.anonymize.release import Release, check_releasable, in_released_order, remembered, warn_of_real_records
 from sfumato.anonymize.suppression import drop_costly, suppress
 from sfumato.arguments import as_table_like
 from sfumato.errors import GuaranteeError, ParameterError
@@ -250,6 +250,10 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
             made, self.k, group, table=table, earlier=earlier, persons=persons,
             fingerprint=partition.fingerprint, leaf=leaf, n_leaves=partition.n_groups,
         )  # fmt: skip
+        if self.representative in ("member", "model", "sample"):
+            warn_of_real_records(
+                X, made.table, self.schema_.quasi_identifiers, self._released_quasi_identifiers(made.table)
+            )
         return in_released_order(made, shuffle)
 
     def _without_costly(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,6 +16,10 @@ from sfumato.anonymize.publications import Publication, compare, earlier_publica
 from sfumato.errors import GuaranteeError, ParameterError, PrivacyWarning
 from sfumato.frames import Table
 from sfumato.frames.shuffling import in_order, random_order
+from sfumato.measurement.combinations import count_combinations
+
+REAL_RECORDS = "each group shows the values of a real record:"
+"""How the warning of `warn_of_real_records` begins."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +68,22 @@ def in_released_order(release: Release, shuffle: bool | None) -> Release:
             stacklevel=3,
         )
     return release
+
+
+def warn_of_real_records(original: Any, released: Any, columns: Sequence[str], released_columns: Sequence[str]) -> None:
+    """Say how many released combinations of quasi-identifiers are those of exactly one original record.
+
+    Called by the methods named ``release``: the warning points at whoever called those.
+    """
+    shown = count_combinations(original, released, columns, released_columns)
+    if shown.n_of_one_record:
+        warnings.warn(
+            f"{REAL_RECORDS} {shown.n_of_one_record} of {shown.n_shown} released combinations of quasi-identifiers are "
+            "those of exactly one record, whose values anyone can read off. Take representative='phantom', which shows "
+            "no combination of one record, or 'range'.",
+            PrivacyWarning,
+            stacklevel=3,
+        )
 
 
 def check_releasable(leaf: NDArray[np.int32], counters: list[Counter], k: int) -> None:

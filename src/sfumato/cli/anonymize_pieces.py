@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 
 from sfumato.anatomize.anatomizer import numbered
 from sfumato.cli.anonymizing import Made, measured_cost, new_model_of, note_method, note_target, report, write_partition
+from sfumato.cli.checking import Checks, check_release
 from sfumato.cli.files import FileTable, ReadingOptions, unfinished
 from sfumato.cli.judging import ORDER_KEPT, Recount, SensitiveCount, check_holds, count_sensitive
+from sfumato.cli.methods import rewritten_columns
 from sfumato.cli.out_of_core import progress_of
 from sfumato.cli.training import fit, growing, guide_of, read_target, rows_of
 from sfumato.errors import ParameterError
@@ -88,8 +90,30 @@ def anonymize_pieces(
             check_holds(counted, "the written file")
         for path in beside:
             write_partition(path, anonymizer, request, FileTable(None, "parquet", None, ReadingOptions()))
-    outcome = Made(anonymizer.schema_, counted, float(anonymizer.information_loss_))
+    with console.step("checking what the groups do not hide"):
+        checks = _checks(files, output, anonymizer, request, counted)
+    outcome = Made(anonymizer.schema_, counted, checks, float(anonymizer.information_loss_))
     report(console, file, request, target, utility, outcome, output, save, keep_order=keep_order)
+
+
+def _checks(files: ParquetFiles, output: Path, anonymizer: Any, request: Request, counted: Recount) -> Checks:
+    """Check the release as in memory, where that does not take much of it."""
+    import pyarrow as pa
+
+    written, rewritten = ParquetFiles(output), rewritten_columns(anonymizer)
+    if files.n_records > MOST_TRAINED_ON:
+        unchanged = [name for name in written.names if name not in rewritten]
+        return Checks(request.k, files.n_records, unchanged, counted.n_groups)
+    before, after = (pa.concat_tables(list(each.batches())).unify_dictionaries() for each in (files, written))
+    return check_release(
+        before,
+        after,
+        request.quasi_identifiers,
+        rewritten,
+        k=request.k,
+        target=request.target,
+        categorical=request.categorical,
+    )
 
 
 class PiecewiseGuide:
@@ -127,7 +151,7 @@ def _new_anonymizer(request: Request) -> Any:
 
 def _counted(path: Path, anonymizer: Any, files: ParquetFiles, request: Request, order: NDArray[Any] | None) -> Recount:
     """Count the groups of the written file, in records or in persons; `order` is the one that it was written in."""
-    names = anonymizer.partition_.output_names(anonymizer.schema_.quasi_identifiers)
+    names = rewritten_columns(anonymizer)
     persons = None if request.unit is None else _numbers(files, request.unit)
     if persons is not None and order is not None:
         persons = persons[order]

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from sfumato.cli.checking import Checks
     from sfumato.cli.files import FileTable
     from sfumato.cli.judging import Recount
     from sfumato.cli.models import Task
@@ -33,6 +35,7 @@ class Made:
 
     schema: Schema
     counted: Recount
+    checks: Checks
     information_loss: float
     n_suppressed: int = 0
 
@@ -52,6 +55,7 @@ def anonymize_table(
     """Measure on a split, then anonymize all records, write and judge."""
     import numpy as np
 
+    from sfumato.cli.checking import check_release
     from sfumato.cli.judging import (
         ORDER_KEPT,
         compact_dictionaries,
@@ -109,7 +113,18 @@ def anonymize_table(
     else:
         with console.step("counting the groups"):
             counted = judged_in_memory(released, judge=judge, beside=beside)
-    made = Made(anonymizer.schema_, counted, float(release.measures["information_loss"]), release.n_suppressed)
+    with console.step("checking what the groups do not hide"):
+        checks = check_release(
+            table,
+            released,
+            request.quasi_identifiers,
+            rewritten,
+            k=request.k,
+            target=request.target,
+            categorical=request.categorical,
+        )
+    loss = float(release.measures["information_loss"])
+    made = Made(anonymizer.schema_, counted, checks, loss, release.n_suppressed)
     report(console, file, request, target, utility, made, output, save, keep_order=keep_order)
 
 
@@ -118,14 +133,18 @@ def release_table(table: Any, request: Request, guide: npt.NDArray[Any] | None) 
 
     Where records may be left out, persons travel with the table until it is released, and no further.
     """
+    from sfumato.anonymize.release import REAL_RECORDS
     from sfumato.cli.judging import plain_values
+    from sfumato.errors import PrivacyWarning
 
     anonymizer = request.new_anonymizer()
     unit = request.unit
     travels = unit is not None and unit not in request.keep and request.suppression_limit > 0
     if travels:
         anonymizer.set_params(keep=[*request.keep, unit])
-    release = anonymizer.fit(table, guide).release(table, guide, shuffle=False)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", REAL_RECORDS, PrivacyWarning)  # the checks say so beside the rest
+        release = anonymizer.fit(table, guide).release(table, guide, shuffle=False)
     if not travels:
         own = table if unit not in request.keep else release.table
         return anonymizer, release, None if unit is None else plain_values(own.column(unit))
@@ -300,6 +319,7 @@ def report(
                 "utility": None if utility is None else utility.to_dict(),
                 "release": counted.to_dict()
                 | {"n_suppressed": made.n_suppressed, "information_loss": made.information_loss},
+                "checks": made.checks.to_dict(),
                 "holds": counted.holds,
                 "judged_on": judged_on,
                 "seconds": round(console.seconds, 3),
@@ -322,7 +342,9 @@ def report(
             ("seconds", f"{console.seconds:.1f}"),
         ]
     )
-    console.text(f"Columns that leave unchanged: {', '.join(map(repr, unchanged)) or 'none'}.")
+    console.heading("what the groups do not hide")
+    for sentence in made.checks.sentences():
+        console.text(sentence)
     console.verdict(verdict(counted, judged_on, is_by_person=request.unit is not None), holds=counted.holds)
     written = [str(path) for path in (output, save) if path is not None]
     if output is None:
