@@ -281,7 +281,7 @@ def test_the_same_seed_gives_the_same_records(people_file, tmp_path):
         (["--target", "wage", "--model", "crystal-ball"], "crystal-ball"),
         (["--target", "wage", "--model", "linear-regression"], "cannot learn a target of classes"),
         (["--target", "wage", "--types", "job=integer"], "'job' cannot be read as integer"),
-        (["--target", "wage", "--quasi-identifiers", "age"], "'name' would pass through untouched"),
+        (["--target", "wage", "--quasi-identifiers", "age"], "'name' would be released unchanged"),
         (["--target", "wage", "--task", "regression"], "is text: expected numbers"),
         (["--target", "wage", "--separator", "||"], "expected one character"),
     ],
@@ -298,7 +298,7 @@ def test_wrong_usage_gets_a_sentence_and_code_2(people_file, tmp_path, arguments
 
 def test_the_library_s_words_are_translated_into_options(people_file, tmp_path):
     done = call("anonymize", people_file, "--target", "wage", "--quasi-identifiers", "age")
-    assert "Name it in --quasi-identifiers or --identifiers, or in --keep" in " ".join(done.output.split())
+    assert "List it in --quasi-identifiers or --identifiers, or in --keep" in " ".join(done.output.split())
 
 
 @pytest.mark.parametrize(

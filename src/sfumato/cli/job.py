@@ -18,9 +18,11 @@ import numpy.typing as npt
 from sfumato.cli.console import Console, in_keys
 from sfumato.cli.files import FileTable, ReadingOptions, read_file, unknown_column
 from sfumato.cli.memory import give_back_small_pieces
-from sfumato.cli.methods import GUIDED, Method, method_of, recoding_of
+from sfumato.cli.methods import GUIDED, Method, method_of, recoding_of, rewritten_columns
 from sfumato.cli.models import make_model
 from sfumato.cli.publishing import fingerprint_of as fingerprint_of
+from sfumato.cli.settling import codes_of, without_names
+from sfumato.cli.target_values import TargetValues, counts_of_target, parse_target_values, warn_of_target
 from sfumato.cli.training import (
     Comparison,
     Target,
@@ -121,6 +123,18 @@ class Job:
         """Make an unfitted anonymizer that keeps all rows."""
         return replace(self.settings, suppression_limit=0.0).new_anonymizer()
 
+    @property
+    def target_values(self) -> TargetValues:
+        """What is released of the target."""
+        text = self.policy.get("method", "target_values")
+        return parse_target_values(text, self.policy.where("method", "target_values") + " =")
+
+    def publish(self, anonymizer: Any, released: Any) -> Any:
+        """Return a release with the values of the target that the policy asks for."""
+        names = rewritten_columns(anonymizer)
+        own, k = self.policy.values["columns"], self.policy.get("method", "k")
+        return self.target_values.applied(released, own["target"], names, k, of_persons=own["unit"] is not None)
+
     def guide(self, model: Any, rows: Rows) -> npt.NDArray[Any] | None:
         """Return what guides the groups of these records; None for methods that need nothing."""
         if self.method not in GUIDED:
@@ -161,7 +175,7 @@ def open_job(console: Console, policy: Policy, n_jobs: int | None = None) -> Job
     _check_columns(policy, source.table.column_names)
     name = policy.get("columns", "target")
     target = None if name is None else read_target(source.table, name, policy.get("model", "task"))
-    quasi_identifiers, dropped = _roles(policy, source.table.column_names)
+    quasi_identifiers, dropped = _settled(console, policy, source.table)
     if source.table.num_rows < policy.get("method", "k"):
         raise ParameterError(
             f"{policy.where('method', 'k')} = {policy.get('method', 'k')} with {source.table.num_rows:,} records: "
@@ -171,6 +185,13 @@ def open_job(console: Console, policy: Policy, n_jobs: int | None = None) -> Job
     if target is not None:
         job.new_model()  # a model that does not fit the task is refused before any work
     job.new_anonymizer()
+    own, method = policy.values["columns"], policy.values["method"]
+    counted = own["sensitive"] if method["l"] is not None or method["t"] is not None else ()
+    where = policy.where("method", "target_values") + " ="
+    job.target_values.check(where, target, counted=counted, name=name)
+    if name is not None:
+        counts = counts_of_target(source.table, name, job.target_values)
+        warn_of_target(console, counts, name, job.target_values, "target_values =")
     return job
 
 
@@ -221,6 +242,30 @@ def _roles(policy: Policy, columns: list[str]) -> tuple[list[str], list[str]]:
     return quasi_identifiers, dropped
 
 
+def _settled(console: Console, policy: Policy, table: Any) -> tuple[list[str], list[str]]:
+    """Give every column a role; where the policy names no quasi-identifiers, columns that name people are dropped."""
+    quasi_identifiers, dropped = _roles(policy, table.column_names)
+    own = policy.values["columns"]
+    with_hierarchy = own["hierarchies"] if isinstance(own["hierarchies"], dict) else {}
+    if own["quasi_identifiers"] is None:
+        every = quasi_identifiers
+        quasi_identifiers = without_names(
+            console, table, every, done="dropped", decided={*own["limits"], *with_hierarchy},
+            otherwise="To release it unchanged, name it in keep under [columns]; to rewrite it, name all columns to "
+            "rewrite in quasi_identifiers.",
+        )  # fmt: skip
+        dropped = [*dropped, *(name for name in every if name not in quasi_identifiers)]
+    known = {*own["categorical"], *own["limits"], *with_hierarchy}
+    for one in codes_of(table, [name for name in quasi_identifiers if name not in known], own["target"]):
+        if one.is_surely_code:
+            console.note(
+                f"column {one.name!r} looks like a code: {one.code}. If it is one, name it in categorical under "
+                "[columns]; numbers are averaged and cut into ranges.",
+                is_warning=True,
+            )
+    return quasi_identifiers, dropped
+
+
 # -- measuring ---------------------------------------------------------------------------------------------------
 
 
@@ -241,6 +286,13 @@ def compare_models(console: Console, job: Job) -> Comparison | None:
             f"{n_test:,} to test and {n_persons - n_test:,} to protect with k = {k}."
         )
         return None
+    rows = split_records(job.target, fraction, job.policy.get("method", "seed"), units)
+    target = job.target
+
+    def publish(anonymizer: Any, released: Any) -> Any:
+        made = job.publish(anonymizer, released)
+        return made, *job.target_values.learned(made, job.policy.get("columns", "target"), target, rows[0])
+
     return measure_utility(
         console,
         job.table,
@@ -249,8 +301,9 @@ def compare_models(console: Console, job: Job) -> Comparison | None:
         new_anonymizer=job.new_anonymizer,
         guide=job.guide,
         features=job.features,
-        rows=split_records(job.target, fraction, job.policy.get("method", "seed"), units),
+        rows=rows,
         is_comparable=job.is_comparable,
+        publish=publish,
     )
 
 
@@ -364,7 +417,7 @@ def release_all(console: Console, job: Job) -> tuple[Any, Any]:
         give_back_small_pieces()
         release = anonymizer.release(job.table, guide if job.method == "model-guided" else None, shuffle=False)
         give_back_small_pieces()
-    return anonymizer, release
+    return anonymizer, replace(release, table=job.publish(anonymizer, release.table))
 
 
 def protected_estimator(job: Job) -> Any:
