@@ -41,7 +41,7 @@ def test_dropped_columns_labels_and_losses_are_told_apart():
     released = pd.DataFrame({"age": ["30-31"] * 40, "sex": ["f"] * 40})
     roles = roles_of(list(table.columns), identifier=["id"], quasi_identifier=["age", "sex"])
     changes = {c.name: c for c in describe_columns(table, released, roles, {"age": 1.0, "sex": 1.0}, smallest_shown=5)}
-    assert changes["id"].n_values_after is None and "does not leave" in changes["id"].sentence
+    assert changes["id"].n_values_after is None and changes["id"].sentence == "It was dropped."
     assert changes["age"].after == () and "ranges" in changes["age"].sentence
     assert changes["sex"].after == (1.0, 0.0) and changes["sex"].role == "quasi-identifier"
 
@@ -85,4 +85,26 @@ def test_means_that_are_more_than_what_they_are_means_of_are_not_called_left():
     before = pd.DataFrame({"gain": [0.0] * 50 + [9.0] * 50})
     after = pd.DataFrame({"gain": [0.0] * 40 + [1.5] * 20 + [9.0] * 40})
     [column] = describe_columns(before, after, {"gain": "quasi-identifier"}, {"gain": 0.02}, smallest_shown=10)
-    assert column.sentence.endswith("2 different values became 3.")
+    assert column.sentence.endswith("3 values are values that nobody had (20.0% of the records).")
+    assert "2 different values became 3." in column.sentence
+
+
+def test_values_that_nobody_had_are_remarked_on_with_their_share():
+    codes = pd.DataFrame({"code": [1] * 30 + [2] * 10 + [9] * 20, "town": ["Ulm"] * 35 + ["Jena"] * 25})
+    means = pd.DataFrame({"code": [1] * 20 + [5] * 25 + [9] * 15, "town": ["Ulm"] * 20 + ["Jena"] * 40})
+    roles = roles_of(["code", "town"], quasi_identifier=["code", "town"])
+    losses = {"code": 0.4, "town": 0.2}
+    code, town = describe_columns(codes, means, roles, losses, smallest_shown=5)
+    assert (code.n_invented, code.share_invented, code.mode_changed) == (1, 0.417, True)
+    assert "1 of its 3 values are values that nobody had (41.7% of the records)." in code.sentence
+    assert "list it under categorical" in code.sentence
+    assert (town.n_invented, town.mode_changed) == (0, True) and "nobody had" not in town.sentence
+    same = describe_columns(codes, codes, roles, losses, smallest_shown=5)
+    assert [(c.n_invented, c.mode_changed) for c in same] == [(0, False)] * 2
+    assert not any("nobody had" in c.sentence or "most frequent" in c.sentence for c in same)
+
+
+def test_ranges_are_labels_and_no_invented_values():
+    table = pd.DataFrame({"age": [30, 31] * 20})
+    (age,) = describe_columns(table, pd.DataFrame({"age": ["30-31"] * 40}), {}, {"age": 0.3}, smallest_shown=5)
+    assert age.n_invented is None and "nobody had" not in age.sentence

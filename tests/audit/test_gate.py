@@ -13,7 +13,7 @@ def risk(rate: float, baseline: float = 0.5, control: float | None = None) -> Ri
     return Risk("an attack", "inference", result, "")
 
 
-UTILITY = UtilityResult("accuracy", "m", 0.8, 0.76, 0.78, (-0.1, 0.0), 100, 50)
+UTILITY = UtilityResult("accuracy", "m", 0.8, 0.76, 0.78, (-0.1, 0.0), 100, 50, same_answer=0.7)
 
 
 def judged(required: dict[str, float], **changed: object) -> dict[str, bool]:
@@ -22,6 +22,7 @@ def judged(required: dict[str, float], **changed: object) -> dict[str, bool]:
         "least_values": 3,
         "utility": UTILITY,
         "risks": (risk(0.5), risk(0.62)),
+        "unique": {"max_unique": 0.05, "max_unique_target": 0.3},
         "n_suppressed": 10,
         "n_records": 1000,
     }
@@ -35,6 +36,9 @@ def judged(required: dict[str, float], **changed: object) -> dict[str, bool]:
         ("min_l", 3, 4),
         ("max_attack_advantage", 0.12, 0.119),
         ("min_accuracy_kept", 0.95, 0.951),
+        ("min_gain_kept", 0.6 - 1e-9, 0.601),
+        ("max_unique", 0.05, 0.049),
+        ("max_unique_target", 0.3, 0.299),
         ("max_suppressed", 0.01, 0.009),
     ],
 )
@@ -49,6 +53,9 @@ def test_a_condition_is_met_up_to_its_bound_and_not_beyond(name: str, met: float
         ("min_l", {"least_values": None}),
         ("max_attack_advantage", {"risks": ()}),
         ("min_accuracy_kept", {"utility": None}),
+        ("min_gain_kept", {"utility": None}),
+        ("max_unique", {"unique": {}}),
+        ("max_unique_target", {"unique": {}}),
     ],
 )
 def test_what_was_not_measured_does_not_pass(name: str, unmeasured: dict[str, object]):
@@ -109,3 +116,20 @@ def test_persons_are_named_where_persons_were_counted():
 def test_a_model_that_was_no_use_may_not_become_worse(judged_score: float, passes: bool):
     useless = UtilityResult("R2", "m", -0.1, judged_score, judged_score, (0.0, 0.0), 100, 50)
     assert judged({"min_accuracy_kept": 0.9}, utility=useless) == {"min_accuracy_kept": passes}
+
+
+def test_few_unique_records_are_judged_and_not_told():
+    [check] = judge_gate(
+        {"max_unique": 0.0}, smallest_group=10, least_values=None, utility=None, risks=(), unique={"max_unique": 0.003},
+        n_records=1000, smallest_shown=10,
+    )  # fmt: skip
+    assert not check.passed and check.measured is None
+    assert check.sentence.startswith("fewer than 10 records are unique by the columns released unchanged")
+
+
+def test_what_is_kept_of_the_gain_is_less_than_what_is_kept_of_the_score():
+    assert UTILITY.kept == pytest.approx(0.95)
+    assert UTILITY.gain_kept == pytest.approx(0.6)
+    nothing = UtilityResult("accuracy", "m", 0.8, 0.65, 0.65, (0, 0), 100, 50, same_answer=0.7)
+    assert nothing.gain_kept == 0.0
+    assert UtilityResult("R2", "m", 0.8, 0.6, 0.6, (0, 0), 100, 50).gain_kept == pytest.approx(0.75)

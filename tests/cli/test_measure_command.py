@@ -161,3 +161,52 @@ def test_of_thousands_of_columns_a_note_names_only_some(tmp_path):
     assert done.exit_code == 0, done.stderr
     note = " ".join(done.stderr.split()).partition("not tried in sets")[2]
     assert note.endswith("more") and len(note) < 300
+
+
+@pytest.mark.parametrize("command", ["", *typer.main.get_command(application).commands])
+def test_no_flag_of_any_command_is_shown_with_a_type(command):
+    done = call(*[part for part in (command, "--help") if part])
+    assert done.exit_code == 0 and "bool" not in done.stdout.replace("boolean", "")
+
+
+def test_no_heading_of_a_table_is_cut_at_eighty_columns(people_file, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    said = call("measure", people_file, *USUAL).stdout
+    assert "above 0.05  above 0.09  above 0.2" in said and "…" not in said
+
+
+def test_a_release_is_measured_by_its_groups_although_nobody_named_the_target(people_file, tmp_path):
+    release = tmp_path / "released.csv"
+    asked = ("--identifiers", "name", "--target", "wage", "--k", 8, "--model", "decision-tree", "--quiet")
+    assert call("anonymize", people_file, *asked, "-o", release).exit_code == 0
+    for named in ((), ("--target", "wage")):
+        done = call("measure", release, *named, "--json")
+        assert json.loads(done.stdout)["k"] >= 8, done.stderr
+    said = " ".join(call("measure", release).stdout.split())
+    assert "released unchanged 1 wage (auto-detected: without it every group has at least" in said
+    assert "quasi-identifier 5 age, zip, hours, born, job" in said
+
+
+def test_a_verdict_is_not_built_on_a_guess_about_columns(people_file, tmp_path):
+    release = tmp_path / "released.csv"
+    asked = ("--identifiers", "name", "--target", "wage", "--k", 8, "--model", "decision-tree", "--quiet")
+    assert call("anonymize", people_file, *asked, "-o", release).exit_code == 0
+    judged = call("measure", release, "--min-k", 8)
+    assert judged.exit_code == 1
+    assert "If that is what a model predicts or is sensitive, name it: --target wage." in " ".join(
+        judged.stderr.split()
+    )
+    assert call("measure", release, "--min-k", 8, "--target", "wage").exit_code == 0
+
+
+def test_no_column_of_a_raw_file_is_taken_for_unchanged(people_file):
+    done = call("measure", people_file)
+    assert done.exit_code == 0 and "released unchanged" not in done.stdout
+
+
+def test_the_target_is_no_quasi_identifier(people_file):
+    both = call("measure", people_file, "--target", "wage", "--quasi-identifiers", "wage,age")
+    assert both.exit_code == 2 and "'wage' is named with --target and in another role" in both.stderr
+    assert (
+        "wage" not in json.loads(call("measure", people_file, "--target", "wage", "--json").stdout)["quasi_identifiers"]
+    )

@@ -130,13 +130,13 @@ def test_a_bound_on_attacks_is_not_met_where_one_of_them_could_not_be_run(tmp_pa
 
 
 def test_attacks_that_the_policy_leaves_out_are_named_and_fail_no_gate(tmp_path: Path):
-    audit = 'leave_out = ["network", "threshold", "attribute", "linkability"]'
+    audit = 'leave_out = ["network", "threshold", "attribute", "linkability", "row-order"]'
     result = run("run", write(tmp_path, level="quick", audit=audit, gate="max_attack_advantage = 1.0"), "--json", "-q")
     assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout)
     titles = [risk["title"] for risk in found["risks"]]
-    assert titles == ["membership, by a forest", "isolate one person", "infer wage from the release"]
-    assert "Left out by the policy: network, threshold, attribute, linkability." in found["notes"]
+    assert titles == ["membership, by a forest", "singling out", "infer wage from the release"]
+    assert "Left out by the policy: network, threshold, attribute, linkability, row-order." in found["notes"]
 
 
 @pytest.mark.parametrize(
@@ -166,10 +166,14 @@ def test_a_passed_gate_says_that_forgotten_columns_single_people_out(tmp_path: P
     result = call("run", policy, "--json")
     assert result.exit_code == 0, result.stderr
     rows = read_rows(tmp_path / "out.csv")
-    exact = Counter((row["zip"], row["hours"], row["born"]) for row in rows)
+    exact = Counter((row["zip"], row["hours"], row["born"], row["wage"]) for row in rows)
     share = sum(count == 1 for count in exact.values()) / N_PEOPLE
-    said = f"Columns that were not called quasi-identifiers make {share:.1%} of the records unique: zip, hours, born."
-    assert any(note.startswith(said) for note in json.loads(result.stdout)["notes"])
+    found = json.loads(result.stdout)["uniqueness"]
+    assert found["share"] == pytest.approx(share) and found["columns"] == ["zip", "hours", "born", "wage"]
+    said = (
+        f"{share:.1%} of the records are unique by the columns released unchanged: “zip”, “hours”, “born” and “wage”."
+    )
+    assert said in " ".join(result.stderr.split())
 
 
 def test_a_release_that_teaches_a_model_nothing_is_said_to(tmp_path: Path):
@@ -185,7 +189,9 @@ def test_a_release_that_teaches_a_model_nothing_is_said_to(tmp_path: Path):
 
 
 def test_every_sensitive_column_is_inferred_from_the_release(tmp_path: Path):
-    audit = 'leave_out = ["network", "threshold", "random-forest", "attribute", "linkability", "singling-out"]'
+    audit = (
+        'leave_out = ["network", "threshold", "random-forest", "attribute", "linkability", "singling-out", "row-order"]'
+    )
     policy = write(tmp_path, columns='sensitive = ["wage", "job"]', level="quick", audit=audit)
     text = policy.read_text(encoding="utf-8").replace(', "job"]\nsubgroups', "]\nsubgroups")
     policy.write_text(text, encoding="utf-8")
@@ -464,7 +470,7 @@ def test_the_gate_counts_persons_where_a_person_has_several_records(tmp_path: Pa
     with_persons(tmp_path)
     result = run("run", policy, "--json", "--quiet")
     assert result.returncode == 1, result.stderr
-    [check] = json.loads(result.stdout)["gate"]
+    check = json.loads(result.stdout)["gate"][0]
     # A group of nine records may be of eight persons.
     assert check["measured"] == 8 and "8 persons" in check["sentence"]
 
@@ -575,3 +581,61 @@ def test_a_title_of_no_column_is_refused_by_its_line(tmp_path: Path):
     assert result.exit_code == 2
     assert "[titles] jobs names 'jobs', which is not a column" in " ".join(result.stderr.split())
     assert "Did you mean 'job'?" in " ".join(result.stderr.split())
+
+
+def people_with(n: int, column: str, values: list[object]) -> str:
+    lines = people(n).splitlines()
+    return "\n".join(f"{line};{value}" for line, value in zip(lines, [column, *values], strict=True)) + "\n"
+
+
+def test_a_subgroup_of_many_numbers_is_put_into_classes(tmp_path: Path):
+    policy = write(tmp_path, columns='keep = ["pay"]')
+    text = policy.read_text(encoding="utf-8").replace('subgroups = ["job"]', 'subgroups = ["pay", "born", "name"]')
+    policy.write_text(text, encoding="utf-8")
+    pay = [1003 + 7 * i for i in range(900)]
+    (tmp_path / "people.csv").write_text(people_with(900, "pay", pay), encoding="utf-8", newline="")
+    result = call("run", policy, "--quiet", "--json")
+    assert result.exit_code in (0, 1), result.stderr
+    utility = json.loads(result.stdout)["utility"]
+    of_pay = [group for group in utility["subgroups"] if group["column"] == "pay"]
+    assert of_pay[0]["group"].startswith("below") and len(of_pay) == 4
+    assert sum(group["n_records"] for group in of_pay) == utility["n_test"]
+    of_birth = [group["group"] for group in utility["subgroups"] if group["column"] == "born"]
+    assert len(of_birth) == 4 and all(len(part) == 4 for part in of_birth[0].split()[1:])
+    assert utility["notes"] == [
+        "No subgroup of 'name' is shown: none has 30 test records. Choose a column with fewer values, or raise "
+        "test_fraction."
+    ]
+
+
+def test_a_green_gate_is_not_had_over_people_who_are_unique_by_unchanged_columns(tmp_path: Path):
+    gate = "min_k = 8\nmax_unique = 0.05\nmax_attack_advantage = 0.2"
+    policy = write(tmp_path, columns='keep = ["pay"]', level="quick", audit=WITHOUT_TORCH, gate=gate)
+    pay = [1003 + 7 * (i % 700) for i in range(900)]
+    (tmp_path / "people.csv").write_text(people_with(900, "pay", pay), encoding="utf-8", newline="")
+    result = call("run", policy, "--quiet", "--keep-report")
+    assert result.exit_code == 1, result.stderr
+    audit = json.loads((tmp_path / "audit.json").read_text(encoding="utf-8"))
+    failed = {check["name"]: check for check in audit["gate"] if not check["passed"]}
+    assert set(failed) == {"max_unique", "max_attack_advantage"}
+    assert failed["max_unique"]["measured"] > 0.5
+    (risk,) = [risk for risk in audit["risks"] if risk["title"] == "singling out"]
+    assert risk["result"]["rate"] > 0.5 and risk["result"]["details"]["predicates_from"] == "unchanged columns"
+    said = " ".join(result.stdout.split())
+    assert "what to try" in said and "without “pay” no record would be unique" in said
+    report = (tmp_path / "report.html").read_text(encoding="utf-8")
+    box = report[report.index("Verdict of the gate") : report.index("What was done")]
+    assert "unique by the columns released unchanged" in box and "What to try" in box
+
+
+def test_what_was_learned_is_told_beside_the_score(tmp_path: Path):
+    policy = write(tmp_path, gate="min_accuracy_kept = 0.1\nmin_gain_kept = 0.99")
+    result = call("run", policy, "--quiet", "--keep-report")
+    audit = json.loads((tmp_path / "audit.json").read_text(encoding="utf-8"))
+    utility = audit["utility"]
+    gain = (utility["protected"] - utility["same_answer"]) / (utility["raw"] - utility["same_answer"])
+    check = next(check for check in audit["gate"] if check["name"] == "min_gain_kept")
+    assert check["measured"] == pytest.approx(gain) and check["passed"] is (gain >= 0.99)
+    assert f"of what was learned beyond it {gain:.1%}" in " ".join(result.stdout.split())
+    report = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert f"Of what it learned beyond the majority-class baseline, {gain:.1%} is kept" in report

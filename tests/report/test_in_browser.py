@@ -68,12 +68,24 @@ def test_the_page_fits_narrow_and_wide_windows(browser, tmp_path, width):
     page.close()
 
 
-def test_the_conditions_of_the_gate_are_read_on_a_telephone_without_scrolling(browser, tmp_path):
-    page, _ = opened(browser, tmp_path, "everyday", width=380)
-    assert page.evaluate("(t => t.scrollWidth <= t.clientWidth + 1)(document.querySelector('section .scroll'))")
-    # Letters of pictures stay large enough to be read; those are scrolled instead.
+@pytest.mark.parametrize("name", list(PAGES))
+def test_nothing_has_to_be_scrolled_sideways_on_a_phone(browser, tmp_path, name):
+    page, _ = opened(browser, tmp_path, name, width=380)
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    beyond = "e => e.getBoundingClientRect().right > window.innerWidth + 1 || e.scrollWidth > e.clientWidth + 1"
+    seen = "[...document.querySelectorAll('main table, main tr, main td, main tbody th, main p, main li, main svg')]"
+    assert page.evaluate(f"{seen}.filter({beyond}).map(e => e.outerHTML.slice(0, 80))") == []
+    # Letters of pictures stay large enough to be read.
     scale = "s => s.getBoundingClientRect().width / s.viewBox.baseVal.width"
-    assert 0.6 < page.evaluate(f"Math.min(...[...document.querySelectorAll('svg.chart')].map({scale}))") <= 1
+    assert 0.8 < page.evaluate(f"Math.min(...[...document.querySelectorAll('svg.chart')].map({scale}))") <= 1
+    assert page.evaluate(CUT_TEXTS) == [] and page.evaluate(OVERLAPS) == []
+    page.close()
+
+
+def test_a_table_names_its_cells_on_a_phone(browser, tmp_path):
+    page, _ = opened(browser, tmp_path, "everyday", width=380)
+    cell = "[...document.querySelectorAll('td')].find(e => e.dataset.name === 'verdict')"
+    assert page.evaluate(f"getComputedStyle({cell}, '::before').content") == '"verdict: "'
     page.close()
 
 

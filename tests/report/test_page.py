@@ -9,6 +9,7 @@ import pytest
 
 from html_page import Page
 from sfumato.audit.result import Point, UtilityResult
+from sfumato.audit.uniqueness import Uniqueness
 from sfumato.report import to_html, to_markdown
 from sfumato.report.page import curve_page
 
@@ -127,8 +128,8 @@ def test_a_score_that_anybody_reaches_by_one_answer_is_called_that(same_answer: 
     made = audit()
     made = replace(made, utility=replace(made.utility, same_answer=same_answer))
     text = " ".join(Page(to_html(made)).text)
-    assert f"always the most frequent class {100 * same_answer:.2f} %" in text
-    assert f"| always the most frequent class | {same_answer:.4f} |" in to_markdown(made)
+    assert f"majority-class baseline {100 * same_answer:.2f} %" in text
+    assert f"| majority-class baseline | {same_answer:.4f} |" in to_markdown(made)
     for words in (text, to_markdown(made)):
         assert ("no better than giving everybody the same answer, the most frequent class" in words) is is_said
 
@@ -146,3 +147,22 @@ def test_titles_of_columns_reach_every_part_of_the_report():
         assert "“Occupation” was dropped" in text
         assert "Occupation: age" in text and "job: age" not in text  # a subgroup
         assert text.count("Age in years") >= 2 and "zip code" in text
+
+
+def test_a_verdict_below_the_baseline_is_explained_where_it_stands():
+    for text in (" ".join(Page(to_html(audit())).text), to_markdown(audit()).replace("\\", "")):
+        assert "below baseline (attack invalid)" in text and "failed attack" not in text
+        assert "does not show that the release is safe" in text
+
+
+def test_the_first_box_says_how_many_are_unique_and_what_to_try():
+    unique = Uniqueness(("income", "zip code"), 0.721, 0.9)
+    made = replace(audit(passed=False), uniqueness=unique, advice=("max_unique: drop it.",), titles={"income": "Wage"})
+    for text in (" ".join(Page(to_html(made)).text), to_markdown(made).replace("\\", "")):
+        box = text[: text.index("What was done")]
+        assert "72.1% of the records are unique by the columns released unchanged: “Wage” and “zip code”." in box
+        assert "max_unique: drop it." in box
+    few = " ".join(Page(to_html(replace(made, uniqueness=replace(unique, share=None)))).text)
+    assert "Some records, too few to be counted here, are unique" in few
+    none = " ".join(Page(to_html(replace(made, uniqueness=replace(unique, share=0.0)))).text)
+    assert "No record is unique by the columns released unchanged" in none

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from sfumato.attack.released import link_through_release as link_through_release
     from sfumato.attack.released import single_out_of_release as single_out_of_release
     from sfumato.attack.result import AttackResult as AttackResult
+    from sfumato.attack.row_order import match_by_row_order as match_by_row_order
     from sfumato.attack.samples import Samples as Samples
     from sfumato.attack.singling_out import single_out as single_out
 
@@ -49,6 +50,7 @@ _HOME_OF = {
     "judge": "intervals",
     "link_records": "linkability",
     "link_through_release": "released",
+    "match_by_row_order": "row_order",
     "MembershipResult": "membership",
     "minimality": "anatomy",
     "NetworkSettings": "reconstruction_network",

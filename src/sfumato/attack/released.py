@@ -23,9 +23,10 @@ from scipy.sparse import csr_array
 
 from sfumato.attack.intervals import judge, wilson_interval
 from sfumato.attack.questions import merge_rows
-from sfumato.attack.released_cells import ReleasedColumn, read_release
+from sfumato.attack.released_cells import Exact, ReleasedColumn, ReleasedTable, read_release
 from sfumato.attack.result import AttackResult
 from sfumato.errors import ParameterError
+from sfumato.frames import read_table
 
 Names = str | int | Iterable[str | int]
 
@@ -37,7 +38,9 @@ def single_out_of_release(
     released: Any,
     quasi_identifiers: Names | None = None,
     *,
+    unchanged: Names = (),
     control: Any = None,
+    is_aligned: bool = True,
     n_attempts: int | None = 1000,
     random_state: int = 0,
     confidence: float = 0.95,
@@ -45,7 +48,8 @@ def single_out_of_release(
     """Write predicates from a release and see how many hold for exactly one person of the original table.
 
     A predicate says of every quasi-identifier that it lies in a released range or set, or equals a released value:
-    those of one released record, or of several put together, whichever isolates more often.
+    those of one released record, or of several put together. With `unchanged`, it may also name the values of a
+    released record in those columns, alone or beside its quasi-identifiers. Whichever isolates most often is judged.
 
     Parameters
     ----------
@@ -53,8 +57,13 @@ def single_out_of_release(
         The same people in the same order, before and after.
     quasi_identifiers : list of str or int, optional
         Columns that an attacker may know; None: all.
+    unchanged : list of str or int
+        Further columns, which were released unchanged.
     control : frame or array, optional
-        As many other people: predicates that isolate them, too, tell of the population and not of the table.
+        As many other people: predicates that isolate them, too, tell of the population and not of the table. They may
+        lack columns that are `unchanged`; predicates on those have no control then.
+    is_aligned : bool, default=True
+        Whether the rows of both tables are in the same order. If not, labels must say what they stand for.
     n_attempts : int or None, default=1000
         Predicates of either kind, from different released records drawn at random; None: all records. Half of them
         decide which kind is better, the other half is judged.
@@ -78,22 +87,24 @@ def single_out_of_release(
     (1.0, 0.0)
     """
     start = time.perf_counter()
-    table = read_release(original, released, quasi_identifiers, control)
+    table = read_release(original, released, quasi_identifiers, control, unchanged=unchanged, is_aligned=is_aligned)
     generator = np.random.default_rng(random_state)
-    columns, people = table.columns, table.people(table.columns)
-    records = table.shown[_drawn(len(table.shown), n_attempts, generator)]
-    recombined = np.stack([generator.choice(column.shown, len(records)) for column in columns], axis=1)
-    blind = np.stack([generator.integers(0, column.n_shown, len(records)) for column in columns], axis=1)
+    kinds = _predicates(table, n_attempts, generator)
     # Half of the attempts decide which kind of predicate is the better one, the other half is judged.
-    is_judged = generator.permutation(len(records)) % 2 == 1 if len(records) > 1 else np.ones(1, bool)
-    kinds = {"whole records": records, "recombined records": recombined}
-    isolates = {kind: _n_met(columns, attempts, people) == 1 for kind, attempts in kinds.items()}
-    kind = max(kinds, key=lambda name: float(isolates[name][~is_judged].mean()) if len(records) > 1 else 0.0)
-    isolated = isolates[kind][is_judged]
-    baseline = float((_n_met(columns, blind, people) == 1).mean())
+    is_judged = {
+        kind: generator.permutation(len(tried)) % 2 == 1 if len(tried) > 1 else np.ones(1, bool)
+        for kind, (_, tried) in kinds.items()
+    }
+    isolates = {kind: _n_met(columns, tried, table.people(columns)) == 1 for kind, (columns, tried) in kinds.items()}
+    seen = {kind: isolates[kind][~is_judged[kind]] for kind in kinds}
+    kind = max(kinds, key=lambda name: float(seen[name].mean()) if len(seen[name]) else 0.0)
+    columns, tried = kinds[kind]
+    isolated = isolates[kind][is_judged[kind]]
+    blind = np.stack([generator.choice(column.different, len(tried)) for column in columns], axis=1)
+    baseline = float((_n_met(columns, blind, table.people(columns)) == 1).mean())
     outside = None
-    if control is not None:
-        outside = float((_n_met(columns, kinds[kind][is_judged], table.others(columns)) == 1).mean())
+    if control is not None and all(column.has_others for column in columns):
+        outside = float((_n_met(columns, tried[is_judged[kind]], table.others(columns)) == 1).mean())
     rate = float(isolated.mean())
     interval = wilson_interval(int(isolated.sum()), len(isolated), confidence)
     return AttackResult(
@@ -115,6 +126,26 @@ def single_out_of_release(
     )
 
 
+def _predicates(
+    table: ReleasedTable, n_attempts: int | None, generator: np.random.Generator
+) -> dict[str, tuple[Sequence[ReleasedColumn], NDArray[np.int64]]]:
+    """Return each kind of predicate: the columns that it names, and released cells per attempt."""
+    exact = [column for column in table.columns if isinstance(column.cells, Exact)]
+    rewritten = [column for column in table.columns if not isinstance(column.cells, Exact)]
+    kinds: dict[str, tuple[Sequence[ReleasedColumn], NDArray[np.int64]]] = {}
+    if rewritten:
+        different = table.shown(rewritten)
+        records = different[_drawn(len(different), n_attempts, generator)]
+        recombined = np.stack([generator.choice(column.shown, len(records)) for column in rewritten], axis=1)
+        kinds = {"whole records": (rewritten, records), "recombined records": (rewritten, recombined)}
+    if exact:
+        # Of people and not of different records: the rate is the share of people who can be isolated.
+        rows = _drawn(len(exact[0].shown), n_attempts, generator)
+        for kind, columns in {"unchanged columns": exact, "all released columns": table.columns}.items():
+            kinds[kind] = columns, np.stack([column.shown[rows] for column in columns], axis=1)
+    return kinds
+
+
 def link_through_release(
     original: Any,
     released: Any,
@@ -122,6 +153,7 @@ def link_through_release(
     right: Names,
     *,
     control: Any = None,
+    is_aligned: bool = True,
     n_targets: int | None = 500,
     random_state: int = 0,
     confidence: float = 0.95,
@@ -136,6 +168,8 @@ def link_through_release(
         Columns of the two lists, known in full resolution; none in both.
     control : frame or array, optional
         Other people, who are not in the release.
+    is_aligned : bool, default=True
+        Whether the rows of both tables are in the same order. If not, labels must say what they stand for.
     n_targets : int or None, default=500
         People on the lists, drawn at random; None: all.
     random_state : int, default=0
@@ -156,7 +190,9 @@ def link_through_release(
     (1.0, 0.5)
     """
     start = time.perf_counter()
-    table = read_release(original, released, None, control)
+    before = read_table(original)
+    names = [*before.resolve(left, "left"), *before.resolve(right, "right")]
+    table = read_release(original, released, list(dict.fromkeys(names)), control, is_aligned=is_aligned)
     sides = table.named(left, "left"), table.named(right, "right")
     if {column.name for column in sides[0]} & {column.name for column in sides[1]} or not all(sides):
         raise ParameterError("left and right share columns, or one is empty: expected different columns. Name others.")
@@ -190,6 +226,7 @@ def infer_from_release(
     secret: str | int,
     *,
     control: Any = None,
+    is_aligned: bool = True,
     n_targets: int | None = 1000,
     random_state: int = 0,
     confidence: float = 0.95,
@@ -206,6 +243,9 @@ def infer_from_release(
         The column to infer. Where it was generalized, the attacker guesses the value most frequent behind a label.
     control : frame or array, optional
         Other people, who are not in the release: what can be inferred of them is knowledge about people in general.
+    is_aligned : bool, default=True
+        Whether the rows of both tables are in the same order. If not, labels must say what they stand for, and the
+        secret must have been released unchanged.
     n_targets : int or None, default=1000
         People to attack, drawn at random; None: all.
     random_state : int, default=0
@@ -226,8 +266,12 @@ def infer_from_release(
     (1.0, 0.5)
     """
     start = time.perf_counter()
-    table = read_release(original, released, None, control)
-    columns, (hidden,) = table.named(known, "known"), table.named([secret], "secret")
+    before = read_table(original)
+    (secret_name,) = before.resolve([secret], "secret")
+    names = [name for name in before.resolve(known, "known") if name != secret_name]
+    as_it_is: dict[str, Any] = {} if is_aligned else {"unchanged": [secret_name], "is_aligned": False}
+    table = read_release(original, released, [*names, secret_name] if is_aligned else names, control, **as_it_is)
+    columns, (hidden,) = table.named(known, "known"), table.named([secret_name], "secret")
     if hidden.name in {column.name for column in columns} or not columns:
         raise ParameterError("secret is also in known, or known is empty: expected different columns. Name others.")
     generator = np.random.default_rng(random_state)
@@ -261,7 +305,12 @@ def _n_met(
     columns: Sequence[ReleasedColumn], attempts: NDArray[np.int64], people: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Return how many people meet each predicate; equal people are compared once."""
-    first, group = merge_rows(list(people.T), [column.n_values for column in columns], len(people))
+    sizes = [column.n_values for column in columns]
+    if all(isinstance(column.cells, Exact) for column in columns):  # equal or not: nothing to compare pair by pair
+        both = np.concatenate([people, attempts])
+        _, group = merge_rows(list(both.T), sizes, len(both))
+        return np.asarray(np.bincount(group[: len(people)], minlength=int(group.max()) + 1)[group[len(people) :]])
+    first, group = merge_rows(list(people.T), sizes, len(people))
     different, counts = people[first], np.bincount(group)
     met = np.zeros(len(attempts), np.int64)
     step = max(1, _COMPARED_AT_ONCE // len(different))

@@ -20,6 +20,7 @@ from sfumato.attack.samples import join_columns
 from sfumato.columns import Column
 from sfumato.errors import InputError
 from sfumato.frames import Table, read_table
+from sfumato.loss.extents import ANYTHING, names_of, range_of, reader_of, stands_for_missing, values_in
 from sfumato.loss.groups import code_values, columns_of
 
 Names = str | int | Iterable[str | int]
@@ -36,25 +37,34 @@ class ReleasedColumn:
         Original value of every person in the release, and of every other person.
     shown : ndarray of int64
         Code of the released cell of every person.
-    cells : Ranges or Sets
+    cells : Ranges, Sets or Exact
         What the released cells may stand for.
+    has_others : bool
+        Whether the other people have this column.
     """
 
     name: str
     codes: NDArray[np.int64]
     other_codes: NDArray[np.int64]
     shown: NDArray[np.int64]
-    cells: Ranges | Sets
+    cells: Ranges | Sets | Exact
+    has_others: bool = True
 
-    @property
+    @cached_property
     def n_shown(self) -> int:
-        """Number of different released cells."""
+        """One more than the highest code of a released cell."""
         return int(self.shown.max()) + 1
+
+    @cached_property
+    def different(self) -> NDArray[np.int64]:
+        """The codes of released cells that occur."""
+        return np.unique(self.shown)
 
     @cached_property
     def n_values(self) -> int:
         """Number of different original values."""
-        return int(max(self.codes.max(), self.other_codes.max(initial=0))) + 1
+        of_cells = self.shown.max() if isinstance(self.cells, Exact) else 0
+        return int(max(self.codes.max(), self.other_codes.max(initial=0), of_cells)) + 1
 
     def distances(self, shown: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return how far values are from released cells; each different pair is computed once."""
@@ -65,6 +75,8 @@ class ReleasedColumn:
     @cached_property
     def likeliest(self) -> NDArray[np.int64]:
         """The original value most frequent behind each released cell, the lowest on ties."""
+        if isinstance(self.cells, Exact):
+            return np.arange(self.n_values)
         pairs, counts = np.unique(self.shown * self.n_values + self.codes, return_counts=True)
         order = np.lexsort((pairs, -counts, pairs // self.n_values))
         _, first = np.unique(pairs[order] // self.n_values, return_index=True)
@@ -116,6 +128,15 @@ class Sets:
 
 
 @dataclass(frozen=True, eq=False)
+class Exact:
+    """Cells that were released unchanged: they have the codes of the original values."""
+
+    def distances(self, shown: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return 0 where a value equals a released cell, else 1; shape (shown, codes)."""
+        return np.asarray(shown[:, None] != codes, np.float32)
+
+
+@dataclass(frozen=True, eq=False)
 class ReleasedTable:
     """A release beside its original."""
 
@@ -132,11 +153,10 @@ class ReleasedTable:
         """People who are not."""
         return len(self.columns[0].other_codes)
 
-    @cached_property
-    def shown(self) -> NDArray[np.int64]:
-        """The different released records, one code per column."""
-        codes = np.stack([column.shown for column in self.columns], axis=1)
-        first, _ = merge_rows(list(codes.T), [column.n_shown for column in self.columns], len(codes))
+    def shown(self, columns: Sequence[ReleasedColumn]) -> NDArray[np.int64]:
+        """Return the different released records in some columns, one code per column."""
+        codes = np.stack([column.shown for column in columns], axis=1)
+        first, _ = merge_rows(list(codes.T), [column.n_shown for column in columns], len(codes))
         return np.asarray(codes[first])
 
     def named(self, names: Names, parameter: str) -> list[ReleasedColumn]:
@@ -153,10 +173,31 @@ class ReleasedTable:
         return np.stack([column.other_codes for column in columns], axis=1)
 
 
-def read_release(original: Any, released: Any, quasi_identifiers: Names | None, control: Any) -> ReleasedTable:
-    """Read the original and the released table, which have the same rows, and other people."""
+def read_release(
+    original: Any,
+    released: Any,
+    quasi_identifiers: Names | None,
+    control: Any,
+    *,
+    unchanged: Names = (),
+    is_aligned: bool = True,
+) -> ReleasedTable:
+    """Read the original and the released table, and other people.
+
+    Parameters
+    ----------
+    original, released : frame or array
+    quasi_identifiers : list of str or int, optional
+        Columns to read; None: all that were released.
+    control : frame or array, optional
+        Other people; they may lack columns that are `unchanged`.
+    unchanged : list of str or int
+        Further columns, which were released unchanged.
+    is_aligned : bool
+        Whether both tables have the same people row by row. If not, labels must say by themselves what they stand for.
+    """
     before, after = read_table(original), read_table(released)
-    if before.n_records != after.n_records:
+    if is_aligned and before.n_records != after.n_records:
         raise InputError(
             f"the original has {before.n_records} records and the release {after.n_records}: expected the same "
             "people in the same order. Leave out of the original whoever was suppressed."
@@ -170,19 +211,36 @@ def read_release(original: Any, released: Any, quasi_identifiers: Names | None, 
         raise InputError(
             "the two tables have no column in common: expected the columns of the original in the release."
         )
-    return ReleasedTable(tuple(_read_column(name, before, after, others) for name in names), before)
+    exact = before.resolve(unchanged, "unchanged")
+    columns = [_read_column(name, before, after, others, is_aligned) for name in names]
+    columns += [_read_unchanged(name, before, after, others) for name in exact]
+    return ReleasedTable(tuple(columns), before)
 
 
-def _read_column(name: str, before: Table, after: Table, others: Table | None) -> ReleasedColumn:
+def _read_unchanged(name: str, before: Table, after: Table, others: Table | None) -> ReleasedColumn:
+    """Read a column that was released unchanged: original values and released cells share their codes."""
+    has_others = others is not None and name in others.names
+    parts = [table.column(name, for_counting=True) for table in (before, after)]
+    if others is not None and has_others:
+        parts.append(others.column(name, for_counting=True))
+    codes = code_values(join_columns(parts))
+    n, m = before.n_records, before.n_records + after.n_records
+    return ReleasedColumn(name, codes[:n], codes[m:], codes[n:m], Exact(), has_others)
+
+
+def _read_column(name: str, before: Table, after: Table, others: Table | None, is_aligned: bool) -> ReleasedColumn:
     own = before.column(name)
     joined = own if others is None else join_columns([own, others.column(name)])
     codes = code_values(joined)
     released = [after.column(part) for part in columns_of(after, name)]
     parts = [code_values(part) for part in released]
-    first, shown = merge_rows(parts, [int(part.max()) + 1 for part in parts], own.n_records)
+    first, shown = merge_rows(parts, [int(part.max()) + 1 for part in parts], after.n_records)
     own_codes = codes[: own.n_records]
-    if own.kind == "category":
-        cells: Ranges | Sets = _read_sets(joined, codes, released, first, shown)
+    cells: Ranges | Sets
+    if not is_aligned:
+        cells = read_cells_alone(joined, codes, released, first)
+    elif own.kind == "category":
+        cells = _read_sets(joined, codes, released, first, shown)
     else:
         cells = _read_ranges(joined, codes, released, first, shown)
     return ReleasedColumn(name, own_codes, codes[own.n_records :], shown, cells)
@@ -237,6 +295,74 @@ def _read_sets(
         fits[place] = False
         fits[place, code_of[released[0].categories[released[0].values[first[place]]]]] = True
     return Sets(fits)
+
+
+# -- without the rows of the original ----------------------------------------------------------------------------
+
+
+def read_cells_alone(
+    joined: Column, codes: NDArray[np.int64], released: Sequence[Column], first: NDArray[np.int64]
+) -> Ranges | Sets:
+    """Return what released cells say by themselves, where it is not known whose values they replaced.
+
+    Raises
+    ------
+    InputError
+        If a label says neither a range nor a set of the original values.
+    """
+    is_missing, n_codes = _is_missing(joined), int(codes.max()) + 1
+    is_blank = np.logical_or.reduce([_is_missing(part)[first] for part in released])
+    if joined.kind == "category":
+        return _sets_alone(joined, codes[~is_missing], n_codes, released, first, is_blank)
+    values = np.full(n_codes, np.nan)
+    values[codes[~is_missing]] = joined.values[~is_missing]
+    if all(part.kind == joined.kind for part in released):  # bounds, or one value
+        low, high = (released[place].values[first].astype(float) for place in (0, -1))
+        or_missing = is_blank.copy()
+    else:
+        labels, place = names_of(released[0]), released[0].values[first]
+        said = [range_of(label, reader_of(joined)) for label in labels]
+        if unread := sum(part is None and label != ANYTHING for part, label in zip(said, labels, strict=True)):
+            raise _unreadable(joined.name, unread)
+        ends = [(-np.inf, np.inf, True) if part is None else part for part in said] or [(np.inf, -np.inf, True)]
+        low, high = (np.array([part[end] for part in ends], float)[place] for end in (0, 1))
+        or_missing = np.array([part[2] for part in ends])[place] | is_blank
+    return Ranges(np.where(is_blank, np.inf, low), np.where(is_blank, -np.inf, high), or_missing, values)
+
+
+def _sets_alone(
+    joined: Column,
+    present_codes: NDArray[np.int64],
+    n_codes: int,
+    released: Sequence[Column],
+    first: NDArray[np.int64],
+    is_blank: NDArray[np.bool_],
+) -> Sets:
+    assert joined.categories is not None
+    present = joined.values[~_is_missing(joined)]
+    code_of = dict(zip(np.array(names_of(joined), object)[present].tolist(), present_codes.tolist(), strict=True))
+    fits = np.zeros((len(first), n_codes), bool)
+    has_missing = bool(_is_missing(joined).any())
+    labels = [] if released[0].categories is None or len(released) > 1 else names_of(released[0])
+    listed = [values_in(label, code_of) for label in labels]
+    if not labels or None in listed:
+        raise _unreadable(joined.name, max(1, listed.count(None)))
+    for cell, row in enumerate(first.tolist()):
+        if is_blank[cell]:
+            fits[cell, -1] = has_missing
+            continue
+        code = released[0].values[row]
+        fits[cell, listed[code]] = True
+        if has_missing and stands_for_missing(labels[code]):
+            fits[cell, -1] = True
+    return Sets(fits)
+
+
+def _unreadable(name: str, n_labels: int) -> InputError:
+    return InputError(
+        f"column {name!r} has {n_labels} labels that say neither a range nor a set of values: expected such "
+        "labels where the rows are not in the original's order. Pass the release in that order, or leave it out."
+    )
 
 
 def _is_missing(column: Column) -> NDArray[np.bool_]:

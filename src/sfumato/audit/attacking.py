@@ -61,7 +61,9 @@ _TITLES: dict[str, str] = {
 }
 
 
-ATTACKS: tuple[str, ...] = (*_TITLES, "attribute", "singling_out", "linkability", "inference")
+_ON_RECORDS = ("singling_out", "linkability", "inference", "row_order")
+
+ATTACKS: tuple[str, ...] = (*_TITLES, "attribute", *_ON_RECORDS)
 """Everything that an audit may run: on the model up to ``"attribute"``, then on the released records."""
 
 
@@ -116,13 +118,13 @@ def attacks_of(level: str, leave_out: Collection[str] = ()) -> tuple[str, ...]:
     Examples
     --------
     >>> attacks_of("quick", leave_out=["network", "inference"])
-    ('threshold', 'random_forest', 'attribute', 'singling_out', 'linkability')
+    ('threshold', 'random_forest', 'attribute', 'singling_out', 'linkability', 'row_order')
     """
     if level not in LEVELS:
         raise ParameterError(f"audit level {level!r}: expected one of {', '.join(LEVELS)}. 'quick' takes minutes.")
     if level == "none":
         return ()
-    every = (*_PLANS[level].membership, "attribute", "singling_out", "linkability", "inference")
+    every = (*_PLANS[level].membership, "attribute", *_ON_RECORDS)
     return tuple(name for name in every if name not in leave_out)
 
 
@@ -238,12 +240,16 @@ def attack_release(
     *,
     secrets: Sequence[str] = (),
     control: Any = None,
+    is_aligned: bool = True,
+    places: ArrayLike | None = None,
     random_state: int = 0,
     leave_out: Collection[str] = (),
     titles: Mapping[str, str] = NO_TITLES,
     say: Callable[[str], Any] | None = None,
 ) -> Attacks:
     """Attack a released table: the three risks of the EU opinion, on people whose original values are known.
+
+    Singling out looks at all columns that were released, the others at the quasi-identifiers and the secrets.
 
     Parameters
     ----------
@@ -255,6 +261,11 @@ def attack_release(
         Columns to infer, each by itself.
     control : frame, optional
         Other people, who are not in the release.
+    is_aligned : bool
+        Whether the rows of the two tables are in the same order. If not, the order itself cannot be attacked, and
+        labels must say what they stand for.
+    places : array-like of int, optional
+        The place of every row in the file that is published; None: as they stand.
     random_state : int
     leave_out : collection of str
         Attacks that are not wanted.
@@ -267,16 +278,19 @@ def attack_release(
     Attacks
     """
     from sfumato.attack.released import infer_from_release, link_through_release, single_out_of_release
+    from sfumato.attack.row_order import match_by_row_order
 
     names = list(quasi_identifiers)
+    there = set(read_table(released).names)
+    unchanged = [name for name in read_table(original).names if name in there and name not in names]
     half = len(names) // 2
-    who = {"control": control, "random_state": random_state}
+    who = {"control": control, "is_aligned": is_aligned, "random_state": random_state}
     attacks: list[tuple[str, str, EuRisk, Callable[[], AttackResult]]] = [
         (
             "singling_out",
-            "isolate one person",
             "singling out",
-            lambda: single_out_of_release(original, released, names, **who),
+            "singling out",
+            lambda: single_out_of_release(original, released, names, unchanged=unchanged, **who),
         )
     ]
     notes = {}
@@ -305,6 +319,17 @@ def attack_release(
         )
     if not to_infer:
         notes["inference"] = "Inferring a secret from the release does not apply: no column was named as sensitive."
+    if is_aligned:
+        attacks.append(
+            (
+                "row_order",
+                "tell records of a group apart by row order",
+                "singling out",
+                lambda: match_by_row_order(original, released, names, places=places, random_state=random_state),
+            )
+        )
+    else:
+        notes["row_order"] = "Row order does not apply: the rows are not in the order of the original."
     risks, not_run = [], []
     for attack, title, eu_risk, run in attacks:
         if attack in leave_out:

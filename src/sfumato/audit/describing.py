@@ -26,6 +26,7 @@ _SIZE_EDGES = tuple(
     int(step * 10**power) for power in range(7) for step in (1, 1.5, 2, 3, 5, 7) if step * 10**power >= 1
 )
 _MOST_SIZES = 12
+_FREQUENT = 0.05  # of the records; a value that more have is worth a remark when another takes its place
 
 
 def describe_sizes(sizes: NDArray[np.int64]) -> GroupSizes:
@@ -95,7 +96,12 @@ def describe_columns(
         loss = losses.get(name)
         n_before, n_after = column.n_distinct, None if new is None else new.n_distinct
         sentence = _sentence(role, loss, n_before, n_after, is_gone=new is None, is_label=_is_label(column, new))
-        changes.append(ColumnChange(name, role, column.kind, loss, n_before, n_after, *shares, sentence))
+        invented = _invented(column, new)
+        mode_changed = _mode_changed(column, new, smallest_shown)
+        sentence += _remark(column, n_after, invented, mode_changed)
+        changes.append(
+            ColumnChange(name, role, column.kind, loss, n_before, n_after, *shares, sentence, *invented, mode_changed)
+        )
     return tuple(changes)
 
 
@@ -157,6 +163,41 @@ def _is_label(column: _Counted, new: _Counted | None) -> bool:
     if column.categories is None or new.categories is None:
         return False
     return not set(new.categories.tolist()) <= set(column.categories.tolist())
+
+
+def _invented(column: _Counted, new: _Counted | None) -> tuple[int | None, float | None]:
+    """Return how many released values nobody had, and the share of the records with one; None for labels."""
+    if new is None or _is_label(column, new) or not len(new.values):
+        return None, None
+    if new.categories is not None:
+        return 0, 0.0
+    is_new = ~np.isin(new.values, column.values)
+    return int(is_new.sum()), round(float(new.counts[is_new].sum() / new.counts.sum()), 3)
+
+
+def _mode_changed(column: _Counted, new: _Counted | None, smallest_shown: int) -> bool | None:
+    """Return whether the most frequent value changed; None for labels, and where no value was frequent."""
+    if new is None or _is_label(column, new) or not len(new.values) or not len(column.values):
+        return None
+    first, second = int(column.counts.argmax()), int(new.counts.argmax())
+    if column.counts[first] < max(smallest_shown, _FREQUENT * column.counts.sum()):
+        return None
+    if column.categories is not None and new.categories is not None:
+        return bool(column.categories[first] != new.categories[second])
+    return bool(column.values[first] != new.values[second])
+
+
+def _remark(
+    column: _Counted, n_after: int | None, invented: tuple[int | None, float | None], mode_changed: bool | None
+) -> str:
+    """Say what a reader who knows the column may object to; nothing where there is nothing."""
+    said = ""
+    n_invented, share = invented
+    if n_invented:
+        said = f" {n_invented:,} of its {n_after:,} values are values that nobody had ({share:.1%} of the records)."
+        if column.values.dtype.kind == "i" and column.kind == "number":
+            said += " If its numbers are codes, list it under categorical."
+    return f"{said} Its most frequent value is another one than before." if mode_changed else said
 
 
 def _class_shares(
@@ -237,11 +278,13 @@ def _sentence(
     if is_gone and loss is not None:
         return f"Exact values became the ends of ranges, in columns of their own; {_detail(loss)}."
     if is_gone:
-        return "It names or would single out people, so it does not leave."
+        return "It was dropped."
     if role == "target":
         return "It is what the model predicts, and leaves as it is."
     if role == "sensitive":
         return "It leaves as it is: the groups, not its values, are what protects it."
+    if loss is None and role == "quasi-identifier":
+        return "It was rewritten; how much detail that cost was not measured."
     if loss is None:
         return "It has no part in the groups and leaves as it is."
     if is_label:

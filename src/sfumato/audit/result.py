@@ -14,6 +14,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from sfumato.audit.uniqueness import Uniqueness
+
 VERSION = 1
 
 EuRisk = Literal["singling out", "linkability", "inference"]
@@ -65,6 +67,8 @@ class UtilityResult:
     subgroups : tuple of Subgroup
     same_answer : float or None
         The accuracy of always giving the most frequent answer of the training records; None for numbers.
+    notes : tuple of str
+        Columns whose subgroups are not shown, and why.
     """
 
     metric: str
@@ -77,6 +81,7 @@ class UtilityResult:
     n_test: int
     subgroups: tuple[Subgroup, ...] = ()
     same_answer: float | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def judged(self) -> float:
@@ -86,9 +91,22 @@ class UtilityResult:
     @property
     def kept(self) -> float:
         """The share of the raw score that survives; of a model that was no use, all unless it became worse."""
-        if self.raw <= 0:
-            return 1.0 if self.judged >= self.raw else 0.0
-        return self.judged / self.raw
+        return self.share_kept(self.judged)
+
+    @property
+    def gain_kept(self) -> float:
+        """The share that survives of what the model learned: its score above the majority-class baseline.
+
+        For numbers, whose baseline is the mean with an R2 of 0, that is the share of the score.
+        """
+        return self.share_kept(self.judged, of_gain=True)
+
+    def share_kept(self, score: float, *, of_gain: bool = False) -> float:
+        """Return the share of the raw score that another score keeps, or of the raw gain over the baseline."""
+        baseline = (self.same_answer or 0.0) if of_gain else 0.0
+        if self.raw <= baseline:
+            return 1.0 if score >= self.raw else 0.0
+        return max(0.0, score - baseline) / (self.raw - baseline) if of_gain else score / self.raw
 
     @property
     def has_learned(self) -> bool:
@@ -135,6 +153,12 @@ class ColumnChange:
         numbers or single frequent categories; their names are not given.
     sentence : str
         Why it lost detail, in plain words.
+    n_invented : int or None
+        Released values that no original record had; None for labels and where there is nothing to compare.
+    share_invented : float or None
+        Share of the released records that have such a value, in thousandths.
+    mode_changed : bool or None
+        Whether the most frequent value is another one than before; None also where none is frequent.
     """
 
     name: str
@@ -146,6 +170,9 @@ class ColumnChange:
     before: tuple[float, ...]
     after: tuple[float, ...]
     sentence: str
+    n_invented: int | None = None
+    share_invented: float | None = None
+    mode_changed: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -246,6 +273,10 @@ class Audit:
         What was recounted on the release, in plain words.
     gate : tuple of GateCheck
         Empty where nothing was asked for.
+    uniqueness : Uniqueness or None
+        How many released records are unique by columns that no group protects.
+    advice : tuple of str
+        What to try where the gate failed.
     utility : UtilityResult or None
     sizes : GroupSizes
     columns : tuple of ColumnChange
@@ -276,6 +307,8 @@ class Audit:
     columns: tuple[ColumnChange, ...]
     risks: tuple[Risk, ...]
     curve: tuple[Point, ...] = ()
+    uniqueness: Uniqueness | None = None
+    advice: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     titles: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)

@@ -3,15 +3,37 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from sfumato.cli import anatomize, anonymize, apply, audit, compare, demo, init, measure, minimize, run, study, sweep
 from sfumato.cli.memory import give_back_large_arrays
 
+
+class _FlagsWithoutType:
+    """Shows a flag by its name alone: it takes no value, so a type behind it says nothing."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+        return parameters
+
+
+class _Command(_FlagsWithoutType, TyperCommand):
+    pass
+
+
+class _Group(_FlagsWithoutType, TyperGroup):
+    pass
+
+
 application = typer.Typer(
     name="sfumato",
+    cls=_Group,
     help="Prepare personal tabular data for machine learning so that people hide among others in it.",
     epilog="Start with: sfumato demo",
     no_args_is_help=True,
@@ -39,15 +61,15 @@ def _root(
     give_back_large_arrays()
 
 
-application.command(help=demo.HELP)(demo.demo)
-application.command(help=anonymize.HELP)(anonymize.anonymize)
-application.command(help=anatomize.HELP)(anatomize.anatomize)
-application.command(help=minimize.HELP)(minimize.minimize)
-application.command(help=apply.HELP)(apply.apply)
-application.command(help=measure.HELP)(measure.measure)
-application.command(help=init.HELP)(init.init)
-application.command(help=run.HELP)(run.run)
-application.command(help=audit.HELP)(audit.audit)
-application.command(help=compare.HELP)(compare.compare)
-application.command(help=sweep.HELP)(sweep.sweep)
-application.command(help=study.HELP)(study.study)
+application.command(cls=_Command, help=demo.HELP)(demo.demo)
+application.command(cls=_Command, help=anonymize.HELP)(anonymize.anonymize)
+application.command(cls=_Command, help=anatomize.HELP)(anatomize.anatomize)
+application.command(cls=_Command, help=minimize.HELP)(minimize.minimize)
+application.command(cls=_Command, help=apply.HELP)(apply.apply)
+application.command(cls=_Command, help=measure.HELP)(measure.measure)
+application.command(cls=_Command, help=init.HELP)(init.init)
+application.command(cls=_Command, help=run.HELP)(run.run)
+application.command(cls=_Command, help=audit.HELP)(audit.audit)
+application.command(cls=_Command, help=compare.HELP)(compare.compare)
+application.command(cls=_Command, help=sweep.HELP)(sweep.sweep)
+application.command(cls=_Command, help=study.HELP)(study.study)

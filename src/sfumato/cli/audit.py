@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +16,9 @@ from sfumato.cli.console import GUARANTEE_FAILED, Console, exit_codes
 
 if TYPE_CHECKING:
     from sfumato.audit.attacking import Attacks
-    from sfumato.audit.result import Audit, ColumnChange
+    from sfumato.audit.result import Audit
+    from sfumato.audit.uniqueness import Uniqueness
+    from sfumato.cli.pairing import Pair
 
 _GATE = "Gate"
 _SIDE = "\x00side"  # no column of a table is called this
@@ -23,10 +27,12 @@ _SMALLEST_SHOWN = 10  # records, where nothing is required
 
 HELP = options.help_text(
     "Measure and attack a release that anyone made, beside the table it was made of.",
-    "Both files hold the same people in the same order. People who are not in the release, in a third file with the "
-    "columns of the first, tell what an attacker could know anyway. Exit code 1 when a condition is not met.",
+    "The rows of the release may be in another order than the original's, and some may be missing. Columns that were "
+    "changed are taken for quasi-identifiers unless you name them. Holdout records (people outside the release), in a "
+    "third file with the columns of the first, show what an attacker could know anyway. Exit code 1: a condition of "
+    "the gate is not met; the report is written all the same.",
     examples=[
-        "sfumato audit people.csv released.csv --quasi-identifiers age,zip,sex --report report.html",
+        "sfumato audit people.csv released.csv --target income --report report.html",
         "sfumato audit people.csv released.csv --quasi-identifiers age,zip --sensitive disease\n"
         "    --control others.csv --min-k 10 --max-advantage 0.05",
     ],
@@ -43,8 +49,12 @@ def audit(
             "--quasi-identifiers",
             help="Columns that together could point at a person.",
             metavar="A,B,...",
-            show_default="all that both files have and that are not sensitive",
+            show_default="those whose values were changed",
         ),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(help="The column that a model predicts.", metavar="COLUMN", show_default="none"),
     ] = None,
     sensitive: Annotated[
         list[str] | None,
@@ -55,7 +65,7 @@ def audit(
         typer.Option(help="People who are not in the release, with the columns of ORIGINAL.", show_default="none"),
     ] = None,
     min_k: Annotated[
-        int | None, typer.Option(help="Fewest records of a group.", rich_help_panel=_GATE, show_default="none")
+        int | None, typer.Option(help="Minimum group size.", rich_help_panel=_GATE, show_default="none")
     ] = None,
     min_l: Annotated[
         int | None,
@@ -63,7 +73,15 @@ def audit(
     ] = None,
     max_advantage: Annotated[
         float | None,
-        typer.Option(help="Most that an attack may gain.", rich_help_panel=_GATE, show_default="none"),
+        typer.Option(help="Maximum attack advantage.", rich_help_panel=_GATE, show_default="none"),
+    ] = None,
+    max_unique: Annotated[
+        float | None,
+        typer.Option(
+            help="Largest share of records that may be unique by the columns released unchanged.",
+            rich_help_panel=_GATE,
+            show_default="none",
+        ),
     ] = None,
     report: Annotated[
         Path | None,
@@ -84,10 +102,13 @@ def audit(
     console = Console(quiet=quiet, as_json=as_json)
     with exit_codes(console, debug=debug):
         from sfumato.cli.files import check_output, read_files, unfinished
+        from sfumato.cli.pairing import pair_tables
         from sfumato.cli.settling import warn_of_names
         from sfumato.errors import ParameterError
+        from sfumato.policy.settings import MAX_UNIQUE_TARGET
 
-        _check_numbers(min_k, min_l, max_advantage, seed)
+        _check_numbers({"--min-k": min_k, "--min-l": min_l}, seed)
+        _check_shares({"--max-advantage": max_advantage, "--max-unique": max_unique})
         inputs = [original, release, *([control] if control else [])]
         for option, path in (("--report", report), ("-o", output)):
             if path is not None:
@@ -102,100 +123,51 @@ def audit(
         for sentence in dict.fromkeys(note for file in read for note in file.notes):
             console.note(sentence)
         before, after, others = [file.table for file in read] + [None] * (3 - len(read))
-        names, secrets = _roles(before, after, quasi_identifiers, sensitive)
+        pair = pair_tables(before, after, quasi_identifiers=quasi_identifiers, sensitive=sensitive, target=target)
         if not quasi_identifiers:
-            warn_of_names(console, before, names)
-        _check_order(before, after, names)
+            warn_of_names(console, before, pair.quasi_identifiers)
         if others is not None:
-            _check_control(others, [*names, *secrets])
+            _check_control(others, [*pair.quasi_identifiers, *pair.sensitive])
             _check_other_people(before, others)
-        required = {"min_k": min_k, "min_l": min_l, "max_attack_advantage": max_advantage}
+        required = {
+            "min_k": min_k,
+            "min_l": min_l,
+            "max_attack_advantage": max_advantage,
+            "max_unique": max_unique,
+        }
+        if target is not None and any(bound is not None for bound in required.values()):
+            required["max_unique_target"] = MAX_UNIQUE_TARGET
         with console.warnings_as_notes():
-            made = _audit(console, original, before, after, others, names, secrets, required, seed)
+            made = _audit(console, original, before, after, others, pair, required, seed)
         documents = _documents(made, report, output)
         if documents:
             with unfinished(*documents) as paths:
                 for path, text in zip(paths, documents.values(), strict=True):
                     path.write_text(text, encoding="utf-8")
-        _show(console, made)
+        _show(console, made, pair)
         if documents and not as_json:
             console.text(f"Written: {', '.join(str(path) for path in documents)}")
         if made.passed is False:
             raise typer.Exit(GUARANTEE_FAILED)
 
 
-def _check_numbers(min_k: int | None, min_l: int | None, max_advantage: float | None, seed: int) -> None:
+def _check_numbers(counts: Mapping[str, int | None], seed: int) -> None:
     from sfumato.cli.request import LARGEST_SEED
     from sfumato.errors import ParameterError
 
-    for option, given in (("--min-k", min_k), ("--min-l", min_l)):
+    for option, given in counts.items():
         if given is not None and given < 1:
-            raise ParameterError(f"{option} {given}: expected a whole number from 1 on. Correct it.")
+            raise ParameterError(f"{option} {given}: expected an integer >= 1.")
     if not 0 <= seed <= LARGEST_SEED:
-        raise ParameterError(f"--seed {seed}: expected a whole number from 0 to {LARGEST_SEED}. Correct it.")
-    if max_advantage is not None and not 0 <= max_advantage <= 1:
-        raise ParameterError(f"--max-advantage {max_advantage:g}: expected a number from 0 to 1. Correct it.")
+        raise ParameterError(f"--seed {seed}: expected an integer from 0 to {LARGEST_SEED}.")
 
 
-def _roles(
-    before: Any, after: Any, quasi_identifiers: list[str] | None, sensitive: list[str] | None
-) -> tuple[list[str], list[str]]:
-    """Look the columns up in both files."""
-    from sfumato.cli.files import unknown_column
-    from sfumato.errors import InputError, ParameterError
+def _check_shares(shares: Mapping[str, float | None]) -> None:
+    from sfumato.errors import ParameterError
 
-    if before.num_rows != after.num_rows:
-        raise InputError(
-            f"{before.num_rows:,} records before and {after.num_rows:,} after: expected the same people in the same "
-            "order. Leave out of the first file the records that were left out of the second, or use 'sfumato measure'."
-        )
-    common = [name for name in before.column_names if name in after.column_names]
-    secrets = options.split_names(sensitive, common)
-    names = options.split_names(quasi_identifiers, common) or [name for name in common if name not in secrets]
-    for option, given in {"--quasi-identifiers": names, "--sensitive": secrets}.items():
-        for name in given:
-            if name not in common:
-                raise ParameterError(unknown_column(option, name, common))
-    if not names:
-        raise ParameterError("no column is a quasi-identifier: expected at least one that both files have.")
-    if both := sorted(set(names) & set(secrets)):
-        raise ParameterError(f"{both[0]!r} is a quasi-identifier and sensitive: expected one role per column.")
-    return names, secrets
-
-
-def _check_order(before: Any, after: Any, names: list[str]) -> None:
-    """Refuse a release whose records were shuffled: attacks on the wrong people fail, and say nothing.
-
-    Columns that were not rewritten tell: one of them has the same values in the same places, or all of them were moved.
-    """
-    from sfumato.errors import InputError
-
-    exact = [name for name in before.column_names if name in after.column_names and name not in names]
-    found = {name: _is_moved(before.column(name), after.column(name)) for name in exact}
-    moved = [name for name, is_moved in found.items() if is_moved]
-    if moved and False not in found.values():
-        raise InputError(
-            f"the column {moved[0]!r} has the same values in both files, in another order: expected the same people in "
-            "the same order. Audit the release as it was made, and shuffle it after that."
-        )
-
-
-def _is_moved(before: Any, after: Any) -> bool | None:
-    """Whether a column has the same values in other places; None where that cannot be told."""
-    import pyarrow as pa
-
-    from sfumato.cli.judging import plain_values
-
-    before, after = plain_values(before), plain_values(after)
-    if before.type != after.type or len(before.unique()) < 2:
-        return None
-    if before.equals(after):
-        return False
-    first, second = (
-        pa.table({"value": column}).group_by("value").aggregate([([], "count_all")]).sort_by("value")
-        for column in (before, after)
-    )
-    return True if first.equals(second) else None
+    for option, given in shares.items():
+        if given is not None and not 0 <= given <= 1:
+            raise ParameterError(f"{option} {given:g}: expected a number from 0 to 1.")
 
 
 def _check_control(others: Any, wanted: list[str]) -> None:
@@ -244,59 +216,75 @@ def _audit(
     before: Any,
     after: Any,
     others: Any,
-    names: list[str],
-    secrets: list[str],
+    pair: Pair,
     required: dict[str, Any],
     seed: int,
 ) -> Audit:
+    from sfumato.audit.advice import what_to_try
     from sfumato.audit.attacking import attack_release
     from sfumato.audit.describing import describe_columns, describe_sizes, fewest_values, roles_of
     from sfumato.audit.gate import judge_gate
     from sfumato.audit.result import Audit
+    from sfumato.audit.uniqueness import measure_uniqueness
     from sfumato.cli.job import fingerprint_of, versions
     from sfumato.loss import ncp
     from sfumato.verification import count_groups
 
+    names, secrets = pair.quasi_identifiers, pair.sensitive
+    # Classes of the original values: a release that fails must not make them any finer.
+    shown = max(2, required["min_k"] or _SMALLEST_SHOWN)
+    n_suppressed = before.num_rows - after.num_rows
     with console.step("counting groups and losses"):
-        sizes = count_groups(after, names)
-        losses = {name: float(penalty.mean()) for name, penalty in ncp(before, after, names).items()}
-    needed = [*names, *secrets]
+        sizes = count_groups(after, pair.released_as)
+        losses = {}
+        if pair.is_aligned:
+            losses = {name: float(penalty.mean()) for name, penalty in ncp(before, after, names).items()}
+        uniqueness, unique = measure_uniqueness(after, pair.released_as, target=pair.target, smallest_shown=shown)
     with console.step("attacking the release"):
         attacks = attack_release(
-            before.select(needed),
-            after.select(needed),
+            before,
+            after,
             names,
             secrets=secrets,
-            control=None if others is None else others.select(needed),
+            control=None
+            if others is None
+            else others.select([n for n in others.column_names if n in before.column_names]),
+            is_aligned=pair.is_aligned,
             random_state=seed,
         )
     show_not_run(console, attacks)
     notes = attacks.sentences
+    if not pair.is_aligned:
+        notes = (
+            *notes,
+            "The rows are not in the order of the original: the information loss of each column was not measured.",
+        )
+        console.note(notes[-1])
     if others is None:
         notes = (
             *notes,
             "No people outside the release were given: an attack may know what is true of people at large.",
         )
-    # Classes of the original values: a release that fails must not make them any finer.
-    shown = max(2, required["min_k"] or _SMALLEST_SHOWN)
-    roles = roles_of(before.column_names, quasi_identifier=names, sensitive=secrets)
+    targets = [] if pair.target is None else [pair.target]
+    roles = roles_of(before.column_names, quasi_identifier=names, sensitive=secrets, target=targets)
     columns = describe_columns(before, after, roles, losses, smallest_shown=shown)
-    if told := told_by_exact_columns(columns, after, smallest_shown=shown):
-        console.note(told, is_warning=True)
-        notes = (*notes, told)
-    return Audit(
+    warn_of_unique(console, uniqueness, {})
+    made = Audit(
         name=original.name,
         n_records=before.num_rows,
-        n_released=after.num_rows,
-        n_suppressed=0,
-        method={"quasi_identifiers": names, "sensitive": secrets, "seed": seed},
+        n_released=after.num_rows if n_suppressed == 0 or n_suppressed >= shown else None,
+        n_suppressed=n_suppressed if n_suppressed == 0 or n_suppressed >= shown else None,
+        method={"quasi_identifiers": names, "sensitive": secrets, "target": pair.target, "seed": seed},
         guarantees=(f"every group has at least {int(sizes.min())} records",),
         gate=judge_gate(
             required,
             smallest_group=int(sizes.min()),
-            least_values=fewest_values(after, names, secrets),
+            least_values=fewest_values(after, pair.released_as, secrets),
             utility=None,
             risks=attacks.risks,
+            unique=unique,
+            n_records=after.num_rows,
+            smallest_shown=shown,
             not_run=[attack.title for attack in attacks.not_run],
             to_run_them="the notes say why; give what they need, or leave --max-advantage out",
         ),
@@ -304,12 +292,23 @@ def _audit(
         sizes=describe_sizes(sizes),
         columns=columns,
         risks=attacks.risks,
+        uniqueness=uniqueness,
         notes=notes,
         versions=versions(),
         fingerprint=fingerprint_of(original),
         smallest_shown=shown,
         seconds=console.seconds,
     )
+
+    def smallest_without() -> dict[str, int]:
+        """Return the smallest group without each quasi-identifier."""
+        return {
+            name: int(count_groups(after, [part for part in pair.released_as if part not in parts]).min())
+            for name in names
+            if (parts := {name, f"{name}_low", f"{name}_high"}) and len(names) > 1
+        }
+
+    return replace(made, advice=what_to_try(made, smallest_without=smallest_without))
 
 
 def _documents(audit: Audit, report: Path | None, output: Path | None) -> dict[Path, str]:
@@ -323,7 +322,7 @@ def _documents(audit: Audit, report: Path | None, output: Path | None) -> dict[P
     return documents
 
 
-def _show(console: Console, audit: Audit) -> None:
+def _show(console: Console, audit: Audit, pair: Pair) -> None:
     from sfumato.report import wording
 
     if console.as_json:
@@ -332,32 +331,31 @@ def _show(console: Console, audit: Audit) -> None:
     console.heading(f"release of {audit.name}")
     console.facts(
         [
-            ("records", f"{audit.n_released:,}"),
+            ("records", "fewer than before" if audit.n_released is None else f"{audit.n_released:,}"),
             ("groups", f"{audit.sizes.n_groups:,}"),
             ("smallest group", f"{audit.sizes.smallest:,}"),
             ("median group", f"{audit.sizes.median:,.0f}"),
         ]
     )
+    show_roles(console, pair.reasons)
     show_risks(console, audit)
     console.verdict(wording.verdict(audit) + ".", holds=audit.passed is not False)
 
 
-def told_by_exact_columns(columns: tuple[ColumnChange, ...], released: Any, *, smallest_shown: int) -> str:
-    """Say how many records are unique by the columns that were given no role: no group hides anybody there.
+def warn_of_unique(console: Console, uniqueness: Uniqueness, titles: Mapping[str, str]) -> None:
+    """Warn if columns that no group protects make records unique; the report says it in its first box."""
+    from sfumato.report import wording
 
-    Nothing where that is a number that would not be shown.
-    """
+    if uniqueness.share:
+        console.note(f"{wording.unique_records(uniqueness, titles)} {wording.FOUND_BY_UNCHANGED}", is_warning=True)
+
+
+def show_roles(console: Console, reasons: Mapping[tuple[str, str], Sequence[str]]) -> None:
+    """Print which columns were taken for what, and why."""
     from sfumato.cli.files import listed
-    from sfumato.verification import count_groups
 
-    names = [column.name for column in columns if column.role == "other" and column.name in released.column_names]
-    n_unique = int((count_groups(released, names) == 1).sum()) if names else 0
-    if n_unique < smallest_shown:
-        return ""
-    return (
-        f"Columns that were not called quasi-identifiers make {n_unique / released.num_rows:.1%} of the records "
-        f"unique: {listed(names)}. The groups hide nobody whose values there are known."
-    )
+    console.heading("columns")
+    console.facts([(role, f"{len(names):,}", f"{listed(names)} ({why})") for (role, why), names in reasons.items()])
 
 
 def show_not_run(console: Console, attacks: Attacks) -> None:
@@ -367,15 +365,23 @@ def show_not_run(console: Console, attacks: Attacks) -> None:
 
 
 def show_risks(console: Console, audit: Audit) -> None:
-    """Print the attacks and the conditions of the gate."""
+    """Print the attacks, the conditions of the gate, and what to try where it failed."""
+    from sfumato.report import wording
+
     if audit.risks:
-        console.heading("attacks: rate, and the rate without the release")
+        console.heading("attacks: rate, and the reference rate without the release")
         console.facts(
             [
-                (risk.title, f"{risk.result['rate']:.3f}", f"{risk.without:.3f}  {risk.result['verdict']}")
+                (risk.title, f"{risk.result['rate']:.3f}", f"{risk.without:.3f}  {wording.attack_verdict(risk)}")
                 for risk in audit.risks
             ]
         )
+        if any(risk.result["verdict"] == "failed attack" for risk in audit.risks):
+            console.text(f"  {wording.BELOW_BASELINE}")
     if audit.gate:
         console.heading("gate")
         console.facts([(check.name, "met" if check.passed else "NOT MET", check.sentence) for check in audit.gate])
+    if audit.advice:
+        console.heading("what to try")
+        for sentence in audit.advice:
+            console.text(f"  {sentence}")

@@ -140,12 +140,14 @@ class Console:
         self.out.print(table)
 
     def records(self, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Print a few records as a table."""
+        """Print a few records as a table; cells may be cut where there is no room, names of columns never are."""
         from rich.table import Table
 
         table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+        is_room = sum(len(name) + 2 for name in names) <= self.out.width
         for name in names:
-            table.add_column(_escaped(name), overflow="ellipsis", no_wrap=True, header_style="dim")
+            least = len(name) if is_room else max(map(len, name.split()), default=0)
+            table.add_column(_escaped(name), overflow="ellipsis", no_wrap=is_room, header_style="dim", min_width=least)
         for row in rows:
             table.add_row(*(_escaped(cell) for cell in row))
         self.out.print(table)

@@ -22,6 +22,7 @@ from sfumato.cli.methods import GUIDED, Method, method_of, recoding_of, rewritte
 from sfumato.cli.models import make_model
 from sfumato.cli.publishing import fingerprint_of as fingerprint_of
 from sfumato.cli.settling import codes_of, without_names
+from sfumato.cli.subgroups import compare_subgroups
 from sfumato.cli.target_values import TargetValues, counts_of_target, parse_target_values, warn_of_target
 from sfumato.cli.training import (
     Comparison,
@@ -43,8 +44,6 @@ from sfumato.policy import Policy
 from sfumato.policy.settings import TITLES
 
 Rows = npt.NDArray[np.int64]
-
-_FEWEST_OF_SUBGROUP = 30  # test records below which a subgroup's change says nothing
 
 
 @dataclass(eq=False)
@@ -321,6 +320,12 @@ def describe_utility(job: Job, compared: Comparison) -> Any:
         if job.target.task == "classification"
         else _r2_interval(job, raw, own, test)
     )
+    subgroups: tuple[Any, ...] = ()
+    notes: tuple[str, ...] = ()
+    if job.target.task == "classification":
+        subgroups, notes = compare_subgroups(job, raw, own, test)
+    elif job.policy.get("columns", "subgroups"):
+        notes = ("No subgroup is shown: the effect by subgroup is measured for classes, and the target is a number.",)
     return UtilityResult(
         metric=utility.metric,
         model=job.policy.get("model", "name"),
@@ -330,7 +335,8 @@ def describe_utility(job: Job, compared: Comparison) -> Any:
         interval=interval,
         n_train=utility.n_train,
         n_test=utility.n_test,
-        subgroups=_subgroups(job, raw, own, test) if job.target.task == "classification" else (),
+        subgroups=subgroups,
+        notes=notes,
         same_answer=_same_answer(job, *compared.rows),
     )
 
@@ -365,38 +371,6 @@ def _r2_interval(job: Job, raw: npt.NDArray[Any], own: npt.NDArray[Any], test: R
     spread = float(((truth - truth.mean()) ** 2).mean()) or 1.0
     low, high = bootstrap_interval((raw - own) / spread, random_state=0)
     return low, high
-
-
-def _subgroups(job: Job, raw: npt.NDArray[Any], own: npt.NDArray[Any], test: Rows) -> tuple[Any, ...]:
-    """Return the change per subgroup; those of few records are left out, since little could be said of them."""
-    from sfumato.attack.intervals import bootstrap_interval
-    from sfumato.audit.result import Subgroup
-    from sfumato.frames import read_table
-
-    found = []
-    fewest = max(_FEWEST_OF_SUBGROUP, job.policy.get("method", "k"))
-    for name in job.policy.get("columns", "subgroups"):
-        column = read_table(rows_of(job.table.select([name]), test), categorical=_numbers(job, name)).column(name)
-        if column.categories is None:
-            continue
-        for code, label in enumerate(column.categories):
-            members = column.values == code
-            if column.missing is not None:
-                members &= ~column.missing
-            if int(members.sum()) >= fewest:
-                interval = bootstrap_interval(own[members] - raw[members], random_state=0)
-                scores = float(raw[members].mean()), float(own[members].mean())
-                found.append(Subgroup(name, str(label), int(members.sum()), *scores, interval))
-    return tuple(found)
-
-
-def _numbers(job: Job, name: str) -> list[str]:
-    """Numbers with few values form subgroups, too."""
-    import pyarrow as pa
-
-    kind = job.table.schema.field(name).type
-    is_few = pa.types.is_integer(kind) and len(job.table.column(name).unique()) <= 20
-    return [name] if is_few else []
 
 
 def release_all(console: Console, job: Job) -> tuple[Any, Any]:

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from sfumato.cli import options
+from sfumato.cli.audit import show_roles
 from sfumato.cli.console import GUARANTEE_FAILED, Console, exit_codes
 from sfumato.cli.out_of_core import OutOfCore, is_chosen, progress_of
 from sfumato.errors import ParameterError
@@ -18,6 +20,11 @@ if TYPE_CHECKING:
     from sfumato.measurement import Measurement
     from sfumato.measurement.result import CriterionValue
 
+Reasons = dict[tuple[str, str], list[str]]
+"""What columns were taken for, and why, to the columns."""
+
+_MOST_LEFT_OUT = 60  # columns, each left out once to see whether the others form groups
+_LOOKS_LIKE_GROUPS = 5  # records of the smallest group; by chance a raw table has none such
 _SHOWN = 5  # columns and sets of a ranking; --json has all
 
 HELP = options.help_text(
@@ -43,6 +50,10 @@ def measure(
     sensitive: Annotated[
         list[str] | None,
         options.columns("Columns that nobody should learn about a person."),
+    ] = None,
+    target: Annotated[
+        str | None,
+        options.column("The column that a model predicts: no quasi-identifier."),
     ] = None,
     unit: Annotated[
         str | None,
@@ -120,14 +131,16 @@ def measure(
         files = options.split_pairs(hierarchies, "--hierarchies", "disease=disease.csv")
         trees = {name: _read_hierarchy(Path(path)) for name, path in files.items()}
         names = (quasi_identifiers, sensitive, categorical)
-        found = _measured(console, file, source, people, names, unit, weights, missing_is, trees)
+        found, reasons = _measured(
+            console, file, source, people, names, target, unit, weights, missing_is, trees, is_judged=min_k is not None
+        )
         reached = found.k if found.groups.smallest_in_persons is None else found.groups.smallest_in_persons
         holds = None if min_k is None else reached >= min_k
         if console.as_json:
             judged = {"min_k": min_k, "holds": holds, "seconds": round(console.seconds, 3)}
             console.result({"file": str(file), **found.to_dict(), **judged})
         else:
-            _report(console, file, found)
+            _report(console, file, found, reasons)
             if min_k is not None:
                 counted = ("person" if unit is not None else "record") + ("s" if reached != 1 else "")
                 says = f"The smallest group has {reached:,} {counted}; --min-k asks for at least {min_k:,}."
@@ -172,11 +185,15 @@ def _measured(
     source: FileTable | None,
     people: Any,
     names_of_columns: tuple[list[str] | None, list[str] | None, list[str] | None],
+    target: str | None,
     unit: str | None,
     weights: str | None,
     missing_is: Literal["value", "wildcard"],
     hierarchies: dict[str, Any],
-) -> Measurement:
+    *,
+    is_judged: bool,
+) -> tuple[Measurement, Reasons]:
+    """Measure the file; return also what each column was taken for, and why."""
     from sfumato.cli.settling import without_names
     from sfumato.measurement import measure as measure_table
     from sfumato.parquet import measure as measure_pieces
@@ -188,22 +205,24 @@ def _measured(
         "--quasi-identifiers": options.split_names(quasi_identifiers, columns),
         "--sensitive": options.split_names(sensitive, columns),
         "--categorical": options.split_names(categorical, columns),
+        "--target": [target] if target is not None else [],
         "--unit": [unit] if unit is not None else [],
         "--weights": [weights] if weights is not None else [],
         "--hierarchies": list(hierarchies),
     }
     for option, names in named.items():
         options.check_columns(option, names, columns)
-    chosen = named["--quasi-identifiers"]
-    if not chosen:
-        taken = {name for option in ("--sensitive", "--unit", "--weights") for name in named[option]}
+    if target is not None and (both := {target} & {*named["--quasi-identifiers"], *named["--unit"]}):
+        raise ParameterError(f"the column {both.pop()!r} is named with --target and in another role. Name it once.")
+    chosen, reasons = _roles(console, source, columns, named, is_judged=is_judged)
+    if not named["--quasi-identifiers"] and chosen:
         chosen = without_names(
-            console, ParquetFiles(file).head(1 << 20) if source is None else source.table,
-            [name for name in columns if name not in taken], done="left out",
+            console, ParquetFiles(file).head(1 << 20) if source is None else source.table, chosen, done="left out",
             otherwise="To count it, name all columns to count in --quasi-identifiers.",
         )  # fmt: skip
+        reasons["quasi-identifier", "has no other role"] = chosen
     asked: dict[str, Any] = {
-        "quasi_identifiers": chosen,
+        "quasi_identifiers": chosen or None,
         "sensitive": named["--sensitive"],
         "population": people,
         "weights": weights,
@@ -214,15 +233,75 @@ def _measured(
     }
     if source is None:
         with console.step(f"measuring {file.name} piece by piece"):
-            return measure_pieces(file, **asked, progress=progress_of(console))
+            return measure_pieces(file, **asked, progress=progress_of(console)), reasons
     with console.step(f"measuring {source.table.num_rows:,} records"):
-        return measure_table(source.table, **asked)
+        return measure_table(source.table, **asked), reasons
+
+
+def _roles(
+    console: Console,
+    source: FileTable | None,
+    columns: Sequence[str],
+    named: Mapping[str, list[str]],
+    *,
+    is_judged: bool,
+) -> tuple[list[str], Reasons]:
+    """Return the quasi-identifiers, and what each column is taken for and why.
+
+    In a file that looks like a release with groups, the columns that were not rewritten are told apart where nobody
+    named any; a verdict is never built on that.
+    """
+    roles = ("--quasi-identifiers", "--sensitive", "--target", "--unit", "--weights")
+    words = {"--quasi-identifiers": "quasi-identifier", "--unit": "person", "--weights": "weight"}
+    reasons: Reasons = {
+        (words.get(option, option[2:]), f"named with {option}"): named[option] for option in roles if named[option]
+    }
+    if named["--quasi-identifiers"]:
+        return named["--quasi-identifiers"], reasons
+    taken = {name for option in roles for name in named[option]}
+    chosen = [name for name in columns if name not in taken]
+    aside, smallest = ([], 0) if taken or source is None else find_unchanged(source.table, chosen)
+    if aside and not is_judged:
+        chosen = [name for name in chosen if name not in aside]
+        why = f"auto-detected: without it every group has at least {smallest} records; name it with --target"
+        reasons["released unchanged", why] = aside
+    elif aside:
+        console.note(
+            f"without {' and '.join(map(repr, aside))} every group has at least {smallest} records. If that is what a "
+            f"model predicts or is sensitive, name it: --target {aside[0]}."
+        )
+    if chosen:
+        reasons["quasi-identifier", "has no other role"] = chosen
+    return chosen, reasons
+
+
+def find_unchanged(table: Any, columns: Sequence[str]) -> tuple[list[str], int]:
+    """Return the one or two columns of a release that keep its groups from being seen, and the smallest group.
+
+    Nothing, where all groups are larger than 1, or where leaving out two columns does not show such groups.
+    """
+    from sfumato.verification import count_groups
+
+    def sizes(without: Sequence[str]) -> tuple[int, int]:
+        counted = count_groups(table, [name for name in columns if name not in without])
+        return int(counted.min()), -len(counted)
+
+    if not 2 < len(columns) <= _MOST_LEFT_OUT or sizes([])[0] > 1:
+        return [], 0
+    aside: list[str] = []
+    while len(aside) < 2:
+        others = [name for name in columns if name not in aside]
+        aside.append(max(others, key=lambda name: sizes([*aside, name])))
+        smallest = sizes(aside)[0]
+        if smallest >= _LOOKS_LIKE_GROUPS:
+            return aside, smallest
+    return [], 0
 
 
 # -- what is shown ---------------------------------------------------------------------------------------------
 
 
-def _report(console: Console, file: Path, found: Measurement) -> None:
+def _report(console: Console, file: Path, found: Measurement, reasons: Reasons) -> None:
     groups, uniqueness = found.groups, found.uniqueness
     console.heading(f"{file.name}: {len(found.quasi_identifiers)} quasi-identifiers")
     rows = [
@@ -236,6 +315,7 @@ def _report(console: Console, file: Path, found: Measurement) -> None:
     if groups.smallest_in_persons is not None:
         rows.insert(4, ("fewest persons of a group", f"{groups.smallest_in_persons:,}"))
     console.facts(rows)
+    show_roles(console, reasons)
 
     console.heading("records by the size of their group")
     console.facts(
@@ -245,7 +325,7 @@ def _report(console: Console, file: Path, found: Measurement) -> None:
             if part.n_records
         ]
     )
-    console.heading("risk to be found")
+    console.heading("re-identification risk")
     console.records(["", "highest", "average", "above 0.05", "above 0.09", "above 0.2"], _risk_rows(found))
     if found.journalist.average is None:
         # Weights do not help where missing values match anything, so a file always works and is named first.

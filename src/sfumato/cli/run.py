@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sfumato.cli import options
-from sfumato.cli.audit import show_not_run, show_risks, told_by_exact_columns
+from sfumato.cli.audit import show_not_run, show_risks, warn_of_unique
 from sfumato.cli.console import GUARANTEE_FAILED, Console, exit_codes, in_keys
 
 if TYPE_CHECKING:
@@ -101,6 +101,7 @@ class _GateNotPassedError(Exception):
 
 
 def _run(console: Console, job: Job, *, keep_report: bool) -> Audit:
+    from sfumato.audit.advice import what_to_try
     from sfumato.cli.job import compare_models, describe_utility, release_all
     from sfumato.cli.judging import ORDER_KEPT, Recount, formula_warning, recount, shuffled, write_judged
     from sfumato.cli.methods import partition_document, rewritten_columns
@@ -124,7 +125,8 @@ def _run(console: Console, job: Job, *, keep_report: bool) -> Audit:
             read, rewritten, k if job.policy.get("columns", "unit") is None else 1, **job.settings.promises()
         )
         told = (n_records, columns, utility, attacks, notes)
-        made.append(replace(_audit(console, job, anonymizer, release, read, counted.sizes, *told), curve=curve))
+        judged = replace(_audit(console, job, anonymizer, release, read, counted.sizes, *told), curve=curve)
+        made.append(replace(judged, advice=what_to_try(judged)))
         if made[0].passed is False:
             raise _GateNotPassedError
         return counted
@@ -199,6 +201,7 @@ def _attack(console: Console, job: Job, compared: Any) -> Attacks:
             job.quasi_identifiers,
             secrets=sensitive or [job.policy.get("columns", "target")],
             control=rows_of(job.table, test),
+            places=_places(job, len(train)),
             **common,
         )
     rows = np.concatenate([train, test])
@@ -222,6 +225,15 @@ def _attack(console: Console, job: Job, compared: Any) -> Attacks:
         attacks = replace(attacks, notes=(f"Left out by the policy: {', '.join(left_out)}.", *attacks.notes))
     show_not_run(console, attacks)
     return attacks
+
+
+def _places(job: Job, n_records: int) -> Any:
+    """Return where records are in the file that is published: anywhere, unless the policy keeps the order."""
+    import numpy as np
+
+    if job.policy.get("data", "keep_order") == "yes":
+        return None
+    return np.random.default_rng([job.policy.get("audit", "seed"), 13]).permutation(n_records)
 
 
 def _curve(console: Console, job: Job) -> tuple[Any, ...]:
@@ -269,6 +281,7 @@ def _audit(
     from sfumato.audit.describing import describe_sizes, fewest_values
     from sfumato.audit.gate import judge_gate
     from sfumato.audit.result import Audit
+    from sfumato.audit.uniqueness import measure_uniqueness
     from sfumato.cli.job import fingerprint_of, versions
     from sfumato.cli.methods import rewritten_columns
 
@@ -279,9 +292,8 @@ def _audit(
     file = job.policy.file("file")
     assert file is not None
     settings = {name: value for section in ("method", "model") for name, value in job.policy.values[section].items()}
-    if exact := told_by_exact_columns(columns, read, smallest_shown=k):
-        console.note(exact, is_warning=True)
-        notes = (*notes, exact)
+    uniqueness, unique = measure_uniqueness(read, names, target=own["target"], smallest_shown=k)
+    warn_of_unique(console, uniqueness, job.policy.titles)
     return Audit(
         name=file.name,
         n_records=n_records,
@@ -300,6 +312,7 @@ def _audit(
             least_values=fewest_values(read, names, own["sensitive"]),
             utility=utility,
             risks=attacks.risks,
+            unique=unique,
             n_suppressed=n_suppressed,
             n_records=n_records,
             smallest_shown=k,
@@ -311,6 +324,7 @@ def _audit(
         sizes=describe_sizes(sizes),
         columns=columns,
         risks=attacks.risks,
+        uniqueness=uniqueness,
         notes=(_how_hard(job, attacks), *attacks.sentences, *notes),
         titles=job.policy.titles,
         versions=versions(),
@@ -397,8 +411,13 @@ def _show_plan(console: Console, job: Job) -> None:
 
 
 def _without_learning(utility: UtilityResult) -> list[tuple[str, ...]]:
-    """Return the line of who gives everybody the same answer, where that is a share of right ones."""
-    return [] if utility.same_answer is None else [("always the most frequent class", f"{utility.same_answer:.4f}")]
+    """Return the majority-class baseline, and the share kept of what was learned beyond it; nothing for numbers."""
+    if utility.same_answer is None:
+        return []
+    rows: list[tuple[str, ...]] = [("majority-class baseline", f"{utility.same_answer:.4f}")]
+    if utility.raw > utility.same_answer:
+        rows.append(("of what was learned beyond it", f"{utility.gain_kept:.1%}", "kept"))
+    return rows
 
 
 def _show(console: Console, job: Job, audit: Audit, *, keep_report: bool) -> None:
@@ -416,6 +435,8 @@ def _show(console: Console, job: Job, audit: Audit, *, keep_report: bool) -> Non
                 *_without_learning(audit.utility),
             ]
         )
+        for sentence in audit.utility.notes:
+            console.note(sentence)
         if not audit.utility.has_learned:
             console.note(wording.no_better(audit.utility), is_warning=True)
     show_risks(console, audit)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -72,9 +72,9 @@ def _read_labels(
     n_codes = int(code.max()) + 1
     low, high = (ends.tolist() for ends in _ends(before.values, present, code, n_codes))
     is_anything = np.zeros(n_codes, np.bool_)
-    read = _reader_of(before)
-    for place, label in enumerate(_names(after)):
-        said = _range_of(label, read)
+    read = reader_of(before)
+    for place, label in enumerate(names_of(after)):
+        said = range_of(label, read)
         if said is not None:
             low[place], high[place], is_anything[place] = said
         elif label == ANYTHING:
@@ -92,7 +92,7 @@ def category_width(
     the column. Missing is a value, where the domain has it; a cell that was blanked stands for all.
     """
     n_groups = int(group.max()) + 1
-    names = _names(domain)
+    names = names_of(domain)
     place = {name: code for code, name in enumerate(names)}
     has_missing = not _present(domain).all()
     n_domain = len(names) + has_missing
@@ -102,7 +102,7 @@ def category_width(
     behind = _n_different(shown, own, int(shown.max()) + 1)  # by label: what it replaced anywhere
     is_value = np.zeros(len(behind), np.bool_)
     itself = np.full(len(behind), -1)
-    for code, label in enumerate(_names(after)):
+    for code, label in enumerate(names_of(after)):
         if label in place:
             is_value[code], itself[code] = True, place[label]
         elif (said := _set_of(label, place, n_domain)) is not None:
@@ -154,7 +154,7 @@ def share_of(count: NDArray[np.int64], n_domain: int, width: CategoryWidth) -> N
 # -- what stands in a label ------------------------------------------------------------------------------------
 
 
-def _range_of(label: str, read: Callable[[str], Any]) -> tuple[Any, Any, bool] | None:
+def range_of(label: str, read: Callable[[str], Any]) -> tuple[Any, Any, bool] | None:
     """Read a range such as ``31-34``, ``64 and over`` or ``[20, 30)``, or one value; and whether it says missing."""
     text = label.removesuffix(_OR_MISSING)
     furthest = np.iinfo(np.int64) if read is not _read_number else np.finfo(np.float64)
@@ -173,7 +173,8 @@ def _range_of(label: str, read: Callable[[str], Any]) -> tuple[Any, Any, bool] |
     return None if value is None else (value, value, text != label)
 
 
-def _reader_of(column: Column) -> Callable[[str], Any]:
+def reader_of(column: Column) -> Callable[[str], Any]:
+    """Return a function that reads a value of the column from text, or gives None."""
     if column.kind == "moment":
         return _read_moment
     return _read_integer if column.is_integer else _read_number
@@ -216,6 +217,27 @@ def _set_of(label: str, place: dict[str, int], n_domain: int) -> int | None:
     return len(values) + extra if all(value in place for value in values) else None
 
 
+def values_in(label: str, place: Mapping[str, int]) -> list[int] | None:
+    """Return the places of the values that a label lists, `place` giving each value's; None if it lists others.
+
+    Examples
+    --------
+    >>> values_in("{nurse, smith}", {"clerk": 0, "nurse": 1, "smith": 2}), values_in("nobody", {"clerk": 0})
+    ([1, 2], None)
+    """
+    if label == ANYTHING:
+        return sorted(place.values())
+    text = label.removesuffix(_OR_MISSING)
+    is_set = text.startswith("{") and text.endswith("}")
+    values = [text] if text in place or not is_set else [_spelled(value) for value in text[1:-1].split(", ")]
+    return sorted({place[value] for value in values}) if all(value in place for value in values) else None
+
+
+def stands_for_missing(label: str) -> bool:
+    """Return True if a label stands for missing values, too."""
+    return label == ANYTHING or label.endswith(_OR_MISSING)
+
+
 def _spelled(value: str) -> str:
     """Spell a number as codes that are numbers are spelled: 2 for 2.0."""
     number = _read_number(value) if "." in value else None
@@ -229,7 +251,7 @@ def _present(column: Column) -> NDArray[np.bool_]:
     return np.ones(column.n_records, np.bool_) if column.missing is None else ~column.missing
 
 
-def _names(column: Column) -> list[str]:
+def names_of(column: Column) -> list[str]:
     """Return the values as the text that a label shows, in the order of their codes."""
     if column.categories is None:
         return [label_number(value) for value in np.unique(column.values[_present(column)]).tolist()]
@@ -254,7 +276,7 @@ def _code_with_blank(column: Column) -> NDArray[np.int64]:
 def _translated(column: Column, place: dict[str, int]) -> NDArray[np.int64]:
     """Return the codes of the domain for the values of a column; values the domain lacks come after all others."""
     table = dict(place)
-    names = _names(column)
+    names = names_of(column)
     translate = np.array([table.setdefault(name, len(table) + 1) for name in names] + [len(place)], np.int64)
     codes = _code_with_blank(column)
     return translate[codes]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.errors import InputError, ParameterError
-from sfumato.policy.settings import SECTIONS, TITLES, VERSION, Setting
+from sfumato.policy.settings import MAX_UNIQUE_TARGET, SECTIONS, TITLES, VERSION, Setting
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,8 @@ def read_policy(path: Path) -> Policy:
         }
         for section, settings in SECTIONS.items()
     }
+    if "gate" in document and values["columns"]["target"] is not None and values["gate"]["max_unique_target"] is None:
+        values["gate"]["max_unique_target"] = MAX_UNIQUE_TARGET
     policy = Policy(path, values, lines, dict(document.get(TITLES, {})))
     _check_together(policy)
     return policy
@@ -367,7 +369,7 @@ def _check_endings(policy: Policy) -> None:
 
 def _check_gate_is_measured(policy: Policy) -> None:
     """Refuse conditions on a model that the policy does not have measured: they could never be met."""
-    for name in ("max_attack_advantage", "min_accuracy_kept"):
+    for name in ("max_attack_advantage", "max_unique_target", "min_accuracy_kept", "min_gain_kept"):
         if policy.get("gate", name) is None:
             continue
         if policy.get("columns", "target") is None:
@@ -375,7 +377,7 @@ def _check_gate_is_measured(policy: Policy) -> None:
                 f"{policy.where('gate', name)} without a target: expected a model to judge. Name the target under "
                 "[columns], or remove the condition."
             )
-        if policy.get("model", "test_fraction") == 0:
+        if policy.get("model", "test_fraction") == 0 and name != "max_unique_target":
             raise ParameterError(
                 f"{policy.where('gate', name)} with test_fraction = 0, which measures no model: expected one to judge. "
                 "Set test_fraction under [model] above 0, or remove the condition."

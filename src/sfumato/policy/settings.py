@@ -12,6 +12,9 @@ from typing import Any
 
 VERSION = 1
 
+MAX_UNIQUE_TARGET = 0.5
+"""What every gate allows where there is a target and `max_unique_target` is not given."""
+
 TITLES = "titles"
 """The section that maps columns to titles; its keys are columns, so it is not in `SECTIONS`."""
 
@@ -37,6 +40,7 @@ ATTACKS = (
     "singling-out",
     "linkability",
     "inference",
+    "row-order",
 )
 MODELS = (
     "gradient-boosting",
@@ -141,7 +145,12 @@ SECTIONS: dict[str, dict[str, Setting]] = {
         "min_k": Setting("integer", None, "fewest records of any group of the written file", at_least=1),
         "min_l": Setting("integer", None, "fewest values of a sensitive column in a group; missing is one", at_least=1),
         "max_attack_advantage": Setting("share", None, "most that any attack may gain over its baseline"),
+        "max_unique": Setting("share", None, "most of the records that the columns released unchanged may make unique"),
+        "max_unique_target": Setting(
+            "share", None, "most of the records with a target that no other record has; 0.5 unless given"
+        ),
         "min_accuracy_kept": Setting("share", None, "least share of the model's accuracy that must survive"),
+        "min_gain_kept": Setting("share", None, "least share of what the model learned beyond the majority class"),
         "max_suppressed": Setting("share", None, "most of the records that may have been left out"),
     },
 }

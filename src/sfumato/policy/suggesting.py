@@ -18,7 +18,7 @@ from sfumato.columns import Column
 from sfumato.errors import ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.measurement import measure
-from sfumato.policy.settings import SECTIONS, TITLES, VERSION, Setting
+from sfumato.policy.settings import MAX_UNIQUE_TARGET, SECTIONS, TITLES, VERSION, Setting
 from sfumato.policy.special_categories import special_category
 from sfumato.schema import Judgement, as_numbers, count_values, judge_column
 from sfumato.schema.judging import SMALLEST_TABLE_CHECKED
@@ -187,10 +187,19 @@ def write_policy(
         "method": {"name": "model-guided", "k": k, "representative": "mean", "suppression_limit": 0.0, "seed": 0},
         "model": {"name": SECTIONS["model"]["name"].default, "test_fraction": 0.2},
         "audit": {"level": "quick", "leave_out": [] if find_spec("torch") else ["network"]},
-        "gate": {"min_k": k, "max_attack_advantage": 0.1, "min_accuracy_kept": 0.9, "max_suppressed": 0.0},
+        "gate": {
+            "min_k": k,
+            "max_attack_advantage": 0.1,
+            "max_unique": 0.05,
+            "max_unique_target": MAX_UNIQUE_TARGET,
+            "min_accuracy_kept": 0.9,
+            "min_gain_kept": 0.5,
+            "max_suppressed": 0.0,
+        },
     }
     if read_table(frame).n_records < _RECORDS_PER_K * k:
-        values["gate"]["min_accuracy_kept"] = None  # too few to hold some out and form groups of the others
+        # Too few to hold some out and form groups of the others.
+        values["gate"]["min_accuracy_kept"] = values["gate"]["min_gain_kept"] = None
     lines = [
         "# A first policy, written by looking at the table. Every line is a proposal: a person who knows the data",
         "# has to confirm it. Run it with: sfumato run policy.toml",

@@ -12,19 +12,17 @@ from collections.abc import Sequence
 from sfumato.report.escaping import safe
 
 _CHARACTER = 7.4  # width of a character of the charts' text, a little generous
+_WIDTH = 400.0  # of every chart: letters stay readable when it is scaled down to a phone
+_MOST_LETTERS = 50  # of a label that stands above its line
 
 
 def picture(width: float, height: float, title: str, parts: Sequence[str], *, css_class: str = "chart") -> str:
-    """Wrap shapes into an SVG picture that scales down with the page and never up; on a small screen it is scrolled."""
-    drawn = (
+    """Wrap shapes into an SVG picture that scales down with the page and never up."""
+    return (
         f'<svg class="{css_class}" role="img" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
-        f'height="{height:g}" style="--natural:{width:g}px" xmlns="http://www.w3.org/2000/svg"><title>{safe(title)}</title>'
+        f'height="{height:g}" xmlns="http://www.w3.org/2000/svg"><title>{safe(title)}</title>'
         f"{''.join(parts)}</svg>"
     )
-    if css_class != "chart":
-        return drawn
-    # What scrolls must be reachable by keyboard.
-    return f'<div class="scroll picture" role="group" aria-label="picture" tabindex="0">{drawn}</div>'
 
 
 def before_and_after(before: Sequence[float], after: Sequence[float], title: str) -> str:
@@ -52,26 +50,23 @@ def before_and_after(before: Sequence[float], after: Sequence[float], title: str
 
 
 def bars(labels: Sequence[str], values: Sequence[float], title: str, *, axis: str) -> str:
-    """Draw upright bars with their labels below and their shares above."""
-    left, top, plot, bottom = 8.0, 22.0, 130.0, 40.0
-    narrowest = len(axis) * _CHARACTER + 2 * left
-    step = min(72.0, max(44.0, max(len(label) for label in labels) * _CHARACTER + 10))
-    width = max(narrowest, left * 2 + step * len(values))
+    """Draw lying bars, one below the other, with their labels on the left and their shares on the right."""
+    line, top = 24.0, 26.0
+    left = max([len(label) for label in labels] + [4]) * _CHARACTER + 8
+    plot = _WIDTH - left - 56
     highest = max([*values, 1e-9])
-    parts = []
+    bottom = top + line * len(values)
+    parts = [f'<text class="quiet" x="0" y="14">{safe(axis)}</text>']
     for place, (label, value) in enumerate(zip(labels, values, strict=True)):
-        x = left + place * step
-        tall = value / highest * plot
-        y = top + plot - tall
+        y = top + place * line
+        wide = value / highest * plot
         parts.append(
-            f'<rect class="bar" x="{x + 5:.1f}" y="{y:.1f}" width="{step - 10:.1f}" height="{tall:.1f}" rx="2"/>'
-            f'<text class="value" x="{x + step / 2:.1f}" y="{y - 5:.1f}" text-anchor="middle">{_percent(value)}</text>'
-            f'<text x="{x + step / 2:.1f}" y="{top + plot + 16:.1f}" text-anchor="middle">{safe(label)}</text>'
+            f'<text x="{left - 8:.1f}" y="{y + 15:.1f}" text-anchor="end">{safe(label)}</text>'
+            f'<rect class="bar" x="{left:.1f}" y="{y + 3:.1f}" width="{wide:.1f}" height="{line - 8:.1f}" rx="2"/>'
+            f'<text class="value" x="{left + wide + 6:.1f}" y="{y + 15:.1f}">{_percent(value)}</text>'
         )
-    y = top + plot
-    parts.append(f'<line class="axis" x1="{left:g}" x2="{width - left:g}" y1="{y + 0.5:g}" y2="{y + 0.5:g}"/>')
-    parts.append(f'<text class="quiet" x="{width / 2:.1f}" y="{y + 33:.1f}" text-anchor="middle">{safe(axis)}</text>')
-    return picture(width, top + plot + bottom, title, parts)
+    parts.append(f'<line class="axis" x1="{left:g}" x2="{left:g}" y1="{top:g}" y2="{bottom:g}"/>')
+    return picture(_WIDTH, bottom + 6, title, parts)
 
 
 def rates(rows: Sequence[tuple[str, float, tuple[float, float], float, bool]], title: str) -> str:
@@ -82,31 +77,29 @@ def rates(rows: Sequence[tuple[str, float, tuple[float, float], float, bool]], t
     rows : sequence of (label, rate, interval, baseline, is_stronger)
     title : str
     """
-    label_width = max(len(_shortened(row[0], 44)) for row in rows) * _CHARACTER + 12
-    plot, line, top = 380.0, 30.0, 26.0
-    width, height = label_width + plot + 24, top + line * len(rows) + 22
+    line, top, left, right = 44.0, 4.0, 10.0, 14.0
     bottom = top + line * len(rows)
 
     def at(value: float) -> float:
-        return label_width + 10 + min(1.0, max(0.0, value)) * plot
+        return left + min(1.0, max(0.0, value)) * (_WIDTH - left - right)
 
     parts = []
     for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
         parts.append(
-            f'<line class="grid" x1="{at(tick):.1f}" x2="{at(tick):.1f}" y1="{top - 6:g}" y2="{bottom:g}"/>'
+            f'<line class="grid" x1="{at(tick):.1f}" x2="{at(tick):.1f}" y1="{top:g}" y2="{bottom:g}"/>'
             f'<text class="quiet" x="{at(tick):.1f}" y="{bottom + 16:g}" text-anchor="middle">{tick:g}</text>'
         )
     for place, (label, rate, (low, high), baseline, is_stronger) in enumerate(rows):
-        y = top + place * line + line / 2
+        y = top + place * line + 30
         kind = "strong" if is_stronger else "weak"
         parts.append(
-            f'<text x="{label_width:.1f}" y="{y + 4:.1f}" text-anchor="end">{safe(_shortened(label, 44))}</text>'
-            f'<line class="baseline" x1="{at(baseline):.1f}" x2="{at(baseline):.1f}" y1="{y - 10:.1f}" '
-            f'y2="{y + 10:.1f}"/>'
+            f'<text x="0" y="{y - 14:.1f}">{safe(_shortened(label, _MOST_LETTERS))}</text>'
+            f'<line class="baseline" x1="{at(baseline):.1f}" x2="{at(baseline):.1f}" y1="{y - 9:.1f}" '
+            f'y2="{y + 9:.1f}"/>'
             f'<line class="interval {kind}" x1="{at(low):.1f}" x2="{at(high):.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
             f'<circle class="dot {kind}" cx="{at(rate):.1f}" cy="{y:.1f}" r="5"/>'
         )
-    return picture(width, height, title, parts)
+    return picture(_WIDTH, bottom + 22, title, parts)
 
 
 def changes(rows: Sequence[tuple[str, float, tuple[float, float]]], title: str) -> str:
@@ -118,25 +111,25 @@ def changes(rows: Sequence[tuple[str, float, tuple[float, float]]], title: str) 
         Changes are written times 100: as points.
     title : str
     """
-    label_width = max(len(_shortened(row[0], 38)) for row in rows) * _CHARACTER + 12
-    plot, line, top = 340.0, 26.0, 12.0
-    width, bottom = label_width + plot + 90, top + line * len(rows)
+    line, top, left, right = 42.0, 4.0, 8.0, 52.0
+    bottom = top + line * len(rows)
     reach = max([abs(end) for _, _, interval in rows for end in interval] + [0.001])
 
     def at(value: float) -> float:
-        return label_width + 12 + (value / reach + 1) / 2 * plot
+        return left + (value / reach + 1) / 2 * (_WIDTH - left - right)
 
-    parts = [f'<line class="axis" x1="{at(0):.1f}" x2="{at(0):.1f}" y1="{top - 6:g}" y2="{bottom:g}"/>']
+    parts = []
     for place, (label, change, (low, high)) in enumerate(rows):
-        y = top + place * line + line / 2
+        y = top + place * line + 28
         kind = "strong" if high < 0 else "weak"
         parts.append(
-            f'<text x="{label_width:.1f}" y="{y + 4:.1f}" text-anchor="end">{safe(_shortened(label, 38))}</text>'
+            f'<line class="axis" x1="{at(0):.1f}" x2="{at(0):.1f}" y1="{y - 8:.1f}" y2="{y + 8:.1f}"/>'
+            f'<text x="0" y="{y - 13:.1f}">{safe(_shortened(label, _MOST_LETTERS))}</text>'
             f'<line class="interval {kind}" x1="{at(low):.1f}" x2="{at(high):.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
             f'<circle class="dot {kind}" cx="{at(change):.1f}" cy="{y:.1f}" r="4.5"/>'
-            f'<text class="value" x="{width - 8:.1f}" y="{y + 4:.1f}" text-anchor="end">{100 * change:+.1f}</text>'
+            f'<text class="value" x="{_WIDTH - 4:.1f}" y="{y + 4:.1f}" text-anchor="end">{100 * change:+.1f}</text>'
         )
-    return picture(width, bottom + 6, title, parts)
+    return picture(_WIDTH, bottom + 6, title, parts)
 
 
 def curve(
@@ -151,7 +144,7 @@ def curve(
     least_span: float = 0.02,
     around: float | None = None,
 ) -> str:
-    """Draw lines over an axis, each with its name at its end; one point becomes a level to compare with.
+    """Draw lines over an axis, with their names below; one point becomes a level to compare with.
 
     Parameters
     ----------
@@ -167,7 +160,8 @@ def curve(
     around : float, optional
         A value that the upright axis shows in any case.
     """
-    left, top, wide, tall, right = 56.0, 16.0, 420.0, 210.0, 150.0
+    left, top, tall, right = 44.0, 20.0, 200.0, 12.0
+    wide = _WIDTH - left - right
     scaled = math.log10 if is_logarithmic else float
     xs_of_all = [*x_values, *(x for points in lines.values() for x, _ in points)]
     xs = [scaled(x) for x in xs_of_all]
@@ -199,15 +193,12 @@ def curve(
                 f'<text class="quiet" x="{at:.1f}" y="{top + tall + 16:g}" text-anchor="middle">{label}</text>'
             )
             beyond = at + half
-    ends: list[float] = []
-    for name, points in lines.items():
+    below = top + tall + 54
+    for place_in_legend, (name, points) in enumerate(lines.items()):
         colour = f"line-{(list(lines).index(name) if numbers is None else numbers[name]) % 6}"
         corners = [place(x, y) for x, y in sorted(points)]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
-        end = corners[-1][1]
-        while any(abs(end - other) < 14 for other in ends):  # names must not lie on each other
-            end += 14
-        ends.append(end)
+        legend = below + 18 * place_in_legend
         if len(corners) > 1:
             parts.append(f'<polyline class="line {colour}" points="{path}"/>')
         else:
@@ -215,14 +206,15 @@ def curve(
             parts.append(f'<line class="level {colour}" x1="{x:.1f}" x2="{left + wide:g}" y1="{y:.1f}" y2="{y:.1f}"/>')
         parts += [f'<circle class="point {colour}" cx="{x:.1f}" cy="{y:.1f}" r="3"/>' for x, y in corners]
         parts.append(
-            f'<text class="name {colour}" x="{left + wide + 8:g}" y="{end + 4:.1f}">{safe(_shortened(name, 21))}</text>'
+            f'<line class="line {colour}" x1="0" x2="18" y1="{legend - 4:.1f}" y2="{legend - 4:.1f}"/>'
+            f'<text class="name {colour}" x="26" y="{legend:.1f}">{safe(_shortened(name, _MOST_LETTERS - 4))}</text>'
         )
     parts.append(
         f'<text class="quiet" x="{left + wide / 2:g}" y="{top + tall + 34:g}" text-anchor="middle">'
         f"{safe(x_axis)}</text>"
-        f'<text class="quiet" x="{left:g}" y="{top - 5:g}">{safe(y_axis)}</text>'
+        f'<text class="quiet" x="0" y="{top - 8:g}">{safe(y_axis)}</text>'
     )
-    return picture(left + wide + right, top + tall + max(44.0, (max(ends) - top - tall) + 12), title, parts)
+    return picture(_WIDTH, below + 18 * len(lines) - 8, title, parts)
 
 
 def _round_values(low: float, high: float) -> list[tuple[float, str]]:

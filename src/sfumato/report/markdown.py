@@ -13,9 +13,12 @@ from sfumato.report import wording
 def to_markdown(audit: Audit) -> str:
     """Return the report as Markdown."""
     parts = [f"# {_cell(wording.title(audit))}", _cell(wording.lead(audit)), f"**{_cell(wording.verdict(audit))}**"]
+    parts += [_cell(sentence) for sentence in wording.uniqueness(audit)]
     if audit.gate:
         rows = [[check.name, "yes" if check.passed else "**no**", _cell(check.sentence)] for check in audit.gate]
         parts.append(_table(["condition", "met", "measured"], rows))
+    if audit.advice:
+        parts += ["### What to try", "\n".join(f"- {_cell(sentence)}" for sentence in audit.advice)]
     parts += ["## What was done", *(_cell(sentence) for sentence in wording.what_was_done(audit))]
     parts.append("## What it cost the model")
     utility = audit.utility
@@ -27,7 +30,7 @@ def to_markdown(audit: Audit) -> str:
             rows.append(["release", f"{utility.protected:.4f}"])
         rows.append(["release, test records rewritten alike", f"{utility.transformed:.4f}"])
         if utility.same_answer is not None:
-            rows.append(["always the most frequent class", f"{utility.same_answer:.4f}"])
+            rows.append(["majority-class baseline", f"{utility.same_answer:.4f}"])
         parts += [_cell(wording.utility_sentence(utility)), _table([_cell(utility.model), utility.metric], rows)]
         if utility.subgroups:
             parts.append(
@@ -39,6 +42,7 @@ def to_markdown(audit: Audit) -> str:
                     ],
                 )
             )
+        parts += [_cell(sentence) for sentence in utility.notes]
     parts += ["## How many records share their values", *_sizes(audit)]
     parts.append("## What attackers can do")
     if audit.risks:
@@ -50,11 +54,13 @@ def to_markdown(audit: Audit) -> str:
                 f"{risk.result['interval'][0]:.3f}-{risk.result['interval'][1]:.3f}",
                 f"{risk.result['baseline']:.3f}",
                 _or_dash(risk.result["control"]),
-                str(risk.result["verdict"]),
+                wording.attack_verdict(risk),
             ]
             for risk in audit.risks
         ]
         parts.append(_table(["attack", "EU risk", "rate", "95% interval", "baseline", "control", "verdict"], rows))
+        if any(risk.result["verdict"] == "failed attack" for risk in audit.risks):
+            parts.append(_cell(wording.BELOW_BASELINE))
         parts.append("\n".join(f"- {_cell(f'{risk.title}: {risk.sentence}')}" for risk in audit.risks))
     else:
         parts.append("Nothing was attacked.")

@@ -73,26 +73,31 @@ def _table(
     kind = [' class="number"' if place in numbers else "" for place in range(len(names))]
     if words is not None:
         kind[words] = ' class="words"'
-    head = "".join(f'<th scope="col"{kind[place]}>{safe(name)}</th>' for place, name in enumerate(names))
+    head = "".join(
+        f'<th scope="col" role="columnheader"{kind[place]}>{safe(name)}</th>' for place, name in enumerate(names)
+    )
     body = "".join(
-        "<tr>"
+        '<tr role="row">'
         + "".join(
-            f'<th scope="row">{cell}</th>' if place == 0 else f"<td{kind[place]}>{cell}</td>"
+            f'<th scope="row" role="rowheader">{cell}</th>'
+            if place == 0
+            else f'<td role="cell"{kind[place]} data-name="{safe(names[place])}">{cell}</td>'
             for place, cell in enumerate(row)
         )
         + "</tr>"
         for row in rows
     )
-    # A region that scrolls must be reachable by keyboard.
+    # On a phone a row becomes a card with the names of its cells; the roles keep it a table for screen readers.
     return (
-        f'<div class="scroll" role="region" aria-label="{safe(caption)}" tabindex="0"><table>'
-        f"<caption>{safe(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        f'<table role="table"><caption>{safe(caption)}</caption>'
+        f'<thead role="rowgroup"><tr role="row">{head}</tr></thead>'
+        f'<tbody role="rowgroup">{body}</tbody></table>'
     )
 
 
 def _verdict(audit: Audit) -> str:
     kind = wording.verdict_kind(audit)
-    content = f'<p class="verdict">{safe(wording.verdict(audit))}</p>'
+    content = f'<p class="verdict">{safe(wording.verdict(audit))}</p>{_paragraphs(wording.uniqueness(audit))}'
     if audit.gate:
         rows = [
             [
@@ -103,6 +108,8 @@ def _verdict(audit: Audit) -> str:
             for check in audit.gate
         ]
         content += _table("Conditions of the gate", ["condition", "met", "measured"], rows, words=2)
+    if audit.advice:
+        content += f"<h3>What to try</h3>{_bullets(audit.advice)}"
     return _section("Verdict of the gate", content, css_class=kind)
 
 
@@ -127,7 +134,7 @@ def _utility(audit: Audit) -> str:
         ]
     )
     if utility.same_answer is not None:
-        rows.append(["always the most frequent class", _score(utility, utility.same_answer), ""])
+        rows.append(["majority-class baseline", _score(utility, utility.same_answer), ""])
     caption = (
         f"{utility.metric} of {utility.model}, trained on {utility.n_train:,} and tested on {utility.n_test:,} records "
         "that neither training nor protection has seen"
@@ -159,6 +166,7 @@ def _utility(audit: Audit) -> str:
             ],
             numbers=(1, 2, 3, 4),
         )
+    content += _paragraphs(utility.notes)
     return _section("What it cost the model", content, css_class="long")
 
 
@@ -211,7 +219,7 @@ def _risks(audit: Audit) -> str:
             f"{risk.result['interval'][0]:.3f}-{risk.result['interval'][1]:.3f}",
             f"{risk.result['baseline']:.3f}",
             "-" if risk.result["control"] is None else f"{risk.result['control']:.3f}",
-            safe(str(risk.result["verdict"])),
+            safe(wording.attack_verdict(risk)),
         ]
         for risk in audit.risks
     ]
@@ -221,6 +229,8 @@ def _risks(audit: Audit) -> str:
         rows,
         numbers=(2, 3, 4, 5),
     )
+    if any(risk.result["verdict"] == "failed attack" for risk in audit.risks):
+        content += f'<p class="quiet">{safe(wording.BELOW_BASELINE)}</p>'
     content += _bullets([f"{risk.title}: {risk.sentence}" for risk in audit.risks])
     return _section("What attackers can do", content, css_class="long")
 

@@ -7,12 +7,14 @@ Nothing here judges data to be anonymous: a report shows evidence, and people de
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
 from typing import Any
 
-from sfumato.audit.result import Audit, GroupSizes, Subgroup, UtilityResult
+from sfumato.audit.result import Audit, GroupSizes, Risk, Subgroup, UtilityResult
+from sfumato.audit.uniqueness import Uniqueness
 
 
 def title(audit: Audit) -> str:
@@ -50,6 +52,51 @@ def verdict(audit: Audit) -> str:
     return (
         f"The gate is not passed: {n_failed} of {len(audit.gate)} conditions {'is' if n_failed == 1 else 'are'} not met"
     )
+
+
+_ATTACK_VERDICTS = {
+    "stronger than baseline": "above reference rate",
+    "not shown": "no significant gain",
+    "failed attack": "below baseline (attack invalid)",
+}
+
+BELOW_BASELINE = (
+    "Below baseline: the attack did worse than guessing without the release. It was a poor attack: it does not show "
+    "that the release is safe, and counts as no advantage."
+)
+FOUND_BY_UNCHANGED = (
+    "Anyone who knows these values can find the record. Make the columns quasi-identifiers, or drop them."
+)
+
+
+def attack_verdict(risk: Risk) -> str:
+    """Return what an attack has shown, in words for readers."""
+    return _ATTACK_VERDICTS[str(risk.result["verdict"])]
+
+
+def unique_records(uniqueness: Uniqueness, titles: Mapping[str, str]) -> str:
+    """Say how many records are unique by the columns released unchanged, and by all released columns."""
+    names = _listed([titles.get(name, name) for name in uniqueness.columns]) if uniqueness.columns else ""
+    if not names:
+        return "No column is released unchanged."
+    if uniqueness.share is None:
+        share = "Some records, too few to be counted here, are"
+    else:
+        share = f"{uniqueness.share:.1%} of the records are" if uniqueness.share else "No record is"
+    return f"{share} unique by the columns released unchanged: {names}."
+
+
+def uniqueness(audit: Audit) -> list[str]:
+    """Say in the first box how many records are unique."""
+    found = audit.uniqueness
+    if found is None:
+        return []
+    sentences = [unique_records(found, audit.titles)]
+    if found.share is None or found.share > 0:
+        sentences.append(FOUND_BY_UNCHANGED)
+    if found.share_by_all:
+        sentences.append(f"Together with the groups, {found.share_by_all:.1%} are unique by all released columns.")
+    return sentences
 
 
 def verdict_kind(audit: Audit) -> str:
@@ -92,6 +139,8 @@ def utility_sentence(utility: UtilityResult) -> str:
         cost = f"The difference of {amount} is within what chance explains on {utility.n_test:,} test records."
     else:
         cost = f"The model {'loses' if change < 0 else 'gains'} {amount}; it keeps {utility.kept:.1%} of its score."
+    if utility.same_answer is not None and utility.raw > utility.same_answer:
+        cost += f" Of what it learned beyond the majority-class baseline, {utility.gain_kept:.1%} is kept."
     return cost if utility.has_learned else f"{cost} {no_better(utility)}"
 
 
