@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.columns import Column
-from sfumato.errors import InputError, ParameterError
+from sfumato.errors import InputError, ParameterError, PrivacyWarning
 from sfumato.frames import GroupedValues, read_table
 from sfumato.schema import ColumnWarning, Schema, build_schema, coarsen, is_near_unique
 
@@ -94,7 +94,8 @@ def test_all_columns_without_another_role_are_quasi_identifiers_by_default(table
     )
     assert schema.quasi_identifiers == ("age", "zip")
     assert schema.with_role("other") == ("note",)
-    assert build_schema(table).quasi_identifiers == tuple(COLUMNS)
+    everything = build_schema(table, identifiers=["name"])
+    assert everything.quasi_identifiers == tuple(name for name in COLUMNS if name != "name")
 
 
 @pytest.mark.parametrize(
@@ -140,20 +141,25 @@ def test_an_identifier_may_have_a_type_that_no_column_can_have():
 
 
 def test_numbers_named_categorical_are_categories(table):
-    schema = build_schema(table, categorical_features=["age"])
+    schema = build_schema(table, identifiers=["name"], categorical_features=["age"])
     assert (schema.kinds["age"], schema.categorical_features) == ("category", ("age",))
     read = read_table(pd.DataFrame(COLUMNS), categorical=["age"])
-    assert build_schema(read).kinds["age"] == "category"
-    assert build_schema(read, categorical_features=[]).kinds["age"] == "number"
+    assert build_schema(read, identifiers=["name"]).kinds["age"] == "category"
+    assert build_schema(read, identifiers=["name"], categorical_features=[]).kinds["age"] == "number"
 
 
 def test_a_schema_survives_pickling_and_a_plain_document(table):
     schema = build_schema(
-        table, unit="person", keep=["note"], limits={"age": 5, "zip": 3}, categorical_features=["income"]
+        table,
+        identifiers=["name"],
+        unit="person",
+        keep=["note"],
+        limits={"age": 5, "zip": 3},
+        categorical_features=["income"],
     )
     assert pickle.loads(pickle.dumps(schema)) == schema
     assert Schema.from_dict(json.loads(json.dumps(schema.to_dict()))) == schema
-    numpy_limit = build_schema(table, limits={"age": np.int64(5)})
+    numpy_limit = build_schema(table, identifiers=["name"], limits={"age": np.int64(5)})
     assert json.dumps(numpy_limit.to_dict()["limits"]) == '{"age": 5}'
     moments = read_table(pd.DataFrame({"born": pd.to_datetime(["2000-01-01", "2001-01-01"])}))
     document = build_schema(moments, limits={"born": datetime.timedelta(days=7)}).to_dict()
@@ -178,17 +184,17 @@ def test_near_unique_means_more_than_half_of_the_values_occur_once(values, dtype
 
 
 def test_a_near_unique_column_does_not_pass_through_unless_kept(table):
-    with pytest.raises(
-        InputError, match=r"'name' would pass through untouched.*quasi_identifiers or identifiers.*keep"
-    ):
+    with pytest.raises(InputError, match=r"'name' would be released unchanged.*quasi_identifiers or identifiers.*keep"):
         build_schema(table, quasi_identifiers=["age"])
     assert build_schema(table, quasi_identifiers=["age"], keep=["name"]).roles["name"] == "other"
-    assert build_schema(table, quasi_identifiers=["age", "name"]).roles["name"] == "quasi_identifier"
+    with pytest.warns(PrivacyWarning, match="'name' seems to name people"):
+        rewritten = build_schema(table, quasi_identifiers=["age", "name"])
+    assert rewritten.roles["name"] == "quasi_identifier"
 
 
 def test_a_column_of_real_numbers_is_near_unique_too():
     frame = pd.DataFrame({"age": [1, 2] * 6, "weight": np.linspace(50.1, 99.7, 12)})
-    with pytest.raises(InputError, match="'weight' would pass through"):
+    with pytest.raises(InputError, match="'weight' would be released unchanged"):
         build_schema(read_table(frame), quasi_identifiers=["age"])
 
 
@@ -209,7 +215,7 @@ def test_half_of_the_values_once_is_not_more_than_half():
 )
 def test_numbers_that_differ_in_their_last_digit_are_near_unique(numbers):
     table = read_table(pa.table({"age": [30, 40] * 500, "account": numbers}))
-    with pytest.raises(InputError, match="'account' would pass through"):
+    with pytest.raises(InputError, match="'account' would be released unchanged"):
         build_schema(table, quasi_identifiers=["age"])
     alike = read_table(pa.table({"age": [30, 40] * 500, "account": numbers.take(pa.array([0, 1] * 500))}))
     assert build_schema(alike, quasi_identifiers=["age"]).released == ("age", "account")
@@ -217,18 +223,24 @@ def test_numbers_that_differ_in_their_last_digit_are_near_unique(numbers):
 
 def test_missing_values_do_not_hide_a_near_unique_column():
     frame = pd.DataFrame({"age": [1, 2] * 50, "phone": [None] * 97 + ["a", "b", "c"]})
-    with pytest.raises(InputError, match="'phone' would pass through"):
+    with pytest.raises(InputError, match="'phone' would be released unchanged"):
         build_schema(read_table(frame), quasi_identifiers=["age"])
 
 
 @pytest.mark.parametrize(("n_records", "is_refused"), [(9, False), (10, True)])
-def test_tables_under_ten_records_are_not_checked(n_records, is_refused):
-    table = read_table(pd.DataFrame({"age": [1, 2] * 5, "name": list("abcdefghij")}).head(n_records))
+def test_in_tables_under_ten_records_unique_values_say_nothing(n_records, is_refused):
+    table = read_table(pd.DataFrame({"age": [1, 2] * 5, "remark": list("abcdefghij")}).head(n_records))
     if is_refused:
-        with pytest.raises(InputError, match="'name' would pass through"):
+        with pytest.raises(InputError, match="'remark' would be released unchanged"):
             build_schema(table, quasi_identifiers=["age"])
     else:
-        assert build_schema(table, quasi_identifiers=["age"]).roles["name"] == "other"
+        assert build_schema(table, quasi_identifiers=["age"]).roles["remark"] == "other"
+
+
+def test_a_name_says_what_it_says_in_small_tables_too():
+    table = read_table(pd.DataFrame({"age": [1, 2] * 2, "last_name": list("abcd")}))
+    with pytest.raises(InputError, match="'last_name' would be released unchanged"):
+        build_schema(table, quasi_identifiers=["age"])
 
 
 # ---- warnings --------------------------------------------------------------------------------------------------------
@@ -250,6 +262,13 @@ def test_a_column_that_differs_late_is_not_constant():
 
 def test_a_single_record_gives_no_warning():
     build_schema(read_table(pd.DataFrame({"a": [1]})))
+
+
+def test_columns_whose_names_look_the_same_are_named_in_a_warning():
+    frame = pd.DataFrame({"age": [1, 2], "age ": [3, 4], "purpose": [1, 2], "purpose_": [1, 2]})
+    with pytest.warns(ColumnWarning, match="columns 'age' and 'age ' have nearly the same name") as caught:
+        build_schema(read_table(frame))
+    assert len(caught) == 1
 
 
 # ---- later tables ----------------------------------------------------------------------------------------------------
@@ -354,7 +373,7 @@ def test_wrong_limits_are_refused_when_the_schema_is_built(table):
         build_schema(table, sensitive="disease", limits={"disease": 2})
     with pytest.raises(ParameterError, match=r"limits is of the type list: expected a dict"):
         build_schema(table, limits=[5])
-    assert build_schema(table, limits={1: 5, "zip": 3}).limits == {"age": 5, "zip": 3}
+    assert build_schema(table, identifiers=["name"], limits={1: 5, "zip": 3}).limits == {"age": 5, "zip": 3}
 
 
 def test_an_empty_column_can_be_limited():

@@ -91,6 +91,7 @@ class GroupParameters(BaseEstimator):
             keep=self.keep,
             categorical_features=self._categorical_features(table),
             limits=self.limits,
+            coarsened=tuple(self.hierarchies or ()),
             is_whole=is_whole,
         )
         for criterion in criteria:

@@ -74,6 +74,7 @@ def anatomize(
         ),
     ],
     identifiers: options.Identifiers = None,
+    keep: options.Keep = None,
     l: Annotated[  # noqa: E741 - the literature's own letter
         int,
         typer.Option(
@@ -131,6 +132,8 @@ def anatomize(
     console = Console(quiet=quiet, as_json=as_json)
     with exit_codes(console, debug=debug):
         from sfumato.cli.files import format_of, read_and_tell
+        from sfumato.cli.settling import without_names
+        from sfumato.parquet.files import ParquetFiles
 
         said = reading.parsed()
         written_as = format or ("parquet" if format_of(file) == "parquet" else "csv")
@@ -145,13 +148,21 @@ def anatomize(
         source = None
         if not is_chosen(console, file, pieces, said, obstacle=obstacle):
             source = read_and_tell(console, file, said)
-        columns = _columns_of(file) if source is None else source.table.column_names
+        columns = ParquetFiles(file).names if source is None else source.table.column_names
+        secrets = options.named_columns("--sensitive", sensitive, columns)
+        dropped = options.named_columns("--identifiers", identifiers, columns)
+        decided = {*secrets, *dropped, *options.named_columns("--keep", keep, columns)}
+        others = [name for name in columns if name not in decided]
+        left = without_names(
+            console, ParquetFiles(file).head(1 << 20) if source is None else source.table, others, done="dropped",
+            otherwise="To share it, name it in --keep.",
+        )  # fmt: skip
         settings = Settings(
             file,
             output,
             l,
-            options.named_columns("--sensitive", sensitive, columns),
-            options.named_columns("--identifiers", identifiers, columns),
+            secrets,
+            [*dropped, *(name for name in others if name not in left)],
             suppression_limit,
             assignment,
             seed,
@@ -163,12 +174,6 @@ def anatomize(
                 _run_piecewise(console, settings)
             else:
                 _run(console, source, settings)
-
-
-def _columns_of(file: Path) -> list[str]:
-    from sfumato.parquet.files import ParquetFiles
-
-    return ParquetFiles(file).names
 
 
 def _finals(folder: Path, written_as: str) -> list[Path]:

@@ -222,6 +222,7 @@ def anonymize(
         from sfumato.cli.anonymizing import anonymize_table
         from sfumato.cli.files import check_output, format_of, read_and_tell
         from sfumato.cli.request import check_method, check_numbers, obstacle_to_pieces, parse_guide, resolve
+        from sfumato.cli.settling import settle
         from sfumato.parquet.files import ParquetFiles
 
         said = reading.parsed()
@@ -261,6 +262,13 @@ def anonymize(
             model=model,
             seed=seed,
             jobs=jobs,
+        )
+        request = settle(
+            console,
+            request,
+            ParquetFiles(file).head(1 << 20) if source is None else source.table,
+            is_chosen=bool(quasi_identifiers),
+            says_codes=categorical is not None,
         )
         with console.warnings_as_notes():
             if source is None and output is not None:

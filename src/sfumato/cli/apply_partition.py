@@ -236,7 +236,7 @@ def schema_of(table: Any, **roles: Any) -> Any:
     from sfumato.schema import build_schema
 
     try:
-        return build_schema(table, **roles)
+        return build_schema(table, coarsened=roles.get("quasi_identifiers", ()), **roles)
     except InputError as error:
         raise InputError(str(error).replace("in quasi_identifiers or identifiers", "in identifiers")) from None
 

@@ -44,8 +44,9 @@ def check_passing(
     roles
         As of `build_schema`.
     """
-    schema = check_schema(read_table(files.head(1 << 16), categorical=categorical), is_whole=False, **roles)
-    watched = PassThrough(schema, files.n_records)
+    head = read_table(files.head(1 << 16), categorical=categorical)
+    schema = check_schema(head, is_whole=False, **roles)
+    watched = PassThrough(schema, head, files.n_records, is_chosen=True, decided=schema.quasi_identifiers)
     for batch in files.batches(watched.names) if watched.names else ():
         watched.add(batch)
     try:

@@ -84,6 +84,7 @@ def audit(
     console = Console(quiet=quiet, as_json=as_json)
     with exit_codes(console, debug=debug):
         from sfumato.cli.files import check_output, read_files, unfinished
+        from sfumato.cli.settling import warn_of_names
         from sfumato.errors import ParameterError
 
         _check_numbers(min_k, min_l, max_advantage, seed)
@@ -102,6 +103,8 @@ def audit(
             console.note(sentence)
         before, after, others = [file.table for file in read] + [None] * (3 - len(read))
         names, secrets = _roles(before, after, quasi_identifiers, sensitive)
+        if not quasi_identifiers:
+            warn_of_names(console, before, names)
         _check_order(before, after, names)
         if others is not None:
             _check_control(others, [*names, *secrets])

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 HELP = options.help_text(
     "Write a first policy for a table by looking at it.",
-    "Finds columns that name people and columns that together single them out, by counting records and not by the "
-    "columns' names, and flags what may be a special category of personal data. Every line of the policy is a "
-    "proposal with its reason beside it: read it, correct it, then run it with 'sfumato run'.",
+    "Finds columns that name people, columns that together single them out, and numbers that are codes, by names, the "
+    "form of values and counts, and flags what may be a special category of personal data. Every line of the policy is "
+    "a proposal with its reason beside it: read it, correct it, then run it with 'sfumato run'.",
     examples=[
         "sfumato init people.csv --target income -o policy.toml",
         "sfumato init patients.parquet --target readmitted --sensitive diagnosis --k 20 -o policy.toml",
@@ -79,7 +79,13 @@ def init(
             path.write_text(text, encoding="utf-8")
         if as_json:
             console.result(
-                {"policy": str(output), "columns": {s.name: {"role": s.role, "special": s.special} for s in roles}}
+                {
+                    "policy": str(output),
+                    "columns": {
+                        s.name: {"role": s.role, "special": s.special, "reason": s.reason, "is_code": s.is_surely_code}
+                        for s in roles
+                    },
+                }
             )
             return
         console.heading("What the columns were taken for")

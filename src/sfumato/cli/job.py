@@ -21,6 +21,7 @@ from sfumato.cli.memory import give_back_small_pieces
 from sfumato.cli.methods import GUIDED, Method, method_of, recoding_of
 from sfumato.cli.models import make_model
 from sfumato.cli.publishing import fingerprint_of as fingerprint_of
+from sfumato.cli.settling import codes_of, without_names
 from sfumato.cli.training import (
     Comparison,
     Target,
@@ -161,7 +162,7 @@ def open_job(console: Console, policy: Policy, n_jobs: int | None = None) -> Job
     _check_columns(policy, source.table.column_names)
     name = policy.get("columns", "target")
     target = None if name is None else read_target(source.table, name, policy.get("model", "task"))
-    quasi_identifiers, dropped = _roles(policy, source.table.column_names)
+    quasi_identifiers, dropped = _settled(console, policy, source.table)
     if source.table.num_rows < policy.get("method", "k"):
         raise ParameterError(
             f"{policy.where('method', 'k')} = {policy.get('method', 'k')} with {source.table.num_rows:,} records: "
@@ -218,6 +219,29 @@ def _roles(policy: Policy, columns: list[str]) -> tuple[list[str], list[str]]:
             f"{policy.where('columns', 'quasi_identifiers')}: no column is left to be rewritten, expected at least "
             "one. Name fewer others."
         )
+    return quasi_identifiers, dropped
+
+
+def _settled(console: Console, policy: Policy, table: Any) -> tuple[list[str], list[str]]:
+    """Give every column a role; where the policy names no quasi-identifiers, columns that name people are dropped."""
+    quasi_identifiers, dropped = _roles(policy, table.column_names)
+    own = policy.values["columns"]
+    if own["quasi_identifiers"] is None:
+        every = quasi_identifiers
+        quasi_identifiers = without_names(
+            console, table, every, done="dropped", decided=own["limits"],
+            otherwise="To release it unchanged, name it in keep under [columns]; to rewrite it, name all columns to "
+            "rewrite in quasi_identifiers.",
+        )  # fmt: skip
+        dropped = [*dropped, *(name for name in every if name not in quasi_identifiers)]
+    known = {*own["categorical"], *own["limits"]}
+    for one in codes_of(table, [name for name in quasi_identifiers if name not in known], own["target"]):
+        if one.is_surely_code:
+            console.note(
+                f"column {one.name!r} looks like a code: {one.code}. If it is one, name it in categorical under "
+                "[columns]; numbers are averaged and cut into ranges.",
+                is_warning=True,
+            )
     return quasi_identifiers, dropped
 
 

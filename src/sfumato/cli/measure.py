@@ -177,6 +177,7 @@ def _measured(
     missing_is: Literal["value", "wildcard"],
     hierarchies: dict[str, Any],
 ) -> Measurement:
+    from sfumato.cli.settling import without_names
     from sfumato.measurement import measure as measure_table
     from sfumato.parquet import measure as measure_pieces
     from sfumato.parquet.files import ParquetFiles
@@ -193,8 +194,16 @@ def _measured(
     }
     for option, names in named.items():
         options.check_columns(option, names, columns)
+    chosen = named["--quasi-identifiers"]
+    if not chosen:
+        taken = {name for option in ("--sensitive", "--unit", "--weights") for name in named[option]}
+        chosen = without_names(
+            console, ParquetFiles(file).head(1 << 20) if source is None else source.table,
+            [name for name in columns if name not in taken], done="left out",
+            otherwise="To count it, name all columns to count in --quasi-identifiers.",
+        )  # fmt: skip
     asked: dict[str, Any] = {
-        "quasi_identifiers": named["--quasi-identifiers"] or None,
+        "quasi_identifiers": chosen,
         "sensitive": named["--sensitive"],
         "population": people,
         "weights": weights,

@@ -96,6 +96,7 @@ def minimize(
         list[str] | None,
         options.columns("Columns that name a person; they are left out, and never collected."),
     ] = None,
+    keep: options.Keep = None,
     categorical: options.Categorical = None,
     max_loss: Annotated[
         float,
@@ -185,6 +186,7 @@ def minimize(
     with exit_codes(console, debug=debug):
         from sfumato.cli.files import read_and_tell
         from sfumato.cli.minimize_report import show_minimized
+        from sfumato.cli.settling import without_names
         from sfumato.cli.titles import read_titles
 
         said = reading.parsed()
@@ -206,10 +208,18 @@ def minimize(
             "--target": [target],
             "--personal": options.split_names(personal, columns),
             "--identifiers": options.split_names(identifiers, columns),
+            "--keep": options.split_names(keep, columns),
             "--categorical": options.split_names(categorical, columns),
         }
         _check_names(named, columns)
         titled = {} if titles is None else read_titles(titles, columns)
+        decided = {name for names in named.values() for name in names}
+        others = [name for name in columns if name not in decided]
+        left = without_names(
+            console, source.table, others, done="left out, and never collected",
+            otherwise="To use it, name it in --keep.",
+        )  # fmt: skip
+        named["--identifiers"] += [name for name in others if name not in left]
         with console.warnings_as_notes():
             wanted = _wanted(source.table, named)
             swept = _sweep(console, source.table, named, list(wanted), method, floor, risk, seed)

@@ -41,6 +41,7 @@ def choice(help: str, *, show_default: bool | str = True) -> Any:
 File = Annotated[Path, typer.Argument(help="A CSV or Parquet file, one record per row.", show_default=False)]
 Identifiers = Annotated[list[str] | None, columns("Columns that name a person; they are dropped.")]
 Categorical = Annotated[list[str] | None, columns("Columns of numbers that are codes, not amounts.")]
+Keep = Annotated[list[str] | None, columns("Columns to use although they seem to name people.")]
 Types = Annotated[
     list[str] | None,
     typer.Option(

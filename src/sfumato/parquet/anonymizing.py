@@ -22,7 +22,7 @@ from sfumato.anonymize.counting import Counter, fewest_records, publishing_floor
 from sfumato.anonymize.mondrian import MondrianAnonymizer
 from sfumato.anonymize.partition import partition_from_tree
 from sfumato.errors import ParameterError
-from sfumato.frames import read_table
+from sfumato.frames import Table, read_table
 from sfumato.frames.shuffling import random_order
 from sfumato.parquet.coding import ColumnLearner, write_codes
 from sfumato.parquet.files import RECORDS_AT_ONCE, ParquetFiles, in_turn, unpublished
@@ -157,11 +157,11 @@ class _Job:
         anonymizer._check_parameters()
         criteria = anonymizer._all_criteria()
         head = files.head(1 << 20)
-        _, schema = anonymizer._read(head, criteria, is_whole=False)
+        some, schema = anonymizer._read(head, criteria, is_whole=False)
         counters = self._counters(criteria, schema)
         anonymizer._check_feasible(counters, files.n_records)
         self.n_threads = anonymizer._n_threads()
-        columns, guide = self._learn(schema, publishing_floor(counters))
+        columns, guide = self._learn(schema, some, publishing_floor(counters))
         tree, groups, values = self._grow(path.absolute().parent, schema, columns, guide, counters)
         anonymizer.partition_ = partition = partition_from_tree(
             tree, columns, values, joined_sizes(groups.parts),
@@ -200,7 +200,7 @@ class _Job:
         counters: list[Counter] = self.anonymizer._counters(table, criteria)
         return counters
 
-    def _learn(self, schema: Schema, floor: int) -> tuple[list[CodedColumn], WholeGuide | NumberGuide]:
+    def _learn(self, schema: Schema, head: Table, floor: int) -> tuple[list[CodedColumn], WholeGuide | NumberGuide]:
         """Count all values: for the bins, for columns that point at persons, and for the span of a guide's numbers."""
         anonymizer, files = self.anonymizer, self.files
         names = anonymizer._split_columns(schema)
@@ -208,7 +208,10 @@ class _Job:
             names, categorical=schema.categorical_features, limits=schema.limits, max_bins=anonymizer.max_bins,
             floor=floor,
         )  # fmt: skip
-        watched = PassThrough(schema, files.n_records)
+        watched = PassThrough(
+            schema, head, files.n_records,
+            is_chosen=anonymizer.quasi_identifiers is not None, decided=tuple(anonymizer.hierarchies or ()),
+        )  # fmt: skip
         numbers = NumberGuide.suited(anonymizer, self.guides, files.schema)
 
         def count(_: int, piece: Any) -> None:

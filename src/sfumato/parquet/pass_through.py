@@ -1,42 +1,54 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refuse columns that would pass through although they point at persons, in tables that are read piece by piece.
+"""Refuse columns that identify people and that nobody thought of, in tables that are read piece by piece.
 
-Whether more than half of a column's values occur once is asked of a sample of the *values*, chosen by their hash: all
-records with a chosen value are counted, so the share is that of the whole column up to the error of sampling.
+How many of a column's values occur once is asked of a sample of the *values*, chosen by their hash: all records with a
+chosen value are counted, so the share is that of the whole column up to the error of sampling.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
-from sfumato.errors import InputError
-from sfumato.frames import read_table
-from sfumato.schema import Schema
-from sfumato.schema.roles import SMALLEST_TABLE_CHECKED
+from sfumato.frames import Table, read_table
+from sfumato.schema import Frequencies, Schema, check_naming, check_passing, judge_column, may_name
 
 _ONE_IN = 64
 _COUNTED_WHOLE = 1_000_000  # records up to which all values are counted
 
 
 class PassThrough:
-    """Watches the columns that leave as they are.
+    """Watches the columns that leave as they are, and quasi-identifiers that may name people.
 
     Parameters
     ----------
     schema : Schema
+    head : Table
+        Its first records, by which the form of values is judged.
     n_records : int
         Of the whole table.
+    is_chosen : bool
+        Whether the quasi-identifiers were named, and not all columns taken for them.
+    decided : collection of str, default=()
+        Quasi-identifiers with a hierarchy.
     """
 
-    def __init__(self, schema: Schema, n_records: int) -> None:
+    def __init__(
+        self, schema: Schema, head: Table, n_records: int, *, is_chosen: bool, decided: Collection[str] = ()
+    ) -> None:
         self._one_in = _ONE_IN if n_records > _COUNTED_WHOLE else 1
-        # As in memory: what a criterion protects leaves as it is, and few records say nothing about a column.
-        watched = schema.with_role("other") if n_records >= SMALLEST_TABLE_CHECKED else ()
-        self._counts: dict[str, dict[Any, int]] = {name: {} for name in watched if name not in schema.keep}
+        self._n_records = n_records
+        self._is_chosen = is_chosen
+        self._passing = [name for name in schema.with_role("other") if name not in schema.keep]
+        rewritten = [name for name in schema.quasi_identifiers if name not in {*schema.limits, *decided}]
+        self._heads = {name: head.head(name, for_counting=True) for name in [*self._passing, *rewritten]}
+        self._counts: dict[str, dict[Any, int]] = {
+            name: {} for name, column in self._heads.items() if name in self._passing or may_name(column)
+        }
         self._lock = Lock()
 
     @property
@@ -55,7 +67,7 @@ class PassThrough:
             if column.categories is not None:
                 numbers = np.bincount(present, minlength=len(column.categories))
                 chosen = [
-                    (v, int(n)) for v, n in zip(column.categories, numbers, strict=True) if self._is_chosen(str(v))
+                    (v, int(n)) for v, n in zip(column.categories, numbers, strict=True) if self._is_drawn(str(v))
                 ]
             else:
                 values, numbers = np.unique(present, return_counts=True)
@@ -67,15 +79,15 @@ class PassThrough:
                     counts[value] = counts.get(value, 0) + n
 
     def check(self) -> None:
-        """Raise for a column most of whose values occur once."""
+        """Raise for a column that names people, or passes through although most of its values occur once."""
         for name, counts in self._counts.items():
             n_single = sum(n == 1 for n in counts.values())
-            if 2 * n_single > sum(counts.values()):
-                raise InputError(
-                    f"the column {name!r} would pass through untouched and more than half of its values occur exactly "
-                    "once: expected a column that does not point at persons by itself. Name it in quasi_identifiers "
-                    "or identifiers, or in keep if it may leave as it is."
-                )
+            own = Frequencies(*(self._one_in * n for n in (sum(counts.values()), len(counts), n_single)))
+            found = judge_column(self._heads[name], own)
+            if name in self._passing:
+                check_passing(found, self._n_records)
+            else:
+                check_naming(found, is_chosen=self._is_chosen)
 
-    def _is_chosen(self, text: str) -> bool:
+    def _is_drawn(self, text: str) -> bool:
         return hashlib.blake2b(text.encode(), digest_size=2).digest()[0] % self._one_in == 0

@@ -24,7 +24,8 @@ WORDS: dict[str, tuple[str, ...]] = {
     "genetic or biometric data": ("gene", "genetic", "genome", "dna", "fingerprint", "biometric", "iris scan"),
     "health": (
         "health", "disease", "diagnosis", "icd", "medication", "drug", "treatment", "hospital", "disability", "dis",
-        "disabled", "pregnant", "pregnancy", "cancer", "diabetes", "hiv", "blood", "bmi", "symptom", "patient",
+        "dear", "deye", "drem", "dphy", "dout", "ddrs", "disabled",
+        "pregnant", "pregnancy", "cancer", "diabetes", "hiv", "blood", "bmi", "symptom", "patient",
     ),
     "sex life or sexual orientation": ("sexual", "orientation", "gay", "lesbian", "bisexual", "heterosexual"),
 }  # fmt: skip

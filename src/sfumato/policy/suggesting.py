@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Look at a table and write a first policy for it, with the reasons as comments, for a person to correct.
 
-Roles come from how much columns single out records, not from their names: with meaningless names the same columns
-are found. Called by ``sfumato init``.
+Roles come from names, the form of values and how much columns single out records (:func:`sfumato.schema.judge_column`):
+with meaningless names most columns are found all the same. Called by ``sfumato init``.
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from sfumato.columns import Column
 from sfumato.errors import ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.measurement import measure
 from sfumato.policy.settings import SECTIONS, TITLES, VERSION, Setting
 from sfumato.policy.special_categories import special_category
-from sfumato.schema import is_near_unique
+from sfumato.schema import Judgement, as_numbers, count_values, judge_column
+from sfumato.schema.judging import SMALLEST_TABLE_CHECKED
 
 Role = Literal["target", "identifier", "quasi-identifier", "sensitive", "other"]
 
@@ -43,8 +42,10 @@ class Suggestion:
         One sentence for a person, without any value of the column.
     special : str or None
         The special category of Article 9 that its name or values hint at.
-    is_code : bool
-        Whether whole numbers look like codes rather than amounts.
+    code : str or None
+        Why whole numbers may be codes rather than amounts.
+    is_surely_code : bool
+        Whether name and values agree that they are: the policy then names the column under ``categorical``.
     alone, paired : float
         Share of the records that it makes unique by itself, and with the one other column that helps most.
     """
@@ -53,17 +54,18 @@ class Suggestion:
     role: Role
     reason: str
     special: str | None = None
-    is_code: bool = False
+    code: str | None = None
+    is_surely_code: bool = False
     alone: float = 0.0
     paired: float = 0.0
 
 
 def suggest_roles(frame: Any, target: str | None = None) -> list[Suggestion]:
-    """Give every column a role by how much it singles out records.
+    """Give every column a role by its name, the form of its values and how much it singles out records.
 
-    A column most of whose values occur once names records: an identifier, unless it is a fraction or a moment,
-    which models learn from. Every other column that varies can point at a person together with others: a
-    quasi-identifier. One that is the same for all records cannot.
+    A column that names people or records is an identifier; amounts do not, even where nearly every record has its own.
+    Every other column that varies can point at a person together with others: a quasi-identifier. One that is the same
+    for all records cannot.
 
     Parameters
     ----------
@@ -80,15 +82,20 @@ def suggest_roles(frame: Any, target: str | None = None) -> list[Suggestion]:
             "the table has no column beside the target: expected some that describe people. Check the file."
         )
     columns = {name: table.column(name, for_counting=True) for name in table.names}
-    shares = _shares_of_unique(table, others)
+    predicted = None if target is None else as_numbers(columns[target])
+    judged = {name: judge_column(columns[name], target=predicted) for name in others}
+    # Columns that name people are dropped, so what others tell together with them does not matter.
+    described = [name for name in others if judged[name].names_people is None]
+    shares = _shares_of_unique(table, described) if described else {}
     found = []
     for name in table.names:
         column = columns[name]
         special = special_category(name, () if column.categories is None else column.categories[:1000])
         if name == target:
-            found.append(Suggestion(name, "target", "what the model predicts", special))
+            found.append(Suggestion(name, "target", _about_target(column), special))
             continue
-        found.append(_suggest(column, shares[name], special))
+        own = judged[name].counts.share_unique
+        found.append(_suggest(judged[name], column, shares.get(name, (own, own)), special))
     return found
 
 
@@ -103,48 +110,36 @@ def _shares_of_unique(table: Table, names: list[str]) -> dict[str, tuple[float, 
     return {name: (alone[name], paired[name]) for name in names}
 
 
-def _suggest(column: Column, shares: tuple[float, float], special: str | None) -> Suggestion:
+def _about_target(column: Column) -> str:
+    share = count_values(column).share_unique
+    if column.n_records < SMALLEST_TABLE_CHECKED or share <= 0.5:
+        return "what the model predicts"
+    return (
+        f"what the model predicts; it is released unchanged and {share:.0%} of its values are unique: set target_values"
+    )
+
+
+def _suggest(found: Judgement, column: Column, shares: tuple[float, float], special: str | None) -> Suggestion:
     alone, paired = shares
-    n_values = _n_distinct(column)
-    is_fraction = column.kind == "number" and column.values.dtype.kind == "f" and not _is_whole(column)
-    is_amount = is_fraction or column.kind == "moment"
+    n_values = found.counts.n_distinct + int(column.missing is not None and bool(column.missing.any()))
     if n_values < 2:
         return Suggestion(column.name, "other", "the same for all records, so it tells nobody apart", special)
-    if is_near_unique(column) and not is_amount:
-        reason = f"{alone:.0%} of the records have a value that no other record has: it names them"
-        return Suggestion(column.name, "identifier", reason, special, alone=alone, paired=alone)
-    if is_near_unique(column):
-        reason = f"{alone:.0%} of the records are alone with their value; if it is an account or a place, drop it"
+    if found.names_people is not None:
+        more = ""
+        if found.counts.n_distinct < 0.9 * found.counts.n_present:
+            more = "; if each value is one person, name it under unit, and k counts persons"
+        return Suggestion(column.name, "identifier", found.names_people + more, special, alone=alone, paired=paired)
+    if found.counts.is_near_unique and found.is_amount:
+        reason = f"{alone:.0%} of the records are unique by it; an amount or a date, so it is rewritten and not dropped"
+    elif found.counts.is_near_unique:
+        reason = f"{alone:.0%} of the records are unique by it; if it is an account or a place, drop it"
     elif alone >= 0.001:
         reason = f"alone it singles out {alone:.1%} of the records, with one other column {paired:.0%}"
     elif paired >= 0.001:
         reason = f"together with one other column it singles out {paired:.1%} of the records"
     else:
         reason = f"{n_values:,} values, which add to what other columns tell"
-    is_code = column.kind == "number" and not is_fraction and _looks_like_codes(column, n_values)
-    return Suggestion(column.name, "quasi-identifier", reason, special, is_code, alone, paired)
-
-
-def _present(column: Column) -> np.ndarray[Any, Any]:
-    return column.values if column.missing is None else column.values[~column.missing]
-
-
-def _n_distinct(column: Column) -> int:
-    n_present = len(column.categories) if column.categories is not None else len(np.unique(_present(column)))
-    return n_present + int(column.missing is not None and bool(column.missing.any()))
-
-
-def _is_whole(column: Column) -> bool:
-    present = _present(column)
-    return bool((present == np.floor(present)).all())
-
-
-def _looks_like_codes(column: Column, n_values: int) -> bool:
-    """Few whole numbers from 0 or 1 on without order in how often they occur may be codes; a person must say."""
-    present = _present(column)
-    if not len(present) or n_values > 12 or present.min() not in (0, 1) or n_values <= 2:
-        return False
-    return int(present.max()) - int(present.min()) + 1 <= n_values + 2
+    return Suggestion(column.name, "quasi-identifier", reason, special, found.code, found.is_surely_code, alone, paired)
 
 
 def write_policy(
@@ -186,6 +181,7 @@ def write_policy(
             "identifiers": [s.name for s in roles if s.role == "identifier"],
             "quasi_identifiers": quasi_identifiers,
             "sensitive": list(sensitive),
+            "categorical": [s.name for s in roles if s.is_surely_code],
             "subgroups": [s.name for s in roles if s.special is not None and s.name in quasi_identifiers],
         },
         "method": {"name": "model-guided", "k": k, "representative": "mean", "suppression_limit": 0.0, "seed": 0},
@@ -241,8 +237,10 @@ def _why(roles: list[Suggestion]) -> list[str]:
     lines = ["# Why each column has its role:"]
     for suggestion in roles:
         lines.append(f"#   {_toml(suggestion.name)}: {suggestion.role}: {suggestion.reason}")
-        if suggestion.is_code:
-            lines.append("#     its few whole numbers may be codes: if so, name it under categorical")
+        if suggestion.is_surely_code:
+            lines.append(f"#     codes, named under categorical: {suggestion.code}")
+        elif suggestion.code is not None:
+            lines.append(f"#     CONFIRM: may be codes; if so, name it under categorical: {suggestion.code}")
         if suggestion.special is not None:
             to_do = "" if suggestion.role == "sensitive" else "; name it under sensitive if nobody may learn it"
             lines.append(

@@ -3,9 +3,37 @@
 
 Every verb calls :func:`build_schema` once, when it is fitted, keeps the :class:`Schema`, and calls
 :meth:`Schema.require` on later tables. :func:`coarsen` applies a limit to a column before anything else sees it.
+:func:`judge_column` says what a column seems to hold, and why.
 """
 
+from sfumato.schema.checking import ColumnWarning, check_naming, check_passing, is_near_unique
+from sfumato.schema.judging import (
+    Frequencies,
+    Judgement,
+    as_numbers,
+    count_values,
+    judge_column,
+    judge_naming,
+    may_name,
+)
 from sfumato.schema.limits import Limit, coarsen
-from sfumato.schema.roles import ColumnWarning, Role, Schema, build_schema, is_near_unique
+from sfumato.schema.roles import Role, Schema, build_schema
 
-__all__ = ["ColumnWarning", "Limit", "Role", "Schema", "build_schema", "coarsen", "is_near_unique"]
+__all__ = [
+    "ColumnWarning",
+    "Frequencies",
+    "Judgement",
+    "Limit",
+    "Role",
+    "Schema",
+    "as_numbers",
+    "build_schema",
+    "check_naming",
+    "check_passing",
+    "coarsen",
+    "count_values",
+    "is_near_unique",
+    "judge_column",
+    "judge_naming",
+    "may_name",
+]

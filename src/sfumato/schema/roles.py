@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import datetime
-import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -14,13 +13,12 @@ import numpy as np
 from sfumato.columns import Column, Kind
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import Table
+from sfumato.schema.checking import check_naming, check_pass_through, listed, warn_of_constants, warn_of_similar_names
+from sfumato.schema.judging import judge_naming
 from sfumato.schema.limits import Limit, checked_limit
 
 Role = Literal["identifier", "quasi_identifier", "sensitive", "target", "unit", "other"]
 Names = str | int | Iterable[str | int]
-
-#: Below this many records every column of a table is near unique, so nothing could be concluded from it.
-SMALLEST_TABLE_CHECKED = 10
 
 _PARAMETER_OF_ROLE: dict[Role, str] = {
     "identifier": "identifiers",
@@ -29,10 +27,6 @@ _PARAMETER_OF_ROLE: dict[Role, str] = {
     "target": "target",
     "unit": "unit",
 }
-
-
-class ColumnWarning(UserWarning):
-    """Columns that are allowed but of no use as they are, such as constant ones."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +139,7 @@ class Schema:
         absent = [name for name in self.quasi_identifiers if name not in table.names]
         if absent:
             raise InputError(
-                f"the table has no column {_listed(absent)}: expected the quasi-identifiers the schema was built "
+                f"the table has no column {listed(absent)}: expected the quasi-identifiers the schema was built "
                 "with. Hand in a table with the same columns."
             )
         for name in self.quasi_identifiers:
@@ -181,6 +175,7 @@ def build_schema(
     keep: Names | None = None,
     categorical_features: Names | None = None,
     limits: Mapping[str | int, Limit] | None = None,
+    coarsened: Collection[str] = (),
     is_whole: bool = True,
 ) -> Schema:
     """Decide what each column is for, and refuse what cannot be meant.
@@ -191,7 +186,7 @@ def build_schema(
         The table.
     quasi_identifiers : names or positions of columns, default=None
         Columns that together could point at a person; None means all columns that have no other role and are not in
-        ``keep``.
+        ``keep``, and none of them may name people.
     identifiers : names or positions of columns, default=None
         Columns that name a person; dropped.
     sensitive : names or positions of columns, default=None
@@ -206,8 +201,12 @@ def build_schema(
         Columns of numbers that are codes; None means those the table was read with.
     limits : dict of name or position to int, float or timedelta, default=None
         See :func:`coarsen`.
+    coarsened : collection of str, default=()
+        Quasi-identifiers that were decided on, since they have a hierarchy or a fitted partition rewrites them: as
+        those with a limit, they may name people.
     is_whole : bool, default=True
-        False for the beginning of a longer table: whether columns are near unique or constant cannot be told from it.
+        False for the beginning of a longer table: whether columns are near unique, name people or are constant cannot
+        be told from it.
 
     Returns
     -------
@@ -219,13 +218,17 @@ def build_schema(
     ParameterError
         When a column is unknown, is named twice or has two roles, or when a limit cannot apply.
     InputError
-        When a column would pass through although more than half of its values occur exactly once: such a column
-        points at persons by itself. Missing values do not count; tables under 10 records are not checked.
+        When a column would pass through although it names people or more than half of its values occur exactly once,
+        or would become a quasi-identifier although it names people and nobody said so: a name, an email address, a
+        household number, text that is nearly unique (see `judge_column`). Missing values do not count. In tables
+        under 10 records (50 for quasi-identifiers) only a column's name and the form of its values count.
 
     Warns
     -----
+    PrivacyWarning
+        When a column that names people was said to be a quasi-identifier.
     ColumnWarning
-        When quasi-identifiers have one value only, or none.
+        When quasi-identifiers have one value only, or none; when names of columns look the same.
 
     Examples
     --------
@@ -277,36 +280,14 @@ def build_schema(
             kinds[name] = table.kind(name)
         elif role == "other" and name not in kept:
             kinds[name] = check_pass_through(table, name) if is_whole else table.kind(name)
+    warn_of_similar_names(table.names)
     if is_whole:
-        _warn_of_constants(table, named["quasi_identifier"], heads)
+        decided = {*checked_limits, *coarsened}
+        for name in (name for name in named["quasi_identifier"] if name not in decided):
+            check_naming(judge_naming(table, name), is_chosen=quasi_identifiers is not None)
+        warn_of_constants(table, named["quasi_identifier"], heads)
     kinds = {name: kinds[name] for name in roles if name in kinds}
     return Schema(roles, kinds, checked_limits, kept, categorical)
-
-
-def is_near_unique(column: Column) -> bool:
-    """Say whether more than half of the values of a column, missing ones left out, occur exactly once."""
-    values = column.values if column.missing is None else column.values[~column.missing]
-    if column.kind == "category":
-        n_single = int((np.bincount(values) == 1).sum())
-    else:
-        ordered = np.sort(values)
-        differs = np.concatenate(([True], ordered[1:] != ordered[:-1], [True])) if len(ordered) else np.empty(0, bool)
-        n_single = int((differs[1:] & differs[:-1]).sum())
-    return 2 * n_single > len(values)
-
-
-def check_pass_through(table: Table, name: str) -> Kind:
-    """Refuse a column that would pass through although it is near unique; return its kind."""
-    if table.n_records < SMALLEST_TABLE_CHECKED:
-        return table.kind(name)
-    column = table.column(name, for_counting=True)
-    if is_near_unique(column):
-        raise InputError(
-            f"the column {name!r} would pass through untouched and more than half of its values occur exactly once: "
-            "expected a column that does not point at persons by itself. Name it in quasi_identifiers or identifiers, "
-            "or in keep if it may leave as it is."
-        )
-    return column.kind
 
 
 def _resolved(table: Table, names: Names | None, parameter: str) -> tuple[str, ...]:
@@ -356,39 +337,3 @@ def _check_limits(
             )
         checked_limit(heads[name], limit)
     return checked
-
-
-def _warn_of_constants(table: Table, names: Iterable[str], heads: Mapping[str, Column]) -> None:
-    if table.n_records < 2:
-        return
-    empty, constant = [], []
-    for name in names:
-        if not _has_one_value(heads[name]):
-            continue
-        column = heads[name] if heads[name].n_records == table.n_records else table.column(name)
-        if column.missing is not None and bool(column.missing.all()):
-            empty.append(name)
-        elif _has_one_value(column):
-            constant.append(name)
-    parts = []
-    if constant:
-        parts.append(f"have one value only: {_listed(constant)}")
-    if empty:
-        parts.append(f"are all missing: {_listed(empty)}")
-    if parts:
-        warnings.warn(
-            f"quasi-identifiers that {' and that '.join(parts)}. They are allowed, but no split can use them; "
-            "leave them out if they carry nothing.",
-            ColumnWarning,
-            stacklevel=3,
-        )
-
-
-def _has_one_value(column: Column) -> bool:
-    if column.missing is not None:
-        return bool(column.missing.all())
-    return bool((column.values == column.values[0]).all())
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(repr(name) for name in names)

@@ -16,14 +16,13 @@ from sfumato.anonymize.counting import MOST_VALUES, Counter, fewest_records, mak
 from sfumato.anonymize.partition import Partition, partition_from_tree
 from sfumato.columns import Column
 from sfumato.criteria import AlphaKAnonymity, Criterion, KAnonymity
-from sfumato.errors import InputError, ParameterError
-from sfumato.frames import read_table
+from sfumato.errors import ParameterError
+from sfumato.frames import Table, read_table
 from sfumato.parquet.fitting import as_list, check_supported, guide_shape, hand_over, with_hidden_guides
 from sfumato.parquet.groups import Describing, joined_sizes
 from sfumato.partition.outer import OuterGrower, attach_branch
 from sfumato.partition.records import make_layout
-from sfumato.schema import Schema
-from sfumato.schema.roles import SMALLEST_TABLE_CHECKED
+from sfumato.schema import Frequencies, Judgement, Schema, check_naming, check_passing, judge_column
 from sfumato.sources import CodedColumn
 from sfumato.spark.codes import Coding, GrownBranch, SparkCounting, grow_branches
 from sfumato.spark.guiding import learn_guide
@@ -89,8 +88,8 @@ def fit_transform(
                 "of its columns, the target included. Correct the name, or add the column."
             )
     example = example_of(frame)
-    _, schema = own._read(example, criteria, is_whole=False)
-    columns, counters, counts = _counted(own, frame, schema, criteria)
+    head, schema = own._read(example, criteria, is_whole=False)
+    columns, counters, counts = _counted(own, frame, schema, criteria, head)
     guiding = learn_guide(own, frame, guides, schema)
     checked = [(c.criterion.column, c.column) for c in counters if c.value_of_row is not None and c.criterion.column]
     coding = Coding(columns, schema.limits, schema.categorical_features, guiding, checked)
@@ -133,7 +132,7 @@ class WholeCounter(Counter):
 
 
 def _counted(
-    anonymizer: TreeAnonymizer, frame: Any, schema: Schema, criteria: Sequence[Criterion]
+    anonymizer: TreeAnonymizer, frame: Any, schema: Schema, criteria: Sequence[Criterion], head: Table
 ) -> tuple[list[CodedColumn], list[WholeCounter], Counts]:
     """Count the values of all columns that matter; refuse what the whole table already fails."""
     floor = _publishing_floor(frame, criteria)
@@ -149,9 +148,12 @@ def _counted(
     of_criteria = iter(found[len(split) : len(split) + len(asked)])
     counters = [_counter(c, None if c.column is None else next(of_criteria), n_records) for c in criteria]
     anonymizer._check_feasible(list(counters), n_records)
-    if n_records >= SMALLEST_TABLE_CHECKED:
-        for name, own in zip(passing, found[len(split) + len(asked) :], strict=True):
-            _check_passing(name, own)
+    for name, own in zip(passing, found[len(split) + len(asked) :], strict=True):
+        check_passing(_judged(head, name, own), n_records)
+    decided = {*schema.limits, *(anonymizer.hierarchies or ())}
+    for wanted, own in zip(split, found, strict=False):
+        if wanted.name in schema.quasi_identifiers and wanted.name not in decided:
+            check_naming(_judged(head, wanted.name, own), is_chosen=anonymizer.quasi_identifiers is not None)
     return [own.column for own in found[: len(split)] if own.column is not None], counters, counts
 
 
@@ -192,13 +194,13 @@ def _counter(criterion: Criterion, found: CountedColumn | None, n_records: int) 
     )  # fmt: skip
 
 
-def _check_passing(name: str, found: CountedColumn) -> None:
-    if 2 * found.n_single > found.n_present:
-        raise InputError(
-            f"the column {name!r} would pass through untouched and more than half of its values occur exactly once: "
-            "expected a column that does not point at persons by itself. Name it in quasi_identifiers or identifiers, "
-            "or in keep if it may leave as it is."
-        )
+def _judged(head: Table, name: str, found: CountedColumn) -> Judgement:
+    """Judge a column by its counts, and by the form of its values where they were counted."""
+    form, coded = head.head(name, for_counting=True), found.column
+    if coded is not None:
+        values = coded.bins.values if coded.categories is None else np.arange(len(coded.categories))
+        form = Column(name, coded.kind, values, None, coded.categories, coded.moment)
+    return judge_column(form, Frequencies(found.n_present, found.n_distinct, found.n_single))
 
 
 # -- growing -----------------------------------------------------------------------------------------------------

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Check columns against their roles: no column that names people is released because nobody thought of it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+
+from sfumato.columns import Column, Kind
+from sfumato.errors import InputError, PrivacyWarning
+from sfumato.frames import Table
+from sfumato.schema.judging import SMALLEST_TABLE_CHECKED, Judgement, count_values, judge_column
+from sfumato.schema.words import as_read
+
+
+class ColumnWarning(UserWarning):
+    """Columns that are allowed but of no use as they are, such as constant ones."""
+
+
+def is_near_unique(column: Column) -> bool:
+    """Return True if more than half of the values of a column, missing ones left out, occur exactly once."""
+    return count_values(column).is_near_unique
+
+
+def check_naming(found: Judgement, *, is_chosen: bool) -> None:
+    """Check that a quasi-identifier does not name people.
+
+    Parameters
+    ----------
+    found : Judgement
+    is_chosen : bool
+        Whether the column was said to be a quasi-identifier, and not taken for one because it has no other role.
+
+    Raises
+    ------
+    InputError
+        When it names people and nobody said that it is a quasi-identifier.
+
+    Warns
+    -----
+    PrivacyWarning
+        When it names people and was said to be a quasi-identifier.
+    """
+    if found.names_people is None:
+        return
+    if not is_chosen:
+        raise InputError(
+            f"column {found.name!r} has no role and would become a quasi-identifier, but {found.names_people}: "
+            "expected columns that describe people and do not name them. List it in identifiers to drop it, in "
+            "quasi_identifiers to rewrite it, or in keep to release it unchanged."
+        )
+    warnings.warn(
+        f"quasi-identifier {found.name!r} seems to name people: {found.names_people}. Values of it may be released for "
+        "groups of records. List it in identifiers to drop it.",
+        PrivacyWarning,
+        stacklevel=3,
+    )
+
+
+def check_passing(found: Judgement, n_records: int) -> None:
+    """Raise InputError if a column that would be released unchanged is near unique or names people."""
+    why = found.names_people
+    if why is None and n_records >= SMALLEST_TABLE_CHECKED and found.counts.is_near_unique:
+        why = f"{found.counts.share_unique:.0%} of its values are unique"
+    if why is not None:
+        raise InputError(
+            f"column {found.name!r} would be released unchanged, but {why}: expected a column that does not identify "
+            "people by itself. List it in quasi_identifiers or identifiers, or in keep to release it anyway."
+        )
+
+
+def check_pass_through(table: Table, name: str) -> Kind:
+    """Raise InputError if a column would pass through although it is near unique or names people; return its kind."""
+    column = table.column(name, for_counting=True)
+    check_passing(judge_column(column), table.n_records)
+    return column.kind
+
+
+def warn_of_similar_names(names: Iterable[str]) -> None:
+    """Warn when two columns of one table have names that a person reads as the same, such as ``"age"``, ``"age "``."""
+    seen: dict[str, str] = {}
+    for name in names:
+        first = seen.setdefault(as_read(name), name)
+        if first != name:
+            warnings.warn(
+                f"columns {first!r} and {name!r} have nearly the same name. They are two columns: check that each has "
+                "the role you mean, or rename one.",
+                ColumnWarning,
+                stacklevel=3,
+            )
+
+
+def warn_of_constants(table: Table, names: Iterable[str], heads: Mapping[str, Column]) -> None:
+    """Warn of quasi-identifiers that have one value only, or none."""
+    if table.n_records < 2:
+        return
+    empty, constant = [], []
+    for name in names:
+        if not _has_one_value(heads[name]):
+            continue
+        column = heads[name] if heads[name].n_records == table.n_records else table.column(name)
+        if column.missing is not None and bool(column.missing.all()):
+            empty.append(name)
+        elif _has_one_value(column):
+            constant.append(name)
+    parts = []
+    if constant:
+        parts.append(f"have one value only: {listed(constant)}")
+    if empty:
+        parts.append(f"are all missing: {listed(empty)}")
+    if parts:
+        warnings.warn(
+            f"quasi-identifiers that {' and that '.join(parts)}. They are allowed, but no split can use them; "
+            "leave them out if they carry nothing.",
+            ColumnWarning,
+            stacklevel=3,
+        )
+
+
+def _has_one_value(column: Column) -> bool:
+    if column.missing is not None:
+        return bool(column.missing.all())
+    return bool((column.values == column.values[0]).all())
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names in quotes, with commas."""
+    return ", ".join(repr(name) for name in names)
