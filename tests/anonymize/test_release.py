@@ -179,10 +179,11 @@ def test_a_release_that_leaves_records_out_keeps_the_index_of_the_others():
     with pytest.raises(GuaranteeError):
         MedianAnonymizer(8).fit(pd.DataFrame({"age": ages}), [0] * 10 + [1] * 10).release(other)
     kept = MedianAnonymizer(5, suppression_limit=0.3).fit(pd.DataFrame({"age": ages}), [0] * 10 + [1] * 10)
-    release = kept.release(other)
+    release = kept.release(other, keep_index=True)
     assert release.table.index.tolist() == list("abcde")
+    assert kept.release(other).table.index.tolist() == [0, 1, 2, 3, 4]
     assert (release.n_suppressed, release.n_merged) == (2, 0)
-    merged_instead = anonymizer.release(other)  # 2 of 7 are more than a fifth
+    merged_instead = anonymizer.release(other, keep_index=True)  # 2 of 7 are more than a fifth
     assert merged_instead.table.index.tolist() == list("abcdefg")
     assert (merged_instead.n_suppressed, merged_instead.n_merged) == (0, 2)
 
@@ -391,7 +392,8 @@ def test_a_release_lists_only_categories_that_a_released_record_has(Anonymizer, 
     assert "Secret" not in repr(rows_of(release.table))
     if library == "pandas":
         assert release.table["city"].cat.ordered
-        assert release.table.index.categories.tolist() == ["cold", "flu"]
+        indexed = anonymizer.release(frame, keep_index=True).table
+        assert indexed.index.categories.tolist() == ["cold", "flu"]
     assert listed(anonymizer.transform(frame)) == listed(frame)
 
 

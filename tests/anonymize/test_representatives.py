@@ -545,7 +545,7 @@ def test_types_survive(representative):
         town=lambda f: pd.Categorical(
             f["town"], ["Lake Town", "Bree", "Hobbiton", "Minas Tirith", "Moria"], ordered=True
         ),
-        small=np.arange(120, dtype=np.uint8),
+        small=np.arange(120, dtype=np.uint8) % 50,
         single=np.arange(120, dtype=np.float32) / 7,
     )
     released = ModelGuidedAnonymizer(5, representative=representative, random_state=0).fit_transform(frame, guide)

@@ -101,7 +101,7 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         if weight is not None:
             more["sample_weight"] = weight
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "the index of the frame leaves", PrivacyWarning)  # nothing leaves here
+            warnings.filterwarnings("ignore", "the index of the frame is kept", PrivacyWarning)  # nothing leaves here
             anonymized = anonymizer.fit_transform(X, guide, **more)
         self.anonymizer_ = anonymizer
         self.estimator_ = fit_weighted(clone(self.estimator), anonymized, y, weight)

@@ -255,6 +255,7 @@ class FullDomainAnonymizer(GroupAnonymizer):
         earlier: Any = (),
         persons: str | int | None = None,
         shuffle: bool | None = None,
+        keep_index: bool = False,
     ) -> Release:
         """Return a publishable version of any records, or raise.
 
@@ -281,7 +282,8 @@ class FullDomainAnonymizer(GroupAnonymizer):
         """
         table = self._read_again(X)
         self.schema_.check_passing(table)
-        warn_of_telling_index(X)
+        if keep_index:
+            warn_of_telling_index(X)
         counters = self._counters(table, self._all_criteria(), y if target is None else target)
         check_releasable(np.zeros(table.n_records, np.int32), counters, self.k)
         lowest = list(self.levels_.values())
@@ -311,7 +313,7 @@ class FullDomainAnonymizer(GroupAnonymizer):
             measures[shown(counter.criterion)] = counter.value(group, found.n_groups)
         made = Release(released, _n_merged(domains, records, lowest, found), found.n_suppressed, measures)
         made = remembered(made, self.k, group.astype(np.int32), table=table, earlier=earlier, persons=persons)
-        return in_released_order(made, shuffle)
+        return in_released_order(made, shuffle, keep_index=keep_index)
 
     def _read_again(self, X: Any) -> Table:
         check_is_fitted(self, "levels_")

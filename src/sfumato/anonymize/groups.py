@@ -191,6 +191,7 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
         earlier: Any = (),
         persons: str | int | None = None,
         shuffle: bool | None = None,
+        keep_index: bool = False,
     ) -> Release:
         """Return a publishable version of any records, or raise.
 
@@ -221,6 +222,9 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
             True puts the records in a random order that nobody can repeat, under a new index: use it for what you
             publish. False keeps the order of X, for records that are compared with X row by row. None keeps it, too,
             and warns: the place of a record can tell which member of its group it is.
+        keep_index : bool, default=False
+            Whether a pandas frame keeps its index. False numbers the rows anew, since an index of account numbers or
+            dates identifies people as a column of them does; join other columns by position (``.to_numpy()``).
 
         Returns
         -------
@@ -232,7 +236,8 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
         table = read_table(X, categorical=self.schema_.categorical_features)
         validate_data(self, X, reset=False, skip_check_array=True)
         self.schema_.check_passing(table)
-        warn_of_telling_index(X)
+        if keep_index:
+            warn_of_telling_index(X)
         target = y if target is None else target
         partition = self.partition_
         counters = self._counters(table, self._all_criteria(), target, partition)
@@ -250,7 +255,7 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
             made, self.k, group, table=table, earlier=earlier, persons=persons,
             fingerprint=partition.fingerprint, leaf=leaf, n_leaves=partition.n_groups,
         )  # fmt: skip
-        return in_released_order(made, shuffle)
+        return in_released_order(made, shuffle, keep_index=keep_index)
 
     def _without_costly(
         self, table: Table, group: NDArray[np.int32], leaf: NDArray[np.int32], counters: list[Counter]

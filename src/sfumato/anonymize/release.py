@@ -14,6 +14,7 @@ from sfumato.anonymize.counting import Counter, hold_together
 from sfumato.anonymize.publications import Publication, compare, earlier_publications, make_publication
 from sfumato.errors import GuaranteeError, ParameterError, PrivacyWarning
 from sfumato.frames import Table
+from sfumato.frames.assembling import with_plain_index
 from sfumato.frames.shuffling import in_order, random_order
 
 
@@ -44,13 +45,22 @@ class Release:
     publication: Publication | None = None
 
 
-def in_released_order(release: Release, shuffle: bool | None) -> Release:
+def in_released_order(release: Release, shuffle: bool | None, *, keep_index: bool = False) -> Release:
     """Return the release with its records shuffled, or in the order of the input: with a warning, if nobody chose.
+
+    A pandas frame gets row numbers as its index, unless its own is asked for: an index of account numbers or dates
+    identifies people as a column of them does.
 
     Called by the methods named ``release``: the warning points at whoever called those.
     """
     if shuffle not in (None, True, False):
         raise ParameterError(f"shuffle={shuffle!r}: expected True, False or None.")
+    if keep_index not in (True, False):
+        raise ParameterError(f"keep_index={keep_index!r}: expected True or False.")
+    if shuffle and keep_index:
+        raise ParameterError(
+            "shuffle=True with keep_index=True: expected one of them, since the index tells the order. Leave one out."
+        )
     if shuffle:
         table = release.table
         return replace(release, table=in_order(table, random_order(len(table))))
@@ -62,7 +72,7 @@ def in_released_order(release: Release, shuffle: bool | None) -> Release:
             PrivacyWarning,
             stacklevel=3,
         )
-    return release
+    return release if keep_index else replace(release, table=with_plain_index(release.table))
 
 
 def check_releasable(leaf: NDArray[np.int32], counters: list[Counter], k: int) -> None:
