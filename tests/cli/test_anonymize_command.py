@@ -298,7 +298,7 @@ def test_wrong_usage_gets_a_sentence_and_code_2(people_file, tmp_path, arguments
 
 def test_the_library_s_words_are_translated_into_options(people_file, tmp_path):
     done = call("anonymize", people_file, "--target", "wage", "--quasi-identifiers", "age")
-    assert "Name it in --quasi-identifiers or --identifiers, or in --keep" in " ".join(done.output.split())
+    assert "List it in --quasi-identifiers or --identifiers, or in --keep" in " ".join(done.output.split())
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,7 @@ def test_a_column_that_points_at_persons_does_not_slip_through(partition, tmp_pa
         assert done.exit_code == 2
         said = " ".join(done.output.split())
         assert "'ssn' would be released unchanged" in said
-        assert "Name it in --identifiers, or in --keep" in said  # which this command has
+        assert "List it in --identifiers, or in --keep" in said  # which this command has
         assert not output.exists()
     assert call("apply", partition, source, "-o", output, "--identifiers", "ssn").exit_code == 0
     assert "ssn" not in read_rows(output)[0]

@@ -211,6 +211,7 @@ class FullDomainAnonymizer(GroupAnonymizer):
         fitted = self._fit(X, y, None, target)
         released = self._rewrite(fitted.table, self.levels_, None)
         verify(released, self._released_quasi_identifiers(released), fitted.counters, None)
+        self._warn_of_unique_values(fitted.table, y if target is None else target)
         warn_of_telling_index(X)
         return released
 
@@ -282,6 +283,7 @@ class FullDomainAnonymizer(GroupAnonymizer):
         """
         table = self._read_again(X)
         self.schema_.check_passing(table)
+        self._warn_of_unique_values(table, y if target is None else target)
         if keep_index:
             warn_of_telling_index(X)
         counters = self._counters(table, self._all_criteria(), y if target is None else target)

@@ -132,6 +132,7 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
         except GuaranteeError:
             del self.partition_  # nothing that failed stays usable
             raise
+        self._warn_of_unique_values(fitted.table, y if target is None else target)
         warn_of_telling_index(X)
         return released
 
@@ -236,6 +237,7 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
         table = read_table(X, categorical=self.schema_.categorical_features)
         validate_data(self, X, reset=False, skip_check_array=True)
         self.schema_.check_passing(table)
+        self._warn_of_unique_values(table, y if target is None else target)
         if keep_index:
             warn_of_telling_index(X)
         target = y if target is None else target

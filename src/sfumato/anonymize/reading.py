@@ -25,7 +25,7 @@ from sfumato.frames import Table, read_table
 from sfumato.hierarchies import Hierarchy
 from sfumato.partition.binning import MAX_CODES
 from sfumato.representatives import check_representative
-from sfumato.schema import Schema, build_schema
+from sfumato.schema import Schema, build_schema, warn_of_averaged_codes, warn_of_unique_values
 
 
 class GroupParameters(BaseEstimator):
@@ -45,6 +45,8 @@ class GroupParameters(BaseEstimator):
     max_bins: int
     random_state: Any
     n_jobs: int | None
+
+    schema_: Schema
 
     _counts_population = False  # whether `_safe_groups` joins groups until a criterion on presence is met
 
@@ -97,7 +99,17 @@ class GroupParameters(BaseEstimator):
         for criterion in criteria:
             if criterion.counting == "presence":
                 schema.require(self._population_of(criterion, schema.categorical_features))
+        if self.representative in ("mean", "midrange"):
+            numbers = [name for name in schema.quasi_identifiers if name not in schema.categorical_features]
+            warn_of_averaged_codes(table, numbers, self.representative)
         return table.with_categorical(schema.categorical_features), schema
+
+    def _warn_of_unique_values(self, table: Table, target: Any) -> None:
+        """Warn of sensitive columns, and of the target where it is a column of the table, that are near unique."""
+        schema = self.schema_
+        own = getattr(target, "name", None)
+        passed = [name for name in schema.released if name == own and name not in schema.quasi_identifiers]
+        warn_of_unique_values(table, dict.fromkeys([*schema.sensitive, *passed]))
 
     def _categorical_features(self, table: Table) -> Any:
         """Return the columns of numbers that are codes: those named, and those with a hierarchy."""

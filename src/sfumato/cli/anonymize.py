@@ -57,11 +57,20 @@ def anonymize(
             show_default="none: no model",
         ),
     ] = None,
+    target_values: Annotated[
+        str,
+        typer.Option(
+            help="What is released of a target of numbers: exact values, round:WIDTH such as round:1000, or "
+            "group-mean, the mean of each group.",
+            metavar="WHAT",
+            rich_help_panel=options.COLUMNS,
+        ),
+    ] = "exact",
     quasi_identifiers: Annotated[
         list[str] | None,
         options.columns(
             "Columns that together could point at a person; these are rewritten.",
-            show_default="all that have no other role",
+            show_default="all that have no other role and name nobody",
         ),
     ] = None,
     identifiers: options.Identifiers = None,
@@ -223,6 +232,7 @@ def anonymize(
         from sfumato.cli.files import check_output, format_of, read_and_tell
         from sfumato.cli.request import check_method, check_numbers, obstacle_to_pieces, parse_guide, resolve
         from sfumato.cli.settling import settle
+        from sfumato.cli.target_values import parse_target_values
         from sfumato.parquet.files import ParquetFiles
 
         said = reading.parsed()
@@ -238,6 +248,8 @@ def anonymize(
         if output is None or format_of(output) != "parquet":
             obstacle = "--out-of-core without a Parquet file to write: expected -o FILE.parquet."
         obstacle = obstacle or obstacle_to_pieces(chosen, hierarchies, suppression_limit)
+        if target_values != "exact":
+            obstacle = "--out-of-core with --target-values: expected exact values, or --in-memory."
         source = None
         if not is_chosen(console, file, pieces, said, obstacle=obstacle):
             source = read_and_tell(console, file, said)
@@ -262,6 +274,7 @@ def anonymize(
             model=model,
             seed=seed,
             jobs=jobs,
+            target_values=parse_target_values(target_values, "--target-values"),
         )
         request = settle(
             console,

@@ -72,6 +72,8 @@ def anonymize_table(
     request.check_schema(table)
     note_method(console, request)
     target = read_target(table, request.target, task) if request.target is not None else None
+    counted_columns = request.sensitive if request.l is not None or request.t is not None else ()
+    request.target_values.check("--target-values", target, counted=counted_columns, name=request.target)
     if target is not None:
         note_target(console, table, request, target)
     utility = (
@@ -90,7 +92,7 @@ def anonymize_table(
         del model
         anonymizer, release, units = release_table(table, request, guide)
         rewritten = rewritten_columns(anonymizer)
-        released = compact_dictionaries(release.table)
+        released = compact_dictionaries(request.publish(anonymizer, release.table))
 
     if output is not None and keep_order:
         console.note(ORDER_KEPT, is_warning=True)
@@ -213,6 +215,13 @@ def measured_cost(
             f"k = {request.k}; nothing is measured."
         )
         return None
+    train = rows[0]
+
+    def publish(anonymizer: Any, released: Any) -> Any:
+        made = request.publish(anonymizer, released)
+        assert request.target is not None
+        return made, *request.target_values.learned(made, request.target, target, train)
+
     compared = measure_utility(
         console,
         table,
@@ -223,14 +232,14 @@ def measured_cost(
         features=request.features,
         rows=rows,
         is_comparable=request.is_comparable,
+        publish=publish,
     )
     return compared.utility
 
 
 def note_target(console: Console, table: Any, request: Request, target: Target) -> None:
     """Say what a user may want to know of the target and of what stands for a group."""
-    from sfumato.frames import read_table
-    from sfumato.schema import is_near_unique
+    from sfumato.cli.target_values import counts_of_target, warn_of_target
 
     assert request.target is not None
     n_unknown = int((~target.known).sum())
@@ -238,13 +247,8 @@ def note_target(console: Console, table: Any, request: Request, target: Target) 
         console.note(
             f"{n_unknown:,} records have no {request.target!r}; they are anonymized, but nothing is trained on them."
         )
-    column = read_table(table.select([request.target])).column(request.target, for_counting=True)
-    if table.num_rows >= 10 and is_near_unique(column):
-        console.note(
-            f"more than half of the values of the target {request.target!r} occur once, and it leaves as it is: "
-            "whoever knows a person's value finds the record. Round it before, or drop it from what you publish.",
-            is_warning=True,
-        )
+    counts = counts_of_target(table, request.target, request.target_values)
+    warn_of_target(console, counts, request.target, request.target_values, "--target-values")
     if request.representative in ("member", "model", "sample"):
         console.note(f"representative {request.representative}: each group shows the values of one real record.")
 
@@ -276,7 +280,8 @@ def report(
     hidden = () if request.unit is None or request.unit in request.keep else (request.unit,)
     judged_on = "the written file" if output is not None else "the result in memory"
     schema, counted = made.schema, made.counted
-    unchanged = [name for name in schema.released if name not in schema.quasi_identifiers and name not in hidden]
+    changed = {*schema.quasi_identifiers, *([] if request.target_values.how == "exact" else [request.target])}
+    unchanged = [name for name in schema.released if name not in changed and name not in hidden]
     if console.as_json:
         console.result(
             {
@@ -288,6 +293,7 @@ def report(
                 "l": request.l,
                 "t": request.t,
                 "target": request.target,
+                "target_values": str(request.target_values),
                 "task": None if target is None else target.task,
                 "model": request.model,
                 "guide": request.guide if request.guide_column is None else f"column:{request.guide_column}",
@@ -322,6 +328,8 @@ def report(
             ("seconds", f"{console.seconds:.1f}"),
         ]
     )
+    if request.target_values.how != "exact":
+        console.text(f"Target {request.target!r} is released as {request.target_values}.")
     console.text(f"Columns that leave unchanged: {', '.join(map(repr, unchanged)) or 'none'}.")
     console.verdict(verdict(counted, judged_on, is_by_person=request.unit is not None), holds=counted.holds)
     written = [str(path) for path in (output, save) if path is not None]

@@ -18,10 +18,11 @@ import numpy.typing as npt
 from sfumato.cli.console import Console, in_keys
 from sfumato.cli.files import FileTable, ReadingOptions, read_file, unknown_column
 from sfumato.cli.memory import give_back_small_pieces
-from sfumato.cli.methods import GUIDED, Method, method_of, recoding_of
+from sfumato.cli.methods import GUIDED, Method, method_of, recoding_of, rewritten_columns
 from sfumato.cli.models import make_model
 from sfumato.cli.publishing import fingerprint_of as fingerprint_of
 from sfumato.cli.settling import codes_of, without_names
+from sfumato.cli.target_values import TargetValues, counts_of_target, parse_target_values, warn_of_target
 from sfumato.cli.training import (
     Comparison,
     Target,
@@ -122,6 +123,18 @@ class Job:
         """Make an unfitted anonymizer that keeps all rows."""
         return replace(self.settings, suppression_limit=0.0).new_anonymizer()
 
+    @property
+    def target_values(self) -> TargetValues:
+        """What is released of the target."""
+        text = self.policy.get("method", "target_values")
+        return parse_target_values(text, self.policy.where("method", "target_values") + " =")
+
+    def publish(self, anonymizer: Any, released: Any) -> Any:
+        """Return a release with the values of the target that the policy asks for."""
+        names = rewritten_columns(anonymizer)
+        own, k = self.policy.values["columns"], self.policy.get("method", "k")
+        return self.target_values.applied(released, own["target"], names, k, of_persons=own["unit"] is not None)
+
     def guide(self, model: Any, rows: Rows) -> npt.NDArray[Any] | None:
         """Return what guides the groups of these records; None for methods that need nothing."""
         if self.method not in GUIDED:
@@ -172,6 +185,13 @@ def open_job(console: Console, policy: Policy, n_jobs: int | None = None) -> Job
     if target is not None:
         job.new_model()  # a model that does not fit the task is refused before any work
     job.new_anonymizer()
+    own, method = policy.values["columns"], policy.values["method"]
+    counted = own["sensitive"] if method["l"] is not None or method["t"] is not None else ()
+    where = policy.where("method", "target_values") + " ="
+    job.target_values.check(where, target, counted=counted, name=name)
+    if name is not None:
+        counts = counts_of_target(source.table, name, job.target_values)
+        warn_of_target(console, counts, name, job.target_values, "target_values =")
     return job
 
 
@@ -229,12 +249,12 @@ def _settled(console: Console, policy: Policy, table: Any) -> tuple[list[str], l
     if own["quasi_identifiers"] is None:
         every = quasi_identifiers
         quasi_identifiers = without_names(
-            console, table, every, done="dropped", decided=own["limits"],
+            console, table, every, done="dropped", decided={*own["limits"], *own["hierarchies"]},
             otherwise="To release it unchanged, name it in keep under [columns]; to rewrite it, name all columns to "
             "rewrite in quasi_identifiers.",
         )  # fmt: skip
         dropped = [*dropped, *(name for name in every if name not in quasi_identifiers)]
-    known = {*own["categorical"], *own["limits"]}
+    known = {*own["categorical"], *own["limits"], *own["hierarchies"]}
     for one in codes_of(table, [name for name in quasi_identifiers if name not in known], own["target"]):
         if one.is_surely_code:
             console.note(
@@ -265,6 +285,13 @@ def compare_models(console: Console, job: Job) -> Comparison | None:
             f"{n_test:,} to test and {n_persons - n_test:,} to protect with k = {k}."
         )
         return None
+    rows = split_records(job.target, fraction, job.policy.get("method", "seed"), units)
+    target = job.target
+
+    def publish(anonymizer: Any, released: Any) -> Any:
+        made = job.publish(anonymizer, released)
+        return made, *job.target_values.learned(made, job.policy.get("columns", "target"), target, rows[0])
+
     return measure_utility(
         console,
         job.table,
@@ -273,8 +300,9 @@ def compare_models(console: Console, job: Job) -> Comparison | None:
         new_anonymizer=job.new_anonymizer,
         guide=job.guide,
         features=job.features,
-        rows=split_records(job.target, fraction, job.policy.get("method", "seed"), units),
+        rows=rows,
         is_comparable=job.is_comparable,
+        publish=publish,
     )
 
 
@@ -388,7 +416,7 @@ def release_all(console: Console, job: Job) -> tuple[Any, Any]:
         give_back_small_pieces()
         release = anonymizer.release(job.table, guide if job.method == "model-guided" else None, shuffle=False)
         give_back_small_pieces()
-    return anonymizer, release
+    return anonymizer, replace(release, table=job.publish(anonymizer, release.table))
 
 
 def protected_estimator(job: Job) -> Any:

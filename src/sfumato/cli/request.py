@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.cli import options
-from sfumato.cli.methods import BY_COUNTS, GUIDED, WITHOUT_DOCUMENT, Method, hierarchy_files
+from sfumato.cli.methods import BY_COUNTS, GUIDED, WITHOUT_DOCUMENT, Method, hierarchy_files, rewritten_columns
+from sfumato.cli.target_values import TargetValues
 from sfumato.errors import ParameterError
 
 
@@ -25,12 +26,14 @@ class Request(Method):
         What guides the groups; None for methods that no target guides.
     guide_column : str or None
     model : str
+    target_values : TargetValues
     """
 
     target: str | None
     guide: str | None
     guide_column: str | None
     model: str
+    target_values: TargetValues
 
     def check_schema(self, table: Any) -> None:
         """Refuse before any training what the anonymizer would refuse after it."""
@@ -57,6 +60,11 @@ class Request(Method):
         """Return what a model may see of a table, raw or rewritten: neither target nor what never leaves."""
         hidden = {self.target, *self.dropped, self.unit if self.unit not in self.keep else None}
         return table.select([name for name in table.column_names if name not in hidden])
+
+    def publish(self, anonymizer: Any, released: Any) -> Any:
+        """Return a release with the values of the target that were asked for."""
+        names = rewritten_columns(anonymizer)
+        return self.target_values.applied(released, self.target, names, self.k, of_persons=self.unit is not None)
 
 
 LARGEST_SEED = 2**32 - 1  # what scikit-learn takes

@@ -265,6 +265,7 @@ def measure_utility(
     features: Callable[[Any], Any],
     rows: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]],
     is_comparable: bool,
+    publish: Callable[[Any, Any], tuple[Any, Any, npt.NDArray[Any]]] | None = None,
 ) -> Comparison:
     """Train on raw and on anonymized records and test both.
 
@@ -286,6 +287,9 @@ def measure_utility(
         Training and test records.
     is_comparable : bool
         Whether rewritten columns are of the kind of the original ones, so that raw records can be predicted.
+    publish : callable, optional
+        Takes the fitted anonymizer and its result; returns what would be released of it, the records of that to train
+        on, and their target, where it is not released exactly.
     """
     train, test = rows
     train_table, test_table = rows_of(table, train), rows_of(table, test)
@@ -296,8 +300,11 @@ def measure_utility(
     with console.step(growing(f"anonymizing {len(train):,} records")):
         released = anonymizer.fit_transform(train_table, guide(raw_model, train))
     del train_table
+    learned, values = released, target.values[train]
+    if publish is not None:
+        released, learned, values = publish(anonymizer, released)
     with console.step("retraining on the anonymized records"):
-        model = fit(new_model(), features(released), target.values[train])
+        model = fit(new_model(), features(learned), values)
         utility = Utility(
             metric=target.metric,
             raw=raw_score,

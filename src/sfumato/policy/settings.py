@@ -115,6 +115,11 @@ SECTIONS: dict[str, dict[str, Setting]] = {
         "l": Setting("integer", None, "different values of a sensitive column per group; missing is one", at_least=2),
         "t": Setting("share", None, "how far a group's sensitive values may be from those of the whole table"),
         "representative": Setting("choice", "phantom", "the values that a group's records get", REPRESENTATIVES),
+        "target_values": Setting(
+            "text",
+            "exact",
+            "what is released of a target of numbers: exact, round:1000 or the like, or group-mean",
+        ),
         "suppression_limit": Setting("share", 0.0, "share of the records that may be left out"),
         "seed": Setting("integer", 0, "seed of everything random", at_least=0, at_most=_LARGEST_SEED),
     },

@@ -6,7 +6,15 @@ Every verb calls :func:`build_schema` once, when it is fitted, keeps the :class:
 :func:`judge_column` says what a column seems to hold, and why.
 """
 
-from sfumato.schema.checking import ColumnWarning, check_naming, check_passing, is_near_unique
+from sfumato.schema.checking import (
+    ColumnWarning,
+    check_naming,
+    check_passing,
+    is_near_unique,
+    share_unique,
+    warn_of_averaged_codes,
+    warn_of_unique_values,
+)
 from sfumato.schema.judging import (
     Frequencies,
     Judgement,
@@ -36,4 +44,7 @@ __all__ = [
     "judge_column",
     "judge_naming",
     "may_name",
+    "share_unique",
+    "warn_of_averaged_codes",
+    "warn_of_unique_values",
 ]

@@ -9,8 +9,14 @@ from collections.abc import Iterable, Mapping
 from sfumato.columns import Column, Kind
 from sfumato.errors import InputError, PrivacyWarning
 from sfumato.frames import Table
-from sfumato.schema.judging import SMALLEST_TABLE_CHECKED, Judgement, count_values, judge_column
-from sfumato.schema.words import as_read
+from sfumato.schema.judging import (
+    SMALLEST_TABLE_CHECKED,
+    SMALLEST_TABLE_JUDGED,
+    Judgement,
+    count_values,
+    judge_column,
+)
+from sfumato.schema.words import as_read, is_code_name
 
 
 class ColumnWarning(UserWarning):
@@ -74,6 +80,46 @@ def check_pass_through(table: Table, name: str) -> Kind:
     column = table.column(name, for_counting=True)
     check_passing(judge_column(column), table.n_records)
     return column.kind
+
+
+def share_unique(table: Table, name: str) -> float:
+    """Return the share of the records whose value of a column no other record has; missing values are left out."""
+    return count_values(table.column(name, for_counting=True)).share_unique
+
+
+def warn_of_unique_values(table: Table, names: Iterable[str]) -> None:
+    """Warn of columns that are released unchanged on purpose and most of whose values are unique.
+
+    Warns
+    -----
+    PrivacyWarning
+        For targets and sensitive columns; tables under 50 records say nothing.
+    """
+    if table.n_records < SMALLEST_TABLE_JUDGED:
+        return
+    for name in names:
+        share = share_unique(table, name)
+        if share > 0.5:
+            warnings.warn(
+                f"column {name!r} is released unchanged and {share:.2%} of its values are unique: an attacker who "
+                "knows a person's value finds the record. Round it first, for example to thousands, or release the "
+                "mean of each group instead.",
+                PrivacyWarning,
+                stacklevel=4,
+            )
+
+
+def warn_of_averaged_codes(table: Table, names: Iterable[str], representative: str) -> None:
+    """Warn of numbers that are codes by name and shape where groups get means, which may be codes that nobody had."""
+    found = [name for name in names if is_code_name(name) and table.kind(name) == "number"]
+    found = [name for name in found if judge_column(table.column(name, for_counting=True)).is_surely_code]
+    if found:
+        warnings.warn(
+            f"representative={representative!r} averages numbers that look like codes: {listed(found)}. The result may "
+            "be a code that no record has. List them in categorical_features.",
+            ColumnWarning,
+            stacklevel=5,
+        )
 
 
 def warn_of_similar_names(names: Iterable[str]) -> None:
