@@ -246,15 +246,16 @@ def _settled(console: Console, policy: Policy, table: Any) -> tuple[list[str], l
     """Give every column a role; where the policy names no quasi-identifiers, columns that name people are dropped."""
     quasi_identifiers, dropped = _roles(policy, table.column_names)
     own = policy.values["columns"]
+    with_hierarchy = own["hierarchies"] if isinstance(own["hierarchies"], dict) else {}
     if own["quasi_identifiers"] is None:
         every = quasi_identifiers
         quasi_identifiers = without_names(
-            console, table, every, done="dropped", decided={*own["limits"], *own["hierarchies"]},
+            console, table, every, done="dropped", decided={*own["limits"], *with_hierarchy},
             otherwise="To release it unchanged, name it in keep under [columns]; to rewrite it, name all columns to "
             "rewrite in quasi_identifiers.",
         )  # fmt: skip
         dropped = [*dropped, *(name for name in every if name not in quasi_identifiers)]
-    known = {*own["categorical"], *own["limits"], *own["hierarchies"]}
+    known = {*own["categorical"], *own["limits"], *with_hierarchy}
     for one in codes_of(table, [name for name in quasi_identifiers if name not in known], own["target"]):
         if one.is_surely_code:
             console.note(
