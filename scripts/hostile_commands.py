@@ -137,6 +137,7 @@ class FileCase:
             found.broken("changed", judge.changed(self.original, columns, passing, rows), where)
             if judge.is_in_order(rows):
                 found.broken("order", ["the records are in the order of the input"], where)
+        found.broken("values", judge.names_people(self.original, columns, quasi, self.k), where)
         if is_default and not bounds:
             one, few = judge.shown_people(self.original, columns, quasi, self.k)
             before = len(found.violations)

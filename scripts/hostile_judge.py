@@ -286,6 +286,20 @@ def canaries(columns: Columns, fewer_than: int | None = None) -> set[str]:
     return found
 
 
+def names_people(original: Columns, released: Columns, names: Sequence[str], k: int) -> list[str]:
+    """Say whether released quasi-identifiers, as values or in labels, name a word that fewer than k records have.
+
+    Of numbers, one that a single record has: the ends of a range or a mean may be held by a few by chance.
+    """
+    found = []
+    for name in names:
+        own = {name: original[name]} if name in original else original
+        rare = {cell for cell in canaries(own, k) if cell.startswith("Z")} | canaries(own, 2)
+        text = " ".join(str(value) for value in set(released[name]))
+        found += [f"column {name!r} is released and {sentence}" for sentence in told(text, rare)]
+    return found
+
+
 def told(text: str, cells: set[str]) -> list[str]:
     """Say whether a text holds cells of the table."""
     words = set(re.findall(r"Zq[a-z]{4,}|(?<![\d.])\d{9}(?!\d)", text))

@@ -162,6 +162,7 @@ class LibraryCase:
         kind = getattr(self.anonymizer, "representative", "range")
         if kind in (*AS_MEMBERS, "phantom") and not getattr(self.anonymizer, "limits", None):
             self.found.broken("invented", judge.invented(original, columns, quasi), where)
+        self.found.broken("values", judge.names_people(original, columns, quasi, self.k), where)
         defaults = type(self.anonymizer)().get_params() if self.anonymizer is not None else {}
         is_default = kind == defaults.get("representative") and not getattr(self.anonymizer, "limits", None)
         if is_default and kind not in ("range", "bounds"):

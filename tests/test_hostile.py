@@ -113,6 +113,14 @@ def test_a_cell_in_a_message_is_found() -> None:
     assert not judge.told("column 'name' has 5 values", cells)
 
 
+def test_a_rare_word_in_a_released_label_is_found() -> None:
+    original = {"job": ["Zqaaaa", "Zqaaaa", "Zqbbbb"], "wage": [123456789, 123456789, 987654321]}
+    released = {"job": ["{Zqaaaa, Zqbbbb}"] * 3, "wage": ["123456789-987654321"] * 3}
+    assert len(judge.names_people(original, released, ["job", "wage"], 2)) == 2
+    safe = {"job": ["Zqaaaa"] * 3, "wage": [123456789] * 3}
+    assert judge.names_people(original, safe, ["job", "wage"], 2) == []
+
+
 def test_records_in_the_order_of_the_input_are_found() -> None:
     assert judge.is_in_order(list(range(100)))
     assert not judge.is_in_order([int(row) for row in np.random.default_rng(0).permutation(100)])
