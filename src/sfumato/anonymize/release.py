@@ -96,22 +96,6 @@ def warn_of_real_records(original: Any, released: Any, columns: Sequence[str], r
         )
 
 
-def warn_of_real_records(original: Any, released: Any, columns: Sequence[str], released_columns: Sequence[str]) -> None:
-    """Say how many released combinations of quasi-identifiers are those of exactly one original record.
-
-    Called by the methods named ``release``: the warning points at whoever called those.
-    """
-    shown = count_combinations(original, released, columns, released_columns)
-    if shown.n_of_one_record:
-        warnings.warn(
-            f"{REAL_RECORDS} {shown.n_of_one_record} of {shown.n_shown} released combinations of quasi-identifiers are "
-            "those of exactly one record, whose values anyone can read off. Take representative='phantom', which shows "
-            "no combination of one record, or 'range'.",
-            PrivacyWarning,
-            stacklevel=3,
-        )
-
-
 def check_releasable(leaf: NDArray[np.int32], counters: list[Counter], k: int) -> None:
     """Refuse records that do not meet the criteria even as one group."""
     n_left = int((leaf >= 0).sum())
