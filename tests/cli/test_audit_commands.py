@@ -177,7 +177,7 @@ def test_a_target_that_is_nearly_unique_does_not_pass_a_gate(tmp_path: Path):
     assert result.exit_code == 1
     said = " ".join(result.stdout.split())
     assert "max_unique_target NOT MET" in said
-    assert "max_unique_target: rounded to" in said and "of the targets would be unique. Round the column" in said
+    assert "max_unique_target: round the target to" in said and "or release the mean of each group" in said
 
 
 @pytest.mark.parametrize("columns", [["name", "age", "town", "ill"], ["age", "town", "ill", "wage"]])

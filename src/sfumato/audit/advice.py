@@ -110,16 +110,14 @@ def _unique(audit: Audit, check: GateCheck, _: Any) -> str:
 
 def _target(audit: Audit, check: GateCheck, _: Any) -> str:
     rounded = {} if audit.uniqueness is None else audit.uniqueness.rounded_target
+    so_many = ""
     for digits, share in rounded.items():
         if share <= _ENOUGH:
-            return (
-                f"max_unique_target: rounded to {digits} significant digit{'s' if digits != '1' else ''}, {share:.1%} "
-                "of the targets would be unique. Round the column before the release, or release the mean of each "
-                "group; max_unique_target = 1 under [gate] releases it unchanged."
-            )
+            so_many = f"to {digits} significant digit{'s' if digits != '1' else ''}, which leaves {share:.1%} unique, "
+            break
     return (
-        "max_unique_target: round the target or release classes of it; max_unique_target = 1 under [gate] releases it "
-        "unchanged."
+        f"max_unique_target: round the target {so_many}or release the mean of each group (target_values under "
+        "[method]); max_unique_target = 1 under [gate] releases it unchanged."
     )
 
 

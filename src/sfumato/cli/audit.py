@@ -125,7 +125,7 @@ def audit(
         before, after, others = [file.table for file in read] + [None] * (3 - len(read))
         pair = pair_tables(before, after, quasi_identifiers=quasi_identifiers, sensitive=sensitive, target=target)
         if not quasi_identifiers:
-            warn_of_names(console, before, pair.quasi_identifiers)
+            warn_of_names(console, before, [*pair.quasi_identifiers, *pair.others])
         if others is not None:
             _check_control(others, [*pair.quasi_identifiers, *pair.sensitive])
             _check_other_people(before, others)

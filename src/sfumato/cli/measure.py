@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,6 +11,7 @@ import typer
 from sfumato.cli import options
 from sfumato.cli.audit import show_roles
 from sfumato.cli.console import GUARANTEE_FAILED, Console, exit_codes
+from sfumato.cli.measured_roles import Reasons, measured_roles
 from sfumato.cli.out_of_core import OutOfCore, is_chosen, progress_of
 from sfumato.errors import ParameterError
 
@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from sfumato.measurement import Measurement
     from sfumato.measurement.result import CriterionValue
 
-Reasons = dict[tuple[str, str], list[str]]
-"""What columns were taken for, and why, to the columns."""
-
-_MOST_LEFT_OUT = 60  # columns, each left out once to see whether the others form groups
-_LOOKS_LIKE_GROUPS = 5  # records of the smallest group; by chance a raw table has none such
 _SHOWN = 5  # columns and sets of a ranking; --json has all
 
 HELP = options.help_text(
@@ -194,7 +189,6 @@ def _measured(
     is_judged: bool,
 ) -> tuple[Measurement, Reasons]:
     """Measure the file; return also what each column was taken for, and why."""
-    from sfumato.cli.settling import without_names
     from sfumato.measurement import measure as measure_table
     from sfumato.parquet import measure as measure_pieces
     from sfumato.parquet.files import ParquetFiles
@@ -214,15 +208,10 @@ def _measured(
         options.check_columns(option, names, columns)
     if target is not None and (both := {target} & {*named["--quasi-identifiers"], *named["--unit"]}):
         raise ParameterError(f"the column {both.pop()!r} is named with --target and in another role. Name it once.")
-    chosen, reasons = _roles(console, source, columns, named, is_judged=is_judged)
-    if not named["--quasi-identifiers"] and chosen:
-        chosen = without_names(
-            console, ParquetFiles(file).head(1 << 20) if source is None else source.table, chosen, done="left out",
-            otherwise="To count it, name all columns to count in --quasi-identifiers.",
-        )  # fmt: skip
-        reasons["quasi-identifier", "has no other role"] = chosen
+    table = ParquetFiles(file).head(1 << 20) if source is None else source.table
+    chosen, reasons = measured_roles(console, table, named, is_whole=source is not None, is_judged=is_judged)
     asked: dict[str, Any] = {
-        "quasi_identifiers": chosen or None,
+        "quasi_identifiers": chosen,
         "sensitive": named["--sensitive"],
         "population": people,
         "weights": weights,
@@ -236,66 +225,6 @@ def _measured(
             return measure_pieces(file, **asked, progress=progress_of(console)), reasons
     with console.step(f"measuring {source.table.num_rows:,} records"):
         return measure_table(source.table, **asked), reasons
-
-
-def _roles(
-    console: Console,
-    source: FileTable | None,
-    columns: Sequence[str],
-    named: Mapping[str, list[str]],
-    *,
-    is_judged: bool,
-) -> tuple[list[str], Reasons]:
-    """Return the quasi-identifiers, and what each column is taken for and why.
-
-    In a file that looks like a release with groups, the columns that were not rewritten are told apart where nobody
-    named any; a verdict is never built on that.
-    """
-    roles = ("--quasi-identifiers", "--sensitive", "--target", "--unit", "--weights")
-    words = {"--quasi-identifiers": "quasi-identifier", "--unit": "person", "--weights": "weight"}
-    reasons: Reasons = {
-        (words.get(option, option[2:]), f"named with {option}"): named[option] for option in roles if named[option]
-    }
-    if named["--quasi-identifiers"]:
-        return named["--quasi-identifiers"], reasons
-    taken = {name for option in roles for name in named[option]}
-    chosen = [name for name in columns if name not in taken]
-    aside, smallest = ([], 0) if taken or source is None else find_unchanged(source.table, chosen)
-    if aside and not is_judged:
-        chosen = [name for name in chosen if name not in aside]
-        why = f"auto-detected: without it every group has at least {smallest} records; name it with --target"
-        reasons["released unchanged", why] = aside
-    elif aside:
-        console.note(
-            f"without {' and '.join(map(repr, aside))} every group has at least {smallest} records. If that is what a "
-            f"model predicts or is sensitive, name it: --target {aside[0]}."
-        )
-    if chosen:
-        reasons["quasi-identifier", "has no other role"] = chosen
-    return chosen, reasons
-
-
-def find_unchanged(table: Any, columns: Sequence[str]) -> tuple[list[str], int]:
-    """Return the one or two columns of a release that keep its groups from being seen, and the smallest group.
-
-    Nothing, where all groups are larger than 1, or where leaving out two columns does not show such groups.
-    """
-    from sfumato.verification import count_groups
-
-    def sizes(without: Sequence[str]) -> tuple[int, int]:
-        counted = count_groups(table, [name for name in columns if name not in without])
-        return int(counted.min()), -len(counted)
-
-    if not 2 < len(columns) <= _MOST_LEFT_OUT or sizes([])[0] > 1:
-        return [], 0
-    aside: list[str] = []
-    while len(aside) < 2:
-        others = [name for name in columns if name not in aside]
-        aside.append(max(others, key=lambda name: sizes([*aside, name])))
-        smallest = sizes(aside)[0]
-        if smallest >= _LOOKS_LIKE_GROUPS:
-            return aside, smallest
-    return [], 0
 
 
 # -- what is shown ---------------------------------------------------------------------------------------------
