@@ -10,10 +10,10 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from sfumato import ModelGuidedAnonymizer, MondrianAnonymizer
+from sfumato import LDiversity, ModelGuidedAnonymizer, MondrianAnonymizer, parquet
 from sfumato.errors import InputError, PrivacyWarning
 from sfumato.frames import read_table
-from sfumato.schema import build_schema, judge_column
+from sfumato.schema import ColumnWarning, build_schema, judge_column
 
 N = 2_000
 RANDOM = np.random.default_rng(7)
@@ -215,3 +215,78 @@ def test_a_near_unique_text_among_many_records_is_found_behind_a_head_of_few_val
     frame = pd.DataFrame({"age": RANDOM.integers(20, 60, n), "comment": late})
     with pytest.raises(InputError, match="column 'comment' has no role"):
         ModelGuidedAnonymizer(k=5).fit(frame, np.zeros(n, int))
+
+
+# ---- values that are released unchanged, and codes that are averaged ---------------------------------------------
+
+
+def test_a_near_unique_target_inside_the_table_is_warned_of_with_its_share():
+    frame = people(PINCP=np.arange(N) * 37 % 1_000_003)
+    anonymizer = MondrianAnonymizer(k=5, keep=["PINCP"])
+    with pytest.warns(PrivacyWarning, match=r"column 'PINCP' is released unchanged and 100.00% of its values are uni"):
+        anonymizer.fit_transform(frame, frame["PINCP"])
+    with pytest.warns(PrivacyWarning, match="'PINCP' is released unchanged.*Round it first"):
+        anonymizer.release(frame, frame["PINCP"], shuffle=True)
+
+
+def test_a_rounded_target_is_not_warned_of():
+    frame = people(PINCP=np.arange(N) // 20 * 1000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        MondrianAnonymizer(k=5, keep=["PINCP"]).fit_transform(frame, frame["PINCP"])
+
+
+def test_a_near_unique_sensitive_column_is_warned_of():
+    frame = people(PINCP=np.arange(N) * 37)
+    anonymizer = MondrianAnonymizer(k=5, criteria=[LDiversity(2, "PINCP")])
+    with pytest.warns(PrivacyWarning, match="'PINCP' is released unchanged"):
+        anonymizer.fit_transform(frame)
+
+
+@pytest.mark.parametrize("representative", ["mean", "midrange"])
+def test_codes_that_would_be_averaged_are_warned_of(representative):
+    frame = people(OCCP=CODES["OCCP"], RAC1P=CODES["RAC1P"])
+    anonymizer = MondrianAnonymizer(k=5, representative=representative)
+    with pytest.warns(ColumnWarning, match="numbers that look like codes: 'OCCP', 'RAC1P'.*categorical_features"):
+        anonymizer.fit(frame)
+    anonymizer.set_params(categorical_features=["OCCP", "RAC1P"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        released = anonymizer.fit_transform(frame)
+    assert set(released["OCCP"]) <= set(frame["OCCP"])
+
+
+# ---- tables that are read in pieces --------------------------------------------------------------------------------
+
+
+def in_files(frame, folder):
+    path = folder / "people.parquet"
+    frame.to_parquet(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize("name", ["name", "household_id", "E-Mail", "id", "title", "ref"])
+def test_parquet_files_are_judged_as_tables_in_memory_are(name, tmp_path):
+    path = in_files(people(**{name: NAMING[name]}), tmp_path)
+    with pytest.raises(InputError, match=f"column '{name}' has no role"):
+        parquet.fit_transform(MondrianAnonymizer(k=5), path, tmp_path / "released.parquet")
+    with pytest.raises(InputError, match=f"column '{name}' would be released unchanged"):
+        parquet.fit_transform(
+            MondrianAnonymizer(k=5, quasi_identifiers=["age", "sex"]), path, tmp_path / "released.parquet"
+        )
+    assert not (tmp_path / "released.parquet").exists()
+
+
+def test_parquet_files_with_amounts_and_codes_need_no_roles(tmp_path):
+    path = in_files(people(PINCP=AMOUNTS["PINCP"], v7=AMOUNTS["v7"], COW=CODES["COW"]), tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        parquet.fit_transform(MondrianAnonymizer(k=5), path, tmp_path / "released.parquet")
+    assert list(pd.read_parquet(tmp_path / "released.parquet")) == ["age", "sex", "PINCP", "v7", "COW"]
+
+
+def test_a_name_in_parquet_files_is_rewritten_with_a_warning_where_somebody_said_so(tmp_path):
+    path = in_files(people(household_id=NAMING["household_id"]), tmp_path)
+    anonymizer = MondrianAnonymizer(k=5, quasi_identifiers=["age", "sex", "household_id"])
+    with pytest.warns(PrivacyWarning, match="'household_id' seems to name people"):
+        parquet.fit_transform(anonymizer, path, tmp_path / "released.parquet")

@@ -220,6 +220,19 @@ def test_what_workers_refuse_is_said_as_in_memory(session: Any, census: pa.Table
         spark.fit_transform(anonymizer, numbered, guide_column="score")
 
 
+def test_columns_that_name_people_are_found_in_spark_too(session: Any, census: pa.Table):
+    from pyspark.sql import functions as sql
+
+    named = session.createDataFrame(census.select(["age", "sex", "score"])).withColumn(
+        "household_id", sql.floor(sql.rand(0) * 700)
+    )
+    with pytest.raises(InputError, match="column 'household_id' has no role"):
+        spark.fit_transform(ModelGuidedAnonymizer(10), named, guide_column="score")
+    mail = named.withColumn("reach", sql.concat(sql.col("household_id"), sql.lit("@mail.org"))).drop("household_id")
+    with pytest.raises(InputError, match="'reach' has no role.*form of email addresses"):
+        spark.fit_transform(ModelGuidedAnonymizer(10), mail, guide_column="score")
+
+
 @pytest.mark.parametrize(
     ("anonymizer", "expected_words"),
     [
