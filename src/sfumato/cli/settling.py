@@ -41,14 +41,14 @@ def without_names(
     from sfumato.frames import read_table
     from sfumato.schema import judge_naming
 
-    read = read_table(table.select(list(names))) if names else None
-    left = []
-    for name in names:
-        why = None if name in decided or read is None else judge_naming(read, name).names_people
-        if why is None:
-            left.append(name)
-        else:
-            console.note(f"column {name!r} is {done}: {why}. {otherwise}", is_warning=True)
+    unsettled = [name for name in names if name not in decided]
+    found = judge_naming(read_table(table.select(unsettled)), unsettled) if unsettled else ()
+    dropped = []
+    for one in found:
+        if one.names_people is not None:
+            dropped.append(one.name)
+            console.note(f"column {one.name!r} is {done}: {one.names_people}. {otherwise}", is_warning=True)
+    left = [name for name in names if name not in dropped]
     if names and not left:
         raise ParameterError("every column without a role seems to name people: expected some that describe them.")
     return left
@@ -59,11 +59,12 @@ def warn_of_names(console: Console, table: Any, released: Sequence[str]) -> None
     from sfumato.frames import read_table
     from sfumato.schema import judge_naming
 
-    read = read_table(table.select(list(released)))
-    for name in released:
-        why = judge_naming(read, name).names_people
-        if why is not None:
-            console.note(f"the release has the column {name!r}, but {why}. Drop it from the release.", is_warning=True)
+    for one in judge_naming(read_table(table.select(list(released))), released):
+        if one.names_people is not None:
+            console.note(
+                f"the release has the column {one.name!r}, but {one.names_people}. Drop it from the release.",
+                is_warning=True,
+            )
 
 
 def settle(console: Console, request: Request, table: Any, *, is_chosen: bool, says_codes: bool) -> Request:

@@ -283,8 +283,9 @@ def build_schema(
     warn_of_similar_names(table.names)
     if is_whole:
         decided = {*checked_limits, *coarsened}
-        for name in (name for name in named["quasi_identifier"] if name not in decided):
-            check_naming(judge_naming(table, name), is_chosen=quasi_identifiers is not None)
+        unsettled = [name for name in named["quasi_identifier"] if name not in decided]
+        for found in judge_naming(table, unsettled):
+            check_naming(found, is_chosen=quasi_identifiers is not None)
         warn_of_constants(table, named["quasi_identifier"], heads)
     kinds = {name: kinds[name] for name in roles if name in kinds}
     return Schema(roles, kinds, checked_limits, kept, categorical)
