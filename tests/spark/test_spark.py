@@ -229,7 +229,7 @@ def test_columns_that_name_people_are_found_in_spark_too(session: Any, census: p
     with pytest.raises(InputError, match="column 'household_id' has no role"):
         spark.fit_transform(ModelGuidedAnonymizer(10), named, guide_column="score")
     mail = named.withColumn("reach", sql.concat(sql.col("household_id"), sql.lit("@mail.org"))).drop("household_id")
-    with pytest.raises(InputError, match="'reach' has no role.*form of email addresses"):
+    with pytest.raises(InputError, match=r"'reach' has no role.*form of email addresses"):
         spark.fit_transform(ModelGuidedAnonymizer(10), mail, guide_column="score")
 
 
