@@ -478,12 +478,12 @@ def test_the_gate_counts_persons_where_a_person_has_several_records(tmp_path: Pa
 @pytest.mark.parametrize(
     ("method", "columns"),
     [
-        ('name = "model-guided"', ""),
+        ('name = "model-guided"', 'keep = ["person"]'),
         ('name = "mondrian"\nsuppression_limit = 0.1', 'unit = "person"'),
         ('name = "workload-aware"\nrepresentative = "range"', 'keep = ["person"]'),
         ('name = "information-loss"\nl = 2', 'sensitive = ["person"]\nlimits = { age = 5 }'),
-        ('name = "hilbert"', ""),
-        ('name = "r-plus-tree"\nrepresentative = "bounds"', 'categorical = ["hours"]'),
+        ('name = "hilbert"', 'keep = ["person"]'),
+        ('name = "r-plus-tree"\nrepresentative = "bounds"', 'categorical = ["hours"]\nkeep = ["person"]'),
     ],
 )
 def test_columns_that_are_read_when_needed_are_released_like_those_of_a_table(tmp_path: Path, method, columns):
