@@ -59,7 +59,7 @@ def single_out(
     >>> import numpy as np
     >>> from sfumato.minimize import UniformMinimizer
     >>> ages = np.array([[20.0], [21.0], [22.0], [60.0]])
-    >>> single_out(UniformMinimizer(n_buckets=2).fit(ages).generalization_, ages).rate
+    >>> single_out(UniformMinimizer(n_buckets=2, floor=1).fit(ages).generalization_, ages).rate
     0.25
     """
     start = time.perf_counter()
