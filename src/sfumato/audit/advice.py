@@ -10,6 +10,7 @@ from sfumato.audit.result import Audit, ColumnChange, GateCheck, Point, Risk
 
 _REAL_MEMBERS = ("model", "member", "sample")
 _WIDE = ("range", "bounds", "midrange")
+_MOST_NAMED = 3  # columns
 _ENOUGH = 0.05  # of the records; a rounded target below this is worth naming
 
 
@@ -90,17 +91,22 @@ def _singling_out(audit: Audit, about: str, risk: Risk) -> str:
 def _protect(audit: Audit) -> str:
     """Name the unchanged column that makes most records unique."""
     assert audit.uniqueness is not None
-    found = audit.uniqueness.without
-    if not found:
-        (name, *more) = audit.uniqueness.columns
-        which = _named(audit, name) if not more else "these columns"
-        return f"make {which} a quasi-identifier, round the values, or drop them."
-    name = min(found, key=lambda column: found[column] or 0.0)
-    share = found[name]
-    left = f"fewer than {audit.smallest_shown} records" if share is None else f"{share:.1%}" if share else "no record"
+    found, now = audit.uniqueness.without, audit.uniqueness.share or 0.0
+    name = min(found, key=lambda column: found[column] or 0.0, default=None)
+    if name is not None and (found[name] or 0.0) <= now / 2:
+        share = found[name]
+        left = (
+            f"fewer than {audit.smallest_shown} records" if share is None else f"{share:.1%}" if share else "no record"
+        )
+        return (
+            f"without {_named(audit, name)} {left} would be unique (now {now:.1%}). Make that column a "
+            "quasi-identifier, round it, or drop it."
+        )
+    alone = sorted(audit.uniqueness.alone.items(), key=lambda part: -part[1])[:_MOST_NAMED]
+    most = ", ".join(f"{_named(audit, column)} ({share:.1%})" for column, share in alone)
+    first = f" Begin with those that make most records unique by themselves: {most}." if most else ""
     return (
-        f"without {_named(audit, name)} {left} would be unique (now {audit.uniqueness.share or 0:.1%}). Make that "
-        "column a quasi-identifier, round it, or drop it."
+        f"{now:.1%} are unique by several columns together. Make more columns quasi-identifiers, or drop some.{first}"
     )
 
 

@@ -37,6 +37,8 @@ class Uniqueness:
         Records whose value of the target no other record has; None also where there is no target.
     without : dict
         Column to the share that would be unique by the others of `columns`; empty where hardly any record is unique.
+    alone : dict
+        Column to the share that it makes unique by itself, for those of `columns` that do.
     rounded_target : dict
         Significant digits to the share of records with a unique target if it was rounded to so many.
     """
@@ -46,6 +48,7 @@ class Uniqueness:
     share_by_all: float | None
     target: float | None = None
     without: dict[str, float | None] = field(default_factory=dict)
+    alone: dict[str, float] = field(default_factory=dict)
     rounded_target: dict[str, float] = field(default_factory=dict)
 
 
@@ -85,12 +88,16 @@ def measure_uniqueness(
     without: dict[str, float | None] = {}
     if n_unique >= smallest_shown and 1 < len(unchanged) <= _MOST_LEFT_OUT:
         without = {name: shown(count([other for other in unchanged if other != name])) for name in unchanged}
+    alone = {}
+    if n_unique >= smallest_shown:
+        alone = {name: share for name in unchanged if (share := shown(count([name])))}
     found = Uniqueness(
         columns=tuple(unchanged),
         share=shown(n_unique),
         share_by_all=shown(count(table.names)),
         target=None if target is None else shown(n_of_target),
         without=without,
+        alone=alone,
         rounded_target=_rounded(table, target) if target is not None and 2 * n_of_target > n_records else {},
     )
     judged = {"max_unique": n_unique / n_records}
