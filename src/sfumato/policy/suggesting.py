@@ -184,7 +184,7 @@ def write_policy(
             "categorical": [s.name for s in roles if s.is_surely_code],
             "subgroups": [s.name for s in roles if s.special is not None and s.name in quasi_identifiers],
         },
-        "method": {"name": "model-guided", "k": k, "representative": "mean", "suppression_limit": 0.0, "seed": 0},
+        "method": {"name": "model-guided", "k": k, "representative": "phantom", "suppression_limit": 0.0, "seed": 0},
         "model": {"name": SECTIONS["model"]["name"].default, "test_fraction": 0.2},
         "audit": {"level": "quick", "leave_out": [] if find_spec("torch") else ["network"]},
         "gate": {
@@ -229,7 +229,7 @@ def _as_told(found: Suggestion, sensitive: tuple[str, ...]) -> Suggestion:
 # What a person has to decide beyond the roles of columns, where the proposal is neither right nor wrong by itself.
 _TO_DECIDE = {
     ("method", "representative"): [
-        "# DECIDE: mean writes no real record. model and member cost the model least, and write the values of one",
+        "# DECIDE: phantom writes typical values that, together, nobody has. model and member write the values of one",
         "# member of each group, who can be singled out by them; range writes 31-34 and the like, for publication.",
     ],
     ("gate", "max_attack_advantage"): [
