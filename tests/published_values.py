@@ -95,9 +95,9 @@ class PublishedNumbers:
             below, above = self.runs[at], self.runs[at + 1]
             cut = self._free(below[-1], above[0])
             if cut is None:
-                if self.n[below[-1]] == 1 and self._looked(above) and self._nobodys(above):
+                if self.n[below[-1]] == 1 and self._nobodys(above):
                     highs[at] = min(self._nobodys(above))
-                if self.n[above[0]] == 1 and self._looked(below) and self._nobodys(below):
+                if self.n[above[0]] == 1 and self._nobodys(below):
                     lows[at + 1] = max(self._nobodys(below))
                 continue
             if self.n[below[-1]] < self.k:
@@ -109,9 +109,6 @@ class PublishedNumbers:
         if self.opens_above:
             highs[-1] = max(self.published[-1], lows[-1])
         return lows, highs
-
-    def _looked(self, run):
-        return max(self.n[v] for v in run) < self.k or 1 in (self.n[run[0]], self.n[run[-1]])
 
     @property
     def opens_below(self):

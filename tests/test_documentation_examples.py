@@ -99,14 +99,16 @@ def test_the_worked_example_of_the_engine_comes_out_as_the_page_says():
     anonymizer = sfumato.ModelGuidedAnonymizer(k=2, representative="range").fit(ages, predicted)
     groups = {label for row in anonymizer.release(ages).table.tolist() for label in row}
     page = (REPOSITORY / "docs" / "how-the-engine-works.md").read_text(encoding="utf-8")
-    assert groups == {"23-27", "31-36", "44-58"}
-    assert "23-27, 31-36 and 44-58" in " ".join(page.split())
+    assert groups == {"29 and under", "30-40", "41 and over"}
+    text = " ".join(page.split())
+    assert "23-27, 31-36 and 44-58" in text
+    assert "*29 and under*, *30-40* and *41 and over*" in text
 
 
 def test_the_page_on_the_engine_names_the_default_representative():
     text = (REPOSITORY / "docs" / "how-the-engine-works.md").read_text(encoding="utf-8")
     default = sfumato.ModelGuidedAnonymizer().representative
-    assert f'By default (`"{default}"`) they are those of one real member' in text
+    assert f'By default (`"{default}"`) they are typical values' in text
 
 
 def test_the_readme_says_what_the_page_on_adult_says():

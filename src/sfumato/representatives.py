@@ -30,7 +30,7 @@ from sfumato.partition.grouping import (
     summarize,
 )
 from sfumato.partition.guides import Guide
-from sfumato.partition.phantoms import NOTHING, Proposals, Shown, choose, count_hashes, make_shown, propose
+from sfumato.partition.phantoms import FREE, NOTHING, Proposals, Shown, choose, count_hashes, make_shown, propose
 from sfumato.partition.records import Layout, make_layout
 from sfumato.sources import CodedColumn
 
@@ -241,7 +241,10 @@ def _values_of_bins(name: str, bins: Bins, codes: NDArray[np.integer[Any]]) -> G
         missing |= codes == bins.missing_bin
     if not bins.n_values:
         return GroupValues(name, np.zeros(len(codes), bins.values.dtype), np.ones(len(codes), np.bool_))
-    values = bins.shared.values[np.where(missing, 0, codes)]
+    is_free = codes <= FREE
+    values = bins.shared.values[np.where(missing | is_free, 0, codes)]
+    if is_free.any():
+        values = np.where(is_free, bins.shared.free[np.where(is_free, FREE - codes, 0)], values)
     return GroupValues(name, values, missing)
 
 
@@ -370,7 +373,7 @@ def _common_ends(
     np.minimum.at(first, groups.group[kept], rank[codes[kept]])
     np.maximum.at(last, groups.group[kept], rank[codes[kept]])
     has_some = last >= 0
-    if not column.is_text:  # which cannot miss a value without changing its type
+    if not column.is_text and bins.shared.is_common[bins.shared.most_common]:  # text can miss a value
         first, last = (np.where(has_some, end, rank[bins.shared.most_common]) for end in (first, last))
         has_some = np.ones(groups.n_groups, np.bool_)
     last_place = bins.n_values - 1

@@ -94,9 +94,9 @@ def shown_mode(column, rows, k):
         most = max(known.values())
         present = [v for v, n in known.items() if n == most and v is not None]
         return min(present) if present else None
-    if column.kind != "boolean":
-        return None
     every = Counter(v for v in column.values if v is not None)
+    if column.kind != "boolean" or max(every.values()) < k:
+        return None
     return min(v for v, n in every.items() if n == max(every.values()))
 
 
@@ -423,8 +423,8 @@ def bounds_of(column, rows, k):
     if common:
         return common[0], common[-1]
     only = shown_mode(column, rows, k)  # without its missing values
-    if column.kind == "boolean":
-        every = Counter(v for v in column.values if v is not None)
+    every = Counter(v for v in column.values if v is not None)
+    if column.kind == "boolean" and max(every.values()) >= k:
         only = min(v for v, n in every.items() if n == max(every.values()))
     return only, only
 

@@ -160,7 +160,7 @@ class HilbertAnonymizer(GroupAnonymizer):
     >>> from sfumato import HilbertAnonymizer
     >>> X = np.array([[25, 1], [27, 1], [31, 0], [33, 0], [58, 1], [61, 1]])
     >>> HilbertAnonymizer(k=2).fit_transform(X).tolist()
-    [[26, 1], [26, 1], [32, 0], [32, 0], [60, 1], [60, 1]]
+    [[26, 1], [26, 1], [32, 0], [32, 0], [59, 1], [59, 1]]
     """
 
     partition_: HilbertPartition

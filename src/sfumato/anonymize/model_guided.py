@@ -110,7 +110,7 @@ class ModelGuidedAnonymizer(TreeAnonymizer):
     >>> X = np.array([[25, 1], [27, 1], [31, 0], [33, 0], [58, 1], [61, 1]])
     >>> predictions = np.array([0, 0, 0, 0, 1, 1])
     >>> ModelGuidedAnonymizer(k=2).fit_transform(X, predictions).tolist()
-    [[26, 1], [26, 1], [32, 0], [32, 0], [60, 1], [60, 1]]
+    [[26, 1], [26, 1], [32, 0], [32, 0], [59, 1], [59, 1]]
     """
 
     def __init__(

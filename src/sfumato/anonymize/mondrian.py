@@ -106,7 +106,7 @@ class MondrianAnonymizer(TreeAnonymizer):
     >>> import numpy as np
     >>> from sfumato import MondrianAnonymizer
     >>> MondrianAnonymizer(k=2).fit_transform(np.array([[25], [27], [31], [33], [58]])).tolist()
-    [[25], [25], [33], [33], [33]]
+    [[26], [26], [32], [32], [32]]
     """
 
     def __init__(

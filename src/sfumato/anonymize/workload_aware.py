@@ -87,7 +87,7 @@ class WorkloadAwareAnonymizer(TreeAnonymizer):
     >>> from sfumato import WorkloadAwareAnonymizer
     >>> X, y = np.array([[25], [27], [31], [33], [58]]), np.array(["a", "a", "b", "b", "b"])
     >>> WorkloadAwareAnonymizer(k=2).fit_transform(X, y).tolist()
-    [[25], [25], [33], [33], [33]]
+    [[26], [26], [32], [32], [32]]
     """
 
     def __init__(

@@ -65,7 +65,7 @@ class Anonymize:
     --------
     >>> import numpy as np
     >>> from sfumato.compat.apt import Anonymize, ArrayDataset
-    >>> x = np.array([[30, 1], [31, 1], [40, 2], [41, 2]])
+    >>> x = np.array([[30, 1], [30, 1], [40, 2], [40, 2]])
     >>> Anonymize(2, [0]).anonymize(ArrayDataset(x, [0, 0, 1, 1])).tolist()
     [[30, 1], [30, 1], [40, 2], [40, 2]]
     """

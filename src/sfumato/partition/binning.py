@@ -428,7 +428,9 @@ def _shared(
 def nothing_shared(empty: NDArray[Any], floor: int) -> SharedValues:
     """Return what is published of a column without values."""
     nothing = np.zeros(0, np.bool_)
-    return SharedValues(empty, np.zeros(0, np.int32), nothing, nothing, empty, empty, np.zeros(2, np.bool_), 0, floor)
+    return SharedValues(
+        empty, np.zeros(0, np.int32), nothing, nothing, empty, empty, np.zeros(2, np.bool_), 0, floor, empty, nothing
+    )
 
 
 def _describe_bins(

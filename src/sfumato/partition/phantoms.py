@@ -23,6 +23,9 @@ from sfumato.partition.records import Layout
 NOTHING = -1
 """In the place of a code: the value is missing, in a column where no record's value is."""
 
+FREE = -2
+"""In the place of code c, FREE - c stands for a value near those of c that no record has."""
+
 _N_CHANGES = 32  # proposals of a group beside its typical values
 _N_COMBINED = 6  # single changes that are combined in pairs
 _OUTSIDE = 4.0  # a value that does not occur in the group counts as so much further away
@@ -37,6 +40,7 @@ class Shown(NamedTuple):
     run: NDArray[np.int32]  # equal for codes of a column that are published alike
     words: NDArray[np.uint64]  # a random word per row: the words of a record's codes add up to its hash
     fallback: NDArray[np.int32]  # per column: what stands for a group that has no value to show
+    has_free: NDArray[np.bool_]  # whether there is a value near that no record has
 
 
 class Proposals(NamedTuple):
@@ -63,7 +67,7 @@ def make_shown(bins: Sequence[Bins], layout: Layout, is_text: Sequence[bool]) ->
     """Lay what is published of the bins of all columns end to end."""
     n_rows = int(layout.offsets[-1])
     own, run = np.zeros(n_rows, np.int32), np.zeros(n_rows, np.int32)
-    is_single, may_show = np.ones(n_rows, np.bool_), np.ones(n_rows, np.bool_)
+    is_single, may_show, has_free = np.ones(n_rows, np.bool_), np.ones(n_rows, np.bool_), np.zeros(n_rows, np.bool_)
     fallback = np.zeros(len(bins), np.int32)
     for column, (b, start) in enumerate(zip(bins, layout.offsets[:-1], strict=True)):
         assert b.shared is not None
@@ -71,15 +75,17 @@ def make_shown(bins: Sequence[Bins], layout: Layout, is_text: Sequence[bool]) ->
         own[rows], is_single[rows] = b.shared.own, b.shared.is_single
         run[rows] = np.arange(b.n_values)
         if b.is_ordered and b.n_values:
-            run[rows] = np.cumsum(np.diff(b.shared.values, prepend=b.shared.values[:1]) != 0)
+            run[rows] = np.append(0, np.cumsum(b.shared.values[1:] != b.shared.values[:-1]))
         else:
             may_show[rows] = b.shared.is_common
         if b.has_missing:
             own[start + b.missing_bin], run[start + b.missing_bin] = b.missing_bin, b.n_values
+        has_free[rows] = b.shared.has_free
         nothing = b.missing_bin if b.has_missing else NOTHING
-        fallback[column] = nothing if is_text[column] or not b.n_values else b.shared.most_common
+        is_unfit = is_text[column] or not b.n_values or not (b.is_ordered or b.shared.is_common[b.shared.most_common])
+        fallback[column] = nothing if is_unfit else b.shared.most_common
     words = np.random.default_rng(0).integers(0, 1 << 64, n_rows, dtype=np.uint64)
-    return Shown(own, is_single, may_show, run, words, fallback)
+    return Shown(own, is_single, may_show, run, words, fallback, has_free)
 
 
 def propose(
@@ -106,8 +112,9 @@ def choose(
 ) -> tuple[NDArray[np.int32], int]:
     """Return the codes that each group takes, and how many groups found nothing safe.
 
-    A combination is safe when no record of the table has it, or at least `floor` have. Where no proposal is, the one
-    that most records have is taken, if several do.
+    A combination is safe when no record of the table has it, or at least `floor` have. Where no proposal is, a number
+    or date of the typical values moves to one near it that no record has. Without room for that, the proposal is taken
+    that most records have, if several do.
 
     Parameters
     ----------
@@ -142,8 +149,26 @@ def choose(
             chosen[group, first] = code
             if second >= 0:
                 chosen[group, second] = other
-    is_alone = ~is_safe.any(axis=1) & (np.maximum(own_typical, shared.max(axis=1, initial=0)) < 2)
-    return chosen, int(is_alone.sum())
+    is_unsafe = ~is_safe.any(axis=1)
+    is_one = np.maximum(own_typical, shared.max(axis=1, initial=0)) < 2
+    n_alone = 0
+    for group, is_alone in zip(open_groups[is_unsafe].tolist(), is_one[is_unsafe].tolist(), strict=True):
+        at = _column_with_room(typical[group], layout, shown)
+        if at is None:
+            n_alone += is_alone
+        else:
+            chosen[group] = typical[group]
+            chosen[group, at] = FREE - typical[group, at]
+    return chosen, n_alone
+
+
+def _column_with_room(typical: NDArray[np.int32], layout: Layout, shown: Shown) -> int | None:
+    """Return the column of the most codes in which a value near the typical one is nobody's; None where none is."""
+    places = layout.offsets[:-1] + np.maximum(typical, 0)
+    has_room = (typical >= 0) & (typical != layout.missing) & shown.has_free[places]
+    if not has_room.any():
+        return None
+    return int(np.where(has_room, np.diff(layout.offsets), -1).argmax())
 
 
 def _looked_up(

@@ -43,6 +43,10 @@ class SharedValues:
     most_common : int
         The bin whose most frequent value most records have, the lowest on ties; 0 where there is none.
     floor : int
+    free : ndarray
+        A value in or beside the bin's run that no record has.
+    has_free : ndarray of bool
+        Whether there is one.
     """
 
     values: NDArray[Any]
@@ -54,6 +58,8 @@ class SharedValues:
     is_open: NDArray[np.bool_]
     most_common: int
     floor: int
+    free: NDArray[Any]
+    has_free: NDArray[np.bool_]
 
 
 def share_categories(counts: NDArray[np.int64], floor: int) -> SharedValues:
@@ -69,6 +75,8 @@ def share_categories(counts: NDArray[np.int64], floor: int) -> SharedValues:
         is_open=np.zeros(2, np.bool_),
         most_common=int(counts.argmax()) if len(counts) else 0,
         floor=floor,
+        free=own,
+        has_free=np.zeros(len(own), np.bool_),
     )
 
 
@@ -172,19 +180,11 @@ def describe_run(
     """Describe a run, given its values, how many records have each, and where its bins start among them."""
     most = int(counts.argmax())
     mode_bin = first_bin + int(np.searchsorted(starts, most, side="right")) - 1
-    n_low, n_high = int(counts[0]), int(counts[-1])
-    inside = InsideRun()
-    if needs_inside(int(counts[most]), n_low, n_high, floor):
-        inside = look_inside(values, counts, units, step)
+    inside = look_inside(values, counts, units, step) if len(values) > 1 else InsideRun()
     return Run(
-        first_bin, first_bin + len(starts), values[0], values[-1], n_low, n_high,
+        first_bin, first_bin + len(starts), values[0], values[-1], int(counts[0]), int(counts[-1]),
         values[most], int(counts[most]), mode_bin, inside,
     )  # fmt: skip
-
-
-def needs_inside(n_mode: int, n_low: int, n_high: int, floor: int) -> bool:
-    """Return True if the most frequent value, or an end of a run, cannot be published as it is."""
-    return n_mode < floor or n_low == 1 or n_high == 1
 
 
 def look_inside(values: NDArray[Any], counts: NDArray[np.int64], units: Sequence[int], step: int) -> InsideRun:
@@ -225,6 +225,7 @@ def share_runs(
     dtype = np.asarray(runs[0].low).dtype
     values, own = _values_of_runs(runs, floor, units, step)
     lows, highs, is_open = _ends_of_runs(runs, values, floor, units, step)
+    free = _free_values(runs, units, step)
     sizes = np.array([run.stop_bin - run.first_bin for run in runs])
     run_of = np.repeat(np.arange(len(runs)), sizes)
     place = np.array(own, np.int32)[run_of]
@@ -238,6 +239,8 @@ def share_runs(
         is_open=np.array(is_open),
         most_common=int(n_modes.argmax()),
         floor=floor,
+        free=np.array([0 if value is None else value for value in free], dtype)[run_of],
+        has_free=np.array([value is not None for value in free])[run_of],
     )
 
 
@@ -370,6 +373,16 @@ def _nearest_value(
     return (outside, -1) if info.min <= outside <= info.max else (run.mode, run.mode_bin)
 
 
+def _free_values(runs: Sequence[Run], units: Sequence[int], step: int) -> list[Any]:
+    """Return for each run a value in it or beside it that no record has; None where there is no room."""
+    beside = [number_between(below.high, above.low, units, step) for below, above in pairwise(runs)]
+    found: list[Any] = []
+    for at, run in enumerate(runs):
+        near = [run.inside.between, *beside[at : at + 1], *beside[max(0, at - 1) : at]]
+        found.append(next((value for value in near if value is not None), None))
+    return found
+
+
 def _ends_of_runs(
     runs: Sequence[Run], values: Sequence[Any], floor: int, units: Sequence[int], step: int
 ) -> tuple[list[Any], list[Any], tuple[bool, bool]]:
@@ -380,10 +393,12 @@ def _ends_of_runs(
         below, above = runs[at], runs[at + 1]
         cut = number_between(below.high, above.low, units, step)
         if cut is None:  # the values touch: the ends move on to values that no single record has
-            if below.n_high == 1 and above.inside.first is not None:
-                highs[at] = above.inside.first
-            if above.n_low == 1 and below.inside.last is not None:
-                lows[at + 1] = below.inside.last
+            further = above.low if above.n_low > 1 else above.inside.first
+            if below.n_high == 1 and further is not None:
+                highs[at] = further
+            further = below.high if below.n_high > 1 else below.inside.last
+            if above.n_low == 1 and further is not None:
+                lows[at + 1] = further
             continue
         if below.n_high < floor:
             highs[at] = cut

@@ -19,7 +19,6 @@ from sfumato.partition.shared_values import (
     Run,
     SharedValues,
     look_inside,
-    needs_inside,
     runs_of,
     share_runs,
 )
@@ -62,8 +61,8 @@ class DescribedBins:
 
     @property
     def open_runs(self) -> list[int]:
-        """Runs whose most frequent value or ends cannot be published: workers look for others within them."""
-        return [at for at, run in enumerate(self.runs) if needs_inside(run.n_mode, run.n_low, run.n_high, self.floor)]
+        """Runs with several values: workers look for values within them that no single record has."""
+        return [at for at, run in enumerate(self.runs) if run.low < run.high]
 
     def keys_of(self, end: str) -> NDArray[np.int64]:
         """Return the keys of the lowest or highest values of the open runs."""
