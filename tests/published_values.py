@@ -70,12 +70,11 @@ class PublishedNumbers:
         return mode if most > 1 else None
 
     def _borrowed_value(self, at, known):
-        for other in (at - 1, at + 1):
-            if 0 <= other < len(self.runs):
-                below, above = sorted((at, other))
-                free = self._free(self.runs[below][-1], self.runs[above][0])
-                if free is not None:
-                    return free
+        run = self.runs[at]
+        if at > 0 and (free := self._free(self.runs[at - 1][-1], run[0])) is not None:
+            return run[0] - self.step if self.step else free
+        if at + 1 < len(self.runs) and (free := self._free(run[-1], self.runs[at + 1][0])) is not None:
+            return run[-1] + self.step if self.step else free
         if known:
             return self.published[min(known, key=lambda place: (abs(place - at), place))]
         if not self.step:

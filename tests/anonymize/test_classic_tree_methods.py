@@ -51,7 +51,7 @@ def test_mondrian_cuts_the_widest_column_at_its_median_first():
     # Both columns span their whole range; the first wins the tie, and its values 0..7 are halved.
     X = np.column_stack([np.arange(8), np.array([0, 1] * 4)])
     released = MondrianAnonymizer(k=4, representative="range").fit_transform(X)
-    assert released[:, 0].tolist() == ["0-3"] * 4 + ["4-7"] * 4
+    assert released[:, 0].tolist() == ["3 and under"] * 4 + ["4 and over"] * 4
     assert released[:, 1].tolist() == ["0-1"] * 8
 
 
@@ -81,15 +81,15 @@ def test_workload_aware_splits_where_the_labels_change_and_mondrian_does_not():
     X = np.arange(20)[:, None]
     y = np.where(np.arange(20) < 6, "no", "yes")
     anonymizer = WorkloadAwareAnonymizer(k=6, representative="range").fit(X, y)
-    assert anonymizer.transform(X)[:6, 0].tolist() == ["0-5"] * 6
-    assert MondrianAnonymizer(k=6, representative="range").fit_transform(X)[0, 0] != "0-5"
+    assert anonymizer.transform(X)[:6, 0].tolist() == ["5 and under"] * 6
+    assert MondrianAnonymizer(k=6, representative="range").fit_transform(X)[0, 0] != "5 and under"
 
 
 def test_workload_aware_takes_numbers_as_well():
     X = np.arange(20)[:, None]
     y = np.where(np.arange(20) < 6, 0.5, 7.25) + np.linspace(0, 0.01, 20)
     anonymizer = WorkloadAwareAnonymizer(k=6, representative="range").fit(X, y)
-    assert anonymizer.transform(X)[0, 0] == "0-5"
+    assert anonymizer.transform(X)[0, 0] == "5 and under"
 
 
 def test_a_classifier_takes_any_anonymizer():

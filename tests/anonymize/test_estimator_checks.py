@@ -70,8 +70,8 @@ class NoChange(ModelGuidedAnonymizer):
         self.fit(X, y)
         return X
 
-    def release(self, X, y=None):
-        release = super().release(X, y)
+    def release(self, X, y=None, **more):
+        release = super().release(X, y, **more)
         return type(release)(X, 0, 0, {})
 
 
@@ -79,8 +79,8 @@ class LosesRecords(ModelGuidedAnonymizer):
     def fit_transform(self, X, y=None, sample_weight=None):
         return super().fit_transform(X, y).slice(1)
 
-    def release(self, X, y=None):
-        release = super().release(X, y)
+    def release(self, X, y=None, **more):
+        release = super().release(X, y, **more)
         return type(release)(release.table.slice(1), 0, 0, {})
 
 

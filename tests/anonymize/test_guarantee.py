@@ -329,7 +329,7 @@ def test_a_recount_of_persons_that_fails_raises(monkeypatch):
     from sfumato.partition.grower import Grower as grower  # noqa: N813 - the real one, under a name not patched
 
     with pytest.raises(GuaranteeError, match="different persons"):
-        anonymizer_of(2, criteria=[KAnonymity(20, unit="person")]).fit_transform(frame, guide)
+        anonymizer_of(2, criteria=[KAnonymity(5, unit="person")]).fit_transform(frame, guide)
 
 
 def test_a_grower_that_forgets_k_is_caught(monkeypatch):

@@ -355,12 +355,9 @@ def _nearest_value(
 ) -> tuple[Any, int]:
     """Return what stands for a run all of whose values one record each has, without room between them."""
     run = runs[at]
-    for other in (at - 1, at + 1):
-        if 0 <= other < len(runs):
-            pair = sorted((run, runs[other]), key=lambda r: r.first_bin)
-            free = number_between(pair[0].high, pair[1].low, units, step)
-            if free is not None:
-                return free, -1
+    beside = _beside(runs, at, units, step)
+    if beside is not None:
+        return beside, -1
     if known:
         nearest = min(known, key=lambda place: (abs(place - at), place))
         return values[nearest], own[nearest]
@@ -375,12 +372,23 @@ def _nearest_value(
 
 def _free_values(runs: Sequence[Run], units: Sequence[int], step: int) -> list[Any]:
     """Return for each run a value in it or beside it that no record has; None where there is no room."""
-    beside = [number_between(below.high, above.low, units, step) for below, above in pairwise(runs)]
-    found: list[Any] = []
-    for at, run in enumerate(runs):
-        near = [run.inside.between, *beside[at : at + 1], *beside[max(0, at - 1) : at]]
-        found.append(next((value for value in near if value is not None), None))
-    return found
+    return [
+        _beside(runs, at, units, step) if run.inside.between is None else run.inside.between
+        for at, run in enumerate(runs)
+    ]
+
+
+def _beside(runs: Sequence[Run], at: int, units: Sequence[int], step: int) -> Any:
+    """Return the value next to a run that no record has, below it or else above it; None where other runs touch it."""
+    if at > 0:
+        free = number_between(runs[at - 1].high, runs[at].low, units, step)
+        if free is not None:
+            return int(runs[at].low) - step if step else free
+    if at + 1 < len(runs):
+        free = number_between(runs[at].high, runs[at + 1].low, units, step)
+        if free is not None:
+            return int(runs[at].high) + step if step else free
+    return None
 
 
 def _ends_of_runs(
