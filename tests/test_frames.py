@@ -692,3 +692,19 @@ def test_views_of_text_are_read_from_files_as_text_that_arrow_can_take(tmp_path)
     assert columns.read().schema.equals(columns.schema)
     assert columns.read().take([2, 0]).to_pydict() == {"age": [3, 1], "city": [None, "a"]}
     assert columns.column(1).take(pa.array([1])).to_pylist() == ["b"]
+
+
+def test_a_number_beyond_64_bits_is_written_to_whole_numbers_as_a_float(library):
+    frame = np.array([[1], [2], [3]]) if library == "numpy" else MAKERS[library]({"age": [1, 2, 3]})
+    table = read_table(frame)
+    table.column(table.names[0])
+    new = GroupedValues(np.array([1e300]), None, group=np.zeros(3, np.int64))
+    assert cells(table.replaced({table.names[0]: new})) == [[1e300] * 3]
+
+
+@pytest.mark.parametrize("kind", ["Int8", "Int64", "int64[pyarrow]", "object"])
+def test_a_pandas_column_of_whole_numbers_takes_a_number_beyond_64_bits(kind):
+    table = read_table(pd.DataFrame({"age": pd.Series([1, 2, 3], dtype=kind)}))
+    table.column("age")
+    new = GroupedValues(np.array([1e300, 1.0]), np.array([False, True]), group=np.array([0, 0, 1]))
+    assert cells(table.replaced({"age": new})) == [[1e300, 1e300, None]]

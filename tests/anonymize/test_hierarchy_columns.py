@@ -259,3 +259,12 @@ def test_a_hierarchy_may_have_as_many_values_as_a_byte_has_codes(method, n_value
     anonymizer = with_hierarchies(method, k=8, hierarchies=hierarchies, representative="range")
     released = anonymizer.fit_transform(frame, places % 2)
     assert released.groupby(["zip", "age"], dropna=False).size().min() >= 8
+
+
+def test_a_column_that_was_empty_when_fitted_takes_numbers_of_its_hierarchy():
+    fitted = np.array([[None, number] for number in (1, 1, 2, 2)], dtype=object)
+    ages = Hierarchy.from_intervals(range(100), [10, 50])
+    with pytest.warns(UserWarning, match="all missing"):
+        anonymizer = MondrianAnonymizer(2, hierarchies={0: ages}, representative="range").fit(fitted)
+    released = anonymizer.release(np.array([[31, 1], [34, 1], [47, 2], [42, 2]], dtype=object)).table
+    assert released[:, 0].tolist() == ["30-39", "30-39", "40-49", "40-49"]

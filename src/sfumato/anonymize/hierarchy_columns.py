@@ -42,13 +42,14 @@ def numbers_with_hierarchy(given: Any, table: Table) -> list[str]:
         return []
     numbers = []
     for name in table.resolve(tuple(given), "hierarchies"):
-        kind = table.column(name).kind
-        if kind == "moment":
+        column = table.column(name)
+        if column.kind == "moment":
             raise ParameterError(
                 f"hierarchies names the column {name!r}, which holds dates or times: expected numbers or text. Convert "
                 "it to text first, as it stands in the hierarchy."
             )
-        if kind == "number":
+        # A column without any value may hold numbers when other records are released.
+        if column.kind == "number" or (column.missing is not None and bool(column.missing.all())):
             numbers.append(name)
     return numbers
 

@@ -138,6 +138,8 @@ class PandasBackend:
         short, place = entry.arrow(source)
         if short.type != source and pa.types.is_integer(short.type):
             dtype = pd.Int64Dtype()
+        elif short.type != source and pa.types.is_floating(short.type):
+            dtype = pd.Float64Dtype()
         return dtype.__from_arrow__(pa.chunked_array([short])).take(place)
 
     def _write_categorical(self, dtype: Any, entry: Entry) -> Any:

@@ -64,11 +64,7 @@ def grouped_arrow(
     if kind == "moment":
         short = _moments_to_arrow(values.astype(np.int64), missing, column_type)
     elif types.is_integer(column_type):
-        whole = np.rint(values).astype(np.int64) if values.dtype.kind == "f" else values.astype(np.int64)
-        target = np.dtype(column_type.to_pandas_dtype())
-        if whole.size and not (np.iinfo(target).min <= whole.min() and whole.max() <= np.iinfo(target).max):
-            target = np.dtype(np.int64)
-        short = pa.array(whole.astype(target), mask=missing)
+        short = _integers_to_arrow(values, missing, column_type)
     elif types.is_decimal(column_type):
         short = _decimals_to_arrow(values, missing, column_type)
     else:
@@ -78,6 +74,21 @@ def grouped_arrow(
             missing = None
         short = pa.array(numbers, mask=missing)
     return short, np.asarray(new.group)
+
+
+def _integers_to_arrow(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None, kind: Any) -> Any:
+    """Write numbers as integers of the type given, of 64 bits where they need it, or as floats beyond that."""
+    import pyarrow as pa
+
+    if values.dtype.kind == "f":
+        values = np.rint(values) if missing is None else np.where(missing, 0.0, np.rint(values))
+        if values.size and np.abs(values).max() >= 2.0**63:
+            return pa.array(values, pa.float64(), mask=missing)
+    whole = values.astype(np.int64)
+    target = np.dtype(kind.to_pandas_dtype())
+    if whole.size and not (np.iinfo(target).min <= whole.min() and whole.max() <= np.iinfo(target).max):
+        target = np.dtype(np.int64)
+    return pa.array(whole.astype(target), mask=missing)
 
 
 def _decimals_to_arrow(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None, kind: Any) -> Any:
