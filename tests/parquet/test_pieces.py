@@ -306,3 +306,23 @@ def test_views_of_text_are_rewritten_as_text(tmp_path: Path):
     release = fit_transform(anonymizer, tmp_path / "in.parquet", tmp_path / "out.parquet")
     expected = MondrianAnonymizer(4, quasi_identifiers=["town", "age"]).fit_transform(table).to_pylist()
     assert pq.read_table(tmp_path / "out.parquet").to_pylist() == [expected[row] for row in release.order]
+
+
+def test_pieces_hold_plain_text_for_views_of_it(tmp_path: Path):
+    pq.write_table(
+        pa.table({"town": pa.array(["a", "b", None], pa.string_view()), "age": [1, 2, 3]}), tmp_path / "in.parquet"
+    )
+    files = ParquetFiles(tmp_path / "in.parquet")
+    read = [files.head(), *files.batches(), *(piece for _, piece in files.each(lambda start, piece: piece))]
+    assert [table.schema.types for table in read] == [[pa.large_string(), pa.int64()]] * 3
+    assert [table.take([2, 0])["town"].to_pylist() for table in read] == [[None, "a"]] * 3
+
+
+@pytest.mark.parametrize("end", [2**63 - 1, -(2**63)])
+def test_columns_at_the_ends_of_64_bits_are_counted(end: int, tmp_path: Path):
+    inward = -1 if end > 0 else 1
+    people = pa.table({"number": pa.array([end, end, end + inward, end + inward] * 5, pa.int64())})
+    pq.write_table(people, tmp_path / "in.parquet")
+    fit_transform(MondrianAnonymizer(k=2), tmp_path / "in.parquet", tmp_path / "out.parquet")
+    released = pq.read_table(tmp_path / "out.parquet")["number"].to_pylist()
+    assert sorted(released) == sorted(people["number"].to_pylist())

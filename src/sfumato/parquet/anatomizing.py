@@ -25,7 +25,6 @@ from sfumato.anatomize import Anatomizer
 from sfumato.anatomize.tables import MANIFEST, describe_files, value_type
 from sfumato.errors import GuaranteeError, InputError, ParameterError
 from sfumato.frames import Table, read_table
-from sfumato.frames.parquet_columns import without_views
 from sfumato.parquet.anonymizing import Paths
 from sfumato.parquet.files import ParquetFiles
 from sfumato.parquet.many_values import ManyValues
@@ -288,7 +287,6 @@ def _recounted(
             parts = []
             for batch in read[1].batches([name, group]):
                 own = batch.column(group).to_numpy()
-                batch = batch.cast(without_views(batch.schema))
                 parts.append(batch.filter(pa.array((own >= first) & (own < stop))))
             reached[name] = min(reached[name], diversity_of(pa.concat_tables(parts), group, name))
         if progress is not None:

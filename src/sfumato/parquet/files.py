@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.errors import InputError
+from sfumato.frames.parquet_columns import without_views
 
 RECORDS_AT_ONCE = 1 << 20
 
@@ -124,7 +125,7 @@ class ParquetFiles:
                 # Without buffering ahead, which would hold a whole file.
                 with readable(path), pq.ParquetFile(path, pre_buffer=False) as file:
                     for batch in file.iter_batches(batch_size=at_once, columns=wanted):
-                        yield pa.Table.from_batches([batch]).select(wanted if wanted is not None else self.names)
+                        yield _plain(pa.Table.from_batches([batch]), wanted if wanted is not None else self.names)
 
         return one_ahead(read())
 
@@ -196,7 +197,7 @@ class ParquetFiles:
             readable(piece.path),
             pq.ParquetFile(piece.path, metadata=known, read_dictionary=text or None) as file,
         ):
-            return file.read_row_groups(piece.row_groups, columns=wanted, use_threads=False).select(wanted)
+            return _plain(file.read_row_groups(piece.row_groups, columns=wanted, use_threads=False), wanted)
 
     def _text_columns(self, wanted: list[str]) -> list[str]:
         import pyarrow as pa
@@ -210,7 +211,13 @@ class ParquetFiles:
 
         path = next(path for path in self.paths if self._metadata[path].num_rows)
         with readable(path), pq.ParquetFile(path, pre_buffer=False) as file:
-            return pa.Table.from_batches([next(file.iter_batches(batch_size=n))]).select(self.names)
+            return _plain(pa.Table.from_batches([next(file.iter_batches(batch_size=n))]), self.names)
+
+
+def _plain(table: Any, names: list[str]) -> Any:
+    """Return some columns of a table, without views of text."""
+    chosen = table.select(names)
+    return chosen.cast(without_views(chosen.schema))
 
 
 def one_ahead(pieces: Iterator[Any]) -> Iterator[Any]:

@@ -90,7 +90,8 @@ def shortened(array: Any) -> Shortened | None:
     low, high = ends["min"].as_py(), ends["max"].as_py()
     if high - low >= _WIDEST_RANGE or high >= 1 << 63:
         return None
-    return replace(_of_places(array), values=pa.array(np.arange(low, high + 1), kind), first=low)
+    every = np.int64(low) + np.arange(high - low + 1)  # never beyond the highest, which may be the largest there is
+    return replace(_of_places(array), values=pa.array(every, kind), first=low)
 
 
 def _of_places(array: Any) -> Shortened:
