@@ -96,3 +96,7 @@ def test_a_near_unique_target_is_in_the_document(tmp_path):
     found = json.loads(done.stdout)["checks"]
     assert found["target_is_near_unique"] is True
     assert found["n_records_unique_by_unchanged_columns"] > 150
+    done = call(
+        "anonymize", table, "--target", "pay", "--model", "decision-tree", "-o", tmp_path / "out.csv", "--force"
+    )
+    assert "finds the record. Release a target of numbers with --target-values round:WIDTH or group-mean." in flat(done)

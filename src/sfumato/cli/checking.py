@@ -32,6 +32,7 @@ class Checks:
         Combinations of quasi-identifier values in the release.
     n_combinations_of_one : int or None
         Those that exactly one original record has; None: not counted.
+    target : str or None
     invented : dict
         Column to how many of its released values no original record had, where its numbers may be codes.
     """
@@ -43,6 +44,7 @@ class Checks:
     n_unique_by_unchanged: int | None = None
     near_unique_target: bool | None = None
     n_combinations_of_one: int | None = None
+    target: str | None = None
     invented: dict[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -91,10 +93,12 @@ class Checks:
         if not n_unique:
             return "No record is unique by them."
         share = f" ({n_unique / self.n_records:.1%})" if n_unique >= self.k else ""
+        advice = "Name the columns in --quasi-identifiers, or drop them with --identifiers."
+        if self.unchanged == [self.target]:
+            advice = "Release a target of numbers with --target-values round:WIDTH or group-mean."
         return (
             f"warning: {blurred(n_unique, self.k)} of {self.n_records:,} records{share} are unique by them. An "
-            "attacker who knows these values finds the record. Name the columns in --quasi-identifiers, or "
-            "drop them with --identifiers."
+            f"attacker who knows these values finds the record. {advice}"
         )
 
 
@@ -145,6 +149,7 @@ def check_release(
         near_unique_target=near_unique,
         n_combinations=n_combinations,
         n_combinations_of_one=n_of_one,
+        target=target,
         invented=_invented(original, released, [name for name in rewritten if name not in categorical]),
     )
 
