@@ -165,10 +165,14 @@ def test_two_outputs_need_two_names(people_file, tmp_path):
 
 def test_names_never_get_into_the_document(people_file, tmp_path):
     document = tmp_path / "generalization.json"
-    found = call("minimize", people_file, "--target", "wage", "-o", document)
+    found = call("minimize", people_file, "--target", "wage", "--keep", "name", "-o", document)
     assert found.exit_code == 2
     assert "column 'name' has" in " ".join(found.output.split()) and not document.exists()
     assert "Name the column in --identifiers if it names people" in " ".join(found.output.split())
+    found = call("minimize", people_file, "--target", "wage", "-o", document)
+    assert found.exit_code == 0
+    assert "column 'name' is left out, and never collected" in " ".join(found.output.split())
+    assert "Person" not in document.read_text(encoding="utf-8")
 
 
 def test_a_target_of_amounts_is_refused(people_file, tmp_path):
