@@ -66,7 +66,7 @@ class Found:
         """Count people who are shown and of whom sfumato said so: there, no other combination was to be had."""
         if "show a combination of quasi-identifiers that a single record has" not in " ".join(text.split()):
             return
-        self.counts["default: releases that show one record and say so"] += 1
+        self.counts["releases that show one record's combination and say so"] += 1
         later = [said for said in self.violations[before:] if said[0] != "people"]
         self.violations[before:] = later
 

@@ -244,12 +244,10 @@ def invented(original: Columns, released: Columns, names: Sequence[str]) -> list
     return found
 
 
-def has_rare(columns: Columns, names: Sequence[str], k: int, persons: Sequence[Any] | None) -> bool:
-    """Return True if a column has a category that fewer than k records or persons have: no document may name it."""
+def has_rare(columns: Columns, names: Sequence[str], k: int) -> bool:
+    """Return True if a column has a category that fewer than k records have: no document may name it."""
     return any(
-        isinstance(value, str | bool | int) and len(rows if persons is None else {persons[row] for row in rows}) < k
-        for name in names
-        for (value,), rows in grouped(columns, [name]).items()
+        n < k for name in names for value, n in Counter(columns[name]).items() if isinstance(value, str | bool | int)
     )
 
 
