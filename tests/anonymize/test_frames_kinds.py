@@ -25,7 +25,7 @@ def leaving(anonymizer, frame, guide):
     """Everything that comes out of an anonymizer: fitted, applied, released."""
     yield anonymizer.fit_transform(frame, guide)
     yield anonymizer.transform(frame)
-    yield anonymizer.release(frame, guide).table
+    yield anonymizer.release(frame, guide, keep_index=True).table
     yield anonymizer.partition_.transform(frame)
 
 

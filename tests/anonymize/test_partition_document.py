@@ -54,11 +54,10 @@ def with_common_categories(table, k):
     columns = {}
     for name, column in table.columns.items():
         values = column.values
-        if column.kind in ("boolean", "text", "categorical"):
+        if column.kind in ("text", "categorical"):
             counts = Counter(values)
             values = [value if counts[value] >= k else None for value in values]
-        pandas_type = column.pandas_type if values == column.values or column.kind != "boolean" else "boolean"
-        columns[name] = RawColumn(column.kind, values, pandas_type)
+        columns[name] = RawColumn(column.kind, values, column.pandas_type)
     return RawTable(columns, table.index)
 
 

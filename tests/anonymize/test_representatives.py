@@ -72,9 +72,9 @@ def published_of(column, k):
 
 
 def common_of(column, k):
-    """The categories of a column that at least k records have."""
+    """The categories of a column that may be named: those that at least k records have, and true and false."""
     counts = Counter(value for value in column.values if value is not None)
-    return {value for value, count in counts.items() if count >= k}
+    return {value for value, count in counts.items() if count >= k or column.kind == "boolean"}
 
 
 def shown(column, value, rows, k):

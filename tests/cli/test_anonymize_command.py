@@ -4,6 +4,7 @@
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -46,8 +47,9 @@ def test_the_written_file_looks_like_the_one_that_was_read(release, people_file)
     assert data.count(b"\r\n") == N_PEOPLE + 1
     before, after = read_rows(people_file), read_rows(release[1])
     assert Counter(row["wage"] for row in after) == Counter(row["wage"] for row in before)
-    for name in REWRITTEN:  # a median or mode is written the way somebody's value was
-        assert {row[name] for row in after} <= {row[name] for row in before}
+    for name in REWRITTEN:  # values that nobody has are written the way somebody's are
+        shapes = [{re.sub(r"\d+", "0", row[name]) for row in rows} for rows in (after, before)]
+        assert shapes[0] <= shapes[1]
     assert all(row["zip"].startswith("0") for row in after)
     assert any("," in row["hours"] for row in after)
 

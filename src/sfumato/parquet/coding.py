@@ -33,7 +33,7 @@ from sfumato.partition.binning import (
 from sfumato.partition.sorting import sorted_distinct
 from sfumato.schema.limits import checked_limit
 from sfumato.sources import CodedColumn
-from sfumato.sources.base import units_of
+from sfumato.sources.base import named_anyway, units_of
 
 
 class ValueCounts:
@@ -211,7 +211,7 @@ def coded_categories(
     floor: int = 0,
 ) -> CodedColumn:
     """Return the bins of a column of categories, sorted ones: one each; see `bin_own_categories`."""
-    bins = bin_own_categories(len(categories), has_missing, counts, floor)
+    bins = named_anyway(bin_own_categories(len(categories), has_missing, counts, floor), categories)
     return CodedColumn(name, "category", bins, np.zeros(0, code_type(bins.n_bins)), categories, None)
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -56,6 +56,13 @@ class CodedColumn:
     def is_text(self) -> bool:
         """Whether the values are text, of which any column can miss some without changing its type."""
         return self.categories is not None and all(isinstance(value, str) for value in self.categories)
+
+
+def named_anyway(bins: Bins, categories: NDArray[np.object_]) -> Bins:
+    """Return the bins of categories; true and false may be named however few records have them, for all know them."""
+    if bins.shared is None or not all(isinstance(value, bool | np.bool_) for value in categories):
+        return bins
+    return replace(bins, shared=replace(bins.shared, is_common=np.ones(bins.n_values, np.bool_)))
 
 
 def units_of(moment: Moment | None, limit: Any = None) -> Sequence[int]:

@@ -24,7 +24,7 @@ from sfumato.partition.guides import Guide
 from sfumato.partition.records import Records, make_layout, pack_records
 from sfumato.schema import coarsen
 from sfumato.schema.limits import Limit, checked_limit
-from sfumato.sources.base import CodedColumn, units_of
+from sfumato.sources.base import CodedColumn, named_anyway, units_of
 from sfumato.threads import map_in_threads
 
 _THREADED_FROM = 200_000  # records; below it the threads cost more than they bring
@@ -113,6 +113,7 @@ def code_column(
             column = _with_fewer_categories(column)
         assert column.categories is not None
         bins, codes = bin_categories(column.values, column.missing, len(column.categories), floor=floor)
+        bins = named_anyway(bins, column.categories)
     else:
         bins, codes = bin_numbers(
             column.values, column.missing, max_bins=max_bins, floor=floor, units=units_of(column.moment, limit)
