@@ -64,9 +64,11 @@ class PublishedNumbers:
             passed += self.n[value]
             free = self._free(value, run[at + 1])
             if free is not None:
-                found.append((abs(2 * passed - total), at, free))
+                following = run[at + 1]
+                width = following / 2 - value / 2 if isinstance(value, float) else following - value
+                found.append((abs(2 * passed - total), width, at, free))
         if found:
-            return min(found)[2]
+            return min(found)[3]
         return mode if most > 1 else None
 
     def _borrowed_value(self, at, known):

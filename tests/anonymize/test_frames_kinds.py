@@ -94,7 +94,7 @@ INDEXES = {
 
 
 @pytest.mark.parametrize("kind", INDEXES)
-@pytest.mark.filterwarnings("ignore:the index of the frame leaves:sfumato.errors.PrivacyWarning")
+@pytest.mark.filterwarnings("ignore:the index of the frame is kept:sfumato.errors.PrivacyWarning")
 def test_any_index_survives_and_rows_stay_with_it(kind):
     table, guide = people()
     frame = table.to_pandas()

@@ -126,7 +126,7 @@ def test_integers_that_are_codes_are_not_split_as_amounts():
     assert as_amounts.n_groups_ == 6
 
 
-@pytest.mark.filterwarnings("ignore:the index of the frame leaves:sfumato.errors.PrivacyWarning")
+@pytest.mark.filterwarnings("ignore:the index of the frame is kept:sfumato.errors.PrivacyWarning")
 def test_types_and_index_survive_beside_text(census):
     # Peers returned objects where text was present, floats for integers, and a fresh index.
     X, y = census

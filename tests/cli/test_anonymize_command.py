@@ -284,7 +284,7 @@ def test_the_same_seed_gives_the_same_records(people_file, tmp_path):
         (["--target", "wage", "--model", "linear-regression"], "cannot learn a target of classes"),
         (["--target", "wage", "--types", "job=integer"], "'job' cannot be read as integer"),
         (["--target", "wage", "--quasi-identifiers", "age"], "'name' would be released unchanged"),
-        (["--target", "wage", "--task", "regression"], "is text: expected numbers"),
+        (["--target", "wage", "--task", "regression"], "is not a column of numbers: expected numbers"),
         (["--target", "wage", "--separator", "||"], "expected one character"),
     ],
 )

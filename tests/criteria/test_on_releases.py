@@ -370,7 +370,7 @@ def test_presence_holds_on_a_release(data, k, bounds):
         members, everybody = count(places)
         return (members == 0 or members >= k) and low * everybody <= members <= high * everybody
 
-    document = anonymizer.partition_.to_dict()
+    document = anonymizer.partition_._to_dict()
     leaves = [leaf_of(document, record) for record in some.to_pylist() + population.to_pylist()]
     groups = merged(document, leaves, is_safe, pick=min)
     shown = rows_of(release.table)

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from partition_cases import in_examples, random_missing, random_numbers, seeds, sizes
 
-from sfumato.errors import InputError
 from sfumato.partition import binning, naive
-from sfumato.partition.binning import MAX_CODES, Bins, bin_categories, code_type
+from sfumato.partition.binning import MAX_CODES, Bins, bin_categories, code_type, most_frequent, shared_codes
 from sfumato.partition.records import make_layout
 from sfumato.partition.sorting import sorted_distinct
 
@@ -320,8 +319,12 @@ def test_the_largest_number_of_categories_keeps_room_for_missing() -> None:
     missing = indexes == MAX_CODES - 1
     _, codes = bin_categories(indexes, missing, MAX_CODES - 1)
     np.testing.assert_array_equal(codes, indexes)
-    with pytest.raises(InputError, match=r"65536 categories in one column: expected at most 65535"):
-        bin_categories(indexes, missing, MAX_CODES)
+
+
+def test_more_categories_than_codes_share_bins_with_the_kept_one_before_them() -> None:
+    kept = most_frequent(np.array([1, 5, 2, 5, 1]), n_most=2)
+    assert kept.tolist() == [1, 3]
+    assert shared_codes(kept, 5).tolist() == [0, 0, 0, 1, 1]
 
 
 def test_code_types_hold_every_code() -> None:

@@ -302,7 +302,7 @@ def _propose(  # type: ignore[no-untyped-def]
 def _other_categories(counts, start, n_codes, may_show, own, cost, column, code, n, j):  # type: ignore[no-untyped-def]
     """Propose the two most frequent other codes of the group, and two that do not occur in it."""
     for _ in range(2):
-        best, most = -1, 0
+        best, most = np.int64(-1), np.int64(0)
         for other in range(n_codes):
             is_known = other == own
             for at in range(n):

@@ -289,11 +289,18 @@ def _places_with_room(values: NDArray[Any], units: Sequence[int], step: int) -> 
 def _between(
     values: NDArray[Any], counts: NDArray[np.int64], room: NDArray[np.intp], units: Sequence[int], step: int
 ) -> Any:
-    """Return a value that no record has, where the numbers of records on both sides differ least, the lower on ties."""
+    """Return a value that no record has, where the numbers of records on both sides differ least.
+
+    On ties it lies where two values are nearest each other, and then at the lowest such place.
+    """
     if not len(room):
         return None
     n_below = np.cumsum(counts)
-    at = room[np.abs(2 * n_below[room] - n_below[-1]).argmin()]
+    imbalance = np.abs(2 * n_below[room] - n_below[-1])
+    ties = room[imbalance == imbalance.min()]
+    below, above = values[ties], values[ties + 1]
+    width = above / 2 - below / 2 if values.dtype.kind == "f" else above.view(np.uint64) - below.view(np.uint64)
+    at = ties[width.argmin()]
     return number_between(values[at], values[at + 1], units, step)
 
 
