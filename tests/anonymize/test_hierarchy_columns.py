@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import sfumato
 from anonymize.document_reader import group_of
 from sfumato import (
     HilbertAnonymizer,
@@ -268,3 +269,10 @@ def test_a_column_that_was_empty_when_fitted_takes_numbers_of_its_hierarchy():
         anonymizer = MondrianAnonymizer(2, hierarchies={0: ages}, representative="range").fit(fitted)
     released = anonymizer.release(np.array([[31, 1], [34, 1], [47, 2], [42, 2]], dtype=object)).table
     assert released[:, 0].tolist() == ["30-39", "30-39", "40-49", "40-49"]
+
+
+@pytest.mark.parametrize("name", ["Mondrian", "Hilbert", "FullDomain"])
+def test_hierarchies_that_are_no_mapping_are_refused_in_words(name):
+    anonymizer = getattr(sfumato, f"{name}Anonymizer")(2, hierarchies=7)
+    with pytest.raises(ParameterError, match="type int: expected a dict"):
+        anonymizer.fit(np.arange(8.0).reshape(4, 2))

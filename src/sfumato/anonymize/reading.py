@@ -6,7 +6,7 @@ Everything that is refused before the first group is formed is refused here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -93,7 +93,7 @@ class GroupParameters(BaseEstimator):
             keep=self.keep,
             categorical_features=self._categorical_features(table),
             limits=self.limits,
-            coarsened=tuple(self.hierarchies or ()),
+            coarsened=tuple(self.hierarchies) if isinstance(self.hierarchies, Mapping) else (),
             is_whole=is_whole,
         )
         for criterion in criteria:
