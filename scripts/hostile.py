@@ -135,6 +135,9 @@ def show(every: list[Found], seed: int, allowed: set[str], seconds: float) -> in
     print("\nCounts")
     for name, n in sorted(counts.items()):
         print(f"{n:6}  {name}")
+    shown = [found.number for found in every if found.counts["default: combinations that one record has"]]
+    if shown:
+        print(f"        of the cases {', '.join(map(str, shown[:30]))}")
     print("\nViolations" if broken else "\nNo violations")
     for (what, kind), all_found in sorted(broken.items()):
         mark = " (allowed)" if what in allowed else ""

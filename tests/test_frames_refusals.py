@@ -197,3 +197,26 @@ def test_numbers_beside_text_in_lists_of_rows_stay_numbers():
     rows = [[1, "a"], [2, "a"], [30, "b"], [40, "b"]]
     released = sfumato.MondrianAnonymizer(k=2).fit_transform(rows)
     assert all(isinstance(age, int) for age in released[:, 0])
+
+
+EMPTY_COLUMNS = {
+    "polars text": pl.DataFrame({"a": pl.Series([None] * 3, dtype=pl.String)}),
+    "polars categories": pl.DataFrame({"a": pl.Series([None] * 3, dtype=pl.Categorical)}),
+    "pandas text": pd.DataFrame({"a": pd.Series([None] * 3, dtype="string")}),
+    "pandas categories": pd.DataFrame({"a": pd.Categorical([None] * 3)}),
+    "arrow text": pa.table({"a": pa.array([None] * 3, pa.string())}),
+    "arrow dictionary": pa.table({"a": pa.array([None] * 3, pa.string()).dictionary_encode()}),
+}
+
+
+@pytest.mark.parametrize("frame", EMPTY_COLUMNS.values(), ids=EMPTY_COLUMNS)
+@pytest.mark.parametrize("value", [327542400000000, 0.5])
+def test_numbers_for_a_column_of_text_without_a_value_are_refused(frame, value):
+    new = GroupedValues(np.array([value]), None, group=np.zeros(3, np.int64))
+    with pytest.raises(InputError, match="column 'a' holds categories and its new values are numbers"):
+        read_table(frame).replaced({"a": new})
+
+
+def test_a_column_without_a_type_takes_any_values():
+    new = GroupedValues(np.array([7]), None, group=np.zeros(3, np.int64))
+    assert read_table(pa.table({"a": pa.nulls(3)})).replaced({"a": new})["a"].to_pylist() == [7, 7, 7]

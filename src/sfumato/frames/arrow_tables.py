@@ -154,6 +154,7 @@ def _write_dictionary(old: Any, entry: Entry) -> Any:
     import pyarrow as pa
 
     assert isinstance(entry.new, GroupedValues) and entry.categories is not None
+    entry.require_categories()
     kind, listed = old.type, one_chunk(old).dictionary
     merged, translate = merge_categories(
         entry.label, listed.to_pylist(), entry.categories, replace=entry.replaces_categories

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.columns import Column, GroupedLabels, GroupedValues, Kind
+from sfumato.errors import InputError
 from sfumato.frames.writing import grouped_arrow
 
 Rows = npt.NDArray[np.intp]
@@ -40,8 +41,22 @@ class Entry:
 
     def arrow(self, column_type: Any, *, missing_as_nan: bool = False) -> tuple[Any, npt.NDArray[Any]]:
         """Return a short Arrow array of new values and the place in it per record."""
+        import pyarrow as pa
+
         assert isinstance(self.new, GroupedValues) and self.kind is not None
+        if self.kind == "category" and not pa.types.is_null(column_type):
+            self.require_categories()
         return grouped_arrow(column_type, self.kind, self.new, self.categories, missing_as_nan=missing_as_nan)
+
+    def require_categories(self) -> None:
+        """Raise InputError if the new values are no categories of the column, which may have none at all."""
+        assert isinstance(self.new, GroupedValues) and self.categories is not None
+        used = self.new.values if self.new.missing is None else self.new.values[~self.new.missing]
+        if used.dtype.kind == "f" or (len(used) and not 0 <= used.min() <= used.max() < len(self.categories)):
+            raise InputError(
+                f"column {str(self.label)!r} holds categories and its new values are numbers: expected the kind it had "
+                "when the groups were made. Convert the column."
+            )
 
     @property
     def replaces_categories(self) -> bool:

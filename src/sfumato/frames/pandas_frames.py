@@ -146,6 +146,7 @@ class PandasBackend:
         import pandas as pd
 
         assert isinstance(entry.new, GroupedValues) and entry.categories is not None
+        entry.require_categories()
         listed = list(dtype.categories)
         merged, translate = merge_categories(entry.label, listed, entry.categories, replace=entry.replaces_categories)
         codes = np.append(translate, -1)[entry.new.values]

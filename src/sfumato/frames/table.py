@@ -280,15 +280,7 @@ class Table:
             return "category", part.categories
         if name not in self._read:
             self.column(name)
-        kind, categories = self._read[name]
-        if categories is not None and len(categories):
-            used = part.values if part.missing is None else part.values[~part.missing]
-            if used.dtype.kind == "f" or (len(used) and not 0 <= used.min() <= used.max() < len(categories)):
-                raise InputError(
-                    f"column {name!r} holds categories and its new values are numbers: expected the kind it had when "
-                    "the groups were made. Convert the column."
-                )
-        return kind, categories
+        return self._read[name]
 
     def _check_length(self, name: str, part: Replacement) -> None:
         if len(part.group) != self.n_records:
