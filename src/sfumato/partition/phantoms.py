@@ -308,7 +308,7 @@ def _other_categories(counts, start, n_codes, may_show, own, cost, column, code,
             for at in range(n):
                 is_known |= column[at] == j and code[at] == other
             if not is_known and may_show[start + other] and counts[start + other] > most:
-                best, most = other, counts[start + other]
+                best, most = np.int64(other), counts[start + other]
         if best >= 0:
             n = _insert(cost, column, code, n, 1.0, j, best)
     n_outside = 0
