@@ -14,6 +14,7 @@ from sfumato.errors import GuaranteeError, ParameterError
 if TYPE_CHECKING:
     from sfumato.cli.judging import Recount
     from sfumato.cli.training import Utility
+    from sfumato.measurement.combinations import Combinations
 
 _TARGET = "income"
 _MODEL = "gradient-boosting"
@@ -55,6 +56,7 @@ def _run(console: Console, k: int, rows: int | None, seed: int) -> None:
     from sfumato.cli.models import make_model
     from sfumato.cli.training import guide_of, measure_utility, read_target, split_records
     from sfumato.datasets import ADULT_QUASI_IDENTIFIERS, load_adult
+    from sfumato.measurement.combinations import count_combinations
 
     quasi_identifiers = list(ADULT_QUASI_IDENTIFIERS[12])
     with console.step("loading the Adult census table"):
@@ -88,15 +90,24 @@ def _run(console: Console, k: int, rows: int | None, seed: int) -> None:
         is_comparable=True,
     )
     utility, anonymizer, released = compared.utility, compared.anonymizer, compared.released
+    raw = table.take(split[0])
     with console.step("counting the groups again, without the engine"):
         counted = recount(released, quasi_identifiers, k)
-    _report(console, table.take(split[0]), released, utility, anonymizer, counted, k)
+        shown = count_combinations(raw, released, quasi_identifiers, quasi_identifiers)
+    _report(console, raw, released, utility, anonymizer, counted, shown, k)
     if not counted.holds:
         raise GuaranteeError(f"k = {k} does not hold on the result. Please report this.")
 
 
 def _report(
-    console: Console, raw: Any, released: Any, utility: Utility, anonymizer: Any, counted: Recount, k: int
+    console: Console,
+    raw: Any,
+    released: Any,
+    utility: Utility,
+    anonymizer: Any,
+    counted: Recount,
+    shown: Combinations,
+    k: int,
 ) -> None:
     from sfumato.cli.judging import verdict
     from sfumato.cli.training import utility_rows
@@ -109,6 +120,7 @@ def _report(
                 "model": _MODEL,
                 "utility": utility.to_dict(),
                 "release": counted.to_dict() | {"information_loss": float(anonymizer.information_loss_)},
+                "combinations_of_one_record": shown.n_of_one_record,
                 "holds": counted.holds,
                 "judged_on": "the result in memory",
                 "seconds": round(console.seconds, 3),
@@ -131,6 +143,7 @@ def _report(
             ("groups", f"{counted.n_groups:,}"),
             ("smallest group", f"{counted.smallest_group:,}"),
             ("median group", f"{counted.median_group:,.0f}"),
+            ("combinations that one person has", f"{shown.n_of_one_record:,}", "each group shows a phantom"),
             ("information loss (0 none, 1 all)", f"{anonymizer.information_loss_:.3f}"),
             ("seconds", f"{console.seconds:.1f}"),
         ]
