@@ -91,3 +91,13 @@ def test_categories_that_few_records_have_are_not_common():
     bins, _ = bin_categories(indexes, None, 3, floor=10)
     assert bins.shared.is_common.tolist() == [True, False, True]
     assert bins.shared.most_common == 2
+
+
+@given(values=st.lists(st.floats(0, 100, width=32), min_size=2, max_size=60), floor=st.integers(2, 8))
+@settings(max_examples=200, deadline=None, derandomize=True)
+def test_numbers_of_single_precision_are_nobodys_after_they_are_written(values, floor):
+    array = np.array(values, np.float32)
+    shared = bin_numbers(array.astype(np.float64), floor=floor)[0].shared
+    for value, own in zip(shared.values, shared.own, strict=True):
+        if own == -1:
+            assert not (array == np.float32(value)).any()

@@ -193,7 +193,8 @@ def look_inside(values: NDArray[Any], counts: NDArray[np.int64], units: Sequence
     shared = values[counts > 1].tolist()
     found = shared[:1] + shared[-1:]
     for at in room[[0, -1]].tolist() if len(room) else []:
-        found.append(number_between(values[at], values[at + 1], units, step))
+        free = number_between(values[at], values[at + 1], units, step)
+        found += [] if free is None else [free]
     if not found:
         return InsideRun()
     return InsideRun(_between(values, counts, room, units, step), min(found), max(found))
@@ -321,7 +322,7 @@ def number_between(low: Any, high: Any, units: Sequence[int], step: int) -> Any:
             if unit >= 2 * (b - a) or unit % step:
                 continue
             down = middle // unit * unit
-            inside = [at for at in (down, down + unit) if a < at < b]
+            inside = [at for at in (down, down + unit) if a < at < b and _stays_between(low, at, high)]
             if inside:
                 return min(inside, key=lambda at: abs(2 * at - a - b))
         return None
@@ -329,9 +330,23 @@ def number_between(low: Any, high: Any, units: Sequence[int], step: int) -> Any:
     centre = below / 2 + above / 2
     for digits in range(1, 18):
         candidate = float(f"{centre:.{digits}g}")
-        if below < candidate < above:
+        if below < candidate < above and _stays_between(low, candidate, high):
             return candidate
     return None
+
+
+def _stays_between(low: Any, value: float, high: Any) -> bool:
+    """Return True if a value lies between two others in the type they may be written in, too.
+
+    Numbers of single or half precision are read as doubles; a double between two of them may become one of them again.
+    """
+    if not isinstance(low, float):
+        return True
+    for narrow in (np.float32, np.float16):
+        with np.errstate(over="ignore"):
+            if all(float(narrow(end)) == end for end in (low, high)) and not low < float(narrow(value)) < high:
+                return False
+    return True
 
 
 def _values_of_runs(runs: Sequence[Run], floor: int, units: Sequence[int], step: int) -> tuple[list[Any], list[int]]:
