@@ -133,7 +133,7 @@ def _diverse(key: Mapping[str, Any], X_train: Any, X_test: Any, y_train: Any, y_
 
     names = [name for name in X_train.columns if name not in sensitive]
     criteria: list[Any] = [LDiversity(float(key["l"]), column, kind="entropy") for column in sensitive]
-    anonymizer = ModelGuidedAnonymizer(10, quasi_identifiers=names, criteria=criteria, n_jobs=1)
+    anonymizer = ModelGuidedAnonymizer(10, quasi_identifiers=names, criteria=criteria, representative="model", n_jobs=1)
     model = make_pipeline(encoder(X_train, one_hot=True), clone(_model(key["model"], key["seed"])))
     fitted = AnonymizedClassifier(model, anonymizer=anonymizer).fit(X_train, y_train)
     return {

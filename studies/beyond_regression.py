@@ -90,7 +90,9 @@ def run(key: Mapping[str, Any], paper_scale: bool = False) -> Row:
         return scores(raw, X_test, "")
     if key["method"] in ("mondrian", "information_loss"):
         rule: Any = "median" if key["method"] == "mondrian" else "information_loss"
-        anonymizer: Any = MondrianAnonymizer(key["k"], quasi_identifiers=quasi_identifiers, rule=rule, n_jobs=1)
+        anonymizer: Any = MondrianAnonymizer(
+            key["k"], quasi_identifiers=quasi_identifiers, rule=rule, representative="median", n_jobs=1
+        )
         released = anonymizer.fit_transform(X_train)
     else:
         anonymizer = _guided(key["method"], key["k"], quasi_identifiers)
@@ -107,6 +109,7 @@ def _guided(method: str, k: int, quasi_identifiers: list[str]) -> Any:
     from sfumato import ModelGuidedAnonymizer
 
     more: dict[str, Any] = {"representative": "member", "keep_splitting": False} if method == "paper" else {}
+    more = {"representative": "model"} | more
     return ModelGuidedAnonymizer(k, quasi_identifiers=quasi_identifiers, guide_kind="numbers", n_jobs=1, **more)
 
 

@@ -29,7 +29,7 @@ class Method:
 def _ours(k: int, names: list[str]) -> Any:
     from sfumato import ModelGuidedAnonymizer
 
-    return ModelGuidedAnonymizer(k, quasi_identifiers=names, n_jobs=1)
+    return ModelGuidedAnonymizer(k, quasi_identifiers=names, representative="model", n_jobs=1)
 
 
 def _paper(k: int, names: list[str]) -> Any:
@@ -41,31 +41,31 @@ def _paper(k: int, names: list[str]) -> Any:
 def _median_mondrian(k: int, names: list[str]) -> Any:
     from sfumato import MondrianAnonymizer
 
-    return MondrianAnonymizer(k, quasi_identifiers=names, n_jobs=1)
+    return MondrianAnonymizer(k, quasi_identifiers=names, representative="median", n_jobs=1)
 
 
 def _information_loss(k: int, names: list[str]) -> Any:
     from sfumato import MondrianAnonymizer
 
-    return MondrianAnonymizer(k, quasi_identifiers=names, rule="information_loss", n_jobs=1)
+    return MondrianAnonymizer(k, quasi_identifiers=names, rule="information_loss", representative="median", n_jobs=1)
 
 
 def _workload_aware(k: int, names: list[str]) -> Any:
     from sfumato import WorkloadAwareAnonymizer
 
-    return WorkloadAwareAnonymizer(k, quasi_identifiers=names, n_jobs=1)
+    return WorkloadAwareAnonymizer(k, quasi_identifiers=names, representative="member", n_jobs=1)
 
 
 def _hilbert(k: int, names: list[str]) -> Any:
     from sfumato import HilbertAnonymizer
 
-    return HilbertAnonymizer(k, quasi_identifiers=names, n_jobs=1)
+    return HilbertAnonymizer(k, quasi_identifiers=names, representative="median", n_jobs=1)
 
 
 def _rplus_tree(k: int, names: list[str]) -> Any:
     from sfumato import RPlusTreeAnonymizer
 
-    return RPlusTreeAnonymizer(k, quasi_identifiers=names, n_jobs=1)
+    return RPlusTreeAnonymizer(k, quasi_identifiers=names, representative="median", n_jobs=1)
 
 
 METHODS = {

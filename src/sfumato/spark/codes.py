@@ -9,6 +9,7 @@ computed again and means the same.
 from __future__ import annotations
 
 import pickle
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -318,12 +319,12 @@ def grow_branches(
         random = None if generators is None else generators[leaf]
         classed = replace(guide, classes=whole.classes)
         groups = describing.describe(whole.records, group, tree.n_groups, classed, random)
-        branch = pickle.dumps(GrownBranch(grower.nodes.trimmed(), groups), 5)
+        branch = zlib.compress(pickle.dumps(GrownBranch(grower.nodes.trimmed(), groups), 5))
         return pa.table({"leaf": pa.array([leaf], pa.int32()), "branch": pa.array([branch], pa.binary())})
 
     sorted_chunks = counting.chunks.mapInArrow(sort, "leaf int, chunk binary")
     found = collected(sorted_chunks.groupBy("leaf").applyInArrow(grow, "leaf int, branch binary"))
-    return {row["leaf"]: pickle.loads(row["branch"]) for row in found.to_pylist()}
+    return {row["leaf"]: pickle.loads(zlib.decompress(row["branch"])) for row in found.to_pylist()}
 
 
 def _no_shape(layout: Layout) -> Shape:
