@@ -220,3 +220,12 @@ def test_numbers_for_a_column_of_text_without_a_value_are_refused(frame, value):
 def test_a_column_without_a_type_takes_any_values():
     new = GroupedValues(np.array([7]), None, group=np.zeros(3, np.int64))
     assert read_table(pa.table({"a": pa.nulls(3)})).replaced({"a": new})["a"].to_pylist() == [7, 7, 7]
+
+
+def test_text_for_a_column_of_numbers_is_refused_without_quoting_it():
+    table = pd.DataFrame({"code": ["canary", "finch"] * 10, "age": [30, 40] * 10})
+    fitted = sfumato.MondrianAnonymizer(k=5, quasi_identifiers=["code", "age"], representative="median").fit(table)
+    empty = table.assign(code=np.full(20, np.nan))
+    with pytest.raises(InputError, match="new values are of another kind") as caught:
+        fitted.transform(empty)
+    assert "canary" not in str(caught.value)

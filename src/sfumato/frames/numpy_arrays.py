@@ -122,7 +122,13 @@ def write_numpy(old: npt.NDArray[Any], entry: Entry, *, object_type: Any = None)
         short = short.slice(0, len(short) - 1)  # no missing value needed, so none that would widen the type
     native = short.to_numpy(zero_copy_only=False)
     if letter == "f" or (letter in "mM" and native.dtype != old.dtype):
-        native = native.astype(old.dtype)
+        try:
+            native = native.astype(old.dtype)
+        except (TypeError, ValueError):  # whose message would quote the value
+            raise InputError(
+                f"column {entry.label!r} holds {old.dtype} now, and its new values are of another kind: expected the "
+                "kind it had when the groups were made. Convert the column."
+            ) from None
     taken: npt.NDArray[Any] = native.take(place)
     return taken
 
