@@ -55,20 +55,12 @@ class Found:
         self.broken("message", judge.told(text, cells), where)
 
     def shown(self, one: int, few: int, where: str) -> None:
-        """Note what a release with the default representative shows of people; see `warned_of_people`."""
+        """Note what a release with the default representative shows of people."""
         self.counts["default releases"] += 1
         self.counts["default: combinations that one record has"] += one
         self.counts["default: combinations that 2 to k-1 records have"] += few
         if one:
             self.broken("people", [f"{one} released combinations belong to one record each"], where)
-
-    def warned_of_people(self, text: str, before: int) -> None:
-        """Count people who are shown and of whom sfumato said so: there, no other combination was to be had."""
-        if "show a combination of quasi-identifiers that a single record has" not in " ".join(text.split()):
-            return
-        self.counts["releases that show one record's combination and say so"] += 1
-        later = [said for said in self.violations[before:] if said[0] != "people"]
-        self.violations[before:] = later
 
     def crashed(self, error: BaseException, where: str) -> None:
         """Note an error that is no refusal."""

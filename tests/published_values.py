@@ -29,6 +29,9 @@ class PublishedNumbers:
             if at not in known:
                 self.published[at] = self._borrowed_value(at, known)
         self.lows, self.highs = self._ends()
+        # Too few records have a value, or none is left but what one record has: nothing is published.
+        shows_one = any(self.n[value] == 1 for value in self.published)
+        self.is_hidden = sum(self.n.values()) < k or (shows_one and k > 1)
 
     def _smallest_step(self, kind):
         if kind == "float":
@@ -123,8 +126,8 @@ class PublishedNumbers:
         return next(at for at, run in enumerate(self.runs) if value in run)
 
     def value(self, value):
-        """Return what is published for a value."""
-        return self.published[self.run_of(value)]
+        """Return what is published for a value; None where nothing is."""
+        return None if self.is_hidden else self.published[self.run_of(value)]
 
     def mean(self, values):
         """Return the exact mean of what is published for some values."""

@@ -7,16 +7,15 @@ result. Called by ``anonymize`` with the coded columns of the records to be rele
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.columns import MICROSECONDS_PER_DAY
-from sfumato.errors import ParameterError, PrivacyWarning
+from sfumato.errors import GuaranteeError, ParameterError
 from sfumato.hierarchies import CodePaths
 from sfumato.labels import label_range, label_set, with_missing
 from sfumato.partition.binning import Bins
@@ -30,7 +29,17 @@ from sfumato.partition.grouping import (
     summarize,
 )
 from sfumato.partition.guides import Guide
-from sfumato.partition.phantoms import FREE, NOTHING, Proposals, Shown, choose, count_hashes, make_shown, propose
+from sfumato.partition.phantoms import (
+    FREE,
+    NOTHING,
+    Proposals,
+    Shown,
+    choose,
+    count_hashes,
+    make_shown,
+    propose,
+    shown_or_fallback,
+)
 from sfumato.partition.records import Layout, make_layout
 from sfumato.sources import CodedColumn
 
@@ -120,24 +129,26 @@ def represent(
     if kind == "phantom":
         proposals = propose(codes, groups, layout, summary.middle, shown, n_threads=n_threads)
         return phantoms(columns, proposals, lambda wanted: count_hashes(codes, layout, shown.words, wanted))
+    middle = shown_or_fallback(summary.middle, layout, shown)
     if kind == "range":
         known = paths or {}
-        return {c.name: [_ranges(c, codes[:, j], groups, summary, j, known.get(c.name))] for j, c in enumerate(columns)}
-    if kind == "bounds":
-        return {c.name: _bounds(c, codes[:, j], groups, summary, j) for j, c in enumerate(columns)}
-    middle = np.where(summary.middle < 0, shown.fallback, summary.middle).astype(np.int32)
-    if kind == "mean":
-        return {c.name: [_mean(c, codes[:, j], groups, middle[:, j])] for j, c in enumerate(columns)}
-    if kind == "midrange":
-        return {c.name: [_midrange(c, summary, j, middle[:, j])] for j, c in enumerate(columns)}
-    if kind == "median":
-        chosen = middle
+        made = {c.name: [_ranges(c, codes[:, j], groups, summary, j, known.get(c.name))] for j, c in enumerate(columns)}
+    elif kind == "bounds":
+        made = {c.name: _bounds(c, codes[:, j], groups, summary, j) for j, c in enumerate(columns)}
+    elif kind == "mean":
+        made = {c.name: [_mean(c, codes[:, j], groups, middle[:, j])] for j, c in enumerate(columns)}
+    elif kind == "midrange":
+        made = {c.name: [_midrange(c, summary, j, middle[:, j])] for j, c in enumerate(columns)}
+    elif kind == "median":
+        made = values_of_codes(columns, middle)
     else:
         members = _members(kind, codes, groups, layout, summary, guide, random_state, n_threads)
         chosen = codes[members][:, : len(columns)].astype(np.int32)
-        may_show = shown.may_show[layout.offsets[:-1] + chosen]
-        chosen = np.where(may_show, chosen, middle)
-    return values_of_codes(columns, chosen)
+        made = values_of_codes(columns, np.where(shown.may_show[layout.offsets[:-1] + chosen], chosen, middle))
+    for column in columns:
+        if kind != "range" and column.bins.shared is not None and column.bins.shared.is_hidden:
+            made[column.name] = [replace(own, missing=np.ones(groups.n_groups, np.bool_)) for own in made[column.name]]
+    return made
 
 
 def shown_of(columns: Sequence[CodedColumn], layout: Layout) -> Shown:
@@ -159,22 +170,20 @@ def phantoms(
     count : callable
         Takes rising hashes and returns how many records of the whole table have each combination.
 
-    Warns
-    -----
-    PrivacyWarning
-        When a group is left with a combination that one record alone has.
+    Raises
+    ------
+    GuaranteeError
+        When a group is left with nothing but combinations that one record alone has.
     """
     layout = make_layout([column.bins for column in columns])
     shared = columns[0].bins.shared
     assert shared is not None
     codes, n_alone = choose(proposals, layout, shown_of(columns, layout), shared.floor, count)
     if n_alone:
-        warnings.warn(
-            f"{n_alone:,} of {len(codes):,} groups show a combination of quasi-identifiers that a single record has: "
-            "no other was found near the group. Use representative='range', make columns coarser with limits=, or "
-            "raise k.",
-            PrivacyWarning,
-            stacklevel=4,
+        raise GuaranteeError(
+            f"{n_alone:,} of {len(codes):,} groups could only be shown with a combination of quasi-identifiers that a "
+            "single record has: expected one that no record or several have. Use representative='range', make columns "
+            "coarser with limits=, name fewer quasi-identifiers or raise k."
         )
     return values_of_codes(columns, codes)
 
@@ -423,8 +432,8 @@ def _spans(column: CodedColumn, lowest: NDArray[np.int32], highest: NDArray[np.i
             continue
         label = label_range(
             lows[low], highs[high], column.moment, is_zoned=column.is_zoned,
-            opens_below=bool(shared.is_open[0] and shared.low[low] == shared.low[0]),
-            opens_above=bool(shared.is_open[1] and shared.high[high] == shared.high[-1]),
+            opens_below=shared.is_hidden or bool(shared.is_open[0] and shared.low[low] == shared.low[0]),
+            opens_above=shared.is_hidden or bool(shared.is_open[1] and shared.high[high] == shared.high[-1]),
         )  # fmt: skip
         spans.append(label)
     return spans

@@ -249,6 +249,9 @@ def test_mean_and_midrange_are_what_they_say(representative, table, k, seed):
                 assert found == {None}
                 continue
             published = published_of(column, k)
+            if published.is_hidden:
+                assert found == {None}
+                continue
             known = [plain(column.values[row]) for row in rows if column.values[row] is not None]
             ends = [Fraction(published.value(end)) for end in (min(known), max(known))]
             exact = published.mean(known) if representative == "mean" else sum(ends) / 2
@@ -323,7 +326,7 @@ def range_label(column, present, published):
     )
     texts = [written(of_number(value, column.kind), column.kind) for value in (low, high)]
     zone = " UTC" if column.kind == "zoned datetime" else ""
-    if opens_below and opens_above:
+    if (opens_below and opens_above) or published.is_hidden:
         return "any value"
     if opens_below:
         return f"{texts[1]}{zone} and under"
@@ -417,6 +420,8 @@ def bounds_of(column, rows, k):
         return None, None
     if column.kind in ORDERED:
         published = published_of(column, k)
+        if published.is_hidden:
+            return None, None
         first, last = (published.run_of(plain(value)) for value in (present[0], present[-1]))
         return published.lows[first], published.highs[last]
     common = [value for value in present if value in common_of(column, k)]

@@ -178,7 +178,7 @@ def test_shadows_without_the_protection_are_weaker_where_it_covers_half_of_the_p
     anonymizer = ModelGuidedAnonymizer(k=20, quasi_identifiers=["quasi"], keep=["free"])
     protected = AnonymizedClassifier(plain, k=20, anonymizer=anonymizer)
     gained = []
-    for seed in range(5):
+    for seed in range(8):
         people = X, y, is_member = partly_protected(seed)
         model = protected.fit(X[is_member], y[is_member])
         # To unprotected shadows all people look alike; protected ones know whom the model has forgotten.

@@ -51,13 +51,24 @@ def typical_value(
     below = bins.high[middle - 1].item() if middle > members[0] else first_cut
     above = bins.low[middle + 1].item() if middle < members[-1] else None
     if below is None:  # the lowest value of all: what is told instead is the inner end of its bucket
-        inner = last_cut if last_cut is not None else above
-        return _rounded_alone(column, value) if inner is None else _last(column, inner)
+        if last_cut is not None:
+            return _last(column, last_cut)
+        if above is None or not _has_room(column, value, above, is_whole=is_whole):
+            return _rounded_alone(column, value)
+        return _between(column, value, _before(column, above, is_whole=is_whole), value, is_whole=is_whole)
     if above is not None:
         return _between(column, below, _before(column, above, is_whole=is_whole), value, is_whole=is_whole)
     if last_cut is not None:
         return _between(column, below, last_cut, value, is_whole=is_whole)
     return _first_above(column, below, value, is_whole=is_whole)
+
+
+def _has_room(column: CodedColumn, below: Any, above: Any, *, is_whole: bool) -> bool:
+    """Return True if another value of the column lies between two values."""
+    step = MICROSECONDS_PER_DAY if column.moment == "date" else 1
+    if column.moment is not None or is_whole:
+        return bool(above - below > step)
+    return bool(np.nextafter(below, np.inf) < above)
 
 
 def _before(column: CodedColumn, end: Any, *, is_whole: bool) -> Any:

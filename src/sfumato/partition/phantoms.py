@@ -36,11 +36,13 @@ class Shown(NamedTuple):
 
     own: NDArray[np.int32]  # code of the bin that the published value lies in, -1 where no record has it
     is_single: NDArray[np.bool_]  # whether the bin has no other value
-    may_show: NDArray[np.bool_]  # False for categories that few records have
+    may_show: NDArray[np.bool_]  # False for categories that few records have, and for columns with few values
     run: NDArray[np.int32]  # equal for codes of a column that are published alike
     words: NDArray[np.uint64]  # a random word per row: the words of a record's codes add up to its hash
     fallback: NDArray[np.int32]  # per column: what stands for a group that has no value to show
     has_free: NDArray[np.bool_]  # whether there is a value near that no record has
+    is_text: NDArray[np.bool_]  # per column
+    has_outside: NDArray[np.bool_]  # per column: whether there is a value beyond all others
 
 
 class Proposals(NamedTuple):
@@ -68,7 +70,7 @@ def make_shown(bins: Sequence[Bins], layout: Layout, is_text: Sequence[bool]) ->
     n_rows = int(layout.offsets[-1])
     own, run = np.zeros(n_rows, np.int32), np.zeros(n_rows, np.int32)
     is_single, may_show, has_free = np.ones(n_rows, np.bool_), np.ones(n_rows, np.bool_), np.zeros(n_rows, np.bool_)
-    fallback = np.zeros(len(bins), np.int32)
+    fallback, has_outside = np.zeros(len(bins), np.int32), np.zeros(len(bins), np.bool_)
     for column, (b, start) in enumerate(zip(bins, layout.offsets[:-1], strict=True)):
         assert b.shared is not None
         rows = slice(int(start), int(start) + b.n_values)
@@ -76,23 +78,31 @@ def make_shown(bins: Sequence[Bins], layout: Layout, is_text: Sequence[bool]) ->
         run[rows] = np.arange(b.n_values)
         if b.is_ordered and b.n_values:
             run[rows] = np.append(0, np.cumsum(b.shared.values[1:] != b.shared.values[:-1]))
+            may_show[rows] = not b.shared.is_hidden
         else:
             may_show[rows] = b.shared.is_common
         if b.has_missing:
             own[start + b.missing_bin], run[start + b.missing_bin] = b.missing_bin, b.n_values
-        has_free[rows] = b.shared.has_free
+        has_free[rows], has_outside[column] = b.shared.has_free, b.shared.has_outside
         nothing = b.missing_bin if b.has_missing else NOTHING
-        is_unfit = is_text[column] or not b.n_values or not (b.is_ordered or b.shared.is_common[b.shared.most_common])
+        is_unfit = is_text[column] or not b.n_values or b.shared.is_hidden
+        is_unfit |= not (b.is_ordered or is_unfit or b.shared.is_common[b.shared.most_common])
         fallback[column] = nothing if is_unfit else b.shared.most_common
     words = np.random.default_rng(0).integers(0, 1 << 64, n_rows, dtype=np.uint64)
-    return Shown(own, is_single, may_show, run, words, fallback, has_free)
+    return Shown(own, is_single, may_show, run, words, fallback, has_free, np.array(is_text, np.bool_), has_outside)
+
+
+def shown_or_fallback(typical: NDArray[np.int32], layout: Layout, shown: Shown) -> NDArray[np.int32]:
+    """Return codes of typical values, those that may not be shown replaced by what stands for a group without any."""
+    may_show = (typical >= 0) & shown.may_show[layout.offsets[:-1] + np.maximum(typical, 0)]
+    return np.where(may_show, typical, shown.fallback).astype(np.int32)
 
 
 def propose(
     codes: NDArray[Any], groups: Groups, layout: Layout, typical: NDArray[np.int32], shown: Shown, *, n_threads: int = 1
 ) -> Proposals:
     """Return what each group proposes, given the codes of its typical values (-1: none to show)."""
-    typical = np.where(typical < 0, shown.fallback, typical).astype(np.int32)
+    typical = shown_or_fallback(typical, layout, shown)
     changes = np.full((groups.n_groups, _N_CHANGES, 4), -1, np.int32)
     centre = (layout.low + layout.high) / 2
 
@@ -110,11 +120,12 @@ def propose(
 def choose(
     proposals: Proposals, layout: Layout, shown: Shown, floor: int, count: Callable[[NDArray[np.uint64]], NDArray[Any]]
 ) -> tuple[NDArray[np.int32], int]:
-    """Return the codes that each group takes, and how many groups found nothing safe.
+    """Return the codes that each group takes, and how many groups found nothing but what a single record has.
 
     A combination is safe when no record of the table has it, or at least `floor` have. Where no proposal is, a number
     or date of the typical values moves to one near it that no record has. Without room for that, the proposal is taken
-    that most records have, if several do.
+    that most records have, if several do. Else a column of text is left empty in which no record's value is missing,
+    or a number lies beyond all others, or another column is left empty.
 
     Parameters
     ----------
@@ -154,11 +165,16 @@ def choose(
     n_alone = 0
     for group, is_alone in zip(open_groups[is_unsafe].tolist(), is_one[is_unsafe].tolist(), strict=True):
         at = _column_with_room(typical[group], layout, shown)
-        if at is None:
-            n_alone += is_alone
-        else:
+        if at is not None:
             chosen[group] = typical[group]
             chosen[group, at] = FREE - typical[group, at]
+        elif is_alone:
+            last_resort = _last_resort(typical[group], layout, shown)
+            if last_resort is None:
+                n_alone += 1
+            else:
+                chosen[group] = typical[group]
+                chosen[group, last_resort[0]] = last_resort[1]
     return chosen, n_alone
 
 
@@ -169,6 +185,22 @@ def _column_with_room(typical: NDArray[np.int32], layout: Layout, shown: Shown) 
     if not has_room.any():
         return None
     return int(np.where(has_room, np.diff(layout.offsets), -1).argmax())
+
+
+def _last_resort(typical: NDArray[np.int32], layout: Layout, shown: Shown) -> tuple[int, int] | None:
+    """Return a column and the code that makes the typical values nobody's; None where all columns have missing values.
+
+    An empty cell changes no type in a column of text. Numbers move beyond the ends, so that models without missing
+    values can still learn from the release.
+    """
+    n_codes = np.diff(layout.offsets)
+    is_full = layout.missing < 0
+    may_leave = (typical >= 0) & (typical != layout.missing) & shown.has_outside
+    for may_take, is_empty in ((is_full & shown.is_text, True), (may_leave, False), (is_full, True)):
+        if may_take.any():
+            at = int(np.where(may_take, n_codes, -1).argmax())
+            return at, NOTHING if is_empty else FREE - int(typical[at])
+    return None
 
 
 def _looked_up(

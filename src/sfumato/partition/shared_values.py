@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -44,9 +45,14 @@ class SharedValues:
         The bin whose most frequent value most records have, the lowest on ties; 0 where there is none.
     floor : int
     free : ndarray
-        A value in or beside the bin's run that no record has.
+        A value in or beside the bin's run that no record has; where there is none, the next beyond all values.
     has_free : ndarray of bool
-        Whether there is one.
+        Whether there is one in or beside the run.
+    has_outside : bool
+        Whether there is a value beyond all others.
+    is_hidden : bool
+        Whether nothing of an ordered column is published: fewer than `floor` records have a value, or there is none
+        but what single records have.
     """
 
     values: NDArray[Any]
@@ -60,6 +66,8 @@ class SharedValues:
     floor: int
     free: NDArray[Any]
     has_free: NDArray[np.bool_]
+    has_outside: bool = False
+    is_hidden: bool = False
 
 
 def share_categories(counts: NDArray[np.int64], floor: int) -> SharedValues:
@@ -103,6 +111,8 @@ class Run:
     Attributes
     ----------
     first_bin, stop_bin : int
+    n_records : int
+        How many records have a value of the run.
     low, high : int or float
         The smallest and the largest value.
     n_low, n_high : int
@@ -116,6 +126,7 @@ class Run:
 
     first_bin: int
     stop_bin: int
+    n_records: int
     low: Any
     high: Any
     n_low: int
@@ -182,7 +193,7 @@ def describe_run(
     mode_bin = first_bin + int(np.searchsorted(starts, most, side="right")) - 1
     inside = look_inside(values, counts, units, step) if len(values) > 1 else InsideRun()
     return Run(
-        first_bin, first_bin + len(starts), values[0], values[-1], int(counts[0]), int(counts[-1]),
+        first_bin, first_bin + len(starts), int(counts.sum()), values[0], values[-1], int(counts[0]), int(counts[-1]),
         values[most], int(counts[most]), mode_bin, inside,
     )  # fmt: skip
 
@@ -227,6 +238,7 @@ def share_runs(
     values, own = _values_of_runs(runs, floor, units, step)
     lows, highs, is_open = _ends_of_runs(runs, values, floor, units, step)
     free = _free_values(runs, units, step)
+    outside = [_outside(runs, at, step) for at in range(len(runs))]
     sizes = np.array([run.stop_bin - run.first_bin for run in runs])
     run_of = np.repeat(np.arange(len(runs)), sizes)
     place = np.array(own, np.int32)[run_of]
@@ -240,9 +252,16 @@ def share_runs(
         is_open=np.array(is_open),
         most_common=int(n_modes.argmax()),
         floor=floor,
-        free=np.array([0 if value is None else value for value in free], dtype)[run_of],
+        free=np.array([_first_known(own, beyond) for own, beyond in zip(free, outside, strict=True)], dtype)[run_of],
         has_free=np.array([value is not None for value in free])[run_of],
+        has_outside=None not in outside,
+        is_hidden=runs[0].n_records < floor or any(map(partial(_shows_one_record, floor), runs, own)),
     )
+
+
+def _shows_one_record(floor: int, run: Run, own: int) -> bool:
+    """Return True where nothing but a value of a single record is left for a run."""
+    return own == run.mode_bin and run.n_mode == 1 < floor
 
 
 def runs_of(n_records: NDArray[np.int64], floor: int) -> list[tuple[int, int]]:
@@ -383,13 +402,24 @@ def _nearest_value(
     if known:
         nearest = min(known, key=lambda place: (abs(place - at), place))
         return values[nearest], own[nearest]
-    if not step:
-        return run.mode, run.mode_bin  # neighbouring fractions leave no room for others
     # Every value is one record's and they follow without gaps: the next one outside is nobody's.
+    outside = _outside(runs, at, step)
+    return (run.mode, run.mode_bin) if outside is None else (outside, -1)
+
+
+def _outside(runs: Sequence[Run], at: int, step: int) -> int | None:
+    """Return the next value beyond all others, at the end that is nearer to a run; None for fractions."""
+    if not step:
+        return None
     is_upper = 2 * at >= len(runs) - 1 or 0 <= runs[0].low < step  # amounts are not made negative
     outside = int(runs[-1].high) + step if is_upper else int(runs[0].low) - step
     info = np.iinfo(np.int64)
-    return (outside, -1) if info.min <= outside <= info.max else (run.mode, run.mode_bin)
+    return outside if info.min <= outside <= info.max else None
+
+
+def _first_known(*values: Any) -> Any:
+    """Return the first value that is not None; 0 without any."""
+    return next((value for value in values if value is not None), 0)
 
 
 def _free_values(runs: Sequence[Run], units: Sequence[int], step: int) -> list[Any]:

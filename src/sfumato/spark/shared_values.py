@@ -99,8 +99,8 @@ def describe_bins(floor: int, seen: Collection[Seen], rows: Sequence[Mapping[str
         most = first + int(n_mode[first:stop].argmax())
         runs.append(
             Run(
-                first, stop, low[first], high[stop - 1], int(n_low[first]), int(n_high[stop - 1]),
-                mode[most], int(n_mode[most]), most, InsideRun(),
+                first, stop, int(n[first:stop].sum()), low[first], high[stop - 1],
+                int(n_low[first]), int(n_high[stop - 1]), mode[most], int(n_mode[most]), most, InsideRun(),
             )
         )  # fmt: skip
     step = min(own.step for own in known)
