@@ -15,22 +15,22 @@ from pathlib import Path
 # From the bottom up. A unit is a module or a folder directly under sfumato; it may import from any layer
 # below its own, and not from its neighbours in the same layer.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "threads"),
-    ("arguments", "columns", "documents", "networks"),
+    ("allocator", "errors", "threads"),
+    ("arguments", "columns", "documents", "networks", "progress"),
     ("frames", "labels"),
     ("hierarchies",),
     ("schema",),
-    ("partition", "datasets", "verification"),
-    ("sources",),
+    ("partition", "datasets", "models", "verification"),
+    ("files", "sources"),
     ("criteria", "loss", "representatives", "generalization"),
-    ("attack", "measurement"),
+    ("attack", "measurement", "private"),
     ("anonymize",),
     ("minimize", "anatomize"),
     ("parquet",),
     ("spark",),
-    ("audit",),
     ("report",),
     ("policy",),
+    ("auditing",),
     ("cli", "compat"),
     ("__main__", "testing"),
 )

@@ -56,7 +56,7 @@ def run(key: Mapping[str, Any], paper_scale: bool = False) -> Row:
 
     `n_records` in the key, where there is one, limits the training records: for trying out.
     """
-    from sfumato.audit import PrivateForestClassifier, PrivateLogisticRegression
+    from sfumato.private import PrivateForestClassifier, PrivateLogisticRegression
 
     most = key.get("n_records") or (10**9 if paper_scale else MOST_TRAINED)
     X_train, y_train, X_test, y_test, bounds, categories = _tables(key["table"], key["seed"], key["columns"], most)

@@ -60,7 +60,7 @@ class HardPredictions(ClassifierMixin, BaseEstimator):
 
 def run(keys: Sequence[Mapping[str, Any]], paper_scale: bool) -> Iterator[dict[str, Any]]:
     """Train, test and attack a model under one protection after the other."""
-    from sfumato.audit import compare_protections
+    from sfumato import compare_protections
     from studies.models import make_model
     from studies.tables import load
 
@@ -91,7 +91,7 @@ def run(keys: Sequence[Mapping[str, Any]], paper_scale: bool) -> Iterator[dict[s
 
 def recoded_accuracy(key: Mapping[str, Any], table: Any) -> float | None:
     """Return the accuracy on test records that are recoded like the training records, where there are groups."""
-    from sfumato.audit import compare_protections
+    from sfumato import compare_protections
     from studies.models import make_model
 
     if key["protection"] in (RAW, *PRIVATE):
@@ -107,7 +107,7 @@ def recoded_accuracy(key: Mapping[str, Any], table: Any) -> float | None:
 def protected(name: str, model: Any, table: Any) -> Any:
     """Return the unfitted model under a protection."""
     from sfumato import AnonymizedClassifier
-    from sfumato.audit import PrivateForestClassifier
+    from sfumato.private import PrivateForestClassifier
 
     if name == RAW:
         return model

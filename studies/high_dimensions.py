@@ -64,7 +64,7 @@ def run(key: Mapping[str, Any], paper_scale: bool = False) -> Row:
 
 
 def _private(key: Mapping[str, Any], X_train: Any, X_test: Any, y_train: Any, y_test: Any) -> Row:
-    from sfumato.audit import PrivateForestClassifier
+    from sfumato.private import PrivateForestClassifier
 
     model = PrivateForestClassifier(
         float(key["strength"]),

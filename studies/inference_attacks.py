@@ -126,7 +126,7 @@ PRIVATE_EPOCHS, DELTA = 20, 1e-5
 
 def run(row: Row, *, n_records: int | None = N_RECORDS) -> dict[str, Any]:
     """Fit, measure and attack the model of one row."""
-    from sfumato.audit import compare_protections
+    from sfumato import compare_protections
 
     X, y, quasi_identifiers, estimator = _setting(row, n_records)
     protection = _protected(row, estimator, X, quasi_identifiers)
@@ -191,8 +191,8 @@ def _setting(row: Row, n_records: int | None) -> tuple[Any, Any, list[str], Any]
 
 def _protected(row: Row, estimator: Any, X: Any, quasi_identifiers: list[str]) -> Any:
     from sfumato import AnonymizedClassifier
-    from sfumato.audit import PrivateForestClassifier
-    from sfumato.audit.private_models import PrivateNetworkClassifier
+    from sfumato.private import PrivateForestClassifier
+    from sfumato.private.learners import PrivateNetworkClassifier
 
     if row.k:
         return AnonymizedClassifier(estimator, k=row.k, quasi_identifiers=quasi_identifiers)

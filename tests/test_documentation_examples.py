@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 
 import sfumato
 import sfumato.attack
-import sfumato.audit
+import sfumato.private
 import sfumato.verification
 from sfumato.cli.application import application
 from sfumato.policy.settings import SECTIONS
@@ -210,7 +210,7 @@ def test_the_reference_has_every_public_name():
     described = set(re.findall(r"^::: sfumato\.([\w.]+)$", pages, re.MULTILINE))
     wanted = {name for name in sfumato.__all__ if name not in ("__version__", "attack", "datasets")}
     wanted |= {f"attack.{name}" for name in sfumato.attack.__all__}
-    wanted |= {f"audit.{name}" for name in sfumato.audit.__all__}
+    wanted |= {f"private.{name}" for name in sfumato.private.__all__}
     assert wanted - described == set()
 
 

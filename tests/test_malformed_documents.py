@@ -20,7 +20,7 @@ from sfumato.anonymize import Publication
 from sfumato.cli.application import application
 from sfumato.errors import SfumatoError
 from sfumato.generalization.document import fingerprint_of
-from sfumato.policy import read_policy
+from sfumato.policy import Policy
 from strategies import in_examples
 
 DEEP = "[" * 100_000 + "]" * 100_000
@@ -184,7 +184,7 @@ def test_a_mutated_policy_is_refused_or_read(tmp_path, seed):
     path = tmp_path / "policy.toml"
     path.write_text("\n".join(lines), encoding="utf-8")
     with contextlib.suppress(SfumatoError):
-        read_policy(path)
+        Policy.read(path)
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,12 @@ if TYPE_CHECKING:  # the same names for type checkers and editors; a test keeps 
     from sfumato.anonymize import Release as Release
     from sfumato.anonymize import RPlusTreeAnonymizer as RPlusTreeAnonymizer
     from sfumato.anonymize import WorkloadAwareAnonymizer as WorkloadAwareAnonymizer
+    from sfumato.auditing.audit import audit as audit
+    from sfumato.auditing.comparison import Comparison as Comparison
+    from sfumato.auditing.comparison import compare_protections as compare_protections
+    from sfumato.auditing.protections import usual_protections as usual_protections
+    from sfumato.auditing.run import PolicyRun as PolicyRun
+    from sfumato.auditing.run import run as run
     from sfumato.criteria import AlphaKAnonymity as AlphaKAnonymity
     from sfumato.criteria import BetaLikeness as BetaLikeness
     from sfumato.criteria import DeltaDisclosure as DeltaDisclosure
@@ -60,6 +66,8 @@ if TYPE_CHECKING:  # the same names for type checkers and editors; a test keeps 
     from sfumato.minimize import UniformMinimizer as UniformMinimizer
     from sfumato.minimize import coarsest_generalization as coarsest_generalization
     from sfumato.minimize import sweep_minimizers as sweep_minimizers
+    from sfumato.policy import Policy as Policy
+    from sfumato.report.data import Audit as Audit
 
 __version__ = "0.1.0.dev0"
 
@@ -71,8 +79,10 @@ _HOME_OF = {
     "AnonymizedClassifier": "sfumato.anonymize",
     "AnonymizedRegressor": "sfumato.anonymize",
     "AptMinimizer": "sfumato.minimize",
+    "Audit": "sfumato.report.data",
     "BetaLikeness": "sfumato.criteria",
     "BucketClassifier": "sfumato.anatomize",
+    "Comparison": "sfumato.auditing.comparison",
     "DeltaDisclosure": "sfumato.criteria",
     "DeltaPresence": "sfumato.criteria",
     "FeatureSelectionMinimizer": "sfumato.minimize",
@@ -93,6 +103,8 @@ _HOME_OF = {
     "MutualInformationMinimizer": "sfumato.minimize",
     "ParameterError": "sfumato.errors",
     "Partition": "sfumato.anonymize",
+    "Policy": "sfumato.policy",
+    "PolicyRun": "sfumato.auditing.run",
     "PrivacyAwareTree": "sfumato.minimize",
     "PrivacyWarning": "sfumato.errors",
     "PrunedClassifier": "sfumato.anatomize",
@@ -104,11 +116,15 @@ _HOME_OF = {
     "UniformMinimizer": "sfumato.minimize",
     "WorkloadAwareAnonymizer": "sfumato.anonymize",
     "attack": "sfumato.attack",
+    "audit": "sfumato.auditing.audit",
     "coarsest_generalization": "sfumato.minimize",
+    "compare_protections": "sfumato.auditing.comparison",
     "datasets": "sfumato.datasets",
     "measure": "sfumato.measurement",
     "read_hierarchy": "sfumato.hierarchies",
+    "run": "sfumato.auditing.run",
     "sweep_minimizers": "sfumato.minimize",
+    "usual_protections": "sfumato.auditing.protections",
 }
 
 __all__ = ["__version__", *_HOME_OF]

@@ -3,7 +3,22 @@
 
 
 class SfumatoError(ValueError):
-    """Anything sfumato refuses; a ``ValueError``, as scikit-learn expects of estimators."""
+    """Anything sfumato refuses; a ``ValueError``, as scikit-learn expects of estimators.
+
+    Parameters
+    ----------
+    sentence : str
+        What was given, what is expected, how to fix it.
+    parameter : str, optional
+        The parameter it is about, as the sentence names it first; a command names its option instead.
+    """
+
+    def __init__(self, sentence: str = "", *, parameter: str | None = None) -> None:
+        super().__init__(sentence)
+        self.parameter = parameter
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), self.args, {"parameter": self.parameter}
 
 
 class ParameterError(SfumatoError):

@@ -12,7 +12,7 @@ import pytest
 
 from cli.conftest import N_PEOPLE, call, people, read_rows
 from sfumato import AnatomizedTable
-from sfumato.cli import judging
+from sfumato.files import verified_output as judging
 
 USUAL = ["--sensitive", "job", "--identifiers", "name", "--l", "3", "--seed", "1"]
 

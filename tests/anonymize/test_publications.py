@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sfumato import FullDomainAnonymizer, HilbertAnonymizer, MondrianAnonymizer, Partition, PrivacyWarning
 from sfumato.anonymize.publications import Publication
-from sfumato.audit.intersection import intersect_releases
+from sfumato.attack.intersection import intersect_releases
 from sfumato.errors import InputError, ParameterError
 from sfumato.testing import smallest_group
 from strategies import in_examples

@@ -345,7 +345,7 @@ def test_debug_shows_where_an_error_comes_from(people_file):
 
 
 def test_an_error_inside_shows_its_kind_and_no_values(people_file, tmp_path, monkeypatch):
-    from sfumato.cli import judging
+    from sfumato.files import verified_output as judging
 
     def fail(*arguments, **named):
         raise KeyError("Person 1")
@@ -359,7 +359,7 @@ def test_an_error_inside_shows_its_kind_and_no_values(people_file, tmp_path, mon
 
 
 def test_a_release_that_fails_the_recount_writes_nothing_and_exits_1(people_file, tmp_path, monkeypatch):
-    from sfumato.cli import judging
+    from sfumato.files import verified_output as judging
 
     # An engine that rewrites nothing, and finds nothing wrong with it.
     original = judging.compact_dictionaries
@@ -381,7 +381,8 @@ def test_a_release_that_fails_the_recount_writes_nothing_and_exits_1(people_file
 
 STALLED = """
 import sys, time
-from sfumato.cli import judging, main
+from sfumato.cli import main
+from sfumato.files import verified_output as judging
 def stall(*arguments):
     print("read back", flush=True)
     time.sleep(120)

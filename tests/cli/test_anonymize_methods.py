@@ -83,7 +83,7 @@ def test_l_and_t_hold_on_the_written_file(people_file, tmp_path):
 
 
 def test_a_file_in_which_l_does_not_hold_is_not_kept(people_file, tmp_path, monkeypatch):
-    monkeypatch.setattr("sfumato.cli.methods.Method.criteria", lambda self: [])
+    monkeypatch.setattr("sfumato.auditing.methods.Method.criteria", lambda self: [])
     output = tmp_path / "out.csv"
     done = call("anonymize", people_file, *USUAL, "--sensitive", "job", "--l", "4", "-o", output)
     assert done.exit_code == 1
@@ -269,7 +269,7 @@ def test_a_policy_without_a_target_forms_groups_by_information_loss(people_file,
 
 
 def test_a_policy_s_l_is_judged_on_the_written_file(people_file, tmp_path, monkeypatch):
-    monkeypatch.setattr("sfumato.cli.methods.Method.criteria", lambda self: [])
+    monkeypatch.setattr("sfumato.auditing.methods.Method.criteria", lambda self: [])
     done, output = run_policy(
         people_file, tmp_path, 'sensitive = ["job"]', 'name = "mondrian"\nl = 4\nrepresentative = "median"'
     )

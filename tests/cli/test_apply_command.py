@@ -6,7 +6,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato.cli.files import read_file
+from sfumato.files.table_file import read_file
 
 from .conftest import call, people, read_rows, run, smallest_group
 

@@ -4,7 +4,7 @@
 import re
 from pathlib import Path
 
-from sfumato.policy import read_policy
+from sfumato.policy import Policy
 
 from .conftest import call, run
 
@@ -14,7 +14,7 @@ def test_a_first_policy_is_written_beside_the_reasons(people_file: Path, tmp_pat
     result = run("init", people_file, "--target", "wage", "-o", policy)
     assert result.returncode == 0, result.stderr
     assert "identifier" in result.stdout and "Wrote policy.toml" in result.stdout
-    read = read_policy(policy)
+    read = Policy.read(policy)
     assert read.get("columns", "identifiers") == ("name",)
     assert set(read.get("columns", "quasi_identifiers")) >= {"age", "zip", "hours", "job"}
     assert read.file("file").resolve() == people_file.resolve()
@@ -66,7 +66,7 @@ def test_a_policy_reads_the_file_as_it_was_read_for_it(tmp_path: Path):
         "--separator", ";", "--missing", "?", "--types", "age=integer",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
-    read = read_policy(policy)
+    read = Policy.read(policy)
     assert read.get("data", "types") == {"age": "integer"}
     assert (read.get("data", "separator"), read.get("data", "missing")) == (";", ("?",))
     # What is known to be sensitive has that role alone, though nearly every value is different.

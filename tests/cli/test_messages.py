@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from sfumato.cli.console import Console
-from sfumato.cli.csv_writing import formula_columns
+from sfumato.files.csv_writing import formula_columns
 
 from .conftest import call
 

@@ -185,7 +185,7 @@ def test_a_target_of_amounts_is_refused(people_file, tmp_path):
     ("target", "said"), [("age", "more than 20 distinct numbers"), ("name", "300 different values")]
 )
 def test_a_target_of_many_values_is_refused_in_options_that_exist(people_file, tmp_path, target, said, monkeypatch):
-    monkeypatch.setattr("sfumato.cli.training.MOST_CLASSES", 100)
+    monkeypatch.setattr("sfumato.auditing.utility.MOST_CLASSES", 100)
     found = call("minimize", people_file, "--target", target, "-o", tmp_path / "generalization.json")
     assert found.exit_code == 2
     assert said in " ".join(found.output.split())

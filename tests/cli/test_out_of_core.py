@@ -12,7 +12,7 @@ import pytest
 
 from sfumato import MondrianAnonymizer
 from sfumato.cli import out_of_core
-from sfumato.cli.judging import Recount
+from sfumato.files.verified_output import Recount
 from sfumato.parquet.files import ParquetFiles
 
 from .conftest import call

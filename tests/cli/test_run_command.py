@@ -15,12 +15,12 @@ from types import ModuleType
 import pytest
 
 from sfumato.attack import shadows
-from sfumato.audit import attacking
+from sfumato.auditing import attacks as attacking
+from sfumato.auditing.pipeline import open_job, protected_estimator, release_all
 from sfumato.cli import main
 from sfumato.cli.console import Console
-from sfumato.cli.files import read_file, write_file
-from sfumato.cli.job import open_job, protected_estimator, release_all
-from sfumato.policy import read_policy
+from sfumato.files.table_file import read_file, write_file
+from sfumato.policy import Policy
 
 from .conftest import N_PEOPLE, call, people, read_rows, run
 
@@ -495,7 +495,7 @@ def test_columns_that_are_read_when_needed_are_released_like_those_of_a_table(tm
     text = text.replace('artifact = "partition.json"\ntypes = { zip = "text" }\n', "")
     policy.write_text(text, encoding="utf-8")
     console = Console(quiet=True)
-    held, read = (open_job(console, read_policy(policy)) for _ in range(2))
+    held, read = (open_job(console, Policy.read(policy)) for _ in range(2))
     held.source = replace(read_file(tmp_path / "people.parquet"), columns=None)
     (_, expected), (_, found) = release_all(console, held), release_all(console, read)
     assert read.table is read.source.columns and held.table.num_rows == N_PEOPLE
@@ -506,7 +506,7 @@ def test_columns_that_are_read_when_needed_are_released_like_those_of_a_table(tm
 def test_who_a_record_belongs_to_is_no_feature_of_the_model(tmp_path: Path):
     policy = write(tmp_path, columns='unit = "person"')
     with_persons(tmp_path)
-    job = open_job(Console(quiet=True), read_policy(policy))
+    job = open_job(Console(quiet=True), Policy.read(policy))
     assert set(job.features(job.table).column_names) == {"age", "zip", "hours", "born", "job"}
 
 
@@ -514,7 +514,7 @@ def test_a_column_that_is_kept_is_kept_in_shadow_models_too(tmp_path: Path):
     policy = write(tmp_path, columns='keep = ["name"]')
     text = policy.read_text(encoding="utf-8").replace('identifiers = ["name"]', "")
     policy.write_text(text, encoding="utf-8")
-    job = open_job(Console(quiet=True), read_policy(policy))
+    job = open_job(Console(quiet=True), Policy.read(policy))
     assert job.target is not None
     protected_estimator(job).fit(job.features(job.table), job.target.values)
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cli.conftest import call, people, read_rows, run
-from sfumato.cli.files import read_file
+from sfumato.files.table_file import read_file
 from sfumato.frames import read_table
 from sfumato.generalization import generalization_from_bins
 from sfumato.sources import MemorySource

@@ -27,9 +27,9 @@ from sfumato.parquet.coding import ColumnLearner, ValueCounts, write_codes
 from sfumato.parquet.files import ParquetFiles, unpublished
 from sfumato.parquet.float_counts import FloatCounts
 from sfumato.parquet.joining import JoinedFile
-from sfumato.parquet.progress import PrintedProgress, describe
 from sfumato.parquet.recounting import claimed_sizes, recount
 from sfumato.partition.binning import bin_counts
+from sfumato.progress import PrintedProgress, describe
 from sfumato.sources import MemorySource
 
 

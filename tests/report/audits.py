@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Audits to make reports of: an everyday one, and one whose every name is hostile."""
 
-from sfumato.audit.result import (
+from sfumato.report.data import (
     Audit,
     ColumnChange,
     GateCheck,

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from html_page import Page
-from sfumato.audit.result import Point, UtilityResult
-from sfumato.audit.uniqueness import Uniqueness
+from sfumato.auditing.uniqueness import Uniqueness
 from sfumato.report import to_html, to_markdown
+from sfumato.report.data import Point, UtilityResult
 from sfumato.report.page import curve_page
 
 from .audits import HOSTILE, audit

@@ -21,7 +21,7 @@ from sfumato.errors import ParameterError
 if TYPE_CHECKING:
     from sfumato.anatomize import AnatomizedTable
     from sfumato.attack.result import AttackResult
-    from sfumato.cli.files import FileTable
+    from sfumato.files.table_file import FileTable
 
 _TABLES = ("identifying", "sensitive")
 
@@ -131,8 +131,8 @@ def anatomize(
     """Share exact values, but not who has which sensitive value; ``HELP`` is what users read."""
     console = Console(quiet=quiet, as_json=as_json)
     with exit_codes(console, debug=debug):
-        from sfumato.cli.files import format_of, read_and_tell
-        from sfumato.cli.settling import without_names
+        from sfumato.auditing.roles import without_names
+        from sfumato.files.table_file import format_of, read_and_tell
         from sfumato.parquet.files import ParquetFiles
 
         said = reading.parsed()
@@ -184,8 +184,8 @@ def _finals(folder: Path, written_as: str) -> list[Path]:
 
 def _check_folder(folder: Path, written_as: str, *, force: bool, file: Path) -> None:
     """Refuse a folder that cannot or should not be written to, before any work is done."""
-    from sfumato.cli.files import check_output
-    from sfumato.cli.publishing import look_at
+    from sfumato.files.publishing import look_at
+    from sfumato.files.table_file import check_output
 
     if folder.exists() and not folder.is_dir():
         raise ParameterError(f"-o {str(folder)!r} is a file: expected a folder. Give another name.")
@@ -224,7 +224,7 @@ def _run(console: Console, source: FileTable, settings: Settings) -> None:
 
 def _run_piecewise(console: Console, settings: Settings) -> None:
     """Anatomize and judge a file that is not held in memory."""
-    from sfumato.cli.files import unfinished
+    from sfumato.files.table_file import unfinished
     from sfumato.parquet.anatomizing import write_anatomy
     from sfumato.parquet.files import ParquetFiles
 
@@ -267,10 +267,10 @@ def _free_name(names: list[str]) -> str:
 def _write(anatomized: AnatomizedTable, source: FileTable, settings: Settings) -> dict[str, float]:
     """Write both tables and the manifest; return the l that the files have, column by column, as read back."""
     from sfumato.anatomize.tables import check_groups, plain_table
-    from sfumato.cli.csv_reading import CsvLayout
-    from sfumato.cli.csv_writing import CsvStyle
-    from sfumato.cli.files import unfinished, write_file
-    from sfumato.cli.judging import check_same, read_back
+    from sfumato.files.csv_reading import CsvLayout
+    from sfumato.files.csv_writing import CsvStyle
+    from sfumato.files.table_file import unfinished, write_file
+    from sfumato.files.verified_output import check_same, read_back
     from sfumato.verification import diversity_of
 
     tables = {name: plain_table(getattr(anatomized, name)) for name in _TABLES}
@@ -317,7 +317,7 @@ def _attacked(
     import numpy as np
 
     from sfumato.attack.anatomy import definetti, minimality
-    from sfumato.cli.judging import plain_values
+    from sfumato.files.verified_output import plain_values
 
     truth = np.array(plain_values(table.column(name)).to_pylist(), dtype=object)[rows]
     tables = anatomized.identifying, anatomized.sensitive, truth
@@ -331,7 +331,7 @@ def _report(
     reached: dict[str, float],
     attacks: list[tuple[str, AttackResult]],
 ) -> None:
-    from sfumato.cli.judging import blurred
+    from sfumato.files.verified_output import blurred
 
     sizes = anatomizer.group_sizes_
     n_suppressed = blurred(anatomizer.n_suppressed_, settings.l)

@@ -227,12 +227,11 @@ def anonymize(
     """Make a file k-anonymous at the least cost to a model trained on it; ``HELP`` is what users read."""
     console = Console(quiet=quiet, as_json=as_json)
     with exit_codes(console, debug=debug):
+        from sfumato.auditing.target_values import parse_target_values
         from sfumato.cli.anonymize_pieces import anonymize_pieces
         from sfumato.cli.anonymizing import anonymize_table
-        from sfumato.cli.files import check_output, format_of, read_and_tell
-        from sfumato.cli.request import check_method, check_numbers, obstacle_to_pieces, parse_guide, resolve
-        from sfumato.cli.settling import settle
-        from sfumato.cli.target_values import parse_target_values
+        from sfumato.cli.request import check_method, check_numbers, obstacle_to_pieces, parse_guide, resolve, settle
+        from sfumato.files.table_file import check_output, format_of, read_and_tell
         from sfumato.parquet.files import ParquetFiles
 
         said = reading.parsed()

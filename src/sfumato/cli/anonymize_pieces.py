@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.anatomize.anatomizer import numbered
+from sfumato.auditing.checking import Checks, check_release
+from sfumato.auditing.methods import rewritten_columns
+from sfumato.auditing.utility import fit, growing, guide_of, read_target, rows_of
 from sfumato.cli.anonymizing import Made, measured_cost, new_model_of, note_method, note_target, report, write_partition
-from sfumato.cli.checking import Checks, check_release
-from sfumato.cli.files import FileTable, ReadingOptions, unfinished
-from sfumato.cli.judging import ORDER_KEPT, Recount, SensitiveCount, check_holds, count_sensitive
-from sfumato.cli.methods import rewritten_columns
 from sfumato.cli.out_of_core import progress_of
-from sfumato.cli.training import fit, growing, guide_of, read_target, rows_of
 from sfumato.errors import ParameterError
+from sfumato.files.table_file import FileTable, ReadingOptions, unfinished
+from sfumato.files.verified_output import ORDER_KEPT, Recount, SensitiveCount, check_holds, count_sensitive
 from sfumato.frames import read_table
 from sfumato.parquet import fit_transform
 from sfumato.parquet.files import ParquetFiles
@@ -31,8 +31,8 @@ from sfumato.verification import GroupCounter
 
 if TYPE_CHECKING:
     from sfumato.cli.console import Console
-    from sfumato.cli.models import Task
     from sfumato.cli.request import Request
+    from sfumato.models import Task
 
 MOST_TRAINED_ON = 1_000_000
 """Records that the model is trained on."""

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from sfumato.cli.checking import Checks
-    from sfumato.cli.files import FileTable
-    from sfumato.cli.judging import Recount
-    from sfumato.cli.models import Task
+    from sfumato.auditing.checking import Checks
+    from sfumato.auditing.utility import Target, Utility
     from sfumato.cli.request import Request
-    from sfumato.cli.training import Target, Utility
+    from sfumato.files.table_file import FileTable
+    from sfumato.files.verified_output import Recount
+    from sfumato.models import Task
     from sfumato.schema import Schema
 
 
@@ -55,8 +55,10 @@ def anonymize_table(
     """Measure on a split, then anonymize all records, write and judge."""
     import numpy as np
 
-    from sfumato.cli.checking import check_release
-    from sfumato.cli.judging import (
+    from sfumato.auditing.checking import check_release
+    from sfumato.auditing.methods import rewritten_columns
+    from sfumato.auditing.utility import fit, growing, read_target, rows_of
+    from sfumato.files.verified_output import (
         ORDER_KEPT,
         compact_dictionaries,
         formula_warning,
@@ -65,8 +67,6 @@ def anonymize_table(
         shuffled,
         write_judged,
     )
-    from sfumato.cli.methods import rewritten_columns
-    from sfumato.cli.training import fit, growing, read_target, rows_of
 
     table = source.table
     if table.num_rows < request.k:
@@ -136,8 +136,8 @@ def release_table(table: Any, request: Request, guide: npt.NDArray[Any] | None) 
     Where records may be left out, persons travel with the table until it is released, and no further.
     """
     from sfumato.anonymize.release import REAL_RECORDS
-    from sfumato.cli.judging import plain_values
     from sfumato.errors import PrivacyWarning
+    from sfumato.files.verified_output import plain_values
 
     anonymizer = request.new_anonymizer()
     unit = request.unit
@@ -172,7 +172,7 @@ def note_method(console: Console, request: Request) -> None:
             "COLUMN they would follow a model's predictions."
         )
     if request.sensitive and request.l is None and request.t is None:
-        from sfumato.cli.files import listed
+        from sfumato.files.table_file import listed
 
         console.note(
             f"no --l and no --t: all records of a group may share one value of {listed(request.sensitive)}, which is "
@@ -183,7 +183,7 @@ def note_method(console: Console, request: Request) -> None:
 
 def new_model_of(request: Request, target: Target) -> Any:
     """Return what makes an untrained model; one that does not fit the task is refused before any work."""
-    from sfumato.cli.models import make_model
+    from sfumato.models import make_model
 
     def new() -> Any:
         return make_model(
@@ -203,7 +203,7 @@ def guide_of_rows(
     table: Any, target: Target | None, request: Request, model: Any, rows: npt.NDArray[np.int64]
 ) -> npt.NDArray[Any] | None:
     """Return what guides the groups of these records; None for methods that nothing guides."""
-    from sfumato.cli.training import guide_column_values, guide_of, labels_of, rows_of
+    from sfumato.auditing.utility import guide_column_values, guide_of, labels_of, rows_of
 
     if request.guide is None:
         return None
@@ -219,7 +219,7 @@ def measured_cost(
     console: Console, table: Any, target: Target, request: Request, test_fraction: float
 ) -> Utility | None:
     """Measure on a split what anonymization costs; None, with a note, where a split has too few records."""
-    from sfumato.cli.training import measure_utility, person_codes, split_records
+    from sfumato.auditing.utility import measure_utility, person_codes, split_records
 
     units = person_codes(table, request.unit) if request.unit is not None else None
     n_known = int(target.known.sum())
@@ -258,7 +258,7 @@ def measured_cost(
 
 def note_target(console: Console, table: Any, request: Request, target: Target) -> None:
     """Say what a user may want to know of the target and of what stands for a group."""
-    from sfumato.cli.target_values import counts_of_target, warn_of_target
+    from sfumato.auditing.target_values import counts_of_target, warn_of_target
 
     assert request.target is not None
     n_unknown = int((~target.known).sum())
@@ -274,7 +274,7 @@ def note_target(console: Console, table: Any, request: Request, target: Target) 
 
 def write_partition(path: Path, anonymizer: Any, request: Request, source: FileTable) -> None:
     """Save the partition with what 'sfumato apply' needs to read a later file the same way."""
-    from sfumato.cli.methods import partition_document
+    from sfumato.auditing.methods import partition_document
 
     document = partition_document(anonymizer, k=request.k, unit=request.unit, keep=request.keep, style=source.style)
     path.write_text(json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")), encoding="utf-8")
@@ -293,8 +293,8 @@ def report(
     keep_order: bool,
 ) -> None:
     """Say what was released, what it cost and whether k holds."""
-    from sfumato.cli.judging import blurred, verdict
-    from sfumato.cli.training import utility_rows
+    from sfumato.auditing.utility import utility_rows
+    from sfumato.files.verified_output import blurred, verdict
 
     hidden = () if request.unit is None or request.unit in request.keep else (request.unit,)
     judged_on = "the written file" if output is not None else "the result in memory"

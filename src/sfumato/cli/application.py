@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from sfumato.allocator import give_back_large_arrays
 from sfumato.cli import anatomize, anonymize, apply, audit, compare, demo, init, measure, minimize, run, study, sweep
-from sfumato.cli.memory import give_back_large_arrays
 
 
 class _FlagsWithoutType:

@@ -149,7 +149,7 @@ def apply(
             recode_table,
             schema_of,
         )
-        from sfumato.cli.files import check_output, format_of, read_and_tell
+        from sfumato.files.table_file import check_output, format_of, read_and_tell
 
         given = reading.parsed()
         check_output(output, force=force, inputs=[partition, file])

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sfumato.cli.names import split_names
 from sfumato.documents import MapOf, check_shape, is_text, parse_json
 from sfumato.errors import InputError, ParameterError
+from sfumato.files.names import split_names
 
 if TYPE_CHECKING:
     from sfumato.cli.console import Console
-    from sfumato.cli.csv_values import GivenType
-    from sfumato.cli.files import FileTable, ReadingOptions
-    from sfumato.cli.judging import Recount
+    from sfumato.files.csv_values import GivenType
+    from sfumato.files.table_file import FileTable, ReadingOptions
+    from sfumato.files.verified_output import Recount
     from sfumato.generalization.artifact import Output
 
 _NOTES = {"types?": MapOf(is_text)}
@@ -44,8 +44,8 @@ def is_generalization(path: Path) -> bool:
 
 def load_generalization(path: Path) -> SavedGeneralization:
     """Read a generalization, with or without the notes of the command line."""
-    from sfumato.cli.csv_columns import parse_type
-    from sfumato.cli.csv_values import GivenType
+    from sfumato.files.csv_columns import parse_type
+    from sfumato.files.csv_values import GivenType
     from sfumato.generalization import CategoryAttribute, Generalization
 
     document = parse_json(path.read_bytes(), "sfumato minimize")
@@ -92,7 +92,7 @@ def minimize_file(
     in_pieces : bool
         Whether to work through a Parquet file piece by piece.
     """
-    from sfumato.cli.files import read_and_tell
+    from sfumato.files.table_file import read_and_tell
 
     with console.step(f"reading {document.name}"):
         saved = load_generalization(document)
@@ -125,7 +125,7 @@ def _minimize_pieces(
     check_schema: Callable[..., Any],
 ) -> None:
     from sfumato.cli.apply_pieces import check_passing, minimize_pieces
-    from sfumato.cli.files import unfinished
+    from sfumato.files.table_file import unfinished
     from sfumato.parquet.files import ParquetFiles
 
     files = ParquetFiles(file)
@@ -153,7 +153,7 @@ def _minimized(
     keep: list[str],
     check_schema: Callable[..., Any],
 ) -> Any:
-    from sfumato.cli.judging import compact_dictionaries
+    from sfumato.files.verified_output import compact_dictionaries
     from sfumato.frames import read_table
 
     if passed:
@@ -163,13 +163,13 @@ def _minimized(
 
 def _write(table: Any, output: Path, source: FileTable, names: list[str]) -> Recount:
     """Write the file, read back what was written and compare."""
-    from sfumato.cli.judging import recount, write_judged
+    from sfumato.files.verified_output import recount, write_judged
 
     return write_judged(table, output, style=source.style, judge=lambda read: recount(read, names, 2), must_hold=False)
 
 
 def _check_names(names: Sequence[str], columns: Sequence[str], identifiers: Sequence[str], keep: Sequence[str]) -> None:
-    from sfumato.cli.files import unknown_column
+    from sfumato.files.table_file import unknown_column
 
     if not names:
         raise InputError(

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from sfumato.anonymize import Release
     from sfumato.cli.console import Console
-    from sfumato.cli.csv_values import GivenType
-    from sfumato.cli.files import FileTable
-    from sfumato.cli.judging import Recount
+    from sfumato.files.csv_values import GivenType
+    from sfumato.files.table_file import FileTable
+    from sfumato.files.verified_output import Recount
 
 _NOTES = {"k?": or_none(is_count), "unit?": or_none(is_text), "keep?": [is_text], "types?": MapOf(is_text)}
 """What ``sfumato anonymize`` notes about the file that it read."""
@@ -63,7 +63,7 @@ def recode_pieces_of(
 ) -> None:
     """Recode a file that is not held in memory; no group size is promised."""
     from sfumato.cli.apply_pieces import check_passing, recode_pieces
-    from sfumato.cli.files import unfinished
+    from sfumato.files.table_file import unfinished
     from sfumato.parquet.files import ParquetFiles
 
     files = ParquetFiles(file)
@@ -90,8 +90,8 @@ def load_partition(path: Path) -> SavedPartition:
     """Read a partition, with or without the notes of the command line."""
     from sfumato.anonymize import Partition
     from sfumato.anonymize.documents import read_document
-    from sfumato.cli.csv_columns import parse_type
-    from sfumato.cli.csv_values import GivenType
+    from sfumato.files.csv_columns import parse_type
+    from sfumato.files.csv_values import GivenType
 
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist"
@@ -114,7 +114,7 @@ def for_this_file(
     saved: SavedPartition, columns: list[str], k: int | None, unit: str | None, dropped: list[str], keep: list[str]
 ) -> SavedPartition:
     """Fit what was saved and what was said to the columns of this file."""
-    from sfumato.cli.files import unknown_column
+    from sfumato.files.table_file import unknown_column
 
     partition = saved.partition
     used = {column.name: "splits on" for column in partition.columns} | dict.fromkeys(partition.values, "rewrites")
@@ -154,7 +154,14 @@ def recode_table(
     keep_order: bool = False,
 ) -> None:
     """Recode or release a table, write it and say what was done."""
-    from sfumato.cli.judging import ORDER_KEPT, compact_dictionaries, formula_warning, recount, shuffled, write_judged
+    from sfumato.files.verified_output import (
+        ORDER_KEPT,
+        compact_dictionaries,
+        formula_warning,
+        recount,
+        shuffled,
+        write_judged,
+    )
 
     partition, table = saved.partition, source.table
     n_merged, n_suppressed, units, made = 0, 0, None, None
@@ -254,8 +261,8 @@ def _release(
     import numpy as np
 
     from sfumato.anonymize import ModelGuidedAnonymizer
-    from sfumato.cli.judging import plain_values
     from sfumato.criteria import KAnonymity
+    from sfumato.files.verified_output import plain_values
     from sfumato.frames import read_table
 
     partition, unit = saved.partition, saved.unit
@@ -304,7 +311,7 @@ def _report(
     n_suppressed: int,
     together: Sequence[Mapping[str, Any]] = (),
 ) -> None:
-    from sfumato.cli.judging import blurred, verdict
+    from sfumato.files.verified_output import blurred, verdict
 
     if console.as_json:
         document: dict[str, Any] = {

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sfumato.cli.judging import Recount
 from sfumato.cli.out_of_core import progress_of
 from sfumato.errors import InputError
+from sfumato.files.verified_output import Recount
 from sfumato.frames import read_table
 from sfumato.frames.arrow_tables import without_metadata
 from sfumato.parquet.files import ParquetFiles

@@ -56,9 +56,9 @@ def compare(
     """Say what two releases reveal together; ``HELP`` is what users read."""
     console = Console(quiet=quiet, as_json=as_json)
     with exit_codes(console, debug=debug):
-        from sfumato.audit.intersection import intersect_releases
-        from sfumato.cli.files import read_files
+        from sfumato.attack.intersection import intersect_releases
         from sfumato.errors import ParameterError
+        from sfumato.files.table_file import read_files
 
         if min_k is not None and min_k < 1:
             raise ParameterError(f"--min-k {min_k}: expected a whole number from 1 on. Correct it.")
@@ -87,8 +87,8 @@ def compare(
 
 def _check_named(tables: list[Any], quasi_identifiers: list[str] | None) -> None:
     """Refuse a name that neither release has: without that column people would seem better hidden than they are."""
-    from sfumato.cli.files import unknown_column
     from sfumato.errors import ParameterError
+    from sfumato.files.table_file import unknown_column
 
     every = list(dict.fromkeys(name for table in tables for name in table.column_names))
     for name in options.split_names(quasi_identifiers, every):
@@ -100,8 +100,8 @@ def _check_order(tables: list[Any], rewritten: set[str]) -> None:
     """Refuse releases in different orders, of which a column that both have unchanged tells: rows would be mixed up."""
     import pyarrow as pa
 
-    from sfumato.cli.judging import plain_values
     from sfumato.errors import InputError
+    from sfumato.files.verified_output import plain_values
 
     one, other = tables
     moved = []
@@ -130,8 +130,8 @@ def _sorted(column: Any) -> Any:
 
 
 def _columns(table: Any, quasi_identifiers: list[str] | None, sensitive: str | None, key: str | None) -> list[str]:
-    from sfumato.cli.files import unknown_column
     from sfumato.errors import ParameterError
+    from sfumato.files.table_file import unknown_column
 
     columns = table.column_names
     for option, name in {"--sensitive": sensitive, "--key": key}.items():
@@ -145,7 +145,7 @@ def _columns(table: Any, quasi_identifiers: list[str] | None, sensitive: str | N
 
 
 def _show(console: Console, found: Any, min_k: int | None, *, holds: bool) -> None:
-    from sfumato.cli.judging import blurred
+    from sfumato.files.verified_output import blurred
 
     least = min(found.smallest_first, found.smallest_second)
     console.heading("two releases together")

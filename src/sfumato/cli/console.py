@@ -16,9 +16,12 @@ import signal
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sfumato.errors import SfumatoError
 
 PASSED, GUARANTEE_FAILED, WRONG_USAGE, UNEXPECTED, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
 
@@ -39,11 +42,16 @@ class Console:
         Say nothing on the way; results, warnings and errors still appear.
     as_json : bool, default=False
         Results as one JSON document on standard output instead of tables.
+    worded : callable, optional
+        Turns a sentence of the library into the words of this command: its options, or the keys of a policy file.
     """
 
-    def __init__(self, *, quiet: bool = False, as_json: bool = False) -> None:
+    def __init__(
+        self, *, quiet: bool = False, as_json: bool = False, worded: Callable[[str], str] | None = None
+    ) -> None:
         from rich.console import Console as RichConsole
 
+        self._words_of_notes, self._words_of_errors = worded or str, worded or in_options
         self.quiet = quiet
         self.as_json = as_json
 
@@ -83,11 +91,13 @@ class Console:
         if self.quiet and not is_warning:
             return
         label = "[yellow]warning:[/yellow]" if is_warning else "[dim]note:[/dim]"
-        self.err.print(f"{label} {_escaped(sentence)}", soft_wrap=not self.err.is_terminal)
+        self.err.print(f"{label} {_escaped(self._words_of_notes(sentence))}", soft_wrap=not self.err.is_terminal)
 
     def error(self, sentence: str) -> None:
         """Say why the command stops."""
-        self.err.print(f"[red]error:[/red] {_escaped(sentence)}", soft_wrap=not self.err.is_terminal)
+        self.err.print(
+            f"[red]error:[/red] {_escaped(self._words_of_errors(sentence))}", soft_wrap=not self.err.is_terminal
+        )
 
     @contextlib.contextmanager
     def warnings_as_notes(self) -> Iterator[None]:
@@ -195,17 +205,11 @@ def _engine_messages(console: Console) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def exit_codes(console: Console, *, debug: bool, in_words_of_options: bool = True) -> Iterator[None]:
-    """Turn whatever happens inside into one sentence and an exit code; with debug, show the traceback too.
-
-    With ``in_words_of_options``, parameters of the library are named as the options of the command line; without, what
-    the commands share names the keys of a policy file instead of options.
-    """
+def exit_codes(console: Console, *, debug: bool) -> Iterator[None]:
+    """Turn whatever happens inside into one sentence and an exit code; with debug, show the traceback too."""
     import typer
 
     from sfumato.errors import GuaranteeError, MissingExtraError, SfumatoError
-
-    worded = in_options if in_words_of_options else in_keys
 
     def terminate(number: int, frame: FrameType | None) -> None:
         raise Terminated
@@ -214,9 +218,11 @@ def exit_codes(console: Console, *, debug: bool, in_words_of_options: bool = Tru
     try:
         yield
     except GuaranteeError as error:
-        _stop(console, worded(str(error)), GUARANTEE_FAILED, debug)
-    except (SfumatoError, MissingExtraError) as error:
-        _stop(console, worded(str(error)), WRONG_USAGE, debug)
+        _stop(console, named_as_option(error), GUARANTEE_FAILED, debug)
+    except SfumatoError as error:
+        _stop(console, named_as_option(error), WRONG_USAGE, debug)
+    except MissingExtraError as error:
+        _stop(console, str(error), WRONG_USAGE, debug)
     except (KeyboardInterrupt, Terminated) as reason:
         console.error("interrupted; no unfinished file is left.")
         is_interrupt = isinstance(reason, KeyboardInterrupt)
@@ -239,6 +245,24 @@ def exit_codes(console: Console, *, debug: bool, in_words_of_options: bool = Tru
         _stop(console, sentence, UNEXPECTED, debug)
     finally:
         signal.signal(signal.SIGTERM, earlier)
+
+
+def named_as_option(error: SfumatoError) -> str:
+    """Return the sentence of an error with the option in the place of the parameter it is about.
+
+    Examples
+    --------
+    >>> from sfumato.errors import ParameterError
+    >>> named_as_option(ParameterError("min_k 0: expected an integer >= 1.", parameter="min_k"))
+    '--min-k 0: expected an integer >= 1.'
+    """
+    if error.parameter is None:
+        return str(error)
+    option = _OPTION_OF.get(error.parameter, "--" + error.parameter.replace("_", "-"))
+    return re.sub(rf"(?<![\w-]){error.parameter}(?!\w)", option, str(error), count=1)
+
+
+_OPTION_OF = {"max_attack_advantage": "--max-advantage", "random_state": "--seed"}
 
 
 def in_options(sentence: str) -> str:

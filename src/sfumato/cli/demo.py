@@ -12,8 +12,8 @@ from sfumato.cli.console import Console, exit_codes
 from sfumato.errors import GuaranteeError, ParameterError
 
 if TYPE_CHECKING:
-    from sfumato.cli.judging import Recount
-    from sfumato.cli.training import Utility
+    from sfumato.auditing.utility import Utility
+    from sfumato.files.verified_output import Recount
     from sfumato.measurement.combinations import Combinations
 
 _TARGET = "income"
@@ -52,11 +52,11 @@ def _run(console: Console, k: int, rows: int | None, seed: int) -> None:
     import numpy as np
 
     from sfumato.anonymize import ModelGuidedAnonymizer
-    from sfumato.cli.judging import recount
-    from sfumato.cli.models import make_model
-    from sfumato.cli.training import guide_of, measure_utility, read_target, split_records
+    from sfumato.auditing.utility import guide_of, measure_utility, read_target, split_records
     from sfumato.datasets import ADULT_QUASI_IDENTIFIERS, load_adult
+    from sfumato.files.verified_output import recount
     from sfumato.measurement.combinations import count_combinations
+    from sfumato.models import make_model
 
     quasi_identifiers = list(ADULT_QUASI_IDENTIFIERS[12])
     with console.step("loading the Adult census table"):
@@ -109,8 +109,8 @@ def _report(
     shown: Combinations,
     k: int,
 ) -> None:
-    from sfumato.cli.judging import verdict
-    from sfumato.cli.training import utility_rows
+    from sfumato.auditing.utility import utility_rows
+    from sfumato.files.verified_output import verdict
 
     if console.as_json:
         console.result(

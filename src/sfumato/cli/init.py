@@ -13,7 +13,7 @@ from sfumato.cli import options
 from sfumato.cli.console import Console, exit_codes
 
 if TYPE_CHECKING:
-    from sfumato.cli.files import ReadingOptions
+    from sfumato.files.table_file import ReadingOptions
 
 HELP = options.help_text(
     "Write a first policy for a table by looking at it.",
@@ -48,10 +48,10 @@ def init(
     """Write a first policy for a table; ``HELP`` is what users read."""
     console = Console(quiet=quiet, as_json=as_json)
     with exit_codes(console, debug=debug):
-        from sfumato.cli.files import check_output, read_and_tell, unfinished, unknown_column
+        from sfumato.auditing.utility import read_target
         from sfumato.cli.request import check_numbers
-        from sfumato.cli.training import read_target
         from sfumato.errors import ParameterError
+        from sfumato.files.table_file import check_output, read_and_tell, unfinished, unknown_column
         from sfumato.policy import write_policy
 
         check_output(output, force=force, inputs=[file])

@@ -16,7 +16,7 @@ from sfumato.cli.out_of_core import OutOfCore, is_chosen, progress_of
 from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
-    from sfumato.cli.files import FileTable, ReadingOptions
+    from sfumato.files.table_file import FileTable, ReadingOptions
     from sfumato.measurement import Measurement
     from sfumato.measurement.result import CriterionValue
 
@@ -109,7 +109,7 @@ def measure(
     """Measure how well people hide in a file; ``HELP`` is what users read."""
     console = Console(quiet=quiet, as_json=as_json)
     with exit_codes(console, debug=debug):
-        from sfumato.cli.files import read_and_tell
+        from sfumato.files.table_file import read_and_tell
 
         said = reading.parsed()
         if min_k is not None and min_k < 1:
@@ -149,8 +149,8 @@ def _read_population(console: Console, given: str | None, source: FileTable | No
 
     Where the file itself is worked through piece by piece, so is a population in Parquet: its path is returned.
     """
-    from sfumato.cli.csv_columns import parse_type
-    from sfumato.cli.files import format_of, read_file
+    from sfumato.files.csv_columns import parse_type
+    from sfumato.files.table_file import format_of, read_file
 
     if given is None:
         return None
@@ -335,7 +335,7 @@ def _report_ranking(console: Console, found: Measurement) -> None:
         console.heading("unique records if a column were a quasi-identifier, too")
         console.facts(shown(ranking.added))
     if ranking.left_out and not console.quiet:
-        from sfumato.cli.files import listed
+        from sfumato.files.table_file import listed
 
         names = listed(ranking.left_out)
         console.note(f"not tried in sets, because they identify most records alone or are too many: {names}")

@@ -42,7 +42,7 @@ def measured_roles(
     is_judged : bool
         Whether a verdict depends on it.
     """
-    from sfumato.cli.settling import without_names
+    from sfumato.auditing.roles import without_names
 
     reasons: Reasons = {
         (role, f"named with {option}"): named[option] for option, role in _ROLES.items() if named[option]

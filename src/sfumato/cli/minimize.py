@@ -15,7 +15,7 @@ from sfumato.cli.console import Console, exit_codes
 from sfumato.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
-    from sfumato.cli.files import FileTable
+    from sfumato.files.table_file import FileTable
     from sfumato.minimize import MinimizerSweep
     from sfumato.minimize.sweep_result import SweepPoint
 
@@ -184,10 +184,10 @@ def minimize(
     """Learn what must be collected at all, and how finely; ``HELP`` is what users read."""
     console = Console(quiet=quiet, as_json=as_json)
     with exit_codes(console, debug=debug):
-        from sfumato.cli.files import read_and_tell
+        from sfumato.auditing.roles import without_names
+        from sfumato.auditing.titles import read_titles
         from sfumato.cli.minimize_report import show_minimized
-        from sfumato.cli.settling import without_names
-        from sfumato.cli.titles import read_titles
+        from sfumato.files.table_file import read_and_tell
 
         said = reading.parsed()
         outputs = Outputs(output, sql, form, schema, javascript, plot)
@@ -229,7 +229,7 @@ def minimize(
 
 
 def _check_outputs(outputs: Outputs, file: Path, *, force: bool) -> None:
-    from sfumato.cli.files import check_output
+    from sfumato.files.table_file import check_output
 
     seen: dict[Path, str] = {}
     for option, path in outputs.named():
@@ -279,7 +279,7 @@ def _sweep(
     import numpy as np
 
     from sfumato import minimize as minimizers
-    from sfumato.cli.training import MOST_CLASSES_OF_NUMBERS, read_target, rows_of
+    from sfumato.auditing.utility import MOST_CLASSES_OF_NUMBERS, read_target, rows_of
 
     (target,) = named["--target"]
     classes = read_target(table, target, None)
@@ -318,7 +318,7 @@ def _write(
     titles: dict[str, str],
 ) -> None:
     """Write all files, or none."""
-    from sfumato.cli.files import unfinished
+    from sfumato.files.table_file import unfinished
 
     generalization = chosen.generalization
     titled = {name: title for name, title in titles.items() if name in generalization.names}

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from sfumato.cli.names import split_names as split_names
 from sfumato.errors import ParameterError
+from sfumato.files.names import split_names as split_names
 
 if TYPE_CHECKING:
-    from sfumato.cli.files import ReadingOptions
+    from sfumato.files.table_file import ReadingOptions
 
 COLUMNS, METHOD, OUTPUT = "Columns", "Method", "Output"
 """Panels of the help, under which options stand."""
@@ -135,8 +135,8 @@ class Reading:
 
     def parsed(self) -> ReadingOptions:
         """Return what it means, or say what is wrong with it."""
-        from sfumato.cli.csv_columns import parse_types
-        from sfumato.cli.files import ReadingOptions
+        from sfumato.files.csv_columns import parse_types
+        from sfumato.files.table_file import ReadingOptions
 
         words = [word for part in self.missing or () for word in part.split(",") if word]
         types = parse_types(",".join(self.types or ()))
@@ -197,7 +197,7 @@ def named_columns(option: str, given: Sequence[str] | None, columns: Sequence[st
 
 def check_columns(option: str, names: Sequence[str], columns: Sequence[str]) -> None:
     """Refuse a name that the file has no column of."""
-    from sfumato.cli.files import unknown_column
+    from sfumato.files.table_file import unknown_column
 
     for name in names:
         if name not in columns:

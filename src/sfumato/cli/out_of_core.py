@@ -13,7 +13,7 @@ from sfumato.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
     from sfumato.cli.console import Console
-    from sfumato.cli.files import ReadingOptions
+    from sfumato.files.table_file import ReadingOptions
 
 OutOfCore = Annotated[
     bool | None,
@@ -49,7 +49,7 @@ def is_chosen(
     obstacle : str or None
         What stands against it beside the format of the input, with the way out of it.
     """
-    from sfumato.cli.files import format_of
+    from sfumato.files.table_file import format_of
 
     if asked is False or reading.is_given:
         return False

@@ -5,14 +5,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from sfumato.auditing.methods import BY_COUNTS, GUIDED, WITHOUT_DOCUMENT, Method, hierarchy_files, rewritten_columns
+from sfumato.auditing.roles import codes_of, without_names
+from sfumato.auditing.target_values import TargetValues
 from sfumato.cli import options
-from sfumato.cli.methods import BY_COUNTS, GUIDED, WITHOUT_DOCUMENT, Method, hierarchy_files, rewritten_columns
-from sfumato.cli.target_values import TargetValues
 from sfumato.errors import ParameterError
+
+if TYPE_CHECKING:
+    from sfumato.cli.console import Console
 
 
 @dataclass(frozen=True)
@@ -168,7 +172,7 @@ def resolve(
     **settings: Any,
 ) -> Request:
     """Look the columns up and give each a role, or say what does not fit together."""
-    from sfumato.cli.files import unknown_column
+    from sfumato.files.table_file import unknown_column
 
     how, guide_column = parse_guide(guide)
     named = {
@@ -282,3 +286,43 @@ def _limit_numbers(pairs: dict[str, str]) -> dict[Any, float]:
             raise ParameterError(f"--limits {name}={text}: expected a number, for example --limits age=5.")
         numbers[name] = int(value) if value == int(value) else value
     return numbers
+
+
+def settle(console: Console, request: Request, table: Any, *, is_chosen: bool, says_codes: bool) -> Request:
+    """Drop columns that name people where nobody chose them, and read codes as categories where nobody named any.
+
+    Parameters
+    ----------
+    console : Console
+    request : Request
+    table : pyarrow.Table
+        All records, or the first of many.
+    is_chosen : bool
+        Whether the quasi-identifiers were named.
+    says_codes : bool
+        Whether the user said which numbers are codes.
+    """
+    if not is_chosen:
+        left = without_names(
+            console, table, request.quasi_identifiers, done="dropped",
+            otherwise="To release it unchanged, name it in --keep; to rewrite it, name all columns to rewrite in "
+            "--quasi-identifiers.",
+            decided={*request.limits, *request.hierarchies},
+        )  # fmt: skip
+        dropped = [name for name in request.quasi_identifiers if name not in left]
+        request = replace(request, quasi_identifiers=left, dropped=[*request.dropped, *dropped])
+    known = {*request.categorical, *request.limits, *request.hierarchies}
+    found = codes_of(table, [name for name in request.quasi_identifiers if name not in known], request.target)
+    sure = [one for one in found if one.is_surely_code and not says_codes]
+    for one in sure:
+        console.note(
+            f"column {one.name!r} looks like a code, so it is treated as categories: {one.code}. If it is an amount, "
+            "name the codes yourself with --categorical."
+        )
+    for one in found:
+        if one not in sure:
+            console.note(
+                f"column {one.name!r} may be a code: {one.code}. If so, pass --categorical {one.name}; numbers are "
+                "averaged and cut into ranges."
+            )
+    return replace(request, categorical=[*request.categorical, *(one.name for one in sure)])

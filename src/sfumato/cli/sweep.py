@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sfumato.cli import options
-from sfumato.cli.console import Console, exit_codes
+from sfumato.cli.console import Console, exit_codes, in_keys
 
 if TYPE_CHECKING:
-    from sfumato.audit.result import Point
-    from sfumato.cli.job import Job
+    from sfumato.auditing.pipeline import Job
+    from sfumato.report.data import Point
 
 _DEFAULT_K = "5,10,20,50,100,200"
 _MINIMIZING = "Minimizing"
@@ -85,13 +85,13 @@ def sweep(
     debug: options.Debug = False,
 ) -> None:
     """Show what other choices would cost; ``HELP`` is what users read."""
-    console = Console(quiet=quiet, as_json=as_json)
-    with exit_codes(console, debug=debug, in_words_of_options=False):
-        from sfumato.cli.files import check_output, unfinished
-        from sfumato.cli.job import open_job
-        from sfumato.cli.tradeoff import points_over_k, points_over_minimizers
+    console = Console(quiet=quiet, as_json=as_json, worded=in_keys)
+    with exit_codes(console, debug=debug):
+        from sfumato.auditing.pipeline import open_job
+        from sfumato.auditing.tradeoff import points_over_k, points_over_minimizers
         from sfumato.errors import ParameterError
-        from sfumato.policy import read_policy
+        from sfumato.files.table_file import check_output, unfinished
+        from sfumato.policy import Policy
 
         is_minimizing = alpha is not None or leaves is not None
         _check_one_kind(is_minimizing, {"--k": k, "--methods": methods, "--models": models}, personal)
@@ -102,14 +102,17 @@ def sweep(
         sizes = _numbers("--k", _DEFAULT_K if k is None else k, at_least=2)
         limits = _numbers("--leaves", "20" if leaves is None else leaves, at_least=2)
         alphas = _shares("--alpha", "0.5" if alpha is None else alpha)
-        job = open_job(console, read_policy(policy), jobs)
+        job = open_job(console, Policy.read(policy), jobs)
         if job.target is None or job.policy.get("model", "test_fraction") == 0:
             raise ParameterError(
                 f"{policy.name} measures no model: expected a target and a test_fraction above 0. Add them."
             )
         with console.warnings_as_notes():
             if is_minimizing:
-                points = points_over_minimizers(console, job, alphas, limits, _personal(job, personal))
+                is_watched = not quiet and console.err.is_terminal
+                points = points_over_minimizers(
+                    console, job, alphas, limits, _personal(job, personal), shows_progress=is_watched
+                )
             else:
                 points = points_over_k(console, job, sizes, _choices(job, methods, models), attacks=attack)
         if not points:
@@ -121,7 +124,7 @@ def sweep(
             from sfumato.report.page import curve_page
 
             written = (
-                curve_page(points, name=job.policy.path.name)
+                curve_page(points, name=policy.name)
                 if output.suffix == ".html"
                 else json.dumps(_document(points), indent=1, allow_nan=False)
             )
@@ -176,8 +179,8 @@ def _shares(option: str, text: str) -> list[float]:
 
 def _personal(job: Job, given: list[str] | None) -> list[str]:
     """Return the columns that an attacker wants: those named here, or those that the policy is careful about."""
-    from sfumato.cli.files import unknown_column
     from sfumato.errors import ParameterError
+    from sfumato.files.table_file import unknown_column
     from sfumato.frames import read_table
     from sfumato.policy.personal import find_personal
 
@@ -207,7 +210,7 @@ def _choices(job: Job, methods: list[str] | None, models: list[str] | None) -> l
 
 
 def _document(points: list[Point]) -> dict[str, object]:
-    from sfumato.audit.result import plain
+    from sfumato.report.data import plain
 
     return {"points": plain(points)}
 

@@ -8,6 +8,7 @@ Works on what :meth:`Table.replaced` returns, and on arrays, whose columns are k
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -127,10 +128,12 @@ def select(frame: Any, names: list[str], positions: list[int]) -> Any:
 
 
 def as_arrow(frame: Any) -> Any:
-    """Return a frame as an Arrow table; of an array, the columns are called x0, x1, ..."""
+    """Return a frame or a dict of lists as an Arrow table; of an array, the columns are called x0, x1, ..."""
     import narwhals as nw
     import pyarrow as pa
 
+    if isinstance(frame, Mapping):
+        return pa.table(dict(frame))
     if isinstance(frame, np.ndarray):
         columns = {f"x{place}": frame[:, place] for place in range(frame.shape[1])}
         if frame.dtype.kind == "O":

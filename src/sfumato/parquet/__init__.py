@@ -10,7 +10,7 @@ from sfumato.parquet.anatomizing import ParquetAnatomy, anatomize
 from sfumato.parquet.anonymizing import ParquetRelease, fit_transform
 from sfumato.parquet.generalizing import transform
 from sfumato.parquet.measuring import measure
-from sfumato.parquet.progress import PrintedProgress
+from sfumato.progress import PrintedProgress
 
 __all__ = [
     "ParquetAnatomy",

@@ -28,10 +28,10 @@ from sfumato.frames import Table, read_table
 from sfumato.parquet.anonymizing import Paths
 from sfumato.parquet.files import ParquetFiles
 from sfumato.parquet.many_values import ManyValues
-from sfumato.parquet.progress import Progress
 from sfumato.parquet.shuffling import write_in_order
 from sfumato.parquet.value_codes import ValueCodes, read_for_counting
 from sfumato.parquet.working_files import WorkingFiles
+from sfumato.progress import Progress
 from sfumato.verification import diversity_of
 
 RECOUNTED_AT_ONCE = 8_000_000

@@ -17,7 +17,7 @@ from sfumato.generalization.artifact import Output
 from sfumato.generalization.attributes import CategoryAttribute
 from sfumato.parquet.anonymizing import Paths
 from sfumato.parquet.files import ParquetFiles, unpublished
-from sfumato.parquet.progress import Progress
+from sfumato.progress import Progress
 
 
 def transform(

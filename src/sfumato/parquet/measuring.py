@@ -36,10 +36,10 @@ from sfumato.parquet.anonymizing import Paths
 from sfumato.parquet.files import ParquetFiles
 from sfumato.parquet.group_counts import GroupsOfBuckets, SensitiveCodes
 from sfumato.parquet.many_values import ManyValues
-from sfumato.parquet.progress import Progress
 from sfumato.parquet.ranking import ColumnRanking
 from sfumato.parquet.value_codes import ValueCodes, read_for_counting
 from sfumato.parquet.working_files import Buckets, ColumnFile, WorkingFiles, into_buckets, n_buckets_for
+from sfumato.progress import Progress
 
 MOST_HELD = 8_000_000
 """Records that are grouped in memory at once: about 100 bytes each."""

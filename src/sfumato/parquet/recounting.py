@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sfumato.anonymize.counting import Counter
 from sfumato.errors import GuaranteeError
 from sfumato.parquet.files import ParquetFiles
-from sfumato.parquet.progress import Progress, told
+from sfumato.progress import Progress, told
 from sfumato.verification import GroupCounter, label_groups
 
 WHAT = "recounting"

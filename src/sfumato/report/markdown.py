@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from sfumato.audit.result import Audit
 from sfumato.report import wording
+from sfumato.report.data import Audit
 
 
 def to_markdown(audit: Audit) -> str:

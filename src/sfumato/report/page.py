@@ -8,8 +8,8 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-from sfumato.audit.result import Audit, ColumnChange, Point, UtilityResult
 from sfumato.report import charts, wording
+from sfumato.report.data import Audit, ColumnChange, Point, UtilityResult
 from sfumato.report.escaping import safe
 
 _MOST_COLUMNS = 200

@@ -13,8 +13,7 @@ from importlib.resources import files
 from itertools import pairwise
 from typing import Any
 
-from sfumato.audit.result import Audit, GroupSizes, Risk, Subgroup, UtilityResult
-from sfumato.audit.uniqueness import Uniqueness
+from sfumato.report.data import Audit, GroupSizes, Risk, Subgroup, Uniqueness, UtilityResult
 
 
 def title(audit: Audit) -> str:

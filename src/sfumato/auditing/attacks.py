@@ -1,0 +1,415 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which attacks an audit runs at each level, and what each of them means for a reader.
+
+``quick`` takes minutes at most: attacks that need no further model. ``standard`` adds shadow models, ``full`` as many
+of them as the papers use.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sfumato.attack.attribute import attack_attribute
+from sfumato.attack.membership import NEED_SHADOWS, attack_membership
+from sfumato.attack.result import AttackResult
+from sfumato.errors import MissingExtraError, ParameterError, SfumatoError
+from sfumato.frames import read_table
+from sfumato.report.data import EuRisk, Risk
+
+Level = Literal["none", "quick", "standard", "full"]
+LEVELS: tuple[str, ...] = get_args(Level)
+
+_MOST_VALUES_GUESSED = 50  # of an attribute; what has more is not guessed value by value
+_FEWEST_OF_CONTROL = 20  # records of people who are not in the release, with values to guess
+NO_TITLES: Mapping[str, str] = MappingProxyType({})
+_MOST_NAMES = 8  # of columns in a note
+
+
+@dataclass(frozen=True)
+class _Plan:
+    membership: tuple[str, ...]
+    n_shadows: int
+    n_attributes: int
+    most_records: int  # members attacked, and as many others
+
+
+_PLANS = {
+    "none": _Plan((), 0, 0, 0),
+    "quick": _Plan(("threshold", "random_forest", "network"), 0, 1, 5_000),
+    "standard": _Plan(("threshold", "random_forest", "network", "lira_offline", "rmia"), 16, 3, 10_000),
+    "full": _Plan(
+        ("threshold", "random_forest", "network", "shadow_models", "lira", "lira_offline", "rmia"), 64, 6, 20_000
+    ),
+}
+
+_TITLES: dict[str, str] = {
+    "threshold": "membership, by the loss",
+    "random_forest": "membership, by a forest",
+    "network": "membership, by a network",
+    "shadow_models": "membership, by shadow models",
+    "lira": "membership, by likelihood",
+    "lira_offline": "membership, offline likelihood",
+    "rmia": "membership, by pairwise ratios",
+}
+
+
+_ON_RECORDS = ("singling_out", "linkability", "inference", "row_order")
+
+ATTACKS: tuple[str, ...] = (*_TITLES, "attribute", *_ON_RECORDS)
+"""Everything that an audit may run: on the model up to ``"attribute"``, then on the released records."""
+
+
+@dataclass(frozen=True)
+class NotRun:
+    """An attack that was wanted and could not be run.
+
+    Attributes
+    ----------
+    attack : str
+        One of `ATTACKS`.
+    title, why : str
+    """
+
+    attack: str
+    title: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Attacks:
+    """What a round of attacks came to.
+
+    Attributes
+    ----------
+    risks : tuple of Risk
+        Attacks that were run.
+    not_run : tuple of NotRun
+        A gate that bounds attacks fails for them.
+    notes : tuple of str
+        Attacks that were not wanted, or that have no meaning for this table, such as guessing a secret where no column
+        is one. No gate fails for them.
+    """
+
+    risks: tuple[Risk, ...] = ()
+    not_run: tuple[NotRun, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def and_also(self, others: Attacks) -> Attacks:
+        """Return these attacks and others."""
+        return Attacks((*self.risks, *others.risks), (*self.not_run, *others.not_run), (*self.notes, *others.notes))
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What a reader should know of attacks that are not among the risks."""
+        return (*(f"Not run: {attack.title}. {attack.why}" for attack in self.not_run), *self.notes)
+
+
+def attacks_of(level: str, leave_out: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the attacks that an audit of this level runs where they apply.
+
+    Examples
+    --------
+    >>> attacks_of("quick", leave_out=["network", "inference"])
+    ('threshold', 'random_forest', 'attribute', 'singling_out', 'linkability', 'row_order')
+    """
+    if level not in LEVELS:
+        raise ParameterError(f"audit level {level!r}: expected one of {', '.join(LEVELS)}. 'quick' takes minutes.")
+    if level == "none":
+        return ()
+    every = (*_PLANS[level].membership, "attribute", *_ON_RECORDS)
+    return tuple(name for name in every if name not in leave_out)
+
+
+def attack_model(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    is_member: ArrayLike,
+    *,
+    level: str,
+    estimator: Any,
+    attributes: Sequence[str],
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    cache: str | os.PathLike[str] | None = None,
+    leave_out: Collection[str] = (),
+    titles: Mapping[str, str] = NO_TITLES,
+    say: Callable[[str], Any] | None = None,
+) -> Attacks:
+    """Attack a model that was trained on protected records.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    X : frame
+        Records it was trained on, as they were before, and others.
+    y : array-like
+    is_member : array-like of bool
+    level : {"none", "quick", "standard", "full"}
+    estimator : unfitted estimator
+        The whole pipeline, protection included, for shadow models.
+    attributes : sequence of str
+        Columns that attackers would like to know, the most wanted first.
+    random_state : int
+    n_jobs : int, optional
+    cache : path, optional
+        Where finished shadows are kept, so that an interrupted audit goes on.
+    leave_out : collection of str
+        Attacks of the level that are not wanted.
+    titles : mapping of str to str
+        Titles of columns for readers.
+    say : callable, optional
+        Called with a sentence before each attack, and now and then while shadow models are trained.
+
+    Returns
+    -------
+    Attacks
+    """
+    wanted = attacks_of(level, leave_out)
+    plan = _PLANS[level]
+    members = np.asarray(is_member, bool)
+    rows = _as_many_as_planned(members, plan.most_records, random_state)
+    table = read_table(X)
+    attacked = table.replaced({}, keep_rows=rows)
+    labels = np.asarray(y)[rows]
+    not_run: list[NotRun] = []
+    risks: list[Risk] = []
+    membership = [name for name in plan.membership if name in wanted]
+    with_shadows = tuple(name for name in membership if name in NEED_SHADOWS)
+    alone = [(name,) for name in membership if name not in NEED_SHADOWS]
+    for names in filter(None, (*alone, with_shadows)):  # shadows are trained once for all attacks that use them
+        if say is not None:
+            say(f"attacking: {'; '.join(_TITLES[name] for name in names)}")
+        try:
+            found = attack_membership(
+                model, attacked, labels, members[rows],
+                attacks=names, estimator=estimator if names == with_shadows else None, n_shadows=plan.n_shadows or 2,
+                random_state=random_state, n_jobs=n_jobs, cache=cache, progress=None if say is None else _told(say),
+            )  # fmt: skip
+        except (MissingExtraError, SfumatoError) as error:
+            not_run += [NotRun(name, _TITLES[name], str(error)) for name in names]
+            continue
+        risks += [make_risk(_TITLES[name], "inference", found[name]) for name in names]
+    inside = members[rows]
+    chosen, notes = _to_guess(table, attributes, plan.n_attributes if "attribute" in wanted else 0)
+    for attribute in chosen:
+        if say is not None:
+            say(f"attacking: what the model tells of {attribute!r}")
+        masks = _with_a_value_to_guess(read_table(attacked).column(attribute, for_counting=True), inside)
+        own, others = ((attacked_part(attacked, mask), labels[mask]) for mask in masks)
+        # Without a control all that is found out counts as found out through the release: no risk is made smaller.
+        control = others if masks[1].sum() >= _FEWEST_OF_CONTROL else None
+        try:
+            found_values = attack_attribute(
+                model, *own, attribute, control=control, random_state=random_state, n_jobs=n_jobs
+            )
+        except SfumatoError as error:
+            not_run.append(NotRun("attribute", f"guessing {attribute!r} with the model", str(error)))
+            continue
+        ways = [
+            make_risk(f"{titles.get(attribute, attribute)}, from the model", "inference", result)
+            for result in found_values.values()
+        ]
+        # Each has a control of its own: the one that is right most often may be as right about people in general.
+        risks.append(max(ways, key=lambda risk: (risk.advantage, risk.result["rate"])))
+    return Attacks(tuple(risks), tuple(not_run), notes)
+
+
+def _told(say: Callable[[str], Any]) -> Callable[[int, int], None]:
+    """Return what tells of shadow models, eight times on the way."""
+
+    def progress(done: int, total: int) -> None:
+        if done % max(1, total // 8) == 0:
+            say(f"shadow models: {done} of {total}")
+
+    return progress
+
+
+def attack_release(
+    original: Any,
+    released: Any,
+    quasi_identifiers: Sequence[str],
+    *,
+    secrets: Sequence[str] = (),
+    control: Any = None,
+    is_aligned: bool = True,
+    places: ArrayLike | None = None,
+    random_state: int = 0,
+    leave_out: Collection[str] = (),
+    titles: Mapping[str, str] = NO_TITLES,
+    say: Callable[[str], Any] | None = None,
+) -> Attacks:
+    """Attack a released table: the three risks of the EU opinion, on people whose original values are known.
+
+    Singling out looks at all columns that were released, the others at the quasi-identifiers and the secrets.
+
+    Parameters
+    ----------
+    original, released : frame
+        The same people in the same order, before and after.
+    quasi_identifiers : sequence of str
+        Columns that an attacker may know.
+    secrets : sequence of str
+        Columns to infer, each by itself.
+    control : frame, optional
+        Other people, who are not in the release.
+    is_aligned : bool
+        Whether the rows of the two tables are in the same order. If not, the order itself cannot be attacked, and
+        labels must say what they stand for.
+    places : array-like of int, optional
+        The place of every row in the file that is published; None: as they stand.
+    random_state : int
+    leave_out : collection of str
+        Attacks that are not wanted.
+    titles : mapping of str to str
+        Titles of columns for readers.
+    say : callable, optional
+
+    Returns
+    -------
+    Attacks
+    """
+    from sfumato.attack.released import infer_from_release, link_through_release, single_out_of_release
+    from sfumato.attack.row_order import match_by_row_order
+
+    names = list(quasi_identifiers)
+    there = set(read_table(released).names)
+    unchanged = [name for name in read_table(original).names if name in there and name not in names]
+    half = len(names) // 2
+    who = {"control": control, "is_aligned": is_aligned, "random_state": random_state}
+    attacks: list[tuple[str, str, EuRisk, Callable[[], AttackResult]]] = [
+        (
+            "singling_out",
+            "singling out",
+            "singling out",
+            lambda: single_out_of_release(original, released, names, unchanged=unchanged, **who),
+        )
+    ]
+    notes = {}
+    if half:
+        attacks.append(
+            (
+                "linkability",
+                "link two lists of people",
+                "linkability",
+                lambda: link_through_release(original, released, names[:half], names[half:], **who),
+            )
+        )
+    else:
+        notes["linkability"] = (
+            "Linking two lists does not apply: one column that attackers may know makes no two lists."
+        )
+    to_infer = [name for name in secrets if name not in names]
+    for secret in to_infer:
+        attacks.append(
+            (
+                "inference",
+                f"infer {titles.get(secret, secret)} from the release",
+                "inference",
+                partial(infer_from_release, original, released, names, secret, **who),
+            )
+        )
+    if not to_infer:
+        notes["inference"] = "Inferring a secret from the release does not apply: no column was named as sensitive."
+    if is_aligned:
+        attacks.append(
+            (
+                "row_order",
+                "tell records of a group apart by row order",
+                "singling out",
+                lambda: match_by_row_order(original, released, names, places=places, random_state=random_state),
+            )
+        )
+    else:
+        notes["row_order"] = "Row order does not apply: the rows are not in the order of the original."
+    risks, not_run = [], []
+    for attack, title, eu_risk, run in attacks:
+        if attack in leave_out:
+            continue
+        if say is not None:
+            say(f"attacking: {title}")
+        try:
+            risks.append(make_risk(title, eu_risk, run()))
+        except SfumatoError as error:
+            not_run.append(NotRun(attack, title, str(error)))
+    told = tuple(note for attack, note in notes.items() if attack not in leave_out)
+    return Attacks(tuple(risks), tuple(not_run), told)
+
+
+def make_risk(title: str, eu_risk: EuRisk, result: AttackResult) -> Risk:
+    """Put an attack's result into words."""
+    document = result.to_dict()
+    document.pop("most_exposed", None)  # positions of single records stay with the owner of the table
+    return Risk(title, eu_risk, document, sentence_of(result))
+
+
+def sentence_of(result: AttackResult) -> str:
+    """Say what an attack showed."""
+    if result.verdict == "failed attack":
+        return (
+            f"It did worse ({result.rate:.3f}) than an attacker who ignores the release ({result.baseline:.3f}): a "
+            "weak attack, not a safe release."
+        )
+    if result.control is not None and result.control > result.baseline:
+        without, where = result.control, " on people who are not in it"
+    else:
+        without, where = result.baseline, ""
+    if result.verdict == "not shown":
+        return f"Not shown to be better ({result.rate:.3f}) than without the release ({without:.3f}{where})."
+    said = f"It succeeds in {result.rate:.1%} of cases; without the release {without:.1%}{where}."
+    if result.rate > without or "true_positives_at" not in result.details:
+        return said
+    found = result.details["true_positives_at"]["0.01"]["rate"]
+    return f"{said} But it finds {found:.1%} of the members where it takes 1% of the others for members."
+
+
+def attacked_part(frame: Any, mask: Any) -> Any:
+    """Return the records of a frame where the mask is true."""
+    return read_table(frame).replaced({}, keep_rows=np.flatnonzero(mask))
+
+
+def _as_many_as_planned(members: Any, most: int, random_state: int) -> Any:
+    """Return positions of at most so many members and as many others, drawn at random."""
+    generator = np.random.default_rng([random_state, 7])
+    n_each = min(most, int(members.sum()), int((~members).sum()))
+    return np.sort(
+        np.concatenate([generator.permutation(np.flatnonzero(members == kind))[:n_each] for kind in (True, False)])
+    )
+
+
+def _to_guess(table: Any, attributes: Sequence[str], most: int) -> tuple[list[str], tuple[str, ...]]:
+    """Choose the first columns with few enough values to be guessed one by one; say which were passed over."""
+    chosen: list[str] = []
+    passed_over: list[str] = []
+    for name in attributes:
+        if len(chosen) == most:
+            break
+        column = table.column(name, for_counting=True)
+        present = column.values if column.missing is None else column.values[~column.missing]
+        n_values = len(np.unique(present))
+        (chosen if 2 <= n_values <= _MOST_VALUES_GUESSED else passed_over).append(name)
+    if not passed_over:
+        return chosen, ()
+    shown = ", ".join(map(repr, passed_over[:_MOST_NAMES]))
+    more = f" and {len(passed_over) - _MOST_NAMES} more" if len(passed_over) > _MOST_NAMES else ""
+    return chosen, (
+        f"Guessing {shown}{more} with the model does not apply: it guesses among 2 to {_MOST_VALUES_GUESSED} values.",
+    )
+
+
+def _with_a_value_to_guess(column: Any, inside: Any) -> tuple[Any, Any]:
+    """Return which members and which others are guessed about.
+
+    Of records without a value nobody could say whether it was guessed; a value that no member has is never guessed.
+    """
+    known = np.ones(len(inside), bool) if column.missing is None else ~column.missing
+    own = inside & known
+    return own, ~inside & known & np.isin(column.values, np.unique(column.values[own]))

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The gate: conditions that a release must meet before it leaves, each judged by what was measured on it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from sfumato.errors import ParameterError
+from sfumato.report.data import GateCheck, Risk, UtilityResult
+
+NOTHING_COUNTED: Mapping[str, float] = MappingProxyType({})
+
+
+def judge_gate(
+    required: Mapping[str, Any],
+    *,
+    smallest_group: int,
+    least_values: int | None,
+    utility: UtilityResult | None,
+    risks: tuple[Risk, ...],
+    unique: Mapping[str, float] = NOTHING_COUNTED,
+    n_suppressed: int = 0,
+    n_records: int = 1,
+    smallest_shown: int = 1,
+    counted: str = "records",
+    not_run: Collection[str] = (),
+    to_run_them: str = "",
+) -> tuple[GateCheck, ...]:
+    """Judge every condition that was asked for.
+
+    A condition on something that was not measured fails: nobody may pass a gate by not looking.
+
+    Parameters
+    ----------
+    required : mapping
+        ``min_k``, ``min_l``, ``max_attack_advantage``, ``max_unique``, ``max_unique_target``, ``min_accuracy_kept``,
+        ``min_gain_kept``, ``max_suppressed``; None or absent: not asked for.
+    smallest_group : int
+        Records of the smallest group, as counted on what leaves, or persons where they were counted.
+    least_values : int or None
+        Fewest different values of a sensitive column in a group; None where there is none.
+    utility : UtilityResult or None
+    risks : tuple of Risk
+    unique : mapping
+        Shares of unique records as `measure_uniqueness` gives them, by the name of the condition.
+    n_suppressed, n_records : int
+        Records left out, of how many.
+    smallest_shown : int
+        A smaller number of records left out, or unique, is judged, and not told.
+    counted : {"records", "persons"}
+        What `smallest_group` counts.
+    not_run : collection of str
+        Attacks that were wanted and could not be run. A bound on attacks fails then, however weak the others are: the
+        strongest may be among these.
+    to_run_them : str
+        What to change so that they can be run, in a few words.
+    """
+    unknown = set(required) - set(_JUDGES)
+    if unknown:
+        raise ParameterError(
+            f"the gate asks for {', '.join(sorted(unknown))}: expected {', '.join(_JUDGES)}. Correct the name."
+        )
+    measured = {
+        "min_k": smallest_group,
+        "min_l": least_values,
+        "max_attack_advantage": max((risk.advantage for risk in risks), default=None),
+        "max_unique": unique.get("max_unique"),
+        "max_unique_target": unique.get("max_unique_target"),
+        "min_accuracy_kept": None if utility is None else utility.kept,
+        "min_gain_kept": None if utility is None else utility.gain_kept,
+        "max_suppressed": n_suppressed / n_records,
+    }
+    checks = [
+        _check(name, float(required[name]), measured[name], counted)
+        for name in _JUDGES
+        if required.get(name) is not None
+    ]
+    if not_run:
+        checks = [
+            _unjudged(check, not_run, to_run_them) if _hangs_on_attacks_not_run(check) else check for check in checks
+        ]
+    if 0 < n_suppressed < smallest_shown:
+        checks = [_blurred(check, smallest_shown) if check.name == "max_suppressed" else check for check in checks]
+    fewest = smallest_shown / n_records
+    checks = [_few_unique(check, smallest_shown) if _is_of_few(check, fewest) else check for check in checks]
+    return tuple(checks)
+
+
+# What each condition compares, in words; the first of the pair is for a number, the second for none.
+_JUDGES: dict[str, tuple[str, str]] = {
+    "min_k": ("the smallest group has {measured:.0f} {counted}, {required:.0f} are required", "no group was counted"),
+    "min_l": (
+        "the poorest group has {measured:.0f} values of a sensitive column, {required:.0f} are required",
+        "no sensitive column was counted",
+    ),
+    "max_attack_advantage": (
+        "the strongest attack gains {measured:.3f} over what is possible without the release; allowed is "
+        "{required:.3f}",
+        "nothing was attacked",
+    ),
+    "max_unique": (
+        "{measured:.1%} of the records are unique by the columns released unchanged; allowed is {required:.1%}",
+        "unique records were not counted",
+    ),
+    "max_unique_target": (
+        "{measured:.1%} of the records have a target that no other record has; allowed is {required:.1%}",
+        "there is no target",
+    ),
+    "min_accuracy_kept": (
+        "{measured:.1%} of the model's score is kept, {required:.1%} is required",
+        "no model was measured",
+    ),
+    "min_gain_kept": (
+        "{measured:.1%} of what the model learned beyond the baseline is kept, {required:.1%} is required",
+        "no model was measured",
+    ),
+    "max_suppressed": ("{measured:.2%} of the records were left out, {required:.2%} is allowed", ""),
+}
+
+
+def _hangs_on_attacks_not_run(check: GateCheck) -> bool:
+    """Whether a condition is judged by attacks and not missed already by those that were run."""
+    return check.name == "max_attack_advantage" and (check.passed or check.measured is None)
+
+
+def _unjudged(check: GateCheck, not_run: Collection[str], to_run_them: str) -> GateCheck:
+    names = "; ".join(not_run)
+    sentence = f"not run, so this cannot pass: {names} ({to_run_them or 'the notes say why'})"
+    return replace(check, measured=None, passed=False, sentence=sentence)
+
+
+def _is_of_few(check: GateCheck, fewest: float) -> bool:
+    """Return True if a condition was judged by a number of unique records that is too small to be told."""
+    return check.name in _OF_UNIQUE and check.measured is not None and 0 < check.measured < fewest
+
+
+def _few_unique(check: GateCheck, smallest_shown: int) -> GateCheck:
+    sentence = f"fewer than {smallest_shown} records {_OF_UNIQUE[check.name]}; allowed is {check.required:.1%} of all"
+    return replace(check, measured=None, sentence=sentence)
+
+
+_OF_UNIQUE = {
+    "max_unique": "are unique by the columns released unchanged",
+    "max_unique_target": "have a target that no other record has",
+}
+
+
+def _blurred(check: GateCheck, smallest_shown: int) -> GateCheck:
+    sentence = f"fewer than {smallest_shown} records were left out, {check.required:.2%} of all is allowed"
+    return replace(check, measured=None, sentence=sentence)
+
+
+def _check(name: str, required: float, measured: float | None, counted: str) -> GateCheck:
+    worded, not_measured = _JUDGES[name]
+    if measured is None:
+        return GateCheck(name, required, None, False, f"{not_measured}, so this cannot pass")
+    passed = measured >= required if name.startswith("min_") else measured <= required
+    sentence = worded.format(measured=measured, required=required, counted=counted)
+    return GateCheck(name, required, float(measured), passed, sentence)

@@ -1,0 +1,439 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A policy applied to its table: columns looked up, models and anonymizers made, everything measured.
+
+``sfumato run`` and ``sfumato sweep`` call this; each step shows itself on the reporter.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from math import ceil
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.allocator import give_back_small_pieces
+from sfumato.auditing.methods import GUIDED, Method, method_of, recoding_of, rewritten_columns
+from sfumato.auditing.roles import codes_of, without_names
+from sfumato.auditing.subgroups import compare_subgroups
+from sfumato.auditing.target_values import TargetValues, counts_of_target, parse_target_values, warn_of_target
+from sfumato.auditing.utility import (
+    Comparison,
+    Target,
+    fit,
+    growing,
+    guide_column_values,
+    guide_of,
+    labels_of,
+    measure_utility,
+    person_codes,
+    predicted,
+    read_target,
+    rows_of,
+    split_records,
+)
+from sfumato.errors import ParameterError
+from sfumato.files.publishing import digest_of, fingerprint_of
+from sfumato.files.table_file import FileTable, ReadingOptions, read_file, table_in_memory, unknown_column
+from sfumato.models import make_model
+from sfumato.policy import Policy
+from sfumato.policy.settings import TITLES
+from sfumato.progress import Reporter
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(eq=False)
+class Job:
+    """A policy and the table it is about.
+
+    Attributes
+    ----------
+    policy : Policy
+    source : FileTable
+    target : Target or None
+    quasi_identifiers, dropped : list of str
+    n_jobs : int or None
+    """
+
+    policy: Policy
+    source: FileTable
+    target: Target | None
+    quasi_identifiers: list[str]
+    dropped: list[str]
+    n_jobs: int | None = None
+
+    @property
+    def table(self) -> Any:
+        """All records; only their columns, to be read one by one, once they are protected."""
+        return self.source.table
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the file, or of the table that was handed over."""
+        return digest_of(self.table) if self.source.path is None else fingerprint_of(self.source.path)
+
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+        return str(self.policy.get("method", "name"))
+
+    @property
+    def settings(self) -> Method:
+        """The method with all that the policy says of it."""
+        return method_of(self.policy, self.quasi_identifiers, self.dropped, self.n_jobs)
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether rewritten columns keep their kind, so that a model can predict raw records."""
+        return self.settings.is_comparable
+
+    def with_settings(self, section: str, **settings: Any) -> Job:
+        """Return the job under a policy with other settings."""
+        values = {**self.policy.values, section: {**self.policy.values[section], **settings}}
+        return replace(self, policy=replace(self.policy, values=values))
+
+    def hold_less(self) -> None:
+        """Let go of what nothing is trained with any more: the target, and columns that can be read once more."""
+        self.target = None
+        if self.source.columns is not None:
+            self.source = replace(self.source, table=self.source.columns)
+
+    def let_go_of_records(self) -> None:
+        """Free the records; what is left is how the table was written, its columns and their types."""
+        self.source = replace(self.source, table=self.table.schema.empty_table())
+
+    def features(self, table: Any) -> Any:
+        """Return what a model may see of a table, raw or rewritten."""
+        hidden = {self.policy.get("columns", "target"), self.policy.get("columns", "unit"), *self.dropped}
+        return table.select([name for name in table.column_names if name not in hidden])
+
+    def new_model(self) -> Any:
+        """Make an untrained model."""
+        assert self.target is not None
+        return make_model(
+            self.policy.get("model", "name"),
+            self.target.task,
+            self.policy.get("method", "seed"),
+            categorical=self.policy.get("columns", "categorical"),
+            n_jobs=self.n_jobs if self.n_jobs is not None else -1,
+            n_records=int(self.target.known.sum()),
+        )
+
+    def new_anonymizer(self) -> Any:
+        """Make an unfitted anonymizer that keeps all rows."""
+        return replace(self.settings, suppression_limit=0.0).new_anonymizer()
+
+    @property
+    def target_values(self) -> TargetValues:
+        """What is released of the target."""
+        text = self.policy.get("method", "target_values")
+        return parse_target_values(text, self.policy.where("method", "target_values") + " =")
+
+    def publish(self, anonymizer: Any, released: Any) -> Any:
+        """Return a release with the values of the target that the policy asks for."""
+        names = rewritten_columns(anonymizer)
+        own, k = self.policy.values["columns"], self.policy.get("method", "k")
+        return self.target_values.applied(released, own["target"], names, k, of_persons=own["unit"] is not None)
+
+    def guide(self, model: Any, rows: Rows) -> npt.NDArray[Any] | None:
+        """Return what guides the groups of these records; None for methods that need nothing."""
+        if self.method not in GUIDED:
+            return None
+        column = self.policy.get("model", "guide_column")
+        if column is not None:
+            return guide_column_values(self.table, column)[rows]
+        assert self.target is not None
+        how = self.policy.get("model", "guide")
+        if self.method == "workload-aware" or how == "labels":
+            return labels_of(self.target)[rows]
+        return guide_of(model, self.features(rows_of(self.table, rows)), how)
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether a model must be trained on all records before the groups can be formed."""
+        is_guided = self.method == "model-guided" and self.policy.get("model", "guide") != "labels"
+        return is_guided and self.policy.get("model", "guide_column") is None
+
+
+def open_job(reporter: Reporter, policy: Policy, n_jobs: int | None = None, *, table: Any = None) -> Job:
+    """Read the table of a policy and look its columns up, or say what does not fit, by line and key."""
+    source = _read_source(reporter, policy) if table is None else table_in_memory(table)
+    for sentence in source.notes:
+        reporter.note(sentence)
+    _check_columns(policy, source.table.column_names)
+    name = policy.get("columns", "target")
+    target = None if name is None else read_target(source.table, name, policy.get("model", "task"))
+    quasi_identifiers, dropped = _settled(reporter, policy, source.table)
+    if source.table.num_rows < policy.get("method", "k"):
+        raise ParameterError(
+            f"{policy.where('method', 'k')} = {policy.get('method', 'k')} with {source.table.num_rows:,} records: "
+            "expected at most as many. Lower k, or collect more records."
+        )
+    job = Job(policy, source, target, quasi_identifiers, dropped, n_jobs)
+    if target is not None:
+        job.new_model()  # a model that does not fit the task is refused before any work
+    job.new_anonymizer()
+    own, method = policy.values["columns"], policy.values["method"]
+    counted = own["sensitive"] if method["l"] is not None or method["t"] is not None else ()
+    where = policy.where("method", "target_values") + " ="
+    job.target_values.check(where, target, counted=counted, name=name)
+    if name is not None:
+        counts = counts_of_target(source.table, name, job.target_values)
+        warn_of_target(reporter, counts, name, job.target_values, "target_values =")
+    return job
+
+
+def _read_source(reporter: Reporter, policy: Policy) -> FileTable:
+    """Read the file that a policy names."""
+    file = policy.file("file")
+    if file is None:
+        raise ParameterError(
+            f"{policy.where('data', 'file')}: not given, and no table either. Expected one of them: add the file to "
+            "the policy, or pass table= to run."
+        )
+    said = policy.values["data"]
+    options = ReadingOptions(
+        encoding=said["encoding"],
+        separator=said["separator"],
+        decimal=said["decimal"],
+        header=None if said["header"] is None else said["header"] == "yes",
+        types=_types(policy),
+        missing=said["missing"],
+    )
+    with reporter.step(f"reading {file.name}"):
+        return read_file(file, options, keep_types=False)  # those of a release are read again
+
+
+def _types(policy: Policy) -> dict[str, Any]:
+    from sfumato.files.csv_columns import TYPE_NAMES, parse_type
+
+    types = {}
+    for name, kind in policy.get("data", "types").items():
+        try:
+            types[name] = parse_type(name, kind)
+        except ParameterError:
+            raise ParameterError(
+                f"{policy.where('data', 'types')}: {name} = {kind!r}, expected one of {', '.join(TYPE_NAMES)}, a date "
+                "perhaps with its format, such as 'date:%d.%m.%Y'. Correct the type."
+            ) from None
+    return types
+
+
+def _check_columns(policy: Policy, columns: list[str]) -> None:
+    named = dict(policy.values["columns"])
+    named["limits"] = tuple(named["limits"])
+    named["hierarchies"] = tuple(named["hierarchies"]) if isinstance(named["hierarchies"], dict) else ()
+    for name, value in named.items():
+        for column in (value,) if isinstance(value, str) else value or ():
+            if column not in columns:
+                raise ParameterError(unknown_column(policy.where("columns", name), column, columns))
+    for column in policy.titles:
+        if column not in columns:
+            raise ParameterError(unknown_column(policy.where(TITLES, column), column, columns))
+    guide = policy.get("model", "guide_column")
+    if guide is not None and guide not in columns:
+        raise ParameterError(unknown_column(policy.where("model", "guide_column"), guide, columns))
+
+
+def _roles(policy: Policy, columns: list[str]) -> tuple[list[str], list[str]]:
+    own = policy.values["columns"]
+    guide = policy.get("model", "guide_column")
+    unit = [own["unit"]] if own["unit"] is not None and own["unit"] not in own["keep"] else []
+    dropped = [*own["identifiers"], *([guide] if guide is not None and guide not in own["keep"] else [])]
+    others = {own["target"], *dropped, *unit, *own["sensitive"], *own["keep"]}
+    chosen = own["quasi_identifiers"]
+    quasi_identifiers = list(chosen) if chosen is not None else [name for name in columns if name not in others]
+    if not quasi_identifiers:
+        raise ParameterError(
+            f"{policy.where('columns', 'quasi_identifiers')}: no column is left to be rewritten, expected at least "
+            "one. Name fewer others."
+        )
+    return quasi_identifiers, dropped
+
+
+def _settled(reporter: Reporter, policy: Policy, table: Any) -> tuple[list[str], list[str]]:
+    """Give every column a role; where the policy names no quasi-identifiers, columns that name people are dropped."""
+    quasi_identifiers, dropped = _roles(policy, table.column_names)
+    own = policy.values["columns"]
+    with_hierarchy = own["hierarchies"] if isinstance(own["hierarchies"], dict) else {}
+    if own["quasi_identifiers"] is None:
+        every = quasi_identifiers
+        quasi_identifiers = without_names(
+            reporter, table, every, done="dropped", decided={*own["limits"], *with_hierarchy},
+            otherwise="To release it unchanged, name it in keep under [columns]; to rewrite it, name all columns to "
+            "rewrite in quasi_identifiers.",
+        )  # fmt: skip
+        dropped = [*dropped, *(name for name in every if name not in quasi_identifiers)]
+    known = {*own["categorical"], *own["limits"], *with_hierarchy}
+    for one in codes_of(table, [name for name in quasi_identifiers if name not in known], own["target"]):
+        if one.is_surely_code:
+            reporter.note(
+                f"column {one.name!r} looks like a code: {one.code}. If it is one, name it in categorical under "
+                "[columns]; numbers are averaged and cut into ranges.",
+                is_warning=True,
+            )
+    return quasi_identifiers, dropped
+
+
+# -- measuring ---------------------------------------------------------------------------------------------------
+
+
+def compare_models(reporter: Reporter, job: Job) -> Comparison | None:
+    """Train on raw and on protected records and test both; None, with a note, where that cannot be measured."""
+    fraction = job.policy.get("model", "test_fraction")
+    if job.target is None or fraction == 0:
+        return None
+    unit = job.policy.get("columns", "unit")
+    units = person_codes(job.table, unit) if unit is not None else None
+    k = job.policy.get("method", "k")
+    n_persons = int(job.target.known.sum()) if units is None else len(set(units[job.target.known]))
+    n_test = ceil(fraction * n_persons)
+    if n_test < 2 or n_persons - n_test < max(k, 2):
+        people = "records" if units is None else "persons"
+        reporter.note(
+            f"no model was measured: test_fraction = {fraction:g} of {n_persons:,} {people} with a target leaves "
+            f"{n_test:,} to test and {n_persons - n_test:,} to protect with k = {k}."
+        )
+        return None
+    rows = split_records(job.target, fraction, job.policy.get("method", "seed"), units)
+    target = job.target
+
+    def publish(anonymizer: Any, released: Any) -> Any:
+        made = job.publish(anonymizer, released)
+        return made, *job.target_values.learned(made, job.policy.get("columns", "target"), target, rows[0])
+
+    return measure_utility(
+        reporter,
+        job.table,
+        job.target,
+        new_model=job.new_model,
+        new_anonymizer=job.new_anonymizer,
+        guide=job.guide,
+        features=job.features,
+        rows=rows,
+        is_comparable=job.is_comparable,
+        publish=publish,
+    )
+
+
+def describe_utility(job: Job, compared: Comparison) -> Any:
+    """Turn a comparison into the audit's own numbers: intervals, and the change per subgroup."""
+    from sfumato.attack.intervals import bootstrap_interval
+    from sfumato.report.data import UtilityResult
+
+    assert job.target is not None
+    utility = compared.utility
+    test = compared.rows[1]
+    raw, own = _right_answers(job, compared, test)
+    interval = (
+        bootstrap_interval(own - raw, random_state=0)
+        if job.target.task == "classification"
+        else _r2_interval(job, raw, own, test)
+    )
+    subgroups: tuple[Any, ...] = ()
+    notes: tuple[str, ...] = ()
+    if job.target.task == "classification":
+        subgroups, notes = compare_subgroups(job, raw, own, test)
+    elif job.policy.get("columns", "subgroups"):
+        notes = ("No subgroup is shown: the effect by subgroup is measured for classes, and the target is a number.",)
+    return UtilityResult(
+        metric=utility.metric,
+        model=job.policy.get("model", "name"),
+        raw=utility.raw,
+        protected=utility.anonymized,
+        transformed=utility.transformed,
+        interval=interval,
+        n_train=utility.n_train,
+        n_test=utility.n_test,
+        subgroups=subgroups,
+        notes=notes,
+        same_answer=_same_answer(job, *compared.rows),
+    )
+
+
+def _same_answer(job: Job, train: Rows, test: Rows) -> float | None:
+    """Return how often the most frequent class of the training records is right; None for numbers."""
+    assert job.target is not None
+    if job.target.task != "classification":
+        return None
+    answers, counts = np.unique(job.target.values[train], return_counts=True)
+    return float((job.target.values[test] == answers[counts.argmax()]).mean())
+
+
+def _right_answers(job: Job, compared: Comparison, test: Rows) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return per test record whether both models are right, or their squared errors for numbers."""
+    assert job.target is not None
+    records = rows_of(job.table, test)
+    seen = records if job.is_comparable else compared.anonymizer.transform(records)
+    truth = job.target.values[test]
+    before = predicted(compared.raw_model.predict, job.features(records))
+    after = predicted(compared.model.predict, job.features(seen))
+    if job.target.task == "classification":
+        return (before == truth).astype(float), (after == truth).astype(float)
+    return (before - truth) ** 2, (after - truth) ** 2
+
+
+def _r2_interval(job: Job, raw: npt.NDArray[Any], own: npt.NDArray[Any], test: Rows) -> tuple[float, float]:
+    from sfumato.attack.intervals import bootstrap_interval
+
+    assert job.target is not None
+    truth = job.target.values[test]
+    spread = float(((truth - truth.mean()) ** 2).mean()) or 1.0
+    low, high = bootstrap_interval((raw - own) / spread, random_state=0)
+    return low, high
+
+
+def release_all(reporter: Reporter, job: Job) -> tuple[Any, Any]:
+    """Fit on all records and return the anonymizer and its release."""
+    model = None
+    if job.needs_model:
+        assert job.target is not None
+        known = np.flatnonzero(job.target.known)
+        with reporter.step(f"training the guide on all {len(known):,} records"):
+            model = fit(job.new_model(), job.features(rows_of(job.table, known)), job.target.values[known])
+    anonymizer = job.settings.new_anonymizer()
+    with reporter.step(growing(f"protecting all {job.table.num_rows:,} records")):
+        guide = job.guide(model, np.arange(job.table.num_rows))
+        del model
+        job.hold_less()
+        give_back_small_pieces()
+        anonymizer.fit(job.table, guide)
+        give_back_small_pieces()
+        release = anonymizer.release(job.table, guide if job.method == "model-guided" else None, shuffle=False)
+        give_back_small_pieces()
+    return anonymizer, replace(release, table=job.publish(anonymizer, release.table))
+
+
+def protected_estimator(job: Job) -> Any:
+    """Return the whole pipeline as one estimator, for shadow models: guide, protection, retraining."""
+    from sfumato.anonymize import AnonymizedClassifier, AnonymizedRegressor
+
+    assert job.target is not None
+    kind = AnonymizedClassifier if job.target.task == "classification" else AnonymizedRegressor
+    # It gets what a model may see: neither the target nor what is dropped.
+    keep = [name for name in job.policy.get("columns", "keep") if name not in job.dropped]
+    anonymizer = job.new_anonymizer().set_params(identifiers=None, keep=keep or None, criteria=None)
+    return kind(job.new_model(), anonymizer=anonymizer, transform_at_predict=not job.is_comparable)
+
+
+def model_for_raw_records(job: Job, compared: Comparison) -> Any:
+    """Return the model trained on protected records as one that takes raw records.
+
+    One that has seen ranges is asked through the partition, as its users and its attackers ask it.
+    """
+    if job.is_comparable:
+        return compared.model
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer
+
+    return make_pipeline(FunctionTransformer(recoding_of(compared.anonymizer)), compared.model)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what a result depends on."""
+    names = ("sfumato", "numpy", "scikit-learn", "pyarrow", "numba")
+    return {name: version(name) for name in names} | {"Python": ".".join(map(str, sys.version_info[:3]))}

@@ -1,0 +1,435 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sfumato.run``: do what a policy says: read, protect, verify, attack, judge, and publish everything or nothing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sfumato.errors import ParameterError
+from sfumato.policy import Policy
+from sfumato.progress import QuietReporter, Reporter
+
+if TYPE_CHECKING:
+    from sfumato.auditing.attacks import Attacks
+    from sfumato.auditing.pipeline import Job
+    from sfumato.report.data import Audit, ColumnChange
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyRun:
+    """What became of a policy.
+
+    Attributes
+    ----------
+    policy : Policy
+    audit : Audit
+        Everything that was found.
+    release : pyarrow.Table or None
+        The released records, in the order of the file; None where the gate refused them.
+    written : tuple of Path
+        The files that were written.
+    """
+
+    policy: Policy
+    audit: Audit
+    release: Any
+    written: tuple[Path, ...]
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether every condition of the gate is met; None where there is no gate."""
+        return self.audit.passed
+
+    def report(self, path: str | Path) -> None:
+        """Write the report for people to a file, a page or Markdown by its ending."""
+        self.audit.write(path)
+
+    def _repr_html_(self) -> str:
+        return self.audit._repr_html_()
+
+
+def run(
+    policy: Policy | str | Path,
+    *,
+    table: Any = None,
+    n_jobs: int | None = None,
+    force: bool = False,
+    keep_report: bool = False,
+    reporter: Reporter | None = None,
+) -> PolicyRun:
+    """Do what a policy says: read, protect, verify, attack, judge.
+
+    Files are written at the end, all of them or none: the release, its partition, the audit and the report. Nothing is
+    written when a condition of the gate is not met, or when the policy names no release.
+
+    Parameters
+    ----------
+    policy : Policy, str or Path
+        A policy, or the file of one.
+    table : frame, optional
+        The records, instead of the file that the policy names.
+    n_jobs : int, optional
+        Threads and processes; all cores where not given.
+    force : bool, default=False
+        Whether files of an earlier run may be replaced.
+    keep_report : bool, default=False
+        Whether the audit and the report are written also when the gate is not passed.
+    reporter : Reporter, optional
+        Hears of each step; without one, only what weakens protection is told, as a `PrivacyWarning`.
+
+    Returns
+    -------
+    PolicyRun
+
+    Examples
+    --------
+    >>> import pandas as pd, sfumato
+    >>> people = pd.DataFrame({"age": range(20, 80), "sex": ["f", "m"] * 30, "ill": ["no", "no", "yes"] * 20})
+    >>> policy = sfumato.Policy.of(method={"name": "mondrian", "k": 5}, columns={"keep": ["ill"]}, gate={"min_k": 5})
+    >>> done = sfumato.run(policy, table=people)
+    >>> done.passed, done.release.num_rows
+    (True, 60)
+    """
+    from sfumato.auditing.pipeline import open_job
+
+    reporter = reporter or QuietReporter()
+    asked = policy if isinstance(policy, Policy) else Policy.read(policy)
+    check_outputs(reporter, asked, force=force)
+    job = open_job(reporter, asked, n_jobs, table=table)
+    return run_job(reporter, job, keep_report=keep_report)
+
+
+def _outputs(policy: Policy) -> dict[str, Path]:
+    """Return what is written, by its role, in the order in which it appears: what describes the others comes last."""
+    if policy.file("release") is None:
+        return {}
+    paths = {name: policy.file(name) for name in ("release", "artifact", "report", "audit")}
+    return {name: path for name, path in paths.items() if path is not None}
+
+
+def check_outputs(reporter: Reporter, policy: Policy, *, force: bool) -> None:
+    """Refuse, before any work, outputs that cannot be written."""
+    from sfumato.files.publishing import mixture_in
+    from sfumato.files.table_file import check_output, format_of
+
+    release = policy.file("release")
+    if release is None:
+        return  # nothing is written
+    inputs = [path for path in (policy.path, policy.file("file")) if path is not None]
+    others = _outputs(policy)
+    index = others.pop("audit", None)
+    if index is not None and (mixture := mixture_in(others, index)):
+        reporter.note(mixture, is_warning=True)
+    named: dict[Path, str] = {}
+    for name, path in _outputs(policy).items():
+        check_output(path, force=force, inputs=inputs, option=policy.where("data", name))
+        earlier = named.setdefault(path.resolve(), name)
+        if earlier != name:
+            raise ParameterError(
+                f"{policy.where('data', name)} and {earlier} are the same file: expected one file each. Rename one."
+            )
+    format_of(release)  # an ending that says nothing is refused before any work
+
+
+_ORDER_KEPT = (
+    "the release keeps the order of the input. An attacker who knows a person's place there, as in a file that is "
+    'sorted or grows day by day, can tell which record of a group is theirs, whatever k is. Remove keep_order = "yes" '
+    "under [data] to shuffle."
+)
+
+
+class _GateNotPassedError(Exception):
+    """The release must not leave; raised to have nothing written."""
+
+
+def run_job(reporter: Reporter, job: Job, *, keep_report: bool = False) -> PolicyRun:
+    """Measure, attack, protect, judge and publish what a policy says of its table."""
+    from sfumato.auditing.advice import what_to_try
+    from sfumato.auditing.methods import partition_document, rewritten_columns
+    from sfumato.auditing.pipeline import compare_models, describe_utility, release_all
+    from sfumato.files.verified_output import Recount, formula_warning, recount, shuffled, write_judged
+
+    compared = compare_models(reporter, job)
+    utility = None if compared is None else describe_utility(job, compared)
+    attacks = _no_attacks(reporter, job) if compared is None else _attack(reporter, job, compared)
+    curve = () if compared is None else _curve(reporter, job)
+    del compared  # its models and tables are not needed while all records are protected
+    anonymizer, release = release_all(reporter, job)
+    n_records, columns = job.table.num_rows, _described_columns(job, release)
+    job.let_go_of_records()  # one table less while the release is written and read back
+    rewritten = rewritten_columns(anonymizer)
+    k = job.policy.get("method", "k")
+    notes: tuple[str, ...] = ()
+    made: list[Audit] = []
+
+    def judge(read: Any) -> Recount:
+        # Persons were counted before their column was dropped; l and t are counted on what was read back.
+        counted = recount(
+            read, rewritten, k if job.policy.get("columns", "unit") is None else 1, **job.settings.promises()
+        )
+        told = (n_records, columns, utility, attacks, notes)
+        judged = replace(_audit(reporter, job, anonymizer, release, read, counted.sizes, *told), curve=curve)
+        made.append(replace(judged, advice=what_to_try(judged)))
+        if made[0].passed is False:
+            raise _GateNotPassedError
+        return counted
+
+    output = job.policy.file("release")
+    if job.policy.get("data", "keep_order") == "yes":
+        notes = (_ORDER_KEPT,)
+        reporter.note(notes[0], is_warning=True)
+    else:  # after everything that compares it with the input row by row
+        release = replace(release, table=shuffled(release.table)[0])
+    if output is not None and (formulas := formula_warning(release.table, output)):
+        notes = (*notes, formulas)
+        reporter.note(formulas, is_warning=True)
+    beside: dict[Path, Any] = {}
+    artifact = job.policy.file("artifact")
+    if artifact is not None:
+        own = job.policy.values["columns"]
+        keep = [*own["keep"], *([own["target"]] if own["target"] else [])]
+        document = partition_document(anonymizer, k=k, unit=own["unit"], keep=keep, style=job.source.style)
+        beside[artifact] = lambda path, _: _write_json(path, document)
+    documents = _documents(job, made)
+    try:
+        if output is None:
+            judge(release.table)
+            documents = {}
+        else:
+            with reporter.step(f"writing {output.name}, reading it back, counting and judging it"):
+                write_judged(release.table, output, style=job.source.style, judge=judge, beside=beside | documents)
+    except _GateNotPassedError:
+        if keep_report:
+            _write_documents(documents)
+        return PolicyRun(job.policy, made[0], None, tuple(documents) if keep_report else ())
+    return PolicyRun(job.policy, made[0], release.table, tuple(_outputs(job.policy).values()))
+
+
+def _no_attacks(reporter: Reporter, job: Job) -> Attacks:
+    """Return what became of the attacks where no model was measured: none was wanted, or none could be run."""
+    from sfumato.auditing.attacks import Attacks, NotRun, attacks_of
+
+    wanted = attacks_of(job.policy.get("audit", "level"), _left_out(job))
+    if wanted and (job.target is None or job.policy.get("model", "test_fraction") == 0):
+        missing = "there is no target" if job.target is None else "test_fraction = 0 holds nobody out"
+        reporter.note(f"no attack is run: {missing}.")
+        return Attacks(notes=(f"They need people who were held out, and {missing}.",))
+    why = "There are too few records to hold some out and protect the rest; lower k or test_fraction, or give more."
+    return Attacks(not_run=tuple(NotRun(name, name.replace("_", " "), why) for name in wanted))
+
+
+def _left_out(job: Job) -> list[str]:
+    return [name.replace("-", "_") for name in job.policy.get("audit", "leave_out")]
+
+
+def _attack(reporter: Reporter, job: Job, compared: Any) -> Attacks:
+    """Attack the model that was trained on protected records, and those records; held-out people are the control."""
+    import numpy as np
+
+    from sfumato.auditing.attacks import Attacks, attack_model, attack_release
+    from sfumato.auditing.audit import say_not_run
+    from sfumato.auditing.pipeline import model_for_raw_records, protected_estimator
+    from sfumato.auditing.utility import rows_of
+
+    level = job.policy.get("audit", "level")
+    if level == "none":
+        return Attacks()
+    assert job.target is not None
+    train, test = compared.rows
+    seed, unfinished = job.policy.get("audit", "seed"), job.policy.get("audit", "unfinished")
+    sensitive = job.policy.get("columns", "sensitive")
+    left_out = job.policy.get("audit", "leave_out")
+    common: dict[str, Any] = {"random_state": seed, "leave_out": _left_out(job), "say": reporter.progress}
+    common["titles"] = job.policy.titles
+    with reporter.step("attacking the released records"):
+        on_records = attack_release(
+            rows_of(job.table, train),
+            compared.released,
+            job.quasi_identifiers,
+            secrets=sensitive or [job.policy.get("columns", "target")],
+            control=rows_of(job.table, test),
+            places=_places(job, len(train)),
+            **common,
+        )
+    rows = np.concatenate([train, test])
+    table = job.features(rows_of(job.table, rows))
+    wanted = [*sensitive, *job.policy.get("columns", "subgroups"), *job.quasi_identifiers]
+    with reporter.step(f"attacking the model, level {level}"):
+        on_model = attack_model(
+            model_for_raw_records(job, compared),
+            table,
+            job.target.values[rows],
+            np.arange(len(rows)) < len(train),
+            level=level,
+            estimator=protected_estimator(job),
+            attributes=[name for name in dict.fromkeys(wanted) if name in table.column_names],
+            n_jobs=job.n_jobs if job.n_jobs is not None else -1,
+            cache=None if unfinished is None else job.policy.folder / unfinished,
+            **common,
+        )
+    attacks = on_model.and_also(on_records)
+    if left_out:
+        attacks = replace(attacks, notes=(f"Left out by the policy: {', '.join(left_out)}.", *attacks.notes))
+    say_not_run(reporter, attacks)
+    return attacks
+
+
+def _places(job: Job, n_records: int) -> Any:
+    """Return where records are in the file that is published: anywhere, unless the policy keeps the order."""
+    import numpy as np
+
+    if job.policy.get("data", "keep_order") == "yes":
+        return None
+    return np.random.default_rng([job.policy.get("audit", "seed"), 13]).permutation(n_records)
+
+
+def _curve(reporter: Reporter, job: Job) -> tuple[Any, ...]:
+    """Measure and attack what the policy's other k would give."""
+    from sfumato.auditing.tradeoff import points_over_k
+
+    sizes = sorted({*job.policy.get("audit", "curve"), job.policy.get("method", "k")})
+    if len(sizes) == 1:
+        return ()
+    choices = [(job.method, job.policy.get("model", "name"))]
+    is_attacked = job.policy.get("audit", "level") != "none" and "threshold" not in _left_out(job)
+    return tuple(points_over_k(reporter, job, sizes, choices, attacks=is_attacked))
+
+
+def _described_columns(job: Job, release: Any) -> tuple[ColumnChange, ...]:
+    """Say what became of every column; the file must say the same as the release, or it is not kept."""
+    from sfumato.auditing.column_changes import describe_columns, roles_of
+
+    own = job.policy.values["columns"]
+    roles = roles_of(
+        job.table.column_names,
+        identifier=[*job.dropped, *([own["unit"]] if own["unit"] else [])],
+        quasi_identifier=job.quasi_identifiers,
+        sensitive=own["sensitive"],
+        target=[own["target"]] if own["target"] else [],
+    )
+    losses, k = release.measures["loss_by_column"], job.policy.get("method", "k")
+    return describe_columns(job.table, release.table, roles, losses, smallest_shown=k)
+
+
+def _audit(
+    reporter: Reporter,
+    job: Job,
+    anonymizer: Any,
+    release: Any,
+    read: Any,
+    sizes: Any,
+    n_records: int,
+    columns: tuple[ColumnChange, ...],
+    utility: Any,
+    attacks: Attacks,
+    notes: tuple[str, ...],
+) -> Audit:
+    """Judge the table that was read back, and put all that is known of the release together."""
+    from sfumato.auditing.audit import warn_of_unique
+    from sfumato.auditing.column_changes import describe_sizes, fewest_values
+    from sfumato.auditing.gate import judge_gate
+    from sfumato.auditing.methods import rewritten_columns
+    from sfumato.auditing.pipeline import versions
+    from sfumato.auditing.uniqueness import measure_uniqueness
+    from sfumato.report.data import Audit
+
+    own = job.policy.values["columns"]
+    names = rewritten_columns(anonymizer)
+    k = job.policy.get("method", "k")
+    n_suppressed = release.n_suppressed
+    settings = {name: value for section in ("method", "model") for name, value in job.policy.values[section].items()}
+    uniqueness, unique = measure_uniqueness(read, names, target=own["target"], smallest_shown=k)
+    warn_of_unique(reporter, uniqueness, job.policy.titles)
+    return Audit(
+        name=job.source.name,
+        n_records=n_records,
+        n_released=read.num_rows if n_suppressed == 0 or n_suppressed >= k else None,
+        n_suppressed=n_suppressed if n_suppressed == 0 or n_suppressed >= k else None,
+        method={
+            "method": job.method,
+            **{name: value for name, value in settings.items() if name != "name"},
+            "model": job.policy.get("model", "name"),
+            "audit level": job.policy.get("audit", "level"),
+        },
+        guarantees=tuple(criterion.describe() for criterion in anonymizer._all_criteria()),
+        gate=judge_gate(
+            job.policy.values["gate"],
+            smallest_group=int(sizes.min()) if own["unit"] is None else _fewest_persons(anonymizer, release),
+            least_values=fewest_values(read, names, own["sensitive"]),
+            utility=utility,
+            risks=attacks.risks,
+            unique=unique,
+            n_suppressed=n_suppressed,
+            n_records=n_records,
+            smallest_shown=k,
+            counted="records" if own["unit"] is None else "persons",
+            not_run=[attack.title for attack in attacks.not_run],
+            to_run_them=_to_run_them(attacks, utility),
+        ),
+        utility=utility,
+        sizes=describe_sizes(sizes),
+        columns=columns,
+        risks=attacks.risks,
+        uniqueness=uniqueness,
+        notes=(_how_hard(job, attacks), *attacks.sentences, *notes),
+        titles=job.policy.titles,
+        versions=versions(),
+        fingerprint=job.fingerprint,
+        smallest_shown=k,
+        seconds=reporter.seconds,
+    )
+
+
+def _how_hard(job: Job, attacks: Attacks) -> str:
+    """Say at which level the release was attacked, if it was."""
+    level = job.policy.get("audit", "level")
+    return f"The attacks were run at level {level}." if attacks.risks else f"No attack was run; the level is {level}."
+
+
+def _to_run_them(attacks: Attacks, utility: Any) -> str:
+    """Say what to change in the policy so that a bound on attacks can be judged."""
+    if utility is None:
+        return "no model was measured; lower k or test_fraction, or give more records"
+    names = ", ".join(dict.fromkeys(f'"{attack.attack.replace("_", "-")}"' for attack in attacks.not_run))
+    return f"the notes say why; give what they need, or add {names} to leave_out under [audit]"
+
+
+def _fewest_persons(anonymizer: Any, release: Any) -> int:
+    """Return how many persons the smallest group has, as `release` counted before the unit was dropped."""
+    from sfumato.anonymize.counting import shown
+    from sfumato.criteria import KAnonymity
+
+    criteria = [c for c in anonymizer._all_criteria() if isinstance(c, KAnonymity) and c.unit is not None]
+    return min(int(release.measures[shown(criterion)]) for criterion in criteria)
+
+
+def _documents(job: Job, made: list[Audit]) -> dict[Path, Any]:
+    """Return what is written beside the release: path to writer; the audit exists by the time they are called."""
+    from sfumato.files.publishing import described_outputs
+    from sfumato.report import to_html, to_markdown
+
+    documents: dict[Path, Any] = {}
+    report, data = job.policy.file("report"), job.policy.file("audit")
+    if report is not None:
+        words = to_markdown if report.suffix == ".md" else to_html
+        documents[report] = lambda path, _: path.write_text(words(made[0]), encoding="utf-8")
+    if data is not None:
+        documents[data] = lambda path, digests: _write_json(
+            path, made[0].to_dict() | {"outputs": described_outputs(_outputs(job.policy), digests)}
+        )
+    return documents
+
+
+def _write_documents(documents: dict[Path, Any]) -> None:
+    from sfumato.files.table_file import unfinished
+    from sfumato.files.verified_output import write_beside
+
+    with unfinished(*documents) as paths:
+        write_beside(paths, documents, {})
+
+
+def _write_json(path: Path, document: dict[str, Any]) -> None:
+    path.write_text(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1), encoding="utf-8")

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The effect of protection by subgroup: categories as they are, numbers and dates in four classes of equal size."""
+
+from __future__ import annotations
+
+import datetime as dt
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.auditing.utility import rows_of
+from sfumato.columns import MICROSECONDS_PER_DAY, Column
+from sfumato.labels import label_number
+
+if TYPE_CHECKING:
+    from sfumato.auditing.pipeline import Job
+
+_FEWEST = 30  # test records below which a subgroup's change says nothing
+_MOST_CODES = 20  # whole numbers with more values than this are put into classes
+_DAYS_PER_YEAR = 365.2425
+
+
+def compare_subgroups(
+    job: Job, raw: npt.NDArray[Any], own: npt.NDArray[Any], test: npt.NDArray[np.int64]
+) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+    """Return the change per subgroup, and a sentence for every column that cannot be shown.
+
+    Parameters
+    ----------
+    job : Job
+    raw, own : ndarray
+        Per test record, whether the model trained on raw and on protected records is right.
+    test : ndarray of int
+        Rows of the test records.
+    """
+    from sfumato.attack.intervals import bootstrap_interval
+    from sfumato.frames import read_table
+    from sfumato.report.data import Subgroup
+
+    found: list[Any] = []
+    notes: list[str] = []
+    fewest = max(_FEWEST, job.policy.get("method", "k"))
+    for name in job.policy.get("columns", "subgroups"):
+        column = read_table(rows_of(job.table.select([name]), test), categorical=_codes(job, name)).column(name)
+        shown = [(label, members) for label, members in _members(column) if int(members.sum()) >= fewest]
+        if not shown:
+            notes.append(
+                f"No subgroup of {name!r} is shown: none has {fewest} test records. Choose a column with fewer values, "
+                "or raise test_fraction."
+            )
+        for label, members in shown:
+            interval = bootstrap_interval(own[members] - raw[members], random_state=0)
+            scores = float(raw[members].mean()), float(own[members].mean())
+            found.append(Subgroup(name, label, int(members.sum()), *scores, interval))
+    return tuple(found), tuple(notes)
+
+
+def _codes(job: Job, name: str) -> list[str]:
+    """Return the column if it has few whole numbers, which form subgroups by themselves."""
+    import pyarrow as pa
+
+    kind = job.table.schema.field(name).type
+    is_few = pa.types.is_integer(kind) and len(job.table.column(name).unique()) <= _MOST_CODES
+    return [name] if is_few else []
+
+
+def _members(column: Column) -> list[tuple[str, npt.NDArray[np.bool_]]]:
+    """Return the name of every subgroup of a column, and who is in it."""
+    present = np.ones(column.n_records, bool) if column.missing is None else ~column.missing
+    if column.categories is not None:
+        return [(str(label), (column.values == code) & present) for code, label in enumerate(column.categories)]
+    if not present.any():
+        return []
+    # Round cuts, open ends: no name of a subgroup is the value of one person.
+    quarters = np.quantile(column.values[present].astype(float), [0.25, 0.5, 0.75])
+    spread = float(np.ptp(column.values[present].astype(float)))
+    cuts = _whole_years(quarters) if column.kind == "moment" else _round_cuts(quarters, spread)
+    place = np.searchsorted([cut for cut, _ in cuts], column.values, side="right")
+    names = [name for _, name in cuts]
+    labels = [f"below {names[0]}", *(f"{a} to below {b}" for a, b in pairwise(names))]
+    labels.append(f"{names[-1]} and more")
+    return [(label, (place == code) & present) for code, label in enumerate(labels)]
+
+
+def _round_cuts(quarters: npt.NDArray[np.float64], spread: float) -> list[tuple[float, str]]:
+    """Round cuts to the coarsest step that a twentieth of the spread allows.
+
+    >>> [name for _, name in _round_cuts(np.array([27.6, 37.2, 48.1]), 73.0)]
+    ['28', '37', '48']
+    """
+    step = 10.0 ** np.floor(np.log10(max(spread / 20, 1e-12)))
+    rounded = sorted({round(float(np.round(cut / step) * step), 12) for cut in quarters})
+    return [(cut, label_number(cut)) for cut in rounded]
+
+
+def _whole_years(quarters: npt.NDArray[np.float64]) -> list[tuple[float, str]]:
+    """Move cuts between moments to the first day of their year."""
+    years = sorted({int(1970 + cut / MICROSECONDS_PER_DAY / _DAYS_PER_YEAR) for cut in quarters})
+    days = [(dt.date(min(max(year, 1), 9999), 1, 1) - dt.date(1970, 1, 1)).days for year in years]
+    return [(float(day * MICROSECONDS_PER_DAY), str(year)) for day, year in zip(days, years, strict=True)]

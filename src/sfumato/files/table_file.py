@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables in files: read CSV or Parquet, and write the same kind back.
+
+The commands call this. The CSV rules are in the ``csv_*`` modules; ``publishing`` leaves no half of a file, and no half
+of several, behind.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from sfumato.errors import InputError, ParameterError
+from sfumato.files.csv_columns import MISSING_WORDS, MOST_DISTINCT, ReadingRules, detect_decimal, read_column
+from sfumato.files.csv_reading import read_text_columns
+from sfumato.files.csv_values import GivenType
+from sfumato.files.csv_writing import CsvStyle, csv_bytes, style_for
+from sfumato.files.names import nearly_equal_names, plain_name
+from sfumato.files.publishing import check_output as check_output
+from sfumato.files.publishing import unfinished as unfinished
+
+if TYPE_CHECKING:
+    from sfumato.frames.parquet_columns import ParquetColumns
+    from sfumato.progress import Reporter
+
+Format = Literal["csv", "csv.gz", "parquet"]
+_RECORDS_PER_PIECE = 1 << 18  # of a Parquet file
+_SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
+_ENDINGS: dict[str, Format] = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".txt": "csv",
+    ".data": "csv",
+    ".csv.gz": "csv.gz",
+    ".tsv.gz": "csv.gz",
+    ".txt.gz": "csv.gz",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """What the user says about a CSV file; None or empty means: find out."""
+
+    encoding: str | None = None
+    separator: str | None = None
+    decimal: str | None = None
+    header: bool | None = None
+    types: Mapping[str, GivenType] = field(default_factory=dict)
+    missing: Sequence[str] = ()
+    all_quoted: bool | None = None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether anything was said at all."""
+        told = (self.encoding, self.separator, self.decimal, self.header)
+        return any(part is not None for part in told) or bool(self.types) or bool(self.missing)
+
+
+@dataclass(frozen=True, eq=False)
+class FileTable:
+    """A table and how its file was written.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+        The records.
+    format : str
+        ``"csv"``, ``"csv.gz"`` or ``"parquet"``.
+    style : CsvStyle or None
+        How to write it back as CSV; None for Parquet.
+    options : ReadingOptions
+        How it was read.
+    notes : tuple of str
+        Sentences about what was detected that a user may want to know.
+    columns : ParquetColumns or None
+        The columns of a Parquet file once more, to read them one by one when the table is not held any longer.
+    path : Path or None
+        The file; None for a table that was handed over.
+    """
+
+    table: Any
+    format: Format
+    style: CsvStyle | None
+    options: ReadingOptions
+    notes: tuple[str, ...] = ()
+    columns: ParquetColumns | None = None
+    path: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """What reports call the table."""
+        return "the table" if self.path is None else self.path.name
+
+
+def table_in_memory(frame: Any) -> FileTable:
+    """Return a frame as if it had been read from a file."""
+    from sfumato.frames.assembling import as_arrow
+
+    return FileTable(as_arrow(frame), "parquet", None, ReadingOptions())
+
+
+# --- reading ----------------------------------------------------------------------------------------------
+
+
+def format_of(path: Path) -> Format:
+    """Tell the format by the ending of the name."""
+    name = path.name.lower()
+    for ending, found in _ENDINGS.items():
+        if name.endswith(ending):
+            return found
+    if name.endswith(_SPREADSHEETS):
+        raise InputError(
+            f"{path.name!r} is a spreadsheet, which sfumato does not read or write. Expected CSV or Parquet: save the "
+            "sheet as CSV (UTF-8), and give that name."
+        )
+    raise InputError(
+        f"{path.name!r} has no ending that says what it is. Expected .csv, .tsv, .txt, .csv.gz or .parquet: "
+        "rename the file, or convert it first."
+    )
+
+
+def read_file(
+    path: Path,
+    options: ReadingOptions | None = None,
+    *,
+    as_format: Format | None = None,
+    types_if_present: Mapping[str, GivenType] | None = None,
+    keep_types: bool = True,
+) -> FileTable:
+    """Read a CSV or Parquet file.
+
+    Parameters
+    ----------
+    path : Path
+        The file; its ending tells the format.
+    options : ReadingOptions, optional
+        For CSV.
+    as_format : str, optional
+        The format where the name does not tell.
+    types_if_present : mapping, optional
+        For CSV: types of columns that the file may have; ``options.types`` goes before them.
+    keep_types : bool, default=True
+        For Parquet: False holds text as that of CSV is held, as dictionaries; its own types are those of ``columns``.
+    """
+    options = options or ReadingOptions()
+    _check_is_there(path)
+    found = as_format or format_of(path)
+    try:
+        if found == "parquet":
+            return _read_parquet(path, options, keep_types=keep_types)
+        return _read_csv(path, found, options, types_if_present or {})
+    except (gzip.BadGzipFile, EOFError):
+        raise InputError(f"{path.name!r} is not a gzip file, or ends too early. Copy it again.") from None
+    except OSError as error:
+        raise InputError(f"{str(path)!r} cannot be read: {error.strerror or 'input/output error'}.") from None
+
+
+def _check_is_there(path: Path) -> None:
+    if path.is_dir():
+        raise InputError(f"{str(path)!r} is a folder. Expected one CSV or Parquet file.")
+    if not path.exists():
+        raise InputError(f"{str(path)!r} does not exist. Check the name and the folder.")
+
+
+def read_files(paths: Sequence[Path], options: ReadingOptions) -> list[FileTable]:
+    """Read several files by one set of options, which says nothing about Parquet files among them.
+
+    A type may be given for a column that only some of them have.
+    """
+    for path in paths:
+        _check_is_there(path)
+    is_csv = [format_of(path) != "parquet" for path in paths]
+    if not any(is_csv):
+        return [read_file(path, options) for path in paths]  # says that options are for CSV
+    loose = replace(options, types={})
+    files = [
+        read_file(path, loose, types_if_present=options.types) if own else read_file(path)
+        for path, own in zip(paths, is_csv, strict=True)
+    ]
+    columns = list(dict.fromkeys(name for file in files for name in file.table.column_names))
+    for name in options.types:
+        if name not in columns:
+            raise ParameterError(unknown_column("--types", name, columns))
+    return files
+
+
+def _bytes_of(path: Path, found: Format) -> bytes:
+    data = path.read_bytes()
+    if found == "csv.gz":
+        data = gzip.decompress(data)
+    if data[:4] == b"PAR1" and data[-4:] == b"PAR1":
+        raise InputError(f"{path.name!r} is a Parquet file with another ending. Rename it to end in .parquet.")
+    return data
+
+
+def _read_csv(
+    path: Path, found: Format, options: ReadingOptions, types_if_present: Mapping[str, GivenType]
+) -> FileTable:
+    import pyarrow as pa
+
+    file_name = path.name
+    columns, layout, notes = read_text_columns(
+        _bytes_of(path, found),  # without a name here, so that they are gone before the columns get their types
+        file_name=file_name,
+        encoding=options.encoding,
+        separator=options.separator,
+        header=options.header,
+        all_quoted=options.all_quoted,
+    )
+    names = [column.name for column in columns]
+    notes += nearly_equal_names(names)
+    unknown = [name for name in options.types if name not in names]
+    if unknown:
+        raise ParameterError(unknown_column("--types", unknown[0], names))
+    missing = MISSING_WORDS | frozenset(options.missing)
+    if options.decimal not in (None, ".", ","):
+        raise ParameterError(f"decimal {options.decimal!r}: expected '.' or ','.")
+    decimal = options.decimal or detect_decimal(columns, layout.separator, missing)
+    if decimal == "," and options.decimal is None:
+        notes.append(f"numbers in {file_name} have a decimal comma; give --decimal . if that is wrong.")
+    rules = ReadingRules(layout.separator, layout.all_quoted, decimal, missing)
+    types = {**types_if_present, **options.types}
+    written = {column.name: column.written_name for column in columns}
+    arrays, styles = [], {}
+    while columns:  # text goes as soon as it has become values
+        column = columns.pop(0)
+        array, styles[column.name] = read_column(column, rules, types.get(column.name), file_name, notes)
+        arrays.append(array)
+    if layout.all_quoted and any(style.type == "integer" for style in styles.values()):
+        notes.append(
+            f"every value in {file_name} is in quotes, so quotes were not taken to mean text; "
+            "name columns of codes with --types COLUMN=text."
+        )
+    style = CsvStyle(layout, decimal, written, styles)
+    return FileTable(pa.table(dict(zip(names, arrays, strict=True))), found, style, options, tuple(notes), path=path)
+
+
+def _read_parquet(path: Path, options: ReadingOptions, *, keep_types: bool) -> FileTable:
+    import pyarrow as pa
+
+    from sfumato.frames.parquet_columns import ParquetColumns
+
+    if options.is_given:
+        raise ParameterError(
+            f"{path.name!r} is Parquet, which has its own types: expected nothing about types, separator, encoding, "
+            "decimal mark, missing values or header, which are for CSV. Leave that out; name numbers that are codes "
+            "with --categorical."
+        )
+    try:
+        columns = ParquetColumns(path)
+        names = columns.column_names
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise InputError(f"{path.name!r} has more than one column named {repeated[0]!r}. Rename them.")
+        if not columns.num_rows or not names:
+            raise InputError(f"{path.name!r} has no records. Expected at least one.")
+        table = columns.read() if keep_types else _with_dictionaries(columns)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise InputError(f"{path.name!r} is not a readable Parquet file: damaged, or something else.") from None
+    return FileTable(table, "parquet", None, options, tuple(nearly_equal_names(names)), columns, path)
+
+
+def _with_dictionaries(columns: ParquetColumns) -> Any:
+    """Read one column after the other, so that the text of one is held and not that of all."""
+    import pyarrow as pa
+
+    from sfumato.frames.arrow_tables import text_as_dictionary
+
+    read = (text_as_dictionary(columns.column(at), MOST_DISTINCT) for at in range(len(columns.column_names)))
+    return pa.table(list(read), names=columns.column_names)
+
+
+def read_and_tell(
+    reporter: Reporter, path: Path, reading: ReadingOptions, types_if_present: Mapping[str, GivenType] | None = None
+) -> FileTable:
+    """Read a file as a step of a command, and show what is worth knowing about how it was read."""
+    with reporter.step(f"reading {path.name}"):
+        source = read_file(path, reading, types_if_present=types_if_present)
+    for sentence in source.notes:
+        reporter.note(sentence)
+    return source
+
+
+def unknown_column(parameter: str, name: str, names: Sequence[str]) -> str:
+    """Word the sentence about a column that is not there, with the nearest names that are."""
+    from difflib import get_close_matches
+
+    near = [own for own in names if plain_name(own) == plain_name(name)] or get_close_matches(
+        name, names, n=3, cutoff=0.6
+    )
+    hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"The columns are {listed(names)}."
+    if near and near[0] != near[0].strip():
+        hint += " Blanks count: put the name in quotes inside the option's value."
+    return f"{parameter} names {name!r}, which is not a column of the file. {hint}"
+
+
+def listed(names: Sequence[str], most: int = 20) -> str:
+    """List names of columns; of very many, only how many more there are."""
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+# --- writing ----------------------------------------------------------------------------------------------
+
+
+def with_separator_of(path: Path, style: CsvStyle | None) -> CsvStyle | None:
+    """Separate by tabs in a file whose ending says so, whatever the input did."""
+    if ".tsv" not in "".join(path.suffixes[-2:]).lower() or (style is not None and style.layout.separator == "\t"):
+        return style
+    style = style or CsvStyle()
+    return replace(style, layout=replace(style.layout, separator="\t", space_after_separator=False))
+
+
+def write_file(table: Any, path: Path, as_format: Format, style: CsvStyle | None = None) -> CsvStyle | None:
+    """Write a table to this very path; return the complete style for CSV, which reading back needs.
+
+    Parquet files get no metadata but what pandas needs to read them: the rest may describe the people in the table.
+    Text of a CSV file becomes text there, too, however it is held here.
+    """
+    if as_format == "parquet":
+        _write_parquet(table, path, decode=style is not None)
+        return None
+    style = style_for(table, style)
+    with path.open("wb") as plain:
+        # No time and no name inside, so that equal tables make equal files.
+        packed = gzip.GzipFile("", "wb", fileobj=plain, mtime=0) if as_format == "csv.gz" else None
+        for piece in csv_bytes(table, style):
+            (packed or plain).write(piece)
+        if packed is not None:
+            packed.close()
+    return style
+
+
+def _write_parquet(table: Any, path: Path, *, decode: bool) -> None:
+    """Write piece by piece, so that little is held beside the table."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from sfumato.frames.arrow_tables import without_metadata
+
+    table = without_metadata(table)
+    schema = table.schema
+    for place, column in enumerate(schema if decode else ()):
+        if pa.types.is_dictionary(column.type):
+            schema = schema.set(place, column.with_type(column.type.value_type))
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for start in range(0, table.num_rows, _RECORDS_PER_PIECE):
+            writer.write_table(table.slice(start, _RECORDS_PER_PIECE).cast(schema))

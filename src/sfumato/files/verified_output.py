@@ -1,0 +1,421 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A release is judged on the file, not on what was meant to be in it.
+
+It is written to a temporary name, read back, compared, recounted with nothing but Arrow's own grouping, and only then
+moved into place. The commands call :func:`write_judged`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.allocator import give_back_small_pieces
+from sfumato.errors import GuaranteeError
+from sfumato.files.csv_values import GivenType
+from sfumato.files.csv_writing import CsvStyle, formula_columns
+from sfumato.files.publishing import fingerprint_of
+from sfumato.files.table_file import (
+    Format,
+    ReadingOptions,
+    format_of,
+    listed,
+    read_file,
+    unfinished,
+    with_separator_of,
+    write_file,
+)
+from sfumato.frames.reading import one_chunk
+from sfumato.frames.shuffling import in_order, random_order
+
+Writer = Callable[[Path, Mapping[Path, str]], None]
+"""Writes a file to a path, given the SHA-256 of other files of the same run by their names."""
+
+_COMPARED_AT_ONCE = 500_000  # records
+_ROUNDING = 1e-9  # of distances, which are sums of fractions
+
+ORDER_KEPT = (
+    "the release keeps the order of the input. An attacker who knows a person's place there, as in a file that is "
+    "sorted or grows day by day, can tell which record of a group is theirs, whatever k is. Leave out --keep-order to "
+    "shuffle."
+)
+
+
+def read_back(path: Path, as_format: Format, style: CsvStyle | None) -> Any:
+    """Read a file just written, by the same rules it was written with."""
+    if style is None:
+        return read_file(path, as_format=as_format, keep_types=False).table
+    layout = style.layout
+    options = ReadingOptions(
+        encoding=layout.encoding,
+        separator=layout.separator,
+        decimal=style.decimal,
+        header=layout.has_header,
+        types=_types_by_place(style),
+        missing=[column.missing.strip('"') for column in style.columns.values()],
+        all_quoted=layout.all_quoted,
+    )
+    file = read_file(path, options, as_format=as_format)
+    return file.table.rename_columns(list(style.columns))
+
+
+def _types_by_place(style: CsvStyle) -> dict[str, GivenType]:
+    """Name the columns as the reader will: by the header, or by position where there is no name."""
+    types = {}
+    for position, (name, column) in enumerate(style.columns.items(), start=1):
+        written = style.written_names.get(name, name) if style.layout.has_header else ""
+        types[written or f"column{position}"] = column.as_given()
+    return types
+
+
+def check_same(written: Any, read: Any) -> None:
+    """Raise unless the table read back says what the table in memory says, column by column.
+
+    Raises
+    ------
+    GuaranteeError
+        Naming the first column that differs.
+    """
+    if written.num_rows != read.num_rows or written.column_names != read.column_names:
+        raise GuaranteeError(
+            f"the written file was read back with {read.num_rows:,} records and {read.num_columns} columns instead of "
+            f"{written.num_rows:,} and {written.num_columns}. Nothing was kept."
+        )
+    for name in written.column_names:
+        # Some records at a time: text that a dictionary holds once is there for every record here.
+        starts = range(0, written.num_rows, _COMPARED_AT_ONCE)
+        meant, found = written.column(name), read.column(name)
+        if not all(_is_same(*(column.slice(at, _COMPARED_AT_ONCE) for column in (meant, found))) for at in starts):
+            raise GuaranteeError(
+                f"column {name!r} of the written file does not read back as what was written. Nothing was kept. "
+                "Writing Parquet (-o NAME.parquet) avoids text; please report this."
+            )
+
+
+def _is_same(meant: Any, found: Any) -> bool:
+    import pyarrow as pa
+
+    meant, found = plain_values(meant), plain_values(found)
+    try:
+        return bool(found.cast(meant.type).equals(meant))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # a type that text cannot become again: times of day
+        return bool(found.equals(meant.cast(found.type)))
+
+
+def plain_values(column: Any) -> Any:
+    """Return a column without dictionaries, with not-a-number as missing and no negative zero."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(column.type):
+        column = pc.cast(column, column.type.value_type)
+    if pa.types.is_float16(column.type):  # Arrow compares no numbers of half precision; single precision holds them all
+        column = pc.cast(column, pa.float32())
+    if pa.types.is_floating(column.type):
+        column = pc.if_else(pc.is_nan(column), None, column)
+        column = pc.if_else(pc.equal(column, 0), pa.scalar(0, column.type), column)
+    return column
+
+
+def _numbered(column: Any) -> Any:
+    """Return one small number per record, equal for equal values: keys of many columns are held at once."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(column.type):
+        column = one_chunk(column)
+        # A dictionary may list a value twice, and null among its values.
+        values = plain_values(column.dictionary)
+        codes = pc.index_in(values, value_set=pc.unique(values)).take(column.indices)
+        codes = pc.fill_null(codes, _place_of_null(values))
+        n_values = len(values) + 1
+    else:
+        encoded = one_chunk(plain_values(column).dictionary_encode())
+        n_values = len(encoded.dictionary) + 1
+        codes = pc.fill_null(encoded.indices, n_values - 1)
+    narrow = next(kind for kind in (pa.int8(), pa.int16(), pa.int32()) if n_values <= 2 ** (kind.bit_width - 1))
+    return codes.cast(narrow)
+
+
+def _place_of_null(values: Any) -> int:
+    """Return the number of records without a value: that of the null among the values, or the one after the last."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    place = pc.index_in(pa.scalar(None, values.type), value_set=pc.unique(values)).as_py()
+    return len(values) if place is None else int(place)
+
+
+@dataclass(frozen=True)
+class SensitiveCount:
+    """What the groups of a table say about a sensitive column, and what was required.
+
+    Attributes
+    ----------
+    column : str
+    l, t : int and float, or None
+        What was required.
+    least_values : int
+        Distinct values of the group with the fewest; missing is one.
+    largest_distance : float
+        Total variation distance between a group's values and those of all records, at most.
+    """
+
+    column: str
+    l: int | None  # noqa: E741  # the literature's name
+    t: float | None
+    least_values: int
+    largest_distance: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether both requirements are met."""
+        has_values = self.l is None or self.least_values >= self.l
+        return has_values and (self.t is None or self.largest_distance <= self.t + _ROUNDING)
+
+    @property
+    def sentences(self) -> list[str]:
+        """One sentence for each requirement."""
+        said = []
+        if self.l is not None:
+            holds = "holds" if self.least_values >= self.l else "does not hold"
+            said.append(
+                f"l = {self.l} {holds} for {self.column!r}: the least diverse group has {self.least_values} values."
+            )
+        if self.t is not None:
+            holds = "holds" if self.largest_distance <= self.t + _ROUNDING else "does not hold"
+            said.append(
+                f"t = {self.t:g} {holds} for {self.column!r}: the largest distance is {self.largest_distance:.3f}."
+            )
+        return said
+
+
+@dataclass(frozen=True, eq=False)
+class Recount:
+    """What was counted on a table, independently of the engine that made it."""
+
+    sizes: npt.NDArray[np.int64]
+    n_records: int
+    n_records_in_small_groups: int
+    k: int
+    sensitive: tuple[SensitiveCount, ...] = ()
+
+    @property
+    def n_groups(self) -> int:
+        """How many groups there are."""
+        return len(self.sizes)
+
+    @property
+    def smallest_group(self) -> int:
+        """Size of the smallest group."""
+        return int(self.sizes.min())
+
+    @property
+    def median_group(self) -> float:
+        """Median size of the groups."""
+        return float(np.median(self.sizes))
+
+    @property
+    def holds(self) -> bool:
+        """Whether every group has k members, and l and t hold where they were required."""
+        return self.n_records_in_small_groups == 0 and all(counted.holds for counted in self.sensitive)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts under their names."""
+        return {
+            "n_records": self.n_records,
+            "n_groups": self.n_groups,
+            "smallest_group": self.smallest_group,
+            "median_group": self.median_group,
+            "n_records_in_groups_below_k": self.n_records_in_small_groups,
+            "sensitive": [asdict(counted) | {"holds": counted.holds} for counted in self.sensitive],
+        }
+
+
+def verdict(counted: Recount, judged_on: str, *, is_by_person: bool = False) -> str:
+    """Say whether k holds, on what, and how many records it does not hold for; then the same of l and t."""
+    size = f"{counted.k} persons" if is_by_person else f"{counted.k}"
+    own = (
+        f"k = {counted.k} {'does not hold' if counted.n_records_in_small_groups else 'holds'}: "
+        f"{blurred(counted.n_records_in_small_groups, counted.k)} of {counted.n_records:,} records in a group smaller "
+        f"than {size} (recounted on {judged_on})."
+    )
+    return " ".join([own, *(sentence for part in counted.sensitive for sentence in part.sentences)])
+
+
+def blurred(count: int, k: int) -> str:
+    """Write a count; one between 0 and k could point at somebody and is not told exactly."""
+    return f"{count:,}" if count == 0 or count >= k else f"fewer than {k}"
+
+
+def recount(
+    table: Any,
+    columns: Sequence[str],
+    k: int,
+    *,
+    units: Any = None,
+    sensitive: Sequence[str] = (),
+    l: int | None = None,  # noqa: E741  # the literature's name
+    t: float | None = None,
+) -> Recount:
+    """Count the groups of equal values over some columns with Arrow's group_by and nothing else.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        What was read back.
+    columns : sequence of str
+        The quasi-identifiers as they stand in the table.
+    k : int
+        The size asked for.
+    units : pyarrow array, optional
+        One person per record; then a group's size is its number of different persons.
+    sensitive : sequence of str
+        Columns whose values are counted by group.
+    l, t : int and float, optional
+        What is required of them.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from sfumato.verification import count_values_by_block, label_groups
+
+    keys = {f"q{position}": _numbered(table.column(name)) for position, name in enumerate(columns)}
+    if not keys:  # nothing identifies anybody: all records are one group
+        keys = {"q": pa.array(np.zeros(table.num_rows, dtype=np.int8))}
+    counted = pa.table({**keys, "unit": units} if units is not None else keys)
+    wanted: list[tuple[Any, ...]] = [([], "count_all")]
+    if units is not None:
+        wanted.append(("unit", "count_distinct", pc.CountOptions(mode="all")))
+    groups = counted.group_by(list(keys)).aggregate(wanted)
+    records = groups["count_all"].to_numpy()
+    sizes = groups["unit_count_distinct"].to_numpy() if units is not None else records
+    found = []
+    if sensitive and (l is not None or t is not None):
+        group = label_groups(table, columns)
+        for name in sensitive:
+            values = _numbered(table.column(name)).to_numpy(zero_copy_only=False).astype(np.int64)
+            blocks = count_values_by_block(group, values, int(values.max()) + 1)
+            found.append(count_sensitive(name, np.bincount(values), blocks, l, t))
+    return Recount(sizes, table.num_rows, int(records[sizes < k].sum()), k, tuple(found))
+
+
+def count_sensitive(
+    column: str,
+    everybody: npt.NDArray[np.int64],
+    groups: Iterable[npt.NDArray[np.int64]],
+    l: int | None,  # noqa: E741  # the literature's name
+    t: float | None,
+) -> SensitiveCount:
+    """Count distinct values and distances of groups, from how often each value occurs: in all records, and by group."""
+    least, largest = len(everybody), 0.0
+    shares = everybody / everybody.sum()
+    for counts in groups:
+        least = min(least, int((counts > 0).sum(axis=1).min()))
+        distance = np.abs(counts / counts.sum(axis=1, keepdims=True) - shares).sum(axis=1) / 2
+        largest = max(largest, float(distance.max()))
+    return SensitiveCount(column, l, t, least, largest)
+
+
+def shuffled(table: Any, units: Any = None) -> tuple[Any, Any]:
+    """Return a release in a random order that nobody can repeat, and the person of each record in the same order."""
+    order = random_order(table.num_rows)
+    return in_order(table, order), None if units is None else units.take(order)
+
+
+def formula_warning(table: Any, output: Path) -> str | None:
+    """Return what to warn of where spreadsheets take some text of a CSV file for formulas."""
+    if format_of(output) == "parquet" or not (names := formula_columns(table)):
+        return None
+    return (
+        f"spreadsheets take some text of {len(names)} columns for formulas: {listed(list(map(repr, names)), 5)}. Open "
+        "the file as text, not with a double click."
+    )
+
+
+def write_judged(
+    table: Any,
+    path: Path,
+    *,
+    style: CsvStyle | None,
+    judge: Callable[[Any], Recount],
+    beside: Mapping[Path, Writer] | None = None,
+    must_hold: bool = True,
+) -> Recount:
+    """Write a release: to a temporary name, read back, judged on what was read, moved into place.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        What to release.
+    path : Path
+        Its final name; the ending tells the format.
+    style : CsvStyle or None
+        The style of the input, for CSV.
+    judge : callable
+        Takes the table that was read back and counts.
+    beside : mapping of Path to callable, optional
+        Further files that belong to the release, in the order in which they appear; each callable writes to the path
+        it gets, and gets the SHA-256 of the files before it by their final names. All or none appear.
+    must_hold : bool, default=True
+        Whether a failing count stops the release.
+
+    Raises
+    ------
+    GuaranteeError
+        When k does not hold on what was read back. Then nothing is written.
+    """
+    beside = dict(beside or {})
+    as_format = format_of(path)
+    with unfinished(path, *beside) as (temporary, *others):
+        complete = write_file(table, temporary, as_format, with_separator_of(path, style))
+        give_back_small_pieces()
+        read = read_back(temporary, as_format, complete)
+        check_same(table, read)
+        give_back_small_pieces()
+        result = judge(read)
+        if must_hold:
+            check_holds(result, "the written file")
+        write_beside(others, beside, {path: fingerprint_of(temporary)} if beside else {})
+    return result
+
+
+def write_beside(paths: Sequence[Path], beside: Mapping[Path, Writer], digests: dict[Path, str]) -> None:
+    """Write files one after the other, each with the SHA-256 of those before it at hand."""
+    for path, (final, write) in zip(paths, beside.items(), strict=True):
+        write(path, digests)
+        digests[final] = fingerprint_of(path)
+
+
+def judged_in_memory(table: Any, *, judge: Callable[[Any], Recount], beside: Mapping[Path, Writer]) -> Recount:
+    """Judge a table that is not written; write what belongs to it all the same."""
+    result = judge(table)
+    check_holds(result, "the result")
+    if beside:
+        with unfinished(*beside) as others:
+            write_beside(others, beside, {})
+    return result
+
+
+def check_holds(result: Recount, judged_on: str) -> None:
+    """Raise where k does not hold on what was counted."""
+    if not result.holds:
+        raise GuaranteeError(f"{verdict(result, judged_on)} Nothing was written.")
+
+
+def compact_dictionaries(table: Any) -> Any:
+    """Drop from dictionary columns the values that no record has, or has any more.
+
+    A rewritten column of categories would otherwise carry every original category inside its type, among them those
+    of one person only; and one that leaves as it is, those of people who were taken out of the table before.
+    """
+    from sfumato.frames.arrow_tables import compact_dictionary
+
+    for place, field in enumerate(table.schema):
+        table = table.set_column(place, field, compact_dictionary(table.column(place)))
+    return table

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Say how far a long run is: what is being done, the records done, how many per second, and the time left.
+
+Passes over many records call a `Progress` with numbers; runs of several steps tell a `Reporter` of each.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol, TextIO
+
+from sfumato.errors import PrivacyWarning
+
+Progress = Callable[[str, int, int], Any]
+"""Called with what is being done, the records done and their number."""
+
+
+class PrintedProgress:
+    """Prints at most one line per second: ``writing: 12,000,000 of 96,000,000 records, 3,000,000 a second, 28 s left``.
+
+    Parameters
+    ----------
+    stream : text file, optional
+        Standard error where not given.
+    every : float
+        Fewest seconds between two lines; the first and the last of a stage are always printed.
+
+    Examples
+    --------
+    >>> import sys
+    >>> progress = PrintedProgress(sys.stdout)
+    >>> progress("coding", 0, 5_000)
+    coding: 0 of 5,000 records
+    """
+
+    def __init__(self, stream: TextIO | None = None, *, every: float = 1.0) -> None:
+        self._stream = sys.stderr if stream is None else stream
+        self._every = every
+        self._what: str | None = None
+        self._began = self._told = 0.0
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """Print a line, unless one was printed just now."""
+        now = time.monotonic()
+        if what != self._what or done == 0:
+            self._what, self._began = what, now
+        elif now - self._told < self._every and done < total:
+            return
+        self._told = now
+        print(describe(what, done, total, now - self._began), file=self._stream, flush=True)
+
+
+def describe(what: str, done: int, total: int, seconds: float) -> str:
+    """Write how far a stage is.
+
+    Examples
+    --------
+    >>> describe("coding", 3_000_000, 10_000_000, 2.0)
+    'coding: 3,000,000 of 10,000,000 records, 1,500,000 a second, 5 s left'
+    """
+    line = f"{what}: {done:,} of {total:,} records"
+    if not done or seconds <= 0:
+        return line
+    rate = done / seconds
+    return f"{line}, {rate:,.0f} a second, {(total - done) / rate:.0f} s left"
+
+
+def told(results: Iterator[tuple[int, Any]], progress: Progress | None, what: str, total: int) -> Iterator[Any]:
+    """Pass on the results of pieces and tell how many records they make."""
+    done = 0
+    if progress is not None:
+        progress(what, 0, total)
+    for n_records, result in results:
+        done += n_records
+        if progress is not None:
+            progress(what, done, total)
+        yield result
+
+
+class Reporter(Protocol):
+    """Hears what a run of several steps does: the console of the command line, a page, or nobody."""
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the run began."""
+
+    def step(self, what: str) -> AbstractContextManager[None]:
+        """Enclose a step of the run."""
+
+    def progress(self, sentence: str) -> None:
+        """Say how far a long step is."""
+
+    def note(self, sentence: str, *, is_warning: bool = False) -> None:
+        """Say something the user should know."""
+
+
+class QuietReporter:
+    """Says nothing on the way; what weakens protection becomes a `PrivacyWarning`.
+
+    Examples
+    --------
+    >>> with QuietReporter().step("reading people.csv"):
+    ...     pass
+    """
+
+    def __init__(self) -> None:
+        self._began = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since this was made."""
+        return time.perf_counter() - self._began
+
+    def step(self, what: str) -> AbstractContextManager[None]:
+        """Say nothing of a step."""
+        return nullcontext()
+
+    def progress(self, sentence: str) -> None:
+        """Say nothing of progress."""
+
+    def note(self, sentence: str, *, is_warning: bool = False) -> None:
+        """Warn; notes that are no warnings stand in the result."""
+        if is_warning:
+            warnings.warn(sentence, PrivacyWarning, stacklevel=3)

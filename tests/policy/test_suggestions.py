@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Roles are found by counting, not by names, and the policy that is written can be read."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sfumato.datasets import load_adult
+from sfumato.errors import ParameterError
+from sfumato.policy import Policy, suggest_roles, suggestions, write_policy
+from sfumato.policy import policy as checks
+from sfumato.policy.special_categories import special_category
+
+
+@pytest.fixture(scope="module")
+def renamed_adult() -> tuple[pd.DataFrame, dict[str, str]]:
+    table = load_adult().frame
+    table["customer"] = np.random.default_rng(0).permutation(len(table)) + 100_000
+    names = {name: f"c{place}" for place, name in enumerate(table.columns)}
+    return table.rename(columns=names), names
+
+
+def test_adults_quasi_identifiers_and_an_added_id_are_found_under_meaningless_names(renamed_adult):
+    table, names = renamed_adult
+    roles = {suggestion.name: suggestion for suggestion in suggest_roles(table, names["income"])}
+    assert roles[names["customer"]].role == "identifier"
+    assert roles[names["income"]].role == "target"
+    others = [name for name in names.values() if name not in (names["customer"], names["income"])]
+    assert [roles[name].role for name in others] == ["quasi-identifier"] * 14
+    assert roles[names["race"]].special == "racial or ethnic origin"
+    assert roles[names["hours-per-week"]].special is None
+
+
+def test_the_written_policy_is_a_policy(renamed_adult, tmp_path: Path):
+    table, names = renamed_adult
+    text, _ = write_policy(table, file=Path("adult.csv"), target=names["income"], k=25)
+    path = tmp_path / "policy.toml"
+    path.write_text(text, encoding="utf-8")
+    policy = Policy.read(path)
+    assert policy.get("method", "k") == policy.get("gate", "min_k") == 25
+    assert policy.get("columns", "identifiers") == (names["customer"],)
+    assert len(policy.get("columns", "quasi_identifiers")) == 14
+
+
+def test_what_no_count_can_settle_is_left_for_a_person_to_decide(tmp_path: Path):
+    table = pd.DataFrame({"age": np.arange(400) % 50, "y": np.arange(400) % 2})
+    lines = write_policy(table, file=Path("t.csv"), target="y")[0].splitlines()
+    decided = [next(line for line in lines[place:] if line[0] != "#").split()[0] for place, line in enumerate(lines)
+               if line.startswith("# DECIDE")]  # fmt: skip
+    assert decided == ["representative", "max_attack_advantage", "min_accuracy_kept"]
+
+
+def test_hostile_column_names_are_written_so_that_they_read_back(tmp_path: Path):
+    hostile = ['a"b', "two\nlines", "back\\slash", "# no comment", "\x7f", "right\u202eleft", "[section]"]
+    random = np.random.default_rng(1)
+    table = pd.DataFrame({name: random.integers(0, 5, 200) for name in hostile} | {"y": random.integers(0, 2, 200)})
+    text, _ = write_policy(table, file=Path("t.csv"), target="y")
+    path = tmp_path / "policy.toml"
+    path.write_text(text, encoding="utf-8")
+    assert Policy.read(path).get("columns", "quasi_identifiers") == tuple(hostile)
+
+
+def test_constants_are_no_quasi_identifiers_and_fractions_no_identifiers():
+    random = np.random.default_rng(2)
+    table = pd.DataFrame({"same": np.ones(100), "wage": random.normal(size=100), "y": random.integers(0, 2, 100)})
+    roles = {s.name: s.role for s in suggest_roles(table, "y")}
+    assert roles == {"same": "other", "wage": "quasi-identifier", "y": "target"}
+
+
+def test_no_cell_value_stands_in_a_suggestion():
+    table = pd.DataFrame({"name": [f"Person {i}" for i in range(50)], "y": [0, 1] * 25})
+    text, _ = write_policy(table, file=Path("t.csv"), target="y")
+    assert "Person" not in text
+
+
+def test_a_table_with_nothing_but_a_target_is_refused():
+    with pytest.raises(ParameterError, match="no column beside the target"):
+        suggest_roles(pd.DataFrame({"y": [0, 1, 0, 1]}), "y")
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "expected"),
+    [
+        ("Religion", (), "religious or philosophical beliefs"),
+        ("hasDisability", (), "health"),
+        ("x", ["White", "Asian-Pac-Islander", "Other"], "racial or ethnic origin"),
+        ("x", ["White"], None),  # a colour, perhaps
+        ("general", (), None),
+    ],
+)
+def test_special_categories_are_hinted_at_by_words(name: str, values: list[str], expected: str | None):
+    assert special_category(name, values) == expected
+
+
+@pytest.mark.parametrize(("found", "left_out"), [(object(), ()), (None, ("network",))])
+def test_a_first_policy_leaves_out_the_attack_that_needs_what_is_not_installed(
+    tmp_path: Path, monkeypatch, found, left_out
+):
+    for module in (checks, suggestions):
+        monkeypatch.setattr(module, "find_spec", lambda name: found)
+    table = pd.DataFrame({"age": [20, 30, 40] * 100, "wage": ["low", "high", "high"] * 100})
+    text, _ = write_policy(table, file=Path("people.csv"), target="wage")
+    path = tmp_path / "policy.toml"
+    path.write_text(text, encoding="utf-8")
+    assert Policy.read(path).get("audit", "leave_out") == left_out
