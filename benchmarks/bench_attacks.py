@@ -9,10 +9,10 @@ with the counted table alone, as sweeps use it. Without the data the line says s
 from typing import Any
 
 import numpy as np
+from studies.datasets import load_acs_employment
 
 from benchmarks.harness import Context, at_most
 from sfumato.attack import FamilySettings, Samples, reconstruct
-from sfumato.datasets import load_acs_employment
 from sfumato.errors import InputError
 from sfumato.minimize import PrivacyAwareTree, UniformMinimizer
 

@@ -57,7 +57,8 @@ def workload(context: Context) -> tuple[pd.DataFrame | None, object]:
     if context.is_quick:
         census = census_workload(2_000)
         return census.table, census.guides["true labels"]
-    from sfumato.datasets import load_acs_employment
+    from studies.datasets import load_acs_employment
+
     from sfumato.errors import SfumatoError
 
     try:

@@ -80,7 +80,7 @@ def load(name: str) -> tuple[Any, Any, str]:
     """Return records, labels and the sensitive column, prepared as the paper says in 5.1.1 and C.1."""
     import pandas as pd
 
-    from sfumato import datasets
+    from studies import datasets
 
     if name == "adult":
         X, y = datasets.load_adult(return_X_y=True, as_frame="pandas")

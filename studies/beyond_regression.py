@@ -143,7 +143,7 @@ def _split(name: str, seed: int, n_records: int | None, most: Most) -> tuple[Any
 
 @lru_cache(1)
 def _load(name: str) -> tuple[Any, Any, list[str]]:
-    from sfumato import datasets
+    from studies import datasets
 
     if name == "acs-dollars":
         people = datasets.load_acs_pums(state="ny", as_frame="pandas").data

@@ -158,7 +158,7 @@ ROWS = (*TABLE_5, *TABLE_4, *SINGLE_BREACHES, *TABLE_3, *TABLE_6, *TABLE_4_ALL_S
 @cache
 def load(data: str) -> Any:
     """Load records by the name that rows have for them."""
-    from sfumato import datasets
+    from studies import datasets
     from studies.minimization_tasks import Task, load_task
 
     if data == EMPLOYMENT:

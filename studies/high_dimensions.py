@@ -101,7 +101,7 @@ def _split(seed: int, n_records: int | None) -> Any:
 
 @lru_cache(1)
 def _load() -> tuple[Any, Any]:
-    from sfumato.datasets import load_location
+    from studies.datasets import load_location
 
     X, y = load_location(return_X_y=True, as_frame="pandas")
     return X, y.to_numpy().astype(int)

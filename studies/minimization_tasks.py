@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The five prediction tasks on which minimizers are compared, and how their records are dealt.
 
-After appendix D of Staab et al. (2024), on the data of ``sfumato.datasets``: other states and years than the paper's,
+After appendix D of Staab et al. (2024), on the data of ``studies.datasets``: other states and years than the paper's,
 and of Lending Club the loans of 2007 to 2011. All categories are personal, except in Communities and Crime (race and
 state). Used by ``minimizers``, ``minimizers_figures`` and ``neural_gpu``.
 """
@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from sfumato import datasets
 from sfumato.frames import read_table
 from sfumato.minimize.splitting import deal
+from studies import datasets
 
 SHARES = (0.6, 0.1, 0.3)
 MOST_NETWORK_ROWS = 60_000

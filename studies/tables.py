@@ -58,7 +58,7 @@ def _adult(n_quasi_identifiers: int) -> Table:
 
 
 def _lending_club(n_quasi_identifiers: int) -> Table:
-    from sfumato.datasets import LENDING_CLUB_QUASI_IDENTIFIERS, load_lending_club
+    from studies.datasets import LENDING_CLUB_QUASI_IDENTIFIERS, load_lending_club
 
     names = list(LENDING_CLUB_QUASI_IDENTIFIERS[:n_quasi_identifiers])
     X, y = load_lending_club(return_X_y=True, as_frame="pandas")

@@ -8,9 +8,10 @@ from typing import ClassVar
 import pytest
 from typer.testing import CliRunner
 
-from sfumato.cli import study as command
+from sfumato.cli import study as door
 from sfumato.cli.application import application
 from sfumato.errors import InputError
+from studies import command
 
 REPOSITORY = Path(__file__).parent.parent
 
@@ -83,9 +84,9 @@ def test_an_installed_package_says_how_to_get_the_studies(tmp_path, monkeypatch)
     monkeypatch.setattr(command, "__file__", str(tmp_path / "site-packages" / "sfumato" / "cli" / "study.py"))
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match="expected a clone of the repository"):
-        command.find_repository()
+        door.find_repository()
     monkeypatch.chdir(REPOSITORY)
-    assert command.find_repository() == REPOSITORY
+    assert door.find_repository() == REPOSITORY
 
 
 def test_cells_that_cannot_be_run_here_are_counted_with_the_reason(tmp_path, monkeypatch):

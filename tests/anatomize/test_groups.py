@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.anatomize import kernels, naive, repair
+from sfumato.anatomize import kernels, repair
 from sfumato.anatomize.bucketize import assign_groups, largest_l, plan_suppression
 from strategies import in_examples
+from twins import naive_anatomy as naive
 
 
 @st.composite

@@ -13,11 +13,12 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.preprocessing import FunctionTransformer
 
 from sfumato import AnatomizedTable, Anatomizer, InputError, ParameterError
-from sfumato.anatomize import Bound, kernels, naive, prune, theorem_bound, threads
+from sfumato.anatomize import Bound, kernels, prune, theorem_bound, threads
 from sfumato.anatomize.bound import linear_weights
 from sfumato.anatomize.coding import learn_coding
 from sfumato.frames import read_table
 from strategies import in_examples
+from twins import naive_anatomy as naive
 
 
 @st.composite

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from published_values import PublishedNumbers
 from sfumato import LDiversity, ModelGuidedAnonymizer, ParameterError, RPlusTreeAnonymizer
 from sfumato.representatives import REPRESENTATIVES
 from sfumato.testing import people, rows_of
 from strategies import in_examples, make_guide, tables
+from twins.published_values import PublishedNumbers
 
 pytestmark = pytest.mark.filterwarnings("ignore:quasi-identifiers that:sfumato.schema.ColumnWarning")
 

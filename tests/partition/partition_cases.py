@@ -15,7 +15,6 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from sfumato.partition import naive, naive_splitting
 from sfumato.partition.binning import Bins, bin_categories, bin_numbers
 from sfumato.partition.candidates import empty_candidates
 from sfumato.partition.checks import Check
@@ -35,6 +34,7 @@ from sfumato.partition.scoring import Scoring, make_scratch
 from sfumato.partition.splitting import find_splits
 from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy, make_taxonomy
 from sfumato.partition.tree import Tree
+from twins import naive, naive_splitting
 
 _WANTED = os.environ.get("SFUMATO_EXAMPLES")
 

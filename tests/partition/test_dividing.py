@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from partition_cases import Case, in_examples, random_case, seeds, sizes
 
-from sfumato.partition import dividing, naive
+from sfumato.partition import dividing
 from sfumato.partition.records import Records, as_words
+from twins import naive
 
 GoesLeft = Callable[..., bool]
 

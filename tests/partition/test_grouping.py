@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from partition_cases import Case, in_examples, random_case, seeds, sizes
 
-from sfumato.partition import grouping, naive_groups
+from sfumato.partition import grouping
 from sfumato.partition.binning import bin_categories, bin_numbers
 from sfumato.partition.grouping import Groups, collect
 from sfumato.partition.guides import by_median
+from twins import naive_groups
 
 pytestmark = pytest.mark.twins
 

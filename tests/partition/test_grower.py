@@ -28,10 +28,11 @@ from partition_cases import (
 )
 
 from sfumato.partition import checks as checking
-from sfumato.partition import grower, kept_histograms, naive, workers
+from sfumato.partition import grower, kept_histograms, workers
 from sfumato.partition.binning import bin_categories, bin_numbers
 from sfumato.partition.checks import Check
 from sfumato.partition.guides import CHANNELS, Guide, by_information_loss, by_median, from_labels, from_numbers
+from twins import naive
 
 pytestmark = pytest.mark.twins
 

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from partition_cases import GUIDE_KINDS, Case, cases, in_examples
 
-from sfumato.partition import histogram, naive
+from sfumato.partition import histogram
 from sfumato.partition.binning import bin_categories, bin_numbers
 from sfumato.partition.guides import CHANNELS, Guide
 from sfumato.partition.records import as_words, make_layout, pack_records
 from sfumato.partition.scoring import make_scratch
+from twins import naive
 
 AddRecords = Callable[..., None]
 

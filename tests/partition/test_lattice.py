@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from partition_cases import in_examples, seeds
 
-from sfumato.partition import naive_lattice
 from sfumato.partition.lattice import Conditions, find_levels
 from sfumato.partition.lattice_groups import Levels, NodeGroups
+from twins import naive_lattice
 
 pytestmark = pytest.mark.twins
 

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from partition_cases import in_examples, seeds, separated_case
 
-from sfumato.partition import naive_groups
 from sfumato.partition.binning import bin_numbers
 from sfumato.partition.grower import Grower
 from sfumato.partition.guides import by_median
 from sfumato.partition.merging import Safe, close_unsafe
 from sfumato.partition.records import make_layout, pack_records
 from sfumato.partition.tree import Tree
+from twins import naive_groups
 
 pytestmark = pytest.mark.twins
 

@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from partition_cases import Case, cases, in_examples
 
-from sfumato.partition import naive, naive_relaxed, relaxed
+from sfumato.partition import relaxed
 from sfumato.partition.binning import bin_categories, bin_numbers
 from sfumato.partition.guides import by_median
 from sfumato.partition.records import make_layout, pack_records
 from sfumato.partition.taxonomy import make_taxonomy
+from twins import naive, naive_relaxed
 
 pytestmark = pytest.mark.twins
 

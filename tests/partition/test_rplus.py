@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from partition_cases import in_examples
 from test_hilbert_curve import random_table
 
-from sfumato.partition import naive_runs, rplus
+from sfumato.partition import rplus
 from sfumato.partition.rplus import pack
+from twins import naive_runs
 
 pytestmark = pytest.mark.twins
 

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from partition_cases import Case, cases, in_examples
 
-from sfumato.partition import naive, naive_set_aside, set_aside
+from sfumato.partition import set_aside
 from sfumato.partition.binning import bin_categories, bin_numbers
 from sfumato.partition.records import make_layout, pack_records
+from twins import naive, naive_set_aside
 
 pytestmark = pytest.mark.twins
 

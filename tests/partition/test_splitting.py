@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from partition_cases import GUIDE_KINDS, Case, cases, fast_splits, in_examples, random_case, seeds, sizes, tolerance
 
-from sfumato.partition import naive, naive_splitting
 from sfumato.partition.binning import bin_categories, bin_numbers
 from sfumato.partition.category_splits import MAX_ENUMERATED
 from sfumato.partition.guides import (
@@ -27,6 +26,7 @@ from sfumato.partition.guides import (
     from_numbers,
     from_probabilities,
 )
+from twins import naive, naive_splitting
 
 Ranked = list[tuple[int, naive_splitting.Split]]
 FindSplits = Callable[..., Ranked]

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from partition_cases import Case, assert_same_trees, cases, in_examples, separated_case
 
-from sfumato.partition import naive
 from sfumato.partition.binning import bin_categories, bin_numbers
 from sfumato.partition.guides import from_labels
 from sfumato.partition.tree import NodeTable, Tree
+from twins import naive
 
 Apply = Callable[[Tree, np.ndarray], Any]
 

@@ -1,43 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables to try things on: two bundled, more from a folder of public data, and a generator for scale."""
+"""Tables to try things on: two bundled, and a generator for scale."""
 
 from sfumato.datasets.bundled import ADULT_QUASI_IDENTIFIERS, load_adult, load_nursery
 from sfumato.datasets.census import iter_census, make_census
-from sfumato.datasets.external import (
-    LENDING_CLUB_QUASI_IDENTIFIERS,
-    load_acs_employment,
-    load_acs_income,
-    load_acs_income_2024,
-    load_acs_public_coverage,
-    load_acs_pums,
-    load_adult_arx,
-    load_bank,
-    load_census_kdd,
-    load_communities,
-    load_fars,
-    load_lending_club,
-    load_lending_club_cleaned,
-    load_location,
-)
 
-__all__ = [
-    "ADULT_QUASI_IDENTIFIERS",
-    "LENDING_CLUB_QUASI_IDENTIFIERS",
-    "iter_census",
-    "load_acs_employment",
-    "load_acs_income",
-    "load_acs_income_2024",
-    "load_acs_public_coverage",
-    "load_acs_pums",
-    "load_adult",
-    "load_adult_arx",
-    "load_bank",
-    "load_census_kdd",
-    "load_communities",
-    "load_fars",
-    "load_lending_club",
-    "load_lending_club_cleaned",
-    "load_location",
-    "load_nursery",
-    "make_census",
-]
+__all__ = ["ADULT_QUASI_IDENTIFIERS", "iter_census", "load_adult", "load_nursery", "make_census"]

@@ -23,6 +23,6 @@ The layers, each in a file of its own and each using only those before it::
 medians that divide equal values; ``set_aside`` by the widths of all columns (``boxes``), with odd records set aside.
 ``lattice`` finds the levels of hierarchies whose groups give up least.
 
-``guides`` says what makes a split good, ``grouping`` collects records by group, and ``naive`` holds the
-slow twin of every kernel, which the tests compare with the fast one.
+``guides`` says what makes a split good, ``grouping`` collects records by group. Every kernel has
+a slow twin in ``tests/twins``, which the tests compare with it.
 """

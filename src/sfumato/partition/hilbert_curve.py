@@ -3,7 +3,7 @@
 
 A Hilbert curve visits every cell of a d-dimensional grid once, each step going to a neighbouring cell, so records
 that are neighbours on the curve are neighbours in space. ``anonymize.hilbert`` calls the three functions in turn:
-`make_grid`, `hilbert_keys`, `best_runs`. Slow twins stand in ``naive_runs``.
+`make_grid`, `hilbert_keys`, `best_runs`. Slow twins stand in ``tests/twins``.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ Two facts hold for a node and any coarser one, and nothing else is used to prune
   and so have all finer nodes. The same holds of any other condition that every part of a failing group fails.
 
 So the penalty of one coarse node, cheap to count, is a lower bound for the whole box of nodes below it.
-``anonymize.full_domain`` calls this; ``naive_lattice`` visits every node instead.
+``anonymize.full_domain`` calls this; its slow twin visits every node instead.
 """
 
 from __future__ import annotations

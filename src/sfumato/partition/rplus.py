@@ -4,7 +4,7 @@
 Leaves hold k to 2k - 1 records where values allow it, and their regions do not overlap. A leaf that overflows when
 records are added later is packed again by the same rules, with one more: every earlier publication sees none or at
 least k of its records on either side of a cut. ``anonymize.rplus_tree`` calls `pack`; slow twins stand in
-``naive_runs``.
+``tests/twins``.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from sfumato.partition.lattice_groups import Levels
-from sfumato.partition.naive_lattice import every_node, node_loss
+from twins.naive_lattice import every_node, node_loss
 
 COLUMNS = ("sex", "age", "race", "marital-status", "education", "native-country", "workclass", "occupation")
 KS = (2, 5, 10, 50, 100)

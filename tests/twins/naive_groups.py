@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.partition.grouping import Groups, Summary
-from sfumato.partition.naive_splitting import width
 from sfumato.partition.records import Layout
 from sfumato.partition.tree import Tree
+from twins.naive_splitting import width
 
 
 def collect(group: Sequence[int], n_groups: int) -> list[list[int]]:

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sfumato.datasets import _reading
+from studies.datasets import reading as _reading
 
 ADULT_ARX_COLUMNS = (
     "sex",

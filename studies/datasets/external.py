@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from sfumato.datasets._as_frame import AsFrame, as_bunch, resolve_kind, with_categories
-from sfumato.datasets._reading import read_hierarchy
-from sfumato.datasets.catalogue import ADULT_ARX_COLUMNS, CATALOGUE, PUMS_ASIDE, Entry
 from sfumato.errors import InputError, ParameterError
+from studies.datasets.catalogue import ADULT_ARX_COLUMNS, CATALOGUE, PUMS_ASIDE, Entry
+from studies.datasets.reading import read_hierarchy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

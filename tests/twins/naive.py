@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from sfumato.partition.binning import DEFAULT_MAX_BINS, Bins, code_type
 from sfumato.partition.checks import Check
 from sfumato.partition.guides import Guide
-from sfumato.partition.naive_splitting import Split, find_splits
 from sfumato.partition.records import Layout, Records
 from sfumato.partition.scoring import Scoring
 from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
 from sfumato.partition.tree import Tree
+from twins.naive_splitting import Split, find_splits
 
 # -- binning -------------------------------------------------------------------------------------------------
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sfumato.partition.naive_splitting import hierarchy_labels, width
 from sfumato.partition.records import Layout
 from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
+from twins.naive_splitting import hierarchy_labels, width
 
 Rows = list[int]
 

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``python -m studies``: the same as ``sfumato study``, in a clone of the repository."""
+
+import typer
+
+from studies.command import HELP, study
+
+application = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
+application.command(help=HELP)(study)
+
+if __name__ == "__main__":
+    application(prog_name="python -m studies")
