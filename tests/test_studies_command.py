@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from studies import command
 from typer.testing import CliRunner
 
 from sfumato.cli import study as door
 from sfumato.cli.application import application
 from sfumato.errors import InputError
-from studies import command
 
 REPOSITORY = Path(__file__).parent.parent
 

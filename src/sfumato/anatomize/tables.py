@@ -26,6 +26,7 @@ from sfumato.documents import MapOf, check_shape, is_count, is_text, or_none, pa
 from sfumato.errors import GuaranteeError, InputError, ParameterError
 from sfumato.frames import read_table
 from sfumato.frames.assembling import as_arrow, select, side_by_side
+from sfumato.notebooks import facts_as_html
 from sfumato.verification import diversity_of
 
 MANIFEST = "manifest.json"
@@ -93,6 +94,18 @@ class AnatomizedTable:
     def n_groups(self) -> int:
         """How many groups the records are in."""
         return int(_sizes(groups_of(self.sensitive)).shape[1])
+
+    def _repr_html_(self) -> str:
+        """Show in a notebook what both tables have, and none of the records."""
+        facts = [
+            ("records", self.n_records),
+            ("groups", self.n_groups),
+            ("l", self.l),
+            ("identifying columns", ", ".join(self.identifying_columns)),
+            ("sensitive columns", ", ".join(self.sensitive_columns)),
+            ("records left out", self.n_suppressed),
+        ]
+        return facts_as_html("Anatomy", facts)
 
     def join(self) -> Any:
         """Return every identifying row once with each sensitive row of its group: naive training data.

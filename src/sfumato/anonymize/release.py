@@ -18,6 +18,7 @@ from sfumato.frames import Table
 from sfumato.frames.assembling import with_plain_index
 from sfumato.frames.shuffling import in_order, random_order
 from sfumato.measurement.combinations import count_combinations
+from sfumato.notebooks import facts_as_html
 
 REAL_RECORDS = "each group shows the values of a real record:"
 """How the warning of `warn_of_real_records` begins."""
@@ -48,6 +49,13 @@ class Release:
     n_suppressed: int
     measures: dict[str, Any] = field(default_factory=dict)
     publication: Publication | None = None
+
+    def _repr_html_(self) -> str:
+        """Show in a notebook what was done, and none of the records."""
+        numbers = {name: value for name, value in self.measures.items() if isinstance(value, int | float | str)}
+        known = [(name.replace("_", " "), value) for name, value in numbers.items()]
+        suppressed = [("records left out", self.n_suppressed), ("groups joined with others", self.n_merged)]
+        return facts_as_html("Release", [*known, *suppressed])
 
 
 def in_released_order(release: Release, shuffle: bool | None, *, keep_index: bool = False) -> Release:

@@ -172,6 +172,9 @@ class Generalization:
                 codes[:, place] = attribute.encode(table.column(attribute.name))
         return codes
 
+    def _repr_html_(self) -> str:
+        return self.describe()._repr_html_()
+
     def describe(self) -> Description:
         """Return a table with the buckets of every attribute before and after, and a plain sentence each."""
         return describe_attributes(self.attributes)

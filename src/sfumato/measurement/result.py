@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sfumato.measurement.ranking import Ranking
 from sfumato.measurement.risks import Risk
 from sfumato.measurement.uniqueness import UniquenessEstimate
+from sfumato.notebooks import facts_as_html
 
 MissingPolicy = Literal["value", "wildcard"]
 MISSING_MEANS: dict[str, str] = {
@@ -172,6 +173,22 @@ class Measurement:
         """Return everything as plain dicts, lists, numbers and text; None (null in JSON) where there is no number."""
         document: dict[str, Any] = plain(asdict(self))
         return document | {"k": self.k, "missing_means": self.missing_means}
+
+    def _repr_html_(self) -> str:
+        """Show in a notebook how well people hide."""
+        facts: list[tuple[str, Any]] = [
+            ("records", self.n_records),
+            ("quasi-identifiers", ", ".join(self.quasi_identifiers)),
+            ("groups", self.groups.n_groups),
+            ("smallest group (k)", self.k),
+            ("highest risk for a prosecutor", self.prosecutor.maximum),
+            ("mean risk for a marketer", self.marketer.average),
+        ]
+        facts += [
+            (own.criterion if own.column is None else f"{own.criterion} of {own.column}", own.value)
+            for own in self.criteria
+        ]
+        return facts_as_html("Measurement", facts)
 
 
 def describe_size_counts(
