@@ -71,7 +71,7 @@ class Found:
         """Run something of sfumato: a refusal is noted, anything else that goes wrong is a violation."""
         from sfumato import SfumatoError
 
-        printed, before = io.StringIO(), len(self.violations)
+        printed = io.StringIO()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             logging.captureWarnings(False)
@@ -103,7 +103,6 @@ class Found:
             else:
                 self.counts[f"warned: {judge.shape(str(warning.message))[:70]}"] += 1
                 self.message(str(warning.message), cells, f"{where} (warning)")
-                self.warned_of_people(str(warning.message), before)
 
 
 class TooSlow(BaseException):

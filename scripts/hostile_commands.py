@@ -140,9 +140,7 @@ class FileCase:
         found.broken("values", judge.names_people(self.original, columns, quasi, self.k), where)
         if is_default and not bounds:
             one, few = judge.shown_people(self.original, columns, quasi, self.k)
-            before = len(found.violations)
             found.shown(one, few, where)
-            found.warned_of_people(self.said, before)
 
     def judge_criteria(self, path: Path, asked: list[dict[str, Any]]) -> None:
         """Judge what was asked of a sensitive column."""
