@@ -128,6 +128,13 @@ class TreeAnonymizer(GroupAnonymizer):
             names += [n for n in schema.with_role("other") if n not in schema.keep]
         return names
 
+    def _grows_from_counts(self) -> bool:
+        """Return True if the tree is the engine's own, which counts alone determine.
+
+        Files and Spark grow that tree, so a method with a `_grow` of its own must not reach them.
+        """
+        return type(self)._grow is TreeAnonymizer._grow
+
     def _falls_back(self) -> bool:
         """Whether information loss decides where the guide sees no gain."""
         return True

@@ -166,6 +166,9 @@ class MondrianAnonymizer(TreeAnonymizer):
     def _falls_back(self) -> bool:
         return False
 
+    def _grows_from_counts(self) -> bool:
+        return self.rule == "median" and bool(self.strict) and type(self)._grow is MondrianAnonymizer._grow
+
     def _grow(
         self,
         records: Records,
