@@ -43,7 +43,7 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         self,
         estimator: Any,
         *,
-        k: int = _DEFAULT_K,
+        k: int | None = None,
         quasi_identifiers: Any = None,
         identifiers: Any = None,
         anonymizer: Any = None,
@@ -127,7 +127,7 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
     def _make_anonymizer(self) -> Any:
         if self.anonymizer is None:
             return ModelGuidedAnonymizer(
-                k=self.k,
+                k=_DEFAULT_K if self.k is None else self.k,
                 quasi_identifiers=self.quasi_identifiers,
                 identifiers=self.identifiers,
                 guide_kind=self._guide_kind,
@@ -144,10 +144,10 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
                 "columns are which. Set them on the anonymizer."
             )
         own_k = getattr(self.anonymizer, "k", None)
-        if self.k != _DEFAULT_K and self.k != own_k:
+        if self.k is not None and self.k != own_k:
             raise ParameterError(
-                f"k={self.k!r} together with an anonymizer= that has k={own_k!r}: expected one place that says k. Set "
-                "it on the anonymizer, and search over anonymizer__k."
+                f"k={self.k!r} together with an anonymizer= that has k={own_k!r}: expected one place that says k. "
+                "Leave k out, set it on the anonymizer, and search over anonymizer__k."
             )
         anonymizer = clone(self.anonymizer)
         if getattr(anonymizer, "guide_kind", None) == "auto":
@@ -220,8 +220,9 @@ _PARAMETERS = """
     ----------
     estimator : estimator
         The model to train; any that follows scikit-learn's conventions.
-    k : int, default=10
-        Fewest records of a group. With an `anonymizer`, its own k holds and this one is left alone.
+    k : int, optional
+        Fewest records of a group. None: the k of the `anonymizer`, or 10 without one. A k that differs from that of the
+        `anonymizer` is refused.
     quasi_identifiers : list of str or int, optional
         Columns that, taken together, could point at a person; None: all.
     identifiers : list of str or int, optional
