@@ -476,7 +476,7 @@ def test_k_is_ten_where_nothing_says_otherwise(numbers):
     assert model.anonymizer_.k == 10
 
 
-def test_an_anonymizer_that_takes_no_weights_is_used_without_and_refused_with_them(numbers):
+def test_an_anonymizer_that_takes_no_weights_is_used_with_and_without_them(numbers):
     X, y = numbers
     X = np.round(X)
     model = AnonymizedClassifier(
@@ -486,8 +486,10 @@ def test_an_anonymizer_that_takes_no_weights_is_used_without_and_refused_with_th
     )
     assert model.fit(X, y).score(X, y) > 0.5
     assert model.anonymizer_.group_sizes_.min() >= 5
-    with pytest.raises(ParameterError, match="sample_weight with a FullDomainAnonymizer, which weights nothing"):
-        model.fit(X, y, sample_weight=np.ones(len(X)))
+    plain, levels = model.predict(X).mean(), model.anonymizer_.levels_
+    model.fit(X, y, sample_weight=np.where(y == 1, 50.0, 1.0))
+    assert model.predict(X).mean() > plain
+    assert model.anonymizer_.levels_ == levels
 
 
 def test_a_search_over_the_k_of_the_anonymizer_changes_it(numbers):

@@ -72,7 +72,8 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         X : frame or array of shape (n, columns)
         y : array-like of shape (n,) or (n, outputs)
         sample_weight : array-like of shape (n,), optional
-            Reaches the guide, the splits and the retraining; k counts records.
+            How much each record counts when the guide and the estimator are trained, and in the splits of an
+            anonymizer whose `fit` takes weights, as the default does. k counts records.
         """
         if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
             raise ParameterError(
@@ -89,16 +90,11 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         y = self._checked_target(y, table.n_records)
         weight = checked_weight(sample_weight, table.n_records)
         anonymizer = self._make_anonymizer()
-        if weight is not None and not has_fit_parameter(anonymizer, "sample_weight"):
-            raise ParameterError(
-                f"sample_weight with a {type(anonymizer).__name__}, which weights nothing: expected an anonymizer "
-                "whose fit takes weights, such as ModelGuidedAnonymizer. Use one, or leave the weights out."
-            )
         seen = self._without_dropped(X, table, anonymizer)
         guide = self._guide(seen, y, weight)
         # What leaves beside the records are the labels, not the predictions that guide.
         more: dict[str, Any] = {"target": y} if self._protects_target(anonymizer, table, y) else {}
-        if weight is not None:
+        if weight is not None and has_fit_parameter(anonymizer, "sample_weight"):
             more["sample_weight"] = weight
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "the index of the frame is kept", PrivacyWarning)  # nothing leaves here

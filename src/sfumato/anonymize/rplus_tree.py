@@ -261,7 +261,7 @@ class RPlusTreeAnonymizer(TreeAnonymizer):
             group_sizes=groups.sizes,
         )
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, target: Any = None) -> Fit:
+    def _fit(self, X: Any, y: Any, sample_weight: Any = None, target: Any = None) -> Fit:
         fitted = super()._fit(X, y, sample_weight, target)
         self._held = None
         if self.keep_records:

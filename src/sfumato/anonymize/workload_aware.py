@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sfumato.anonymize.base import TreeAnonymizer
+from sfumato.anonymize.base import GuidedAnonymizer
 from sfumato.anonymize.guidance import GuideKind, guide_from
 from sfumato.criteria import Criterion
 from sfumato.partition.binning import DEFAULT_MAX_BINS
@@ -15,7 +15,7 @@ from sfumato.representatives import Representative
 from sfumato.schema import Schema
 
 
-class WorkloadAwareAnonymizer(TreeAnonymizer):
+class WorkloadAwareAnonymizer(GuidedAnonymizer):
     """Make a table k-anonymous so that its true labels stay as separable as possible.
 
     Splits by information gain on the labels; for numbers by the fall of their variance. Where all records of a group
