@@ -78,7 +78,7 @@ class ModelGuidedAnonymizer(GuidedAnonymizer):
     random_state : int or RandomState, optional
         Seed for ``representative="sample"`` and for `guide_fraction`.
     n_jobs : int, optional
-        Threads; None or -1: all cores. Their number never changes the result.
+        Threads; None: one, -1: all cores. Their number never changes the result.
 
     Attributes
     ----------

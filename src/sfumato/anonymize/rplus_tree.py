@@ -112,7 +112,7 @@ class RPlusTreeAnonymizer(TreeAnonymizer):
     random_state : int or RandomState, optional
         Seed for ``representative="sample"``.
     n_jobs : int, optional
-        Threads; None or -1: all cores. Their number never changes the result.
+        Threads; None: one, -1: all cores. Their number never changes the result.
 
     Attributes
     ----------

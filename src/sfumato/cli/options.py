@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 COLUMNS, METHOD, OUTPUT = "Columns", "Method", "Output"
 """Panels of the help, under which options stand."""
 _FILES = "Reading CSV"
+ALL_CORES = -1
 
 
 def columns(help: str, *, show_default: bool | str = "none") -> Any:
@@ -31,6 +32,12 @@ def columns(help: str, *, show_default: bool | str = "none") -> Any:
 def column(help: str, *, show_default: bool | str = "none") -> Any:
     """Return an option that names one column."""
     return typer.Option(help=help, metavar="COLUMN", rich_help_panel=COLUMNS, show_default=show_default)
+
+
+def jobs(panel: str | None = None) -> Any:
+    """Return the option for the number of threads, with `ALL_CORES` as its default."""
+    help = "Threads and processes. Their number does not change the result."
+    return typer.Option(help=help, metavar="N", rich_help_panel=panel, show_default="all cores")
 
 
 def choice(help: str, *, show_default: bool | str = True) -> Any:

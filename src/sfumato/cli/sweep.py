@@ -78,7 +78,7 @@ def sweep(
         Path | None,
         typer.Option("--output", "-o", help="Where the page goes, .html, or the numbers, .json.", show_default="none"),
     ] = None,
-    jobs: Annotated[int | None, typer.Option(help="Threads.", show_default="all cores")] = None,
+    jobs: Annotated[int, options.jobs()] = options.ALL_CORES,
     force: options.Force = False,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,

@@ -46,7 +46,7 @@ class FeatureSelectionMinimizer(WeightedMinimizer):
     random_state : int or RandomState, optional
         Not used: nothing is drawn.
     n_jobs : int, optional
-        Threads; None or -1: all cores. Their number never changes the result.
+        Threads; None: one, -1: all cores. Their number never changes the result.
 
     Attributes
     ----------

@@ -55,7 +55,7 @@ class IterativeMinimizer(WeightedMinimizer):
     random_state : int or RandomState, optional
         Seed for the held-out records and for gradient boosting.
     n_jobs : int, optional
-        Threads for reading; None or -1: all cores. Their number never changes the result.
+        Threads for reading; None: one, -1: all cores. Their number never changes the result.
 
     Attributes
     ----------

@@ -64,7 +64,7 @@ class PrivacyAwareTree(WeightedMinimizer):
     random_state : int or RandomState, optional
         Not used: growing a tree draws nothing.
     n_jobs : int, optional
-        Threads; None or -1: all cores. Their number never changes the result.
+        Threads; None: one, -1: all cores. Their number never changes the result.
 
     Attributes
     ----------
