@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from sfumato.arguments import thread_count
+from sfumato.errors import ParameterError
 from sfumato.threads import map_in_threads, stretches
 
 
@@ -82,6 +83,12 @@ def test_minus_one_means_all_cores():
     n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     assert thread_count(-1) == n_cores
     assert thread_count(-1 - n_cores) == 1
+
+
+@pytest.mark.parametrize("n_jobs", [0, 1.5, True, "2", 1_025, 99999999999999999999])
+def test_numbers_of_threads_that_cannot_work_get_a_sentence(n_jobs):
+    with pytest.raises(ParameterError, match=r"n_jobs=.*: expected an integer from 1 to 1,024, or -1 for all cores"):
+        thread_count(n_jobs)
 
 
 def test_the_family_of_attackers_takes_one_thread_unless_told_otherwise(monkeypatch):

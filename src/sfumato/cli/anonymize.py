@@ -228,6 +228,7 @@ def anonymize(
         from sfumato.cli.target_values import parse_target_values
         from sfumato.parquet.files import ParquetFiles
 
+        options.check_jobs(jobs)
         said = reading.parsed()
         if output is not None:
             check_output(output, force=force, inputs=[file])

@@ -40,6 +40,17 @@ def jobs(panel: str | None = None) -> Any:
     return typer.Option(help=help, metavar="N", rich_help_panel=panel, show_default="all cores")
 
 
+def check_jobs(jobs: int) -> None:
+    """Raise ParameterError for a number of threads that cannot work."""
+    from sfumato.arguments import MOST_THREADS
+
+    if jobs == 0 or jobs > MOST_THREADS:
+        raise ParameterError(
+            f"--jobs {jobs}: expected an integer from 1 to {MOST_THREADS:,}, or -1 for all cores. Leave it out for all "
+            "cores."
+        )
+
+
 def choice(help: str, *, show_default: bool | str = True) -> Any:
     """Return an option of the method that is one of several words, which the help lists itself."""
     return typer.Option(help=help, metavar="NAME", rich_help_panel=METHOD, show_default=show_default)

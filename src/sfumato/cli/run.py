@@ -55,6 +55,7 @@ def run(
         from sfumato.cli.job import open_job
         from sfumato.policy import read_policy
 
+        options.check_jobs(jobs)
         read = read_policy(policy)
         _check_outputs(console, read, force=force)
         job = open_job(console, read, jobs)

@@ -93,6 +93,7 @@ def sweep(
         from sfumato.errors import ParameterError
         from sfumato.policy import read_policy
 
+        options.check_jobs(jobs)
         is_minimizing = alpha is not None or leaves is not None
         _check_one_kind(is_minimizing, {"--k": k, "--methods": methods, "--models": models}, personal)
         if output is not None:
