@@ -20,6 +20,7 @@ from sfumato.cli.files import FileTable, ReadingOptions, read_file, unknown_colu
 from sfumato.cli.memory import give_back_small_pieces
 from sfumato.cli.methods import GUIDED, Method, method_of, recoding_of, rewritten_columns
 from sfumato.cli.models import make_model
+from sfumato.cli.options import ALL_CORES
 from sfumato.cli.publishing import fingerprint_of as fingerprint_of
 from sfumato.cli.settling import codes_of, without_names
 from sfumato.cli.subgroups import compare_subgroups
@@ -56,7 +57,7 @@ class Job:
     source : FileTable
     target : Target or None
     quasi_identifiers, dropped : list of str
-    n_jobs : int or None
+    n_jobs : int
     """
 
     policy: Policy
@@ -64,7 +65,7 @@ class Job:
     target: Target | None
     quasi_identifiers: list[str]
     dropped: list[str]
-    n_jobs: int | None = None
+    n_jobs: int = ALL_CORES
 
     @property
     def table(self) -> Any:
@@ -114,7 +115,7 @@ class Job:
             self.target.task,
             self.policy.get("method", "seed"),
             categorical=self.policy.get("columns", "categorical"),
-            n_jobs=self.n_jobs if self.n_jobs is not None else -1,
+            n_jobs=self.n_jobs,
             n_records=int(self.target.known.sum()),
         )
 
@@ -154,7 +155,7 @@ class Job:
         return is_guided and self.policy.get("model", "guide_column") is None
 
 
-def open_job(console: Console, policy: Policy, n_jobs: int | None = None) -> Job:
+def open_job(console: Console, policy: Policy, n_jobs: int = ALL_CORES) -> Job:
     """Read the table of a policy and look its columns up, or say what does not fit, by line and key."""
     file = policy.file("file")
     assert file is not None

@@ -43,7 +43,7 @@ def run(
         bool,
         typer.Option("--keep-report", help="Write the report also when the gate is not passed.", show_default="off"),
     ] = False,
-    jobs: Annotated[int | None, typer.Option(help="Threads and processes.", show_default="all cores")] = None,
+    jobs: Annotated[int, options.jobs()] = options.ALL_CORES,
     force: options.Force = False,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
@@ -55,6 +55,7 @@ def run(
         from sfumato.cli.job import open_job
         from sfumato.policy import read_policy
 
+        options.check_jobs(jobs)
         read = read_policy(policy)
         _check_outputs(console, read, force=force)
         job = open_job(console, read, jobs)
@@ -216,7 +217,7 @@ def _attack(console: Console, job: Job, compared: Any) -> Attacks:
             level=level,
             estimator=protected_estimator(job),
             attributes=[name for name in dict.fromkeys(wanted) if name in table.column_names],
-            n_jobs=job.n_jobs if job.n_jobs is not None else -1,
+            n_jobs=job.n_jobs,
             cache=None if unfinished is None else job.policy.path.parent / unfinished,
             **common,
         )
