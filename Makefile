@@ -15,7 +15,7 @@ IN_PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installs into one environment would race
-.PHONY: help demo test test-all check bench hostile studies docs neural spark clean
+.PHONY: help demo test test-all check bench hostile recorded studies docs neural spark clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ bench: $(READY)-test ## Measure speed and memory as ratios inside one run
 
 hostile: $(READY)-test ## Judge 5,000 random releases by code that shares nothing with sfumato (about 15 minutes)
 	@$(BIN)/python scripts/hostile.py --cases 6000 --jobs 2
+
+recorded: $(READY)-test ## Compare results with those that were recorded, so that a refactoring changes none (3 minutes)
+	@$(BIN)/python scripts/recorded.py
 
 studies: $(READY)-test $(READY)-neural ## Set up what the studies need, private learners included, and list them
 	@$(BIN)/python -m benchmarks.peers.environment differential_privacy

@@ -46,7 +46,7 @@ def run(context: Context) -> None:
         pure,
         note=f"{anonymizer(keep_splitting=False).fit(table, predictions).n_groups_:,} groups",
     )
-    for label, variant, n_jobs in (("one thread", table, 1), ("text columns", as_read_from_csv(table), None)):
+    for label, variant, n_jobs in (("one thread", table, 1), ("text columns", as_read_from_csv(table), -1)):
         fit, release = time_ours(context, variant, predictions, n_jobs=n_jobs)
         context.record_seconds(f"sfumato fit, {label} ({SMOOTH_GUIDE})", fit)
         context.record_seconds(f"sfumato fit_transform with recount, {label} ({SMOOTH_GUIDE})", release)
@@ -75,9 +75,7 @@ def compare(context: Context, workload: Workload, guide: str, classes: np.ndarra
     )
 
 
-def time_ours(
-    context: Context, table: pd.DataFrame, classes: np.ndarray, *, n_jobs: int | None = None
-) -> tuple[Timing, ...]:
+def time_ours(context: Context, table: pd.DataFrame, classes: np.ndarray, *, n_jobs: int = -1) -> tuple[Timing, ...]:
     """Time fit and fit_transform in turns."""
     return context.measure_alternating(
         [
@@ -101,6 +99,6 @@ def time_peer(workload: Workload, classes: np.ndarray, *, repeats: int) -> tuple
     return Timing(tuple(cast(list[float], answer["seconds"]))), note
 
 
-def anonymizer(n_jobs: int | None = None, *, keep_splitting: bool = True) -> ModelGuidedAnonymizer:
-    """Return a fresh anonymizer as a user would write it: all defaults but k, and what a row says."""
+def anonymizer(n_jobs: int = -1, *, keep_splitting: bool = True) -> ModelGuidedAnonymizer:
+    """Return a fresh anonymizer as a user would write it: all defaults but k, all cores, and what a row says."""
     return ModelGuidedAnonymizer(k=K, n_jobs=n_jobs, keep_splitting=keep_splitting)

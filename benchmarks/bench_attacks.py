@@ -35,7 +35,12 @@ def run(context: Context) -> None:
     personal = [name for name in bunch.data.columns if name not in NOT_PERSONAL]
     parts = [bunch.data.iloc[part] for part in (train, validation, test)]
     samples = Samples(*parts, categorical_features=categories)
-    options: dict[str, Any] = {"personal": personal, "categorical_features": categories, "random_state": SEED}
+    options: dict[str, Any] = {
+        "personal": personal,
+        "categorical_features": categories,
+        "random_state": SEED,
+        "n_jobs": -1,
+    }
     minimizers = {
         "PAT, 20 leaves, alpha 0.7": (PrivacyAwareTree(max_leaves=20, alpha=0.7, **options), 60),
         "Uniform, 5 buckets": (UniformMinimizer(5, **options), 180),
@@ -43,8 +48,8 @@ def run(context: Context) -> None:
     for name, (minimizer, limit) in minimizers.items():
         generalization = minimizer.fit(parts[0], np.asarray(bunch.target)[train]).generalization_
         for label, settings, target in (
-            ("the table alone", FamilySettings(adversaries=("table",)), None),
-            ("the whole family", FamilySettings(), at_most(limit)),
+            ("the table alone", FamilySettings(adversaries=("table",), n_jobs=-1), None),
+            ("the whole family", FamilySettings(n_jobs=-1), at_most(limit)),
         ):
             found = []
             timing = context.measure(

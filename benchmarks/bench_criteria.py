@@ -43,7 +43,7 @@ def run(context: Context) -> None:
 def release(table: pd.DataFrame, quasi_identifiers: list[str], criterion: Criterion | None) -> object:
     """Anonymize the table with a fresh anonymizer."""
     criteria = None if criterion is None else [criterion]
-    return MondrianAnonymizer(K, quasi_identifiers=quasi_identifiers, criteria=criteria).fit_transform(table)
+    return MondrianAnonymizer(K, quasi_identifiers=quasi_identifiers, criteria=criteria, n_jobs=-1).fit_transform(table)
 
 
 def diagnoses(age: np.ndarray) -> pd.Series:

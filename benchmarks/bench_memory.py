@@ -52,7 +52,7 @@ def measure_here(n_records: int, kind: str) -> dict[str, Any]:
     gc.collect()
     was_forgotten = forget_peak()
     before = resident_gib("VmRSS")
-    anonymizer = ModelGuidedAnonymizer(k=K)
+    anonymizer = ModelGuidedAnonymizer(k=K, n_jobs=-1)
     released = anonymizer.fit_transform(table, guide)
     after = resident_gib("VmRSS")
     peak, source = peak_gib()

@@ -71,7 +71,7 @@ def run(context: Context) -> None:
     n_in_memory = context.size(10_000_000, 2_000)
     workload = census_workload(n_in_memory)
     timing = context.measure(
-        lambda: ModelGuidedAnonymizer(k=K).fit_transform(workload.table, workload.probabilities),
+        lambda: ModelGuidedAnonymizer(k=K, n_jobs=-1).fit_transform(workload.table, workload.probabilities),
         repeats=min(3, context.repeats),
     )
     context.record_seconds(f"in memory, {n_in_memory:,} records", timing)
@@ -177,7 +177,7 @@ def measure_here(source: Path) -> dict[str, Any]:
 
 
 def _anonymize(source: Path, destination: Path, **how: Any) -> Any:
-    anonymizer = ModelGuidedAnonymizer(k=K, keep=["high_income"])
+    anonymizer = ModelGuidedAnonymizer(k=K, keep=["high_income"], n_jobs=-1)
     return fit_transform(anonymizer, source, destination, guide_column="probability", **how)
 
 

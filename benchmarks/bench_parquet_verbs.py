@@ -75,7 +75,7 @@ def here(verb: str, where: str, folder: Path) -> dict[str, float]:
         head = next(file.iter_batches(batch_size=2_000))
     sample = pa.Table.from_batches([head])
     labels = [row % 2 for row in range(sample.num_rows)]
-    coarse = UniformMinimizer(4).fit(sample.drop_columns(["high_income"]), labels).generalization_
+    coarse = UniformMinimizer(4, n_jobs=-1).fit(sample.drop_columns(["high_income"]), labels).generalization_
     names = [name for name in sample.column_names if name not in ("high_income", SECRET)]
     forget_peak()
     start = time.perf_counter()

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sfumato.arguments import MOST_THREADS
 from sfumato.cli import options
 from sfumato.cli.console import Console, exit_codes
 from sfumato.errors import ParameterError
@@ -214,8 +215,10 @@ def _checked(processes: int | None, names: Sequence[str] | None, *, every: bool,
         raise ParameterError("--quick and --paper-scale: expected one of both. Leave out one of them.")
     if processes is None:
         return os.cpu_count() or 1
-    if processes < 1:
-        raise ParameterError(f"--processes {processes}: expected 1 or more.")
+    if not 1 <= processes <= MOST_THREADS:
+        raise ParameterError(
+            f"--processes {processes}: expected an integer from 1 to {MOST_THREADS:,}. Leave it out for one per core."
+        )
     return processes
 
 

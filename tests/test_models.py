@@ -46,9 +46,53 @@ def test_every_kind_of_frame_is_encoded_alike(kind):
     ]
 
 
-def test_unknown_categories_are_ignored_and_extra_columns_too():
+def test_extra_columns_are_ignored():
     encoder = TableEncoder().fit(pa.table({"job": ["a", "b"]}))
-    assert encoder.transform(pa.table({"more": [1, 2], "job": ["c", "a"]})).tolist() == [[0, 0], [1, 0]]
+    assert encoder.transform(pa.table({"more": [1, 2], "job": ["b", "a"]})).tolist() == [[0, 1], [1, 0]]
+
+
+JOBS = pa.table({"job": ["a", "b", "b", "b"]})
+NEW = pa.table({"job": ["new", "a", None]})
+
+
+def test_for_a_linear_model_an_unseen_category_is_the_average_record():
+    encoded = TableEncoder().fit(JOBS).transform(NEW)
+    assert encoded.tolist() == [[0.25, 0.75], [1, 0], [0.25, 0.75]]
+    with_missing = TableEncoder().fit(pa.table({"job": ["a", "b", "b", None]})).transform(NEW)
+    assert with_missing.tolist() == [[0.25, 0.5, 0.25], [1, 0, 0], [0, 0, 1]]
+
+
+def test_for_a_tree_an_unseen_category_is_not_a_number():
+    encoded = TableEncoder(allow_nan=True).fit(JOBS).transform(NEW)
+    np.testing.assert_array_equal(encoded, [[np.nan, np.nan], [1, 0], [np.nan, np.nan]])
+    coded = TableEncoder(allow_nan=True, one_hot=False).fit(JOBS).transform(NEW)
+    np.testing.assert_array_equal(coded, [[np.nan], [0], [np.nan]])
+
+
+def test_an_unseen_category_without_columns_of_its_own_is_the_most_frequent_one():
+    assert TableEncoder(one_hot=False).fit(JOBS).transform(NEW).tolist() == [[1], [0], [1]]
+
+
+def test_a_category_that_a_type_lists_and_no_record_has_is_unseen():
+    jobs = pd.DataFrame({"job": pd.Categorical(["a", "b", "b", "b"], categories=["a", "b", "gone"])})
+    encoder = TableEncoder().fit(jobs)
+    assert encoder.get_feature_names_out().tolist() == ["job=a", "job=b"]
+    assert encoder.transform(pa.table({"job": ["gone"]})).tolist() == [[0.25, 0.75]]
+
+
+def test_an_unseen_category_is_a_rare_one_where_there_are_some():
+    rare = pa.table({"job": ["a", "b", "b", "c"]})
+    for allow_nan in (False, True):
+        encoder = TableEncoder(max_categories=2, allow_nan=allow_nan).fit(rare)
+        assert encoder.transform(NEW.slice(0, 2)).tolist() == encoder.transform(pa.table({"job": ["c", "a"]})).tolist()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_answers_for_categories_that_it_has_never_seen(name):
+    model = make_model(name, MODELS[name][0], 0, n_records=4)
+    y = [0, 1, 0, 1]
+    answers = model.fit(JOBS, y).predict(pa.table({"job": ["new", None]}))
+    assert answers[0] == answers[1]
 
 
 def test_scaling_gives_mean_0_and_variance_1():

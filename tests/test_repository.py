@@ -143,3 +143,7 @@ def test_every_make_target_the_pages_name_exists():
 
 def test_what_continuous_integration_runs_is_executable():
     assert (REPOSITORY / ".ci" / "run").stat().st_mode & stat.S_IXUSR
+
+
+def test_an_expected_failure_that_passes_is_an_error(pytestconfig):
+    assert pytestconfig.getini("xfail_strict") is True

@@ -71,7 +71,7 @@ def test_several_studies_are_chosen_by_a_pattern():
         (["alchemy"], "study 'alchemy': expected one of goldsteen-"),
         (["alchemy", "--all"], "alchemy and --all: expected one of both"),
         (["--all", "--quick", "--paper-scale"], "--quick and --paper-scale: expected one of both"),
-        (["goldsteen-figure-2", "--processes", 0], "--processes 0: expected 1 or more"),
+        (["goldsteen-figure-2", "--processes", 0], "--processes 0: expected an integer from 1"),
     ],
 )
 def test_wrong_usage_gets_a_sentence_and_code_2(arguments, sentence):

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running parts of the work side by side."""
 
+import os
 import threading
 
 import pytest
 
+from sfumato.arguments import thread_count
+from sfumato.errors import ParameterError
 from sfumato.threads import map_in_threads, stretches
 
 
@@ -62,3 +65,48 @@ def test_stretches_cover_every_record_once(n_records, n_parts):
     runs = stretches(n_records, n_parts)
     assert [place for run in runs for place in range(run.start, run.stop)] == list(range(n_records))
     assert len(runs) == min(n_parts, n_records)
+
+
+def test_no_number_of_threads_means_one():
+    assert thread_count(None) == 1
+
+
+def test_no_number_of_threads_means_what_joblib_was_told():
+    from joblib import parallel_config
+
+    with parallel_config(n_jobs=3):
+        assert thread_count(None) == 3
+    assert thread_count(None) == 1
+
+
+def test_minus_one_means_all_cores():
+    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    assert thread_count(-1) == n_cores
+    assert thread_count(-1 - n_cores) == 1
+
+
+@pytest.mark.parametrize("n_jobs", [0, 1.5, True, "2", 1_025, 99999999999999999999])
+def test_numbers_of_threads_that_cannot_work_get_a_sentence(n_jobs):
+    with pytest.raises(ParameterError, match=r"n_jobs=.*: expected an integer from 1 to 1,024, or -1 for all cores"):
+        thread_count(n_jobs)
+
+
+def test_the_family_of_attackers_takes_one_thread_unless_told_otherwise(monkeypatch):
+    """What is not said is left to joblib, for which it is one."""
+    import sklearn.utils.parallel
+
+    from sfumato.attack import family
+
+    asked = []
+
+    class Watched:
+        def __init__(self, n_jobs, **options):
+            asked.append(n_jobs)
+
+        def __call__(self, tasks):
+            return []
+
+    monkeypatch.setattr(sklearn.utils.parallel, "Parallel", Watched)
+    for n_jobs in (None, -1):
+        assert list(family._answer_by_boosting([], family.FamilySettings(n_jobs=n_jobs))) == []
+    assert asked == [None, -1]

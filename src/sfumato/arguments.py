@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError, ParameterError
 
+MOST_THREADS = 1_024
+"""More are refused: starting them takes longer than the work, and beyond what the system allows it never ends."""
+
 
 def as_table_like(X: Any) -> Any:
     """Return lists of records as arrays, numbers beside text still numbers; frames and arrays as they are.
@@ -64,14 +67,20 @@ def checked_weight(weight: Any, n_records: int) -> NDArray[np.float64] | None:
 
 
 def thread_count(n_jobs: int | None) -> int:
-    """Return how many threads ``n_jobs`` asks for; their number never changes a result."""
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Return how many threads ``n_jobs`` asks for, as joblib counts them; their number never changes a result.
+
+    None is one, or what ``joblib.parallel_config`` says around the call; -1 is all cores, -2 all but one.
+    """
     if n_jobs is None:
-        return available
-    if not is_integer(n_jobs) or n_jobs == 0:
+        from joblib import effective_n_jobs
+
+        return int(effective_n_jobs(None))
+    if not is_integer(n_jobs) or n_jobs == 0 or n_jobs > MOST_THREADS:
         raise ParameterError(
-            f"n_jobs={n_jobs!r}: expected a positive integer, or -1 or None for all cores. Leave it out."
+            f"n_jobs={n_jobs!r}: expected an integer from 1 to {MOST_THREADS:,}, or -1 for all cores. Leave it out for "
+            "one thread."
         )
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return int(n_jobs) if n_jobs > 0 else max(1, available + 1 + int(n_jobs))
 
 

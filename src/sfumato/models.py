@@ -48,6 +48,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     one_hot : bool, default=True
         Give each category a column of its own, as linear models and networks need. Trees take one column of codes,
         which is smaller by far; it comes in the 64 bits that gradient boosting would otherwise copy it to.
+    allow_nan : bool, default=False
+        Whether the model takes NaN, as trees do. Then a category that it has never seen is NaN.
 
     Attributes
     ----------
@@ -60,8 +62,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     -----
     Numbers and moments become one float column (moments in days), with missing values at the median and, where any was
     missing, a second column that says so. Categories become one column each, or their place in the order of the
-    categories; a missing category counts as one more. Categories that were not seen during fit are like the rare ones:
-    none of the columns, or the place after the last.
+    categories; a missing category counts as one more.
+
+    A category that was not seen during fit is like the rare ones, where there are any. Else nothing is known of it: it
+    is NaN, with which trees follow the larger side of every split, or, for other models, the average record (the share
+    of each category, or the place of the most frequent one). Anonymized training data lack the rarer categories, so
+    this happens to raw records; any fixed code would be a value from which the model has learned nothing.
 
     Examples
     --------
@@ -77,17 +83,25 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         categorical: Sequence[str] = (),
         max_categories: int = 100,
         one_hot: bool = True,
+        allow_nan: bool = False,
     ) -> None:
         self.scale = scale
         self.categorical = categorical
         self.max_categories = max_categories
         self.one_hot = one_hot
+        self.allow_nan = allow_nan
 
     def fit(self, X: Any, y: Any = None) -> TableEncoder:
         """Learn medians, scales and categories."""
         table = read_table(X, categorical=self._categorical_in(X))
         self.columns_ = [
-            _learn(table.column(name), scale=self.scale, max_categories=self.max_categories, one_hot=self.one_hot)
+            _learn(
+                table.column(name),
+                scale=self.scale,
+                max_categories=self.max_categories,
+                one_hot=self.one_hot,
+                allow_nan=self.allow_nan,
+            )
             for name in table.names
         ]
         self.n_features_in_ = len(table.names)
@@ -143,8 +157,10 @@ class _EncodedColumn:
         scale: float = 1.0,
         unit: float = 1.0,
         one_hot: bool = True,
+        unseen: npt.NDArray[np.float64] | None = None,
     ) -> None:
         self.name = name
+        self.unseen = unseen
         self.is_coded = categories is not None and not one_hot
         self.categories = categories
         self.has_missing = has_missing
@@ -161,16 +177,24 @@ class _EncodedColumn:
         return [*values, " is missing"] if self.has_missing else values
 
 
-def _learn(column: Column, *, scale: bool, max_categories: int, one_hot: bool) -> _EncodedColumn:
+def _learn(column: Column, *, scale: bool, max_categories: int, one_hot: bool, allow_nan: bool) -> _EncodedColumn:
     present = column.values if column.missing is None else column.values[~column.missing]
     has_missing = column.missing is not None and bool(column.missing.any())
     if column.kind == "category":
         assert column.categories is not None
         counts = np.bincount(present, minlength=len(column.categories))
         # A stable sort on falling counts keeps ties in the order of the categories, whatever the order of records.
-        most_frequent = np.sort(np.argsort(-counts, kind="stable")[:max_categories])
+        seen = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
+        most_frequent = np.sort(seen[:max_categories])
         kept = {column.categories[position]: place for place, position in enumerate(most_frequent)}
-        return _EncodedColumn(column.name, categories=kept, has_missing=has_missing, one_hot=one_hot)
+        unseen = None
+        if len(seen) <= max_categories:  # else there are rare ones, which it is like
+            shares = [*counts[most_frequent], *([column.n_records - len(present)] if has_missing else [])]
+            coded = [counts[most_frequent].argmax() if kept else 0, *([0] if has_missing else [])]
+            unseen = np.array(shares, np.float64) / max(1, column.n_records) if one_hot else np.array(coded, np.float64)
+            if allow_nan:
+                unseen[:] = np.nan
+        return _EncodedColumn(column.name, categories=kept, has_missing=has_missing, one_hot=one_hot, unseen=unseen)
     unit = float(MICROSECONDS_PER_DAY) if column.kind == "moment" else 1.0
     # Days since the median rather than since 1970: 32-bit floats would not see single seconds otherwise.
     center = float(np.median(present)) if len(present) else 0.0
@@ -194,18 +218,7 @@ def _encode(learned: _EncodedColumn, column: Column, out: npt.NDArray[np.floatin
     if learned.has_missing and column.missing is not None:
         out[:, -1] = column.missing
     if learned.categories is not None:
-        if not len(column.categories if column.categories is not None else ()):
-            return
-        if learned.is_coded:
-            _encode_places(learned, column, out)
-            return
-        assert column.categories is not None
-        places = np.array([learned.categories.get(value, -1) for value in column.categories], dtype=np.int64)
-        at = places[column.values]
-        if column.missing is not None:
-            at = np.where(column.missing, -1, at)
-        rows = np.flatnonzero(at >= 0)
-        out[rows, at[rows]] = 1.0
+        _encode_categories(learned, column, out)
         return
     values = column.values.astype(np.float64)
     if column.missing is not None:
@@ -215,14 +228,21 @@ def _encode(learned: _EncodedColumn, column: Column, out: npt.NDArray[np.floatin
     out[:, 0] = values
 
 
-def _encode_places(learned: _EncodedColumn, column: Column, out: npt.NDArray[np.floating[Any]]) -> None:
-    """Write the place of each category; those that are not told apart come last, missing ones after all."""
-    assert learned.categories is not None and column.categories is not None
-    last = len(learned.categories)
-    places = np.array([learned.categories.get(value, last) for value in column.categories], dtype=np.float32)
-    out[:, 0] = places[column.values]
-    if column.missing is not None:
-        out[column.missing, 0] = last + 1
+def _encode_categories(learned: _EncodedColumn, column: Column, out: npt.NDArray[np.floating[Any]]) -> None:
+    """Write the place of each category, or 1 in the column of that place; see the notes of `TableEncoder`."""
+    assert learned.categories is not None
+    last = len(learned.categories)  # the place of the rare ones, and of missing ones the next
+    categories = column.categories if column.categories is not None and len(column.categories) else [None]
+    places = np.array([learned.categories.get(value, last) for value in categories], np.int64)
+    missing = np.zeros(len(out), np.bool_) if column.missing is None else column.missing
+    at = np.where(missing, last + 1, places[np.where(missing, 0, column.values).astype(np.int64)])
+    if learned.is_coded:
+        out[:, 0] = at
+    else:
+        rows = np.flatnonzero(at < last)
+        out[rows, at[rows]] = 1.0
+    if learned.unseen is not None:
+        out[(at == last) | (missing & (not learned.has_missing))] = learned.unseen
 
 
 def _is_all_missing(column: Column) -> bool:
@@ -264,7 +284,12 @@ def make_model(
     from sklearn.pipeline import make_pipeline
 
     is_scaled = name in ("logistic-regression", "linear-regression", "neural-network")
-    encoder = TableEncoder(scale=is_scaled, categorical=tuple(categorical), one_hot=name != "gradient-boosting")
+    encoder = TableEncoder(
+        scale=is_scaled,
+        categorical=tuple(categorical),
+        one_hot=name != "gradient-boosting",
+        allow_nan=name in ("gradient-boosting", "random-forest", "decision-tree"),
+    )
     return make_pipeline(encoder, _estimator(name, task, random_state, n_jobs, n_records))
 
 

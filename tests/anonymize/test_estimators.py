@@ -31,6 +31,7 @@ from sfumato import (
     InputError,
     KAnonymity,
     ModelGuidedAnonymizer,
+    MondrianAnonymizer,
     ParameterError,
 )
 from sfumato.testing import people, rows_of, smallest_group
@@ -452,13 +453,30 @@ def test_k_beside_an_anonymizer_with_another_k_is_refused(numbers):
     two_places = AnonymizedClassifier(LogisticRegression(), k=50, anonymizer=ModelGuidedAnonymizer(k=2))
     with pytest.raises(ParameterError, match=r"k=50 together with an anonymizer= that has k=2.*one place"):
         two_places.fit(X, y)
-    # The same k twice contradicts nothing, and the default says nothing.
-    for options in ({"k": 20}, {}):
+    # The same k twice contradicts nothing, and None says nothing.
+    for options in ({"k": 20}, {"k": None}, {}):
         model = AnonymizedClassifier(LogisticRegression(), anonymizer=ModelGuidedAnonymizer(k=20), **options)
         assert model.fit(X, y).anonymizer_.group_sizes_.min() >= 20
 
 
-def test_an_anonymizer_that_takes_no_weights_is_used_without_and_refused_with_them(numbers):
+@pytest.mark.parametrize("model", [AnonymizedClassifier(LogisticRegression()), AnonymizedRegressor(LinearRegression())])
+def test_no_k_that_was_given_is_ignored(numbers, model):
+    X, y = numbers
+    model = clone(model).set_params(k=10, anonymizer=MondrianAnonymizer(k=5))
+    with pytest.raises(ParameterError, match=r"k=10 together with an anonymizer= that has k=5.*Leave k out"):
+        model.fit(X, y)
+
+
+def test_k_is_ten_where_nothing_says_otherwise(numbers):
+    X, y = numbers
+    model = AnonymizedClassifier(LogisticRegression())
+    assert model.get_params(deep=False)["k"] is None
+    model.fit(X, y)
+    assert model.k is None
+    assert model.anonymizer_.k == 10
+
+
+def test_an_anonymizer_that_takes_no_weights_is_used_with_and_without_them(numbers):
     X, y = numbers
     X = np.round(X)
     model = AnonymizedClassifier(
@@ -468,8 +486,10 @@ def test_an_anonymizer_that_takes_no_weights_is_used_without_and_refused_with_th
     )
     assert model.fit(X, y).score(X, y) > 0.5
     assert model.anonymizer_.group_sizes_.min() >= 5
-    with pytest.raises(ParameterError, match="sample_weight with a FullDomainAnonymizer, which weights nothing"):
-        model.fit(X, y, sample_weight=np.ones(len(X)))
+    plain, levels = model.predict(X).mean(), model.anonymizer_.levels_
+    model.fit(X, y, sample_weight=np.where(y == 1, 50.0, 1.0))
+    assert model.predict(X).mean() > plain
+    assert model.anonymizer_.levels_ == levels
 
 
 def test_a_search_over_the_k_of_the_anonymizer_changes_it(numbers):

@@ -28,15 +28,7 @@ from twins import naive_runs
 pytestmark = pytest.mark.filterwarnings("ignore:quasi-identifiers that:sfumato.schema.ColumnWarning")
 
 
-def expected_failures(estimator):
-    return {
-        "check_sample_weight_equivalence_on_dense_data": (
-            "k counts records, never weights: a record that is there twice gives its group one more member"
-        ),
-    }
-
-
-@parametrize_with_checks([HilbertAnonymizer(k=2)], expected_failed_checks=expected_failures)
+@parametrize_with_checks([HilbertAnonymizer(k=2)])
 def test_it_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 

@@ -45,17 +45,7 @@ from strategies import LIBRARIES, in_examples, tables
 pytestmark = pytest.mark.filterwarnings("ignore:quasi-identifiers that:sfumato.schema.ColumnWarning")
 
 
-def expected_failures(estimator):
-    return {
-        "check_sample_weight_equivalence_on_dense_data": (
-            "k counts records, never weights: a record that is there twice gives its group one more member"
-        ),
-    }
-
-
-@parametrize_with_checks(
-    [RPlusTreeAnonymizer(k=2), RPlusTreeAnonymizer(k=2, keep_records=True)], expected_failed_checks=expected_failures
-)
+@parametrize_with_checks([RPlusTreeAnonymizer(k=2), RPlusTreeAnonymizer(k=2, keep_records=True)])
 def test_it_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 

@@ -16,11 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato import (
+    FullDomainAnonymizer,
     HilbertAnonymizer,
     KAnonymity,
     LDiversity,
     ModelGuidedAnonymizer,
     MondrianAnonymizer,
+    RPlusTreeAnonymizer,
     TCloseness,
     WorkloadAwareAnonymizer,
 )
@@ -209,19 +211,30 @@ def test_a_killed_process_publishes_nothing(census, tmp_path: Path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]  # what has no name is gone with the process
 
 
+class CutsInItsOwnWay(ModelGuidedAnonymizer):
+    def _grow(self, *records, **settings):
+        return super()._grow(*records, **settings)
+
+
 @pytest.mark.parametrize(
     ("anonymizer", "expected_words"),
     [
         (HilbertAnonymizer(10), "grows a tree"),
+        (FullDomainAnonymizer(10), "grows a tree"),
+        (RPlusTreeAnonymizer(10), "RPlusTreeAnonymizer with Parquet files: expected a method that grows a tree"),
+        (CutsInItsOwnWay(10), "CutsInItsOwnWay with Parquet files: expected a method that grows a tree"),
         (MondrianAnonymizer(10, rule="information_loss"), "median"),
+        (MondrianAnonymizer(10, strict=False), "median"),
+        (MondrianAnonymizer(10, hierarchies={"sex": {"person": ["female", "male"]}}), "hierarchies= with"),
         (ModelGuidedAnonymizer(10), "guide_column"),
     ],
 )
 def test_what_cannot_be_done_piece_by_piece_is_said(census, tmp_path: Path, anonymizer: Any, expected_words: str):
     source = write_parts(census, tmp_path / "in")
     anonymizer.set_params(quasi_identifiers=QI, keep=["noise", "score"])
+    guide = None if expected_words == "guide_column" else "high_income"
     with pytest.raises(ParameterError, match=expected_words):
-        fit_transform(anonymizer, source, tmp_path / "out.parquet")
+        fit_transform(anonymizer, source, tmp_path / "out.parquet", guide_column=guide)
 
 
 @pytest.mark.parametrize("representative", ["median", "bounds", "range"])

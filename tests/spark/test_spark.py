@@ -12,10 +12,12 @@ import pytest
 
 from sfumato import (
     Anatomizer,
+    FullDomainAnonymizer,
     HilbertAnonymizer,
     LDiversity,
     ModelGuidedAnonymizer,
     MondrianAnonymizer,
+    RPlusTreeAnonymizer,
     UniformMinimizer,
     measure,
 )
@@ -237,7 +239,11 @@ def test_columns_that_name_people_are_found_in_spark_too(session: Any, census: p
     ("anonymizer", "expected_words"),
     [
         (HilbertAnonymizer(10), "grows a tree"),
+        (FullDomainAnonymizer(10), "grows a tree"),
+        (RPlusTreeAnonymizer(10), "RPlusTreeAnonymizer with a Spark DataFrame: expected a method that grows a tree"),
         (MondrianAnonymizer(10, rule="information_loss"), "median"),
+        (MondrianAnonymizer(10, strict=False), "median"),
+        (MondrianAnonymizer(10, hierarchies={"sex": {"person": ["female", "male"]}}), "hierarchies= with"),
         (ModelGuidedAnonymizer(10, suppression_limit=0.1), "suppression_limit"),
         (ModelGuidedAnonymizer(10, criteria=[LDiversity(2, "y")]), "no column of the table"),
     ],

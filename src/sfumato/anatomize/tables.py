@@ -279,7 +279,7 @@ def check_groups(identifying: Any, sensitive: Any, l: int) -> None:  # noqa: E74
         )
     names = read_table(sensitive).names
     for name in names[:-1]:
-        reached = diversity_of(sensitive, names[-1], name, n_threads=thread_count(None))
+        reached = diversity_of(sensitive, names[-1], name, n_threads=thread_count(-1))
         if reached < l:
             raise GuaranteeError(
                 f"l = {l} does not hold: a group has a value of {name!r} in more than 1/{l} of its records. Nothing "

@@ -19,10 +19,10 @@ _THREADED_FROM = 100_000  # records; below it threads cost more than they bring
 
 def run_side_by_side(tasks: Sequence[Callable[[], T]], n_records: int) -> list[T]:
     """Return what the tasks return, in their order; in threads where there are enough records for it to pay."""
-    return map_in_threads(lambda task: task(), tasks, thread_count(None) if n_records >= _THREADED_FROM else 1)
+    return map_in_threads(lambda task: task(), tasks, thread_count(-1) if n_records >= _THREADED_FROM else 1)
 
 
 def for_stretches(function: Callable[[slice], T], n_records: int) -> list[T]:
     """Return what the function makes of every stretch of the records, one for each thread."""
-    runs = stretches(n_records, thread_count(None))
+    runs = stretches(n_records, thread_count(-1))
     return run_side_by_side([partial(function, run) for run in runs], n_records)

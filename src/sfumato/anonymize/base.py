@@ -7,7 +7,7 @@ A subclass says what guides the splits; everything that protects is here, once.
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +52,7 @@ class TreeAnonymizer(GroupAnonymizer):
                 "The first is the paper's algorithm."
             )
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, target: Any = None) -> Fit:
+    def _fit(self, X: Any, y: Any, sample_weight: Any = None, target: Any = None) -> Fit:
         self._check_parameters()
         X = as_table_like(X)
         read_table(X)  # says what is wrong with something that is no table before scikit-learn looks at it
@@ -128,6 +128,13 @@ class TreeAnonymizer(GroupAnonymizer):
             names += [n for n in schema.with_role("other") if n not in schema.keep]
         return names
 
+    def _grows_from_counts(self) -> bool:
+        """Return True if the tree is the engine's own, which counts alone determine.
+
+        Files and Spark grow that tree, so a method with a `_grow` of its own must not reach them.
+        """
+        return type(self)._grow is TreeAnonymizer._grow
+
     def _falls_back(self) -> bool:
         """Whether information loss decides where the guide sees no gain."""
         return True
@@ -166,6 +173,47 @@ class TreeAnonymizer(GroupAnonymizer):
         first_leaf = close_unsafe(tree, is_safe)
         assert first_leaf is not None  # all records together meet the criteria
         return first_leaf
+
+
+class GuidedAnonymizer(TreeAnonymizer):
+    """Base of the tree anonymizers whose splits follow predictions or labels, in which records can have weights."""
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, target: Any = None) -> Self:
+        """Learn the groups of the records of X.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n, columns)
+            The records.
+        y : array-like, optional
+            What guides the splits; see the class.
+        sample_weight : array-like of shape (n,), optional
+            How much each record counts when a guide is trained and when splits are compared. k and all criteria count
+            records or persons, never weights.
+        target : array-like of shape (n,), optional
+            What a criterion on the target counts, where `y` is something else, such as predictions; else `y`.
+
+        Returns
+        -------
+        self
+        """
+        self._fit(X, y, sample_weight, target)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, *, target: Any = None) -> Any:
+        """Learn the groups of the records of X and return X rewritten; all rows are kept, in their order.
+
+        The result is recounted before it is returned. It is for training: categorical types keep their list of
+        categories, which models need and which names also those that no record has any more, and the order of the rows
+        can tell which member of a group is which. Publish what ``release(X, shuffle=True)`` returns. Parameters as in
+        `fit`.
+
+        Raises
+        ------
+        GuaranteeError
+            When a criterion does not hold on the result.
+        """
+        return self._fit_transform(X, y, sample_weight, target)
 
 
 def check_of(counter: Counter) -> Check:

@@ -43,7 +43,7 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         self,
         estimator: Any,
         *,
-        k: int = _DEFAULT_K,
+        k: int | None = None,
         quasi_identifiers: Any = None,
         identifiers: Any = None,
         anonymizer: Any = None,
@@ -72,7 +72,8 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         X : frame or array of shape (n, columns)
         y : array-like of shape (n,) or (n, outputs)
         sample_weight : array-like of shape (n,), optional
-            Reaches the guide, the splits and the retraining; k counts records.
+            How much each record counts when the guide and the estimator are trained, and in the splits of an
+            anonymizer whose `fit` takes weights, as the default does. k counts records.
         """
         if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
             raise ParameterError(
@@ -89,16 +90,11 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         y = self._checked_target(y, table.n_records)
         weight = checked_weight(sample_weight, table.n_records)
         anonymizer = self._make_anonymizer()
-        if weight is not None and not has_fit_parameter(anonymizer, "sample_weight"):
-            raise ParameterError(
-                f"sample_weight with a {type(anonymizer).__name__}, which weights nothing: expected an anonymizer "
-                "whose fit takes weights, such as ModelGuidedAnonymizer. Use one, or leave the weights out."
-            )
         seen = self._without_dropped(X, table, anonymizer)
         guide = self._guide(seen, y, weight)
         # What leaves beside the records are the labels, not the predictions that guide.
         more: dict[str, Any] = {"target": y} if self._protects_target(anonymizer, table, y) else {}
-        if weight is not None:
+        if weight is not None and has_fit_parameter(anonymizer, "sample_weight"):
             more["sample_weight"] = weight
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "the index of the frame is kept", PrivacyWarning)  # nothing leaves here
@@ -127,7 +123,7 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
     def _make_anonymizer(self) -> Any:
         if self.anonymizer is None:
             return ModelGuidedAnonymizer(
-                k=self.k,
+                k=_DEFAULT_K if self.k is None else self.k,
                 quasi_identifiers=self.quasi_identifiers,
                 identifiers=self.identifiers,
                 guide_kind=self._guide_kind,
@@ -144,10 +140,10 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
                 "columns are which. Set them on the anonymizer."
             )
         own_k = getattr(self.anonymizer, "k", None)
-        if self.k != _DEFAULT_K and self.k != own_k:
+        if self.k is not None and self.k != own_k:
             raise ParameterError(
-                f"k={self.k!r} together with an anonymizer= that has k={own_k!r}: expected one place that says k. Set "
-                "it on the anonymizer, and search over anonymizer__k."
+                f"k={self.k!r} together with an anonymizer= that has k={own_k!r}: expected one place that says k. "
+                "Leave k out, set it on the anonymizer, and search over anonymizer__k."
             )
         anonymizer = clone(self.anonymizer)
         if getattr(anonymizer, "guide_kind", None) == "auto":
@@ -220,8 +216,9 @@ _PARAMETERS = """
     ----------
     estimator : estimator
         The model to train; any that follows scikit-learn's conventions.
-    k : int, default=10
-        Fewest records of a group. With an `anonymizer`, its own k holds and this one is left alone.
+    k : int, optional
+        Fewest records of a group. None: the k of the `anonymizer`, or 10 without one. A k that differs from that of the
+        `anonymizer` is refused.
     quasi_identifiers : list of str or int, optional
         Columns that, taken together, could point at a person; None: all.
     identifiers : list of str or int, optional

@@ -145,7 +145,7 @@ class FullDomainAnonymizer(GroupAnonymizer):
     def _categorical_features(self, table: Table) -> Any:
         return self.categorical_features  # numbers with a hierarchy keep their type at level 0
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, target: Any = None) -> Fit:
+    def _fit(self, X: Any, y: Any, sample_weight: Any = None, target: Any = None) -> Fit:
         self._check_parameters()
         X = as_table_like(X)
         criteria = self._all_criteria()
@@ -170,7 +170,7 @@ class FullDomainAnonymizer(GroupAnonymizer):
         logger.info("%d groups of %d records", found.n_groups, table.n_records)
         return Fit(table, counters, found.group[records.inverse])
 
-    def fit(self, X: Any, y: Any = None, target: Any = None) -> Self:  # type: ignore[override] # nothing is weighted
+    def fit(self, X: Any, y: Any = None, *, target: Any = None) -> Self:
         """Find the levels for the records of X.
 
         Parameters
@@ -189,7 +189,7 @@ class FullDomainAnonymizer(GroupAnonymizer):
         self._fit(X, y, None, target)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, target: Any = None) -> Any:  # type: ignore[override]
+    def fit_transform(self, X: Any, y: Any = None, *, target: Any = None) -> Any:
         """Find the levels for the records of X and return X rewritten; all rows are kept, in their order.
 
         The result is recounted before it is returned. It is for training: categorical types keep their list of

@@ -58,7 +58,7 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
     partition_: Recoding
     hierarchies_: dict[str, Hierarchy]
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, target: Any = None) -> Fit:
+    def _fit(self, X: Any, y: Any, sample_weight: Any = None, target: Any = None) -> Fit:
         """Form the groups and set the fitted attributes."""
         raise NotImplementedError
 
@@ -78,7 +78,7 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
 
     # -- fitting ---------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, target: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, target: Any = None) -> Self:
         """Learn the groups of the records of X.
 
         Parameters
@@ -86,9 +86,8 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
         X : frame or array of shape (n, columns)
             The records.
         y : array-like, optional
-            What guides the splits; see the class.
-        sample_weight : array-like of shape (n,), optional
-            Weights of the records for the guide; k always counts records or persons, never weights.
+            Predictions or labels, for the representatives ``"model"`` and ``"member"`` and for criteria on the target.
+            The groups do not depend on them otherwise.
         target : array-like of shape (n,), optional
             What a criterion on the target counts, where `y` is something else, such as predictions; else `y`.
 
@@ -96,10 +95,10 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
         -------
         self
         """
-        self._fit(X, y, sample_weight, target)
+        self._fit(X, y, None, target)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, target: Any = None) -> Any:
+    def fit_transform(self, X: Any, y: Any = None, *, target: Any = None) -> Any:
         """Learn the groups of the records of X and return X rewritten; all rows are kept, in their order.
 
         The result is recounted before it is returned. It is for training: categorical types keep their list of
@@ -112,6 +111,9 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
         GuaranteeError
             When a criterion does not hold on the result.
         """
+        return self._fit_transform(X, y, None, target)
+
+    def _fit_transform(self, X: Any, y: Any, sample_weight: Any, target: Any) -> Any:
         self._check_parameters()
         if self.suppression_limit > 0:
             raise ParameterError(

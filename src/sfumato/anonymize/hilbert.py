@@ -16,7 +16,7 @@ from sfumato.anonymize.counting import Counter, fewest_records, publishing_floor
 from sfumato.anonymize.groups import Fit, GroupAnonymizer
 from sfumato.anonymize.hierarchy_columns import in_tree_order
 from sfumato.anonymize.recoding import PartitionColumn, Recoding, cuts_after
-from sfumato.arguments import as_table_like, checked_weight
+from sfumato.arguments import as_table_like
 from sfumato.criteria import Criterion
 from sfumato.frames import read_table
 from sfumato.partition.binning import DEFAULT_MAX_BINS
@@ -124,7 +124,7 @@ class HilbertAnonymizer(GroupAnonymizer):
     random_state : int or RandomState, optional
         Seed for ``representative="sample"``.
     n_jobs : int, optional
-        Threads; None or -1: all cores. Their number never changes the result.
+        Threads; None: one, -1: all cores. Their number never changes the result.
 
     Attributes
     ----------
@@ -197,7 +197,7 @@ class HilbertAnonymizer(GroupAnonymizer):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, target: Any = None) -> Fit:
+    def _fit(self, X: Any, y: Any, sample_weight: Any = None, target: Any = None) -> Fit:
         self._check_parameters()
         X = as_table_like(X)
         read_table(X)  # says what is wrong with something that is no table before scikit-learn looks at it
@@ -207,7 +207,6 @@ class HilbertAnonymizer(GroupAnonymizer):
         table, schema = self._read(X, criteria, target)
         counters = self._counters(table, criteria, target)
         self._check_feasible(counters, table.n_records)
-        checked_weight(sample_weight, table.n_records)
         hierarchies = self._checked_hierarchies(table, schema)
         guide = self._make_guide_for_release(y, table.n_records)
         source = MemorySource(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_regressor
 
-from sfumato.anonymize.base import TreeAnonymizer
+from sfumato.anonymize.base import GuidedAnonymizer
 from sfumato.anonymize.guidance import GuideKind, guide_from, is_fitted, predictions_of, train_guide
 from sfumato.criteria import Criterion
 from sfumato.errors import InputError, ParameterError
@@ -21,7 +21,7 @@ from sfumato.representatives import Representative
 from sfumato.schema import Schema
 
 
-class ModelGuidedAnonymizer(TreeAnonymizer):
+class ModelGuidedAnonymizer(GuidedAnonymizer):
     """Make a table k-anonymous at the least cost to a model's predictions.
 
     The quasi-identifiers are split top-down so that records with like predictions stay together, as long as both
@@ -78,7 +78,7 @@ class ModelGuidedAnonymizer(TreeAnonymizer):
     random_state : int or RandomState, optional
         Seed for ``representative="sample"`` and for `guide_fraction`.
     n_jobs : int, optional
-        Threads; None or -1: all cores. Their number never changes the result.
+        Threads; None: one, -1: all cores. Their number never changes the result.
 
     Attributes
     ----------

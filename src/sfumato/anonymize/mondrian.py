@@ -71,7 +71,7 @@ class MondrianAnonymizer(TreeAnonymizer):
     random_state : int or RandomState, optional
         Seed for ``representative="sample"``.
     n_jobs : int, optional
-        Threads; None or -1: all cores. Their number never changes the result.
+        Threads; None: one, -1: all cores. Their number never changes the result.
 
     Attributes
     ----------
@@ -165,6 +165,9 @@ class MondrianAnonymizer(TreeAnonymizer):
 
     def _falls_back(self) -> bool:
         return False
+
+    def _grows_from_counts(self) -> bool:
+        return self.rule == "median" and bool(self.strict) and type(self)._grow is MondrianAnonymizer._grow
 
     def _grow(
         self,

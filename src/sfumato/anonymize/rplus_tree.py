@@ -112,7 +112,7 @@ class RPlusTreeAnonymizer(TreeAnonymizer):
     random_state : int or RandomState, optional
         Seed for ``representative="sample"``.
     n_jobs : int, optional
-        Threads; None or -1: all cores. Their number never changes the result.
+        Threads; None: one, -1: all cores. Their number never changes the result.
 
     Attributes
     ----------
@@ -261,7 +261,7 @@ class RPlusTreeAnonymizer(TreeAnonymizer):
             group_sizes=groups.sizes,
         )
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, target: Any = None) -> Fit:
+    def _fit(self, X: Any, y: Any, sample_weight: Any = None, target: Any = None) -> Fit:
         fitted = super()._fit(X, y, sample_weight, target)
         self._held = None
         if self.keep_records:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sfumato.anonymize.base import TreeAnonymizer
+from sfumato.anonymize.base import GuidedAnonymizer
 from sfumato.anonymize.guidance import GuideKind, guide_from
 from sfumato.criteria import Criterion
 from sfumato.partition.binning import DEFAULT_MAX_BINS
@@ -15,7 +15,7 @@ from sfumato.representatives import Representative
 from sfumato.schema import Schema
 
 
-class WorkloadAwareAnonymizer(TreeAnonymizer):
+class WorkloadAwareAnonymizer(GuidedAnonymizer):
     """Make a table k-anonymous so that its true labels stay as separable as possible.
 
     Splits by information gain on the labels; for numbers by the fall of their variance. Where all records of a group
@@ -60,7 +60,7 @@ class WorkloadAwareAnonymizer(TreeAnonymizer):
     random_state : int or RandomState, optional
         Seed for ``representative="sample"``.
     n_jobs : int, optional
-        Threads; None or -1: all cores. Their number never changes the result.
+        Threads; None: one, -1: all cores. Their number never changes the result.
 
     Attributes
     ----------

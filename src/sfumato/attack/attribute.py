@@ -85,7 +85,7 @@ def attack_attribute(
     confidence : float, default=0.95
     random_state : int, default=0
     n_jobs : int, optional
-        Threads of the forests.
+        Threads of the forests; None: one, -1: all cores.
 
     Returns
     -------

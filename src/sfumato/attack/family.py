@@ -37,7 +37,7 @@ class FamilySettings:
         None: all of them, the network where torch is installed.
     random_state : int
     n_jobs : int or None
-        Threads; None or -1: all cores.
+        Threads; None: one, -1: all cores.
     boosting : sequence of BoostingSettings
         Settings to try.
     network : NetworkSettings
@@ -146,7 +146,7 @@ def _answer_by_boosting(questions: Sequence[Question], settings: FamilySettings)
         if is_open(question)
         for number, tried in enumerate(settings.boosting)
     ]
-    fitted = Parallel(n_jobs=-1 if settings.n_jobs is None else settings.n_jobs, prefer="threads")(
+    fitted = Parallel(n_jobs=settings.n_jobs, prefer="threads")(
         delayed(_fit_on_one_thread)(questions[position], tried, settings.random_state) for position, _, tried in asked
     )
     for (position, number, _), scores in zip(asked, fitted, strict=True):

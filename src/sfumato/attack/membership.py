@@ -209,7 +209,7 @@ def attack_membership(
     confidence : float, default=0.95
     random_state : int, default=0
     n_jobs : int, optional
-        Processes for the shadows.
+        Processes for the shadows; None: one, -1: one per core.
     cache : path, optional
         A folder for the outputs of finished shadows; an interrupted attack goes on where it was.
     progress : callable, optional

@@ -72,7 +72,7 @@ def reconstruction_risk(
         Share of the surest guesses that count (A2).
     random_state : int, default=0
     n_jobs : int, optional
-        Threads; None or -1: all cores.
+        Threads; None: one, -1: all cores.
     cache : path, optional
         Folder of finished results.
 

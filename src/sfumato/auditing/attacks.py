@@ -160,6 +160,7 @@ def attack_model(
         Columns that attackers would like to know, the most wanted first.
     random_state : int
     n_jobs : int, optional
+        Processes for the shadows and threads of the forests; None: one, -1: all cores.
     cache : path, optional
         Where finished shadows are kept, so that an interrupted audit goes on.
     leave_out : collection of str

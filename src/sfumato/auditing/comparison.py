@@ -210,7 +210,7 @@ def compare_protections(
     confidence : float, default=0.95
     random_state : int, default=0
     n_jobs : int, optional
-        Processes for the shadows.
+        Processes for the shadows; None: one, -1: one per core.
     cache : path, optional
         A folder for finished shadows: an interrupted comparison goes on where it was.
     progress : callable, optional

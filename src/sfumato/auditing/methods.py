@@ -49,7 +49,7 @@ class Method:
     representative : str
     suppression_limit : float
     seed : int
-    jobs : int or None
+    jobs : int
     """
 
     method: str
@@ -67,7 +67,7 @@ class Method:
     representative: str
     suppression_limit: float
     seed: int
-    jobs: int | None
+    jobs: int
 
     @property
     def is_comparable(self) -> bool:
@@ -125,7 +125,7 @@ class Method:
         return {"sensitive": self.sensitive, "l": self.l, "t": self.t}
 
 
-def method_of(policy: Policy, quasi_identifiers: list[str], dropped: list[str], n_jobs: int | None = None) -> Method:
+def method_of(policy: Policy, quasi_identifiers: list[str], dropped: list[str], n_jobs: int) -> Method:
     """Return the method that a policy asks for.
 
     Parameters
@@ -135,7 +135,7 @@ def method_of(policy: Policy, quasi_identifiers: list[str], dropped: list[str], 
         The columns to rewrite.
     dropped : list of str
         The columns that are not released.
-    n_jobs : int, optional
+    n_jobs : int
     """
     columns, method = policy.values["columns"], policy.values["method"]
     kept = dict.fromkeys([*columns["keep"], *([columns["target"]] if columns["target"] else [])])

@@ -56,7 +56,7 @@ class Job:
     source : FileTable
     target : Target or None
     quasi_identifiers, dropped : list of str
-    n_jobs : int or None
+    n_jobs : int
     """
 
     policy: Policy
@@ -64,7 +64,7 @@ class Job:
     target: Target | None
     quasi_identifiers: list[str]
     dropped: list[str]
-    n_jobs: int | None = None
+    n_jobs: int = 1
 
     @property
     def table(self) -> Any:
@@ -119,7 +119,7 @@ class Job:
             self.target.task,
             self.policy.get("method", "seed"),
             categorical=self.policy.get("columns", "categorical"),
-            n_jobs=self.n_jobs if self.n_jobs is not None else -1,
+            n_jobs=self.n_jobs,
             n_records=int(self.target.known.sum()),
         )
 
@@ -159,7 +159,7 @@ class Job:
         return is_guided and self.policy.get("model", "guide_column") is None
 
 
-def open_job(reporter: Reporter, policy: Policy, n_jobs: int | None = None, *, table: Any = None) -> Job:
+def open_job(reporter: Reporter, policy: Policy, n_jobs: int = 1, *, table: Any = None) -> Job:
     """Read the table of a policy and look its columns up, or say what does not fit, by line and key."""
     source = _read_source(reporter, policy) if table is None else table_in_memory(table)
     for sentence in source.notes:

@@ -72,7 +72,7 @@ def run(
     table : frame, optional
         The records, instead of the file that the policy names.
     n_jobs : int, optional
-        Threads and processes; all cores where not given.
+        Threads and processes: one where not given, -1 for all cores.
     force : bool, default=False
         Whether files of an earlier run may be replaced.
     keep_report : bool, default=False
@@ -98,7 +98,7 @@ def run(
     reporter = reporter or QuietReporter()
     asked = policy if isinstance(policy, Policy) else Policy.read(policy)
     check_outputs(reporter, asked, force=force)
-    job = open_job(reporter, asked, n_jobs, table=table)
+    job = open_job(reporter, asked, 1 if n_jobs is None else n_jobs, table=table)
     return run_job(reporter, job, keep_report=keep_report)
 
 
@@ -266,7 +266,7 @@ def _attack(reporter: Reporter, job: Job, compared: Any) -> Attacks:
             level=level,
             estimator=protected_estimator(job),
             attributes=[name for name in dict.fromkeys(wanted) if name in table.column_names],
-            n_jobs=job.n_jobs if job.n_jobs is not None else -1,
+            n_jobs=job.n_jobs,
             cache=None if unfinished is None else job.policy.folder / unfinished,
             **common,
         )

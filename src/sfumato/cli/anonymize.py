@@ -189,14 +189,7 @@ def anonymize(
     seed: Annotated[
         int, typer.Option(help="Seed of the split, the models and samples.", rich_help_panel=options.METHOD)
     ] = 0,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            help="Threads. Their number does not change the groups.",
-            rich_help_panel=options.METHOD,
-            show_default="all cores",
-        ),
-    ] = None,
+    jobs: Annotated[int, options.jobs(options.METHOD)] = options.ALL_CORES,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -234,6 +227,7 @@ def anonymize(
         from sfumato.files.table_file import check_output, format_of, read_and_tell
         from sfumato.parquet.files import ParquetFiles
 
+        options.check_jobs(jobs)
         said = reading.parsed()
         if output is not None:
             check_output(output, force=force, inputs=[file])

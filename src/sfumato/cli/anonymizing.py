@@ -191,7 +191,7 @@ def new_model_of(request: Request, target: Target) -> Any:
             target.task,
             request.seed,
             categorical=request.categorical,
-            n_jobs=request.jobs if request.jobs is not None else -1,
+            n_jobs=request.jobs,
             n_records=int(target.known.sum()),
         )
 

@@ -280,6 +280,7 @@ def _release(
         representative=partition.representative,
         suppression_limit=suppression_limit,
         random_state=0,
+        n_jobs=-1,
     )
     anonymizer.schema_ = schema_of(
         read_table(table, categorical=partition.categorical),

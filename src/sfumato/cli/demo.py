@@ -82,7 +82,7 @@ def _run(console: Console, k: int, rows: int | None, seed: int) -> None:
         target,
         new_model=lambda: make_model(_MODEL, "classification", seed),
         new_anonymizer=lambda: ModelGuidedAnonymizer(
-            k=k, quasi_identifiers=quasi_identifiers, keep=[_TARGET], random_state=seed
+            k=k, quasi_identifiers=quasi_identifiers, keep=[_TARGET], random_state=seed, n_jobs=-1
         ),
         guide=lambda model, train: guide_of(model, features(table.take(train)), "probabilities"),
         features=features,

@@ -298,11 +298,13 @@ def _sweep(
         categorical_features=[name for name in named["--categorical"] if name in records.column_names] or None,
         floor=floor,
         random_state=seed,
+        n_jobs=-1,
     )
     with console.step(f"learning from {len(rows):,} records how coarse is fine enough"):
         return minimizers.sweep_minimizers(
-            minimizer, records, classes.values[rows], risk=risk, random_state=seed, progress=_shows_bar(console)
-        )
+            minimizer, records, classes.values[rows], risk=risk, random_state=seed, n_jobs=-1,
+            progress=_shows_bar(console),
+        )  # fmt: skip
 
 
 def _shows_bar(console: Console) -> bool:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 COLUMNS, METHOD, OUTPUT = "Columns", "Method", "Output"
 """Panels of the help, under which options stand."""
 _FILES = "Reading CSV"
+ALL_CORES = -1
 
 
 def columns(help: str, *, show_default: bool | str = "none") -> Any:
@@ -31,6 +32,23 @@ def columns(help: str, *, show_default: bool | str = "none") -> Any:
 def column(help: str, *, show_default: bool | str = "none") -> Any:
     """Return an option that names one column."""
     return typer.Option(help=help, metavar="COLUMN", rich_help_panel=COLUMNS, show_default=show_default)
+
+
+def jobs(panel: str | None = None) -> Any:
+    """Return the option for the number of threads, with `ALL_CORES` as its default."""
+    help = "Threads and processes. Their number does not change the result."
+    return typer.Option(help=help, metavar="N", rich_help_panel=panel, show_default="all cores")
+
+
+def check_jobs(jobs: int) -> None:
+    """Raise ParameterError for a number of threads that cannot work."""
+    from sfumato.arguments import MOST_THREADS
+
+    if jobs == 0 or jobs > MOST_THREADS:
+        raise ParameterError(
+            f"--jobs {jobs}: expected an integer from 1 to {MOST_THREADS:,}, or -1 for all cores. Leave it out for all "
+            "cores."
+        )
 
 
 def choice(help: str, *, show_default: bool | str = True) -> Any:

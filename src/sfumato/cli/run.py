@@ -40,7 +40,7 @@ def run(
         bool,
         typer.Option("--keep-report", help="Write the report also when the gate is not passed.", show_default="off"),
     ] = False,
-    jobs: Annotated[int | None, typer.Option(help="Threads and processes.", show_default="all cores")] = None,
+    jobs: Annotated[int, options.jobs()] = options.ALL_CORES,
     force: options.Force = False,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
@@ -53,6 +53,7 @@ def run(
         from sfumato.auditing.run import check_outputs, run_job
         from sfumato.policy import Policy
 
+        options.check_jobs(jobs)
         asked = Policy.read(policy)
         check_outputs(console, asked, force=force)
         job = open_job(console, asked, jobs)

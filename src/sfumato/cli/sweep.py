@@ -78,7 +78,7 @@ def sweep(
         Path | None,
         typer.Option("--output", "-o", help="Where the page goes, .html, or the numbers, .json.", show_default="none"),
     ] = None,
-    jobs: Annotated[int | None, typer.Option(help="Threads.", show_default="all cores")] = None,
+    jobs: Annotated[int, options.jobs()] = options.ALL_CORES,
     force: options.Force = False,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
@@ -93,6 +93,7 @@ def sweep(
         from sfumato.files.table_file import check_output, unfinished
         from sfumato.policy import Policy
 
+        options.check_jobs(jobs)
         is_minimizing = alpha is not None or leaves is not None
         _check_one_kind(is_minimizing, {"--k": k, "--methods": methods, "--models": models}, personal)
         if output is not None:

@@ -15,9 +15,9 @@ from sfumato.arguments import is_integer, is_number, thread_count
 from sfumato.attack.questions import merge_rows
 from sfumato.errors import ParameterError
 from sfumato.generalization.typical import SAFE_SIZE
-from sfumato.minimize.base import Buckets, Minimizer, Output, Sample
+from sfumato.minimize.base import Buckets, Output, Sample, WeightedMinimizer
 from sfumato.minimize.tree_buckets import buckets_of_tree
-from sfumato.minimize.utility import Codes, CodesClassifier, one_thread
+from sfumato.minimize.utility import Codes, CodesClassifier, held_out_and_learned, one_thread
 from sfumato.partition import guides
 from sfumato.partition.binning import DEFAULT_MAX_BINS
 from sfumato.partition.grower import Grower
@@ -29,7 +29,7 @@ _ROWS_AT_ONCE = 1 << 20
 """Rows that the model is asked about at a time; asking costs more than answering where they are few."""
 
 
-class AptMinimizer(Minimizer):
+class AptMinimizer(WeightedMinimizer):
     """Generalize while a model that was trained on full resolution still decides as before.
 
     A tree learns the model's decisions. While the model, shown one value per bucket, agrees with itself on more than
@@ -65,7 +65,7 @@ class AptMinimizer(Minimizer):
     random_state : int or RandomState, optional
         Seed for the held-out records and for gradient boosting.
     n_jobs : int, optional
-        Threads; None or -1: all cores. Their number never changes the result.
+        Threads; None: one, -1: all cores. Their number never changes the result.
 
     Attributes
     ----------
@@ -173,23 +173,26 @@ class _Search:
 
     def __init__(self, minimizer: AptMinimizer, sample: Sample) -> None:
         seed = int(check_random_state(minimizer.random_state).randint(2**31))
-        order = np.random.default_rng(seed).permutation(sample.n_records)
-        n_held_out = min(max(1, round(minimizer.validation_fraction * sample.n_records)), sample.n_records - 1)
-        held_out, learned = (order[:n_held_out], order[n_held_out:]) if n_held_out else (order, order)
+        held_out, learned = held_out_and_learned(sample.n_records, sample.weight, minimizer.validation_fraction, seed)
+        weight = None if sample.weight is None else sample.weight[learned]
         self.columns = sample.columns
         self.names = sample.names
         columns = [column.codes.astype(np.int64) for column in sample.columns]
         codes = Codes(columns, sample.n_codes, [column.bins.is_ordered for column in sample.columns])
         self.classifier = CodesClassifier(minimizer.estimator, seed=seed)
-        decided = np.broadcast_to(self.classifier.predictions(codes, sample.y[learned], learned), sample.y.shape)
+        decided = np.broadcast_to(
+            self.classifier.predictions(codes, sample.y[learned], learned, weight), sample.y.shape
+        )
         self.counts = [
-            np.bincount(column[learned], minlength=size) for column, size in zip(columns, sample.n_codes, strict=True)
+            np.bincount(column[learned], weight, minlength=size)
+            for column, size in zip(columns, sample.n_codes, strict=True)
         ]
         # Held-out records that are alike are asked about once.
         first, group = merge_rows([column[held_out] for column in columns], sample.n_codes, len(held_out))
         self.held_out = np.column_stack([column[held_out][first] for column in columns])
         self.decided = decided[held_out][first]
-        self.weights = np.bincount(group) / len(held_out)
+        counts = np.bincount(group, None if sample.weight is None else sample.weight[held_out])
+        self.weights = counts / counts.sum()
         self.informative = [place for place, size in enumerate(sample.n_codes) if size > 1]
         self.tree = _grow(minimizer, sample, learned, decided)
         self._levels: list[_Found] = []
@@ -276,7 +279,9 @@ class _Search:
 def _grow(minimizer: AptMinimizer, sample: Sample, learned: NDArray[np.int64], decided: NDArray[Any]) -> Tree:
     """Grow a tree on the decisions of a model, and cut it at the depth limit."""
     guide = guides.from_labels(decided[learned].astype(np.int64), max(2, sample.n_classes))
-    records = pack_records([column.codes[learned] for column in sample.columns], guide.code_blocks, guide.dense)
+    weight = None if sample.weight is None else guides.integer_weights(sample.weight[learned], guide.value_bits)
+    columns = [column.codes[learned] for column in sample.columns]
+    records = pack_records(columns, guide.code_blocks, guide.dense, weight)
     grower = Grower(
         records,
         make_layout([column.bins for column in sample.columns]),
@@ -297,7 +302,7 @@ def _depths(tree: Tree) -> NDArray[np.int64]:
     return depth
 
 
-def _most_frequent(buckets: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+def _most_frequent(buckets: NDArray[np.int64], counts: NDArray[Any]) -> NDArray[np.int64]:
     """Return the code that most records of each bucket have, the lowest on ties."""
     order = np.lexsort((np.arange(len(buckets)), -counts, buckets))
     result = np.zeros(int(buckets.max()) + 1, np.int64)
@@ -306,7 +311,7 @@ def _most_frequent(buckets: NDArray[np.int64], counts: NDArray[np.int64]) -> NDA
     return result
 
 
-def _information_loss(column: CodedColumn, buckets: NDArray[np.int64], counts: NDArray[np.int64]) -> float:
+def _information_loss(column: CodedColumn, buckets: NDArray[np.int64], counts: NDArray[Any]) -> float:
     """Return the normalised certainty penalty of an attribute, mean over the records.
 
     A bucket of one code loses nothing; else categories lose the share of all codes in the bucket, numbers the share of
@@ -325,4 +330,4 @@ def _information_loss(column: CodedColumn, buckets: NDArray[np.int64], counts: N
         if column.bins.has_missing:
             width[buckets[-1]] = 1.0
     penalty = np.where(sizes > 1, width, 0.0)[buckets]
-    return float(penalty @ counts / max(1, counts.sum()))
+    return float(penalty @ counts / counts.sum())

@@ -121,7 +121,7 @@ class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             own._check_parameters()
             yield own._buckets(sample)
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Learn how coarsely each attribute may be collected.
 
         Parameters
@@ -130,13 +130,14 @@ class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             A sample of records in full resolution.
         y : array-like of shape (n,)
             The class that will be predicted from the buckets.
-        sample_weight : array-like of shape (n,), optional
-            Weights of the records.
 
         Returns
         -------
         self
         """
+        return self._fit(X, y, None)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         self._check_parameters()
         X = as_table_like(X)
         read_table(X)  # says what is wrong with something that is no table before scikit-learn looks at it
@@ -237,6 +238,29 @@ class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags.target_tags.required = self._needs_target
         tags.transformer_tags.preserves_dtype = []  # buckets are integers, whatever the values were
         return tags
+
+
+class WeightedMinimizer(Minimizer):
+    """Base of the minimizers that learn from the classes of the records, which can have weights."""
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn how coarsely each attribute may be collected.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n, columns)
+            A sample of records in full resolution.
+        y : array-like of shape (n,)
+            The class that will be predicted from the buckets.
+        sample_weight : array-like of shape (n,), optional
+            How much each record counts in what is learned and in errors. Bins, `floor` and the fewest records of a leaf
+            count records, never weights.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_weight)
 
 
 def _refuse_names(column: CodedColumn) -> None:

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from sfumato.arguments import is_integer
 from sfumato.errors import ParameterError
 from sfumato.generalization.typical import SAFE_SIZE
-from sfumato.minimize.base import Buckets, Minimizer, Output, Sample
+from sfumato.minimize.base import Buckets, Output, Sample, WeightedMinimizer
 from sfumato.partition.binning import DEFAULT_MAX_BINS
 from sfumato.sources import CodedColumn
 
 Statistic = Literal["anova", "mutual_information", "chi_squared"]
 
 
-class FeatureSelectionMinimizer(Minimizer):
+class FeatureSelectionMinimizer(WeightedMinimizer):
     """Collect the `n_attributes` most useful attributes as they are, and nothing of the others.
 
     Parameters
@@ -46,7 +46,7 @@ class FeatureSelectionMinimizer(Minimizer):
     random_state : int or RandomState, optional
         Not used: nothing is drawn.
     n_jobs : int, optional
-        Threads; None or -1: all cores. Their number never changes the result.
+        Threads; None: one, -1: all cores. Their number never changes the result.
 
     Attributes
     ----------

@@ -16,13 +16,13 @@ from sfumato.arguments import is_integer, is_number
 from sfumato.attack.questions import merge_rows
 from sfumato.errors import ParameterError
 from sfumato.generalization.typical import SAFE_SIZE
-from sfumato.minimize.base import Buckets, Minimizer, Output, Sample
-from sfumato.minimize.utility import Codes, CodesClassifier
+from sfumato.minimize.base import Buckets, Output, Sample, WeightedMinimizer
+from sfumato.minimize.utility import Codes, CodesClassifier, held_out_and_learned
 from sfumato.partition.binning import DEFAULT_MAX_BINS
 from sfumato.sources import CodedColumn
 
 
-class IterativeMinimizer(Minimizer):
+class IterativeMinimizer(WeightedMinimizer):
     """Generalize one attribute after the other while a classifier's error stays below a limit.
 
     Every attribute starts with at most `n_buckets` buckets: numbers are cut at quantiles, categories are put together
@@ -55,7 +55,7 @@ class IterativeMinimizer(Minimizer):
     random_state : int or RandomState, optional
         Seed for the held-out records and for gradient boosting.
     n_jobs : int, optional
-        Threads for reading; None or -1: all cores. Their number never changes the result.
+        Threads for reading; None: one, -1: all cores. Their number never changes the result.
 
     Attributes
     ----------
@@ -151,9 +151,10 @@ class _Search:
     def __init__(self, minimizer: IterativeMinimizer, sample: Sample) -> None:
         self.sample = sample
         seed = int(check_random_state(minimizer.random_state).randint(2**31))
-        rows = np.random.default_rng(seed).permutation(sample.n_records)
-        n_held_out = min(max(1, round(minimizer.validation_fraction * sample.n_records)), sample.n_records - 1)
-        self.held_out, self.learned = (rows[:n_held_out], rows[n_held_out:]) if n_held_out else (rows, rows)
+        self.held_out, self.learned = held_out_and_learned(
+            sample.n_records, sample.weight, minimizer.validation_fraction, seed
+        )
+        self.weight = None if sample.weight is None else sample.weight[self.learned]
         self.codes = [column.codes.astype(np.int64) for column in sample.columns]
         self.is_ordered = [column.bins.is_ordered for column in sample.columns]
         self.classifier = CodesClassifier(minimizer.estimator, seed=seed)
@@ -183,9 +184,9 @@ class _Search:
         if key not in self._errors:
             columns = [own[codes] for own, codes in zip(buckets, self.codes, strict=True)]
             coded = Codes(columns, [int(own.max()) + 1 for own in buckets], self.is_ordered)
-            predicted = self.classifier.predictions(coded, self.sample.y[self.learned], self.learned)
+            predicted = self.classifier.predictions(coded, self.sample.y[self.learned], self.learned, self.weight)
             wrong = np.broadcast_to(predicted, self.sample.y.shape) != self.sample.y
-            self._errors[key] = float(wrong[self.held_out].mean())
+            self._errors[key] = self._mean(wrong)
         return self._errors[key]
 
     def _order(self) -> list[int]:
@@ -205,9 +206,14 @@ class _Search:
             return 0.0
         truth = self.codes[position]
         others = [place for place in range(len(self.codes)) if place != position]
-        guessed = _guess_by_tree([self.codes[place] for place in others], truth, self.learned)
-        error = float((guessed[self.held_out] != truth[self.held_out]).mean())
-        return error / len(self.sample.personal)
+        guessed = _guess_by_tree([self.codes[place] for place in others], truth, self.learned, self.weight)
+        return self._mean(guessed != truth) / len(self.sample.personal)
+
+    def _mean(self, is_wrong: NDArray[np.bool_]) -> float:
+        """Return the share of the held-out records that are wrong, by weight where they have weights."""
+        own = is_wrong[self.held_out]
+        weight = self.sample.weight
+        return float(own.mean() if weight is None else np.average(own, weights=weight[self.held_out]))
 
     def _grouped(self, position: int, n_buckets: int) -> NDArray[np.int64]:
         column = self.sample.columns[position]
@@ -293,12 +299,17 @@ def _along_first_component(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(centred @ (axis * np.sign(axis[np.abs(axis).argmax()])))
 
 
-def _guess_by_tree(clues: list[NDArray[np.int64]], truth: NDArray[np.int64], learned: NDArray[Any]) -> NDArray[Any]:
+def _guess_by_tree(
+    clues: list[NDArray[np.int64]],
+    truth: NDArray[np.int64],
+    learned: NDArray[Any],
+    weight: NDArray[np.float64] | None,
+) -> NDArray[Any]:
     """Guess an attribute of every record from others, learned on some of them."""
     if not clues:
-        return np.full(len(truth), np.bincount(truth[learned]).argmax())
+        return np.full(len(truth), np.bincount(truth[learned], weight).argmax())
     from sklearn.tree import DecisionTreeClassifier
 
     tree = DecisionTreeClassifier(max_leaf_nodes=128, random_state=0)
     matrix = np.column_stack(clues).astype(np.float32)
-    return np.asarray(tree.fit(matrix[learned], truth[learned]).predict(matrix))
+    return np.asarray(tree.fit(matrix[learned], truth[learned], weight).predict(matrix))

@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sfumato.arguments import is_integer
 from sfumato.errors import ParameterError
 from sfumato.generalization.typical import SAFE_SIZE
-from sfumato.minimize.base import Buckets, Minimizer, Output, Sample
+from sfumato.minimize.base import Buckets, Output, Sample, WeightedMinimizer
 from sfumato.minimize.neural_training import (
     ADVERSARIAL_WEIGHTS,
     MUTUAL_INFORMATION_WEIGHTS,
@@ -40,7 +40,7 @@ def coded_attributes(sample: Sample) -> list[CodedAttribute]:
     return attributes
 
 
-class _NeuralMinimizer(Minimizer):
+class _NeuralMinimizer(WeightedMinimizer):
     """What the two share: the parameters and the call of the training."""
 
     privacy_weight: float

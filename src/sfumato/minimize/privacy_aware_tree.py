@@ -20,7 +20,7 @@ from sklearn.base import clone
 from sfumato.arguments import is_integer, is_number, thread_count
 from sfumato.errors import ParameterError
 from sfumato.generalization.typical import SAFE_SIZE
-from sfumato.minimize.base import Buckets, Minimizer, Output, Sample
+from sfumato.minimize.base import Buckets, Output, Sample, WeightedMinimizer
 from sfumato.minimize.tree_buckets import Presence, buckets_of_tree, without_small_buckets
 from sfumato.partition.binning import DEFAULT_MAX_BINS
 from sfumato.partition.grower import Grower
@@ -30,7 +30,7 @@ from sfumato.partition.records import Records, make_layout, pack_records
 from sfumato.partition.tree import Tree
 
 
-class PrivacyAwareTree(Minimizer):
+class PrivacyAwareTree(WeightedMinimizer):
     """Learn from a tree which values must be told apart to predict the class, at the least cost in privacy.
 
     Numbers are cut at the thresholds of all splits on them; two categories share a bucket exactly when every split on
@@ -64,7 +64,7 @@ class PrivacyAwareTree(Minimizer):
     random_state : int or RandomState, optional
         Not used: growing a tree draws nothing.
     n_jobs : int, optional
-        Threads; None or -1: all cores. Their number never changes the result.
+        Threads; None: one, -1: all cores. Their number never changes the result.
 
     Attributes
     ----------

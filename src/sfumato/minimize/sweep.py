@@ -73,7 +73,7 @@ def sweep_minimizers(
         success on validation and on test.
     random_state : int, default=0
     n_jobs : int, optional
-        Threads; None or -1: all cores.
+        Threads; None: one, -1: all cores.
     progress : bool, default=False
         Show a progress bar on standard error.
 

@@ -41,7 +41,7 @@ class UniformMinimizer(Minimizer):
     random_state : int or RandomState, optional
         Seed for the buckets of categories.
     n_jobs : int, optional
-        Threads; None or -1: all cores. Their number never changes the result.
+        Threads; None: one, -1: all cores. Their number never changes the result.
 
     Attributes
     ----------

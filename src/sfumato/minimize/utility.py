@@ -16,6 +16,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from sfumato.attack.questions import merge_rows
+from sfumato.errors import ParameterError
 
 _MOST_CATEGORIES = 255  # of a category column, as boosting takes them
 
@@ -61,7 +62,13 @@ class CodesClassifier:
         self.estimator = estimator
         self.seed = seed
 
-    def predictions(self, codes: Codes, y: NDArray[Any], learned: slice | NDArray[Any]) -> NDArray[Any]:
+    def predictions(
+        self,
+        codes: Codes,
+        y: NDArray[Any],
+        learned: slice | NDArray[Any],
+        weight: NDArray[np.float64] | None = None,
+    ) -> NDArray[Any]:
         """Fit on some of the records and return the predicted class of all of them.
 
         Parameters
@@ -71,28 +78,43 @@ class CodesClassifier:
             Classes of the records to learn from.
         learned : slice or ndarray
             Which records those are.
+        weight : ndarray of float64, optional
+            How much each of those records counts; None: all the same.
         """
         codes = codes.informative()
         n_records = len(codes.columns[0]) if codes.columns else 0
         if not n_records or len(np.unique(y)) < 2:
-            return np.asarray(np.bincount(y).argmax())
+            return np.asarray(np.bincount(y, weight).argmax())
         first, cell_of = merge_rows(codes.columns, codes.sizes, n_records)
         matrix = np.column_stack([column[first] for column in codes.columns])
         with one_thread():
-            self._fit(codes, matrix, cell_of[learned], y)
+            self._fit(codes, matrix, cell_of[learned], y, weight)
             return np.asarray(self.fitted_.predict(matrix))[cell_of]
 
-    def _fit(self, codes: Codes, matrix: NDArray[np.int64], cells: NDArray[np.int64], y: NDArray[Any]) -> None:
+    def _fit(
+        self,
+        codes: Codes,
+        matrix: NDArray[np.int64],
+        cells: NDArray[np.int64],
+        y: NDArray[Any],
+        weight: NDArray[np.float64] | None,
+    ) -> None:
         estimator = clone(self.estimator) if self.estimator is not None else default_estimator(codes, self.seed)
-        if not has_fit_parameter(_last_step(estimator), "sample_weight"):
+        last = _last_step(estimator)
+        if not has_fit_parameter(last, "sample_weight"):
+            if weight is not None:
+                raise ParameterError(
+                    f"sample_weight with {type(last).__name__}, whose fit takes none: expected an estimator that does. "
+                    "Leave the weights out, or choose another estimator."
+                )
             self.fitted_ = estimator.fit(matrix[cells], y)
             return
         n_classes = int(y.max()) + 1
-        pairs, counts = np.unique(cells * n_classes + y, return_counts=True)
-        weight = {"sample_weight": counts.astype(np.float64)}
+        pairs, pair_of = np.unique(cells * n_classes + y, return_inverse=True)
+        sums = {"sample_weight": np.bincount(pair_of, weight).astype(np.float64)}
         if hasattr(estimator, "steps"):
-            weight = {f"{estimator.steps[-1][0]}__sample_weight": weight["sample_weight"]}
-        self.fitted_ = estimator.fit(matrix[pairs // n_classes], pairs % n_classes, **weight)
+            sums = {f"{estimator.steps[-1][0]}__sample_weight": sums["sample_weight"]}
+        self.fitted_ = estimator.fit(matrix[pairs // n_classes], pairs % n_classes, **sums)
 
 
 def one_thread() -> Any:
@@ -117,6 +139,20 @@ def default_estimator(codes: Codes, seed: int) -> Any:
         early_stopping=False,
         random_state=seed,
     )
+
+
+def held_out_and_learned(
+    n_records: int, weight: NDArray[np.float64] | None, fraction: float, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the records that errors are measured on, drawn at random, and the others.
+
+    Records of weight zero are in neither part. A single record is in both.
+    """
+    rows = np.random.default_rng(seed).permutation(n_records)
+    if weight is not None:
+        rows = rows[weight[rows] > 0]
+    n_held_out = min(max(1, round(fraction * len(rows))), len(rows) - 1)
+    return (rows[:n_held_out], rows[n_held_out:]) if n_held_out else (rows, rows)
 
 
 def _last_step(estimator: Any) -> Any:

@@ -30,15 +30,16 @@ def as_list(names: Any) -> list[Any]:
 
 def check_supported(anonymizer: Any, source: str) -> None:
     """Refuse what cannot be done by counting alone; `source` says where the records are."""
-    if not isinstance(anonymizer, TreeAnonymizer):
-        raise ParameterError(
-            f"{type(anonymizer).__name__} with {source}: expected a method that grows a tree from counts: "
-            "ModelGuidedAnonymizer, MondrianAnonymizer or WorkloadAwareAnonymizer."
-        )
     if isinstance(anonymizer, MondrianAnonymizer) and (anonymizer.rule != "median" or not anonymizer.strict):
         raise ParameterError(
             f"MondrianAnonymizer(rule={anonymizer.rule!r}, strict={anonymizer.strict!r}) with {source}: expected "
             "the strict median rule, which needs counts only. Use that, or a table in memory."
+        )
+    if not isinstance(anonymizer, TreeAnonymizer) or not anonymizer._grows_from_counts():
+        raise ParameterError(
+            f"{type(anonymizer).__name__} with {source}: expected a method that grows a tree from counts: "
+            "ModelGuidedAnonymizer, MondrianAnonymizer or WorkloadAwareAnonymizer. Use one of them, or a table in "
+            "memory."
         )
     if anonymizer.suppression_limit:
         raise ParameterError(

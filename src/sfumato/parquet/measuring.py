@@ -235,7 +235,7 @@ class _Job:
             self.progress(what, done, total)
 
     def _number_values(self) -> None:
-        with ThreadPoolExecutor(thread_count(None)) as pool:
+        with ThreadPoolExecutor(thread_count(-1)) as pool:
             for table in self._pieces("counting values"):
 
                 def add(name: str, table: Table = table) -> None:
@@ -263,7 +263,7 @@ class _Job:
         }
         listed = [name for name in self.names if name not in many]
         columns = {name: self.working.new_column(self.values[name].dtype) for name in listed}
-        with ThreadPoolExecutor(thread_count(None)) as pool:
+        with ThreadPoolExecutor(thread_count(-1)) as pool:
             for table in self._pieces("coding"):
 
                 def write(name: str, table: Table = table) -> None:
