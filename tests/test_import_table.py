@@ -119,3 +119,17 @@ def test_the_command_fails_and_names_file_and_line(tmp_path, capsys):
 def test_the_command_passes_on_the_package(capsys):
     assert checker.main([]) == 0
     assert capsys.readouterr().out == "Imports go one way.\n"
+
+
+def test_the_picture_of_the_architecture_is_true_to_the_table():
+    page = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
+    picture = page.split("```")[1]
+    rank = {unit: place for place, layer in enumerate(checker.LAYERS) for unit in layer}
+    lines = [line.split("  ")[0] for line in picture.splitlines() if line and not line.startswith(" ")]
+    rows = [[unit for unit in line.replace(",", " ").split() if unit in rank] for line in lines]
+    shown = [unit for row in rows for unit in row]
+    folders = {path.parent.name for path in (REPOSITORY / "src" / "sfumato").glob("*/__init__.py")}
+    assert folders - set(shown) == {"compat", "datasets", "testing"}
+    # Whatever stands higher in the picture may import what stands lower, and never the other way round.
+    for above, below in zip(rows[:-1], rows[1:], strict=True):
+        assert min(rank[unit] for unit in above) >= max(rank[unit] for unit in below), (above, below)

@@ -81,7 +81,7 @@ def test_wrong_usage_gets_a_sentence_and_code_2(arguments, sentence):
 
 
 def test_an_installed_package_says_how_to_get_the_studies(tmp_path, monkeypatch):
-    monkeypatch.setattr(command, "__file__", str(tmp_path / "site-packages" / "sfumato" / "cli" / "study.py"))
+    monkeypatch.setattr(door, "__file__", str(tmp_path / "site-packages" / "sfumato" / "cli" / "study.py"))
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match="expected a clone of the repository"):
         door.find_repository()

@@ -146,7 +146,7 @@ def test_columns_without_a_role_are_taken_for_what_was_done_to_them(files: Path)
     result = call("audit", files / "people.csv", files / "decades.csv", "--target", "ill")
     said = " ".join(result.stdout.split())
     assert "quasi-identifier 1 age (auto-detected: its values were changed)" in said
-    assert "target 1 ill (named with --target)" in said
+    assert "target 1 ill (named)" in said
     assert "released unchanged 1 town (auto-detected: its values are those of the original)" in said
     assert "dropped 1 name (not in the release)" in said
     both = call("audit", files / "people.csv", files / "decades.csv", "--target", "ill", "--quasi-identifiers", "ill")
@@ -239,7 +239,7 @@ def test_a_bound_on_attacks_is_not_met_where_one_could_not_be_run(files: Path, m
     assert result.exit_code == 1
     assert "not run: link two lists of people. 3 people" in " ".join(result.stderr.split())
     said = " ".join(result.stdout.split())
-    assert "link two lists of people" in said and "leave --max-advantage out" in said
+    assert "link two lists of people" in said and "leave the bound on attacks out" in said
     assert call(*asked, "--min-k", 1).exit_code == 0
 
 

@@ -258,7 +258,7 @@ def _audit(reporter: Reporter, tables: NamedTables, pair: Pair, required: dict[s
             n_records=after.num_rows,
             smallest_shown=shown,
             not_run=[attack.title for attack in attacks.not_run],
-            to_run_them="the notes say why; give what they need, or leave max_attack_advantage out",
+            to_run_them="the notes say why; give what they need, or leave the bound on attacks out",
         ),
         utility=None,
         sizes=describe_sizes(sizes),

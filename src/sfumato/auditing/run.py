@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -110,6 +111,12 @@ def _outputs(policy: Policy) -> dict[str, Path]:
     return {name: path for name, path in paths.items() if path is not None}
 
 
+def _written(policy: Policy, names: Sequence[str]) -> tuple[Path, ...]:
+    """Return the files that were written, in the order in which people look at them."""
+    outputs = _outputs(policy)
+    return tuple(outputs[name] for name in names if name in outputs)
+
+
 def check_outputs(reporter: Reporter, policy: Policy, *, force: bool) -> None:
     """Refuse, before any work, outputs that cannot be written."""
     from sfumato.files.publishing import mixture_in
@@ -204,8 +211,10 @@ def run_job(reporter: Reporter, job: Job, *, keep_report: bool = False) -> Polic
     except _GateNotPassedError:
         if keep_report:
             _write_documents(documents)
-        return PolicyRun(job.policy, made[0], None, tuple(documents) if keep_report else ())
-    return PolicyRun(job.policy, made[0], release.table, tuple(_outputs(job.policy).values()))
+        return PolicyRun(job.policy, made[0], None, _written(job.policy, ("audit", "report")) if keep_report else ())
+    return PolicyRun(
+        job.policy, made[0], release.table, _written(job.policy, ("release", "artifact", "audit", "report"))
+    )
 
 
 def _no_attacks(reporter: Reporter, job: Job) -> Attacks:

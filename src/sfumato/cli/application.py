@@ -23,8 +23,8 @@ class _FlagsWithoutType:
         return parameters
 
 
-class _Command(_FlagsWithoutType, TyperCommand):
-    pass
+class Command(_FlagsWithoutType, TyperCommand):
+    """A command whose flags are shown without a type."""
 
 
 class _Group(_FlagsWithoutType, TyperGroup):
@@ -61,15 +61,15 @@ def _root(
     give_back_large_arrays()
 
 
-application.command(cls=_Command, help=demo.HELP)(demo.demo)
-application.command(cls=_Command, help=anonymize.HELP)(anonymize.anonymize)
-application.command(cls=_Command, help=anatomize.HELP)(anatomize.anatomize)
-application.command(cls=_Command, help=minimize.HELP)(minimize.minimize)
-application.command(cls=_Command, help=apply.HELP)(apply.apply)
-application.command(cls=_Command, help=measure.HELP)(measure.measure)
-application.command(cls=_Command, help=init.HELP)(init.init)
-application.command(cls=_Command, help=run.HELP)(run.run)
-application.command(cls=_Command, help=audit.HELP)(audit.audit)
-application.command(cls=_Command, help=compare.HELP)(compare.compare)
-application.command(cls=_Command, help=sweep.HELP)(sweep.sweep)
-application.command(cls=_Command, help=study.HELP, context_settings=study.TAKES_ALL)(study.study)
+application.command(cls=Command, help=demo.HELP)(demo.demo)
+application.command(cls=Command, help=anonymize.HELP)(anonymize.anonymize)
+application.command(cls=Command, help=anatomize.HELP)(anatomize.anatomize)
+application.command(cls=Command, help=minimize.HELP)(minimize.minimize)
+application.command(cls=Command, help=apply.HELP)(apply.apply)
+application.command(cls=Command, help=measure.HELP)(measure.measure)
+application.command(cls=Command, help=init.HELP)(init.init)
+application.command(cls=Command, help=run.HELP)(run.run)
+application.command(cls=Command, help=audit.HELP)(audit.audit)
+application.command(cls=Command, help=compare.HELP)(compare.compare)
+application.command(cls=Command, help=sweep.HELP)(sweep.sweep)
+application.command(cls=Command, help=study.HELP, context_settings=study.TAKES_ALL)(study.study)

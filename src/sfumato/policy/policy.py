@@ -86,7 +86,7 @@ class Policy:
         ----------
         **sections : mapping
             ``data``, ``columns``, ``method``, ``model``, ``audit``, ``gate``, ``titles``. What is left out has its
-            default. Without a file in ``data``, hand the table to `sfumato.run`.
+            default, None says that there is none. Without a file in ``data``, hand the table to `sfumato.run`.
         """
         document = {
             section: plain_toml(content) if isinstance(content, Mapping) else content
@@ -121,6 +121,8 @@ class Policy:
         parts = [f"version = {VERSION}"]
         for section, settings in SECTIONS.items():
             said = {n: v for n, v in self.values[section].items() if v != settings[n].default}
+            if absent := [name for name, value in said.items() if value is None]:
+                raise ParameterError(f"[{section}] {absent[0]} = None: expected what a file can say. Give it a value.")
             if said:
                 parts.append("\n".join([f"[{section}]", *(f"{name} = {toml(value)}" for name, value in said.items())]))
         if self.titles:
@@ -209,6 +211,8 @@ def _checked(
     if name not in content:
         return setting.default
     value = content[name]
+    if value is None:  # as Python says it; a file has no word for nothing
+        return None
     expected = _expected(setting)
     if not _is_of_kind(value, setting):
         raise ParameterError(

@@ -50,9 +50,9 @@ def read_text(path: Path) -> PolicyText:
 
 
 def plain_toml(value: Any) -> Any:
-    """Return a value as a TOML file would hold it: lists for tuples and sets, text for paths; None is left out."""
+    """Return a value as a TOML file would hold it: lists for tuples and sets, text for paths."""
     if isinstance(value, Mapping):
-        return {str(name): plain_toml(part) for name, part in value.items() if part is not None}
+        return {str(name): plain_toml(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
         return [plain_toml(part) for part in value]
     if isinstance(value, set | frozenset):
@@ -64,7 +64,7 @@ def toml(value: Any) -> str:
     """Write a value as TOML; JSON's strings and lists of strings are TOML's.
 
     >>> toml({"age": 5}), toml(("a", 'b"c'))
-    ('{ "age" = 5 }', '["a", "b\\"c"]')
+    ('{ "age" = 5 }', '["a", "b\\\\"c"]')
     """
     if isinstance(value, list | tuple):
         written = [toml(one) for one in value]
