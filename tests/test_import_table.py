@@ -3,6 +3,7 @@
 
 import importlib.util
 import sys
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
@@ -131,5 +132,5 @@ def test_the_picture_of_the_architecture_is_true_to_the_table():
     folders = {path.parent.name for path in (REPOSITORY / "src" / "sfumato").glob("*/__init__.py")}
     assert folders - set(shown) == {"compat", "datasets", "testing"}
     # Whatever stands higher in the picture may import what stands lower, and never the other way round.
-    for above, below in zip(rows[:-1], rows[1:], strict=True):
+    for above, below in pairwise(rows):
         assert min(rank[unit] for unit in above) >= max(rank[unit] for unit in below), (above, below)
