@@ -383,7 +383,7 @@ def test_a_table_that_a_policy_cannot_be_about_is_refused_in_words(tmp_path: Pat
 def test_a_test_fraction_that_leaves_nothing_to_protect_is_named(tmp_path: Path):
     result = run("run", write(tmp_path, model="test_fraction = 1"))
     assert result.returncode == 0
-    assert "test_fraction = 1 of 300 records" in result.stderr and "leaves 300 to test" in result.stderr
+    assert "a test fraction of 1 of 300 records" in result.stderr and "leaves 300 to test" in result.stderr
 
 
 def test_existing_outputs_are_not_replaced_unasked(tmp_path: Path):
@@ -497,7 +497,7 @@ def test_columns_that_are_read_when_needed_are_released_like_those_of_a_table(tm
     console = Console(quiet=True)
     held, read = (open_job(console, Policy.read(policy)) for _ in range(2))
     held.source = replace(read_file(tmp_path / "people.parquet"), columns=None)
-    (_, expected), (_, found) = release_all(console, held), release_all(console, read)
+    (_, expected, _), (_, found, _) = release_all(console, held), release_all(console, read)
     assert read.table is read.source.columns and held.table.num_rows == N_PEOPLE
     assert found.table.equals(expected.table) and found.table.schema.equals(expected.table.schema, check_metadata=True)
     assert found.measures == expected.measures

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sfumato.auditing.target_values import EXACT, TargetValues, parse_target_values
 from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -50,6 +51,14 @@ class Method:
     suppression_limit : float
     seed : int
     jobs : int
+    target : str or None
+    guide : str or None
+        What guides the groups: ``"probabilities"``, ``"predictions"``, ``"labels"`` or ``"column"``; None for methods
+        that nothing guides.
+    guide_column : str or None
+    model : str
+    target_values : TargetValues
+        What is released of the target.
     """
 
     method: str
@@ -68,6 +77,26 @@ class Method:
     suppression_limit: float
     seed: int
     jobs: int
+    target: str | None = None
+    guide: str | None = None
+    guide_column: str | None = None
+    model: str = "gradient-boosting"
+    target_values: TargetValues = EXACT
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether a model must be trained on all records before the groups can be formed."""
+        return self.guide in ("probabilities", "predictions")
+
+    def features(self, table: Any) -> Any:
+        """Return what a model may see of a table, raw or rewritten: neither target nor what never leaves."""
+        hidden = {self.target, *self.dropped, self.unit if self.unit not in self.keep else None}
+        return table.select([name for name in table.column_names if name not in hidden])
+
+    def publish(self, anonymizer: Any, released: Any) -> Any:
+        """Return a release with the values of the target that were asked for."""
+        names = rewritten_columns(anonymizer)
+        return self.target_values.applied(released, self.target, names, self.k, of_persons=self.unit is not None)
 
     @property
     def is_comparable(self) -> bool:
@@ -157,7 +186,21 @@ def method_of(policy: Policy, quasi_identifiers: list[str], dropped: list[str], 
         suppression_limit=method["suppression_limit"],
         seed=method["seed"],
         jobs=n_jobs,
+        target=columns["target"],
+        guide=guide_of_method(method["name"], policy.get("model", "guide"), policy.get("model", "guide_column")),
+        guide_column=policy.get("model", "guide_column"),
+        model=policy.get("model", "name"),
+        target_values=parse_target_values(method["target_values"], policy.where("method", "target_values") + " ="),
     )
+
+
+def guide_of_method(method: str, how: str, column: str | None) -> str | None:
+    """Return what guides the groups of a method, given what was asked for; None for methods that nothing guides."""
+    if method not in GUIDED:
+        return None
+    if column is not None:
+        return "column"
+    return "labels" if method == "workload-aware" else how
 
 
 def hierarchy_files(

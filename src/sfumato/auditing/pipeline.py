@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.allocator import give_back_small_pieces
-from sfumato.auditing.methods import GUIDED, Method, method_of, recoding_of, rewritten_columns
+from sfumato.auditing.methods import Method, method_of, recoding_of
 from sfumato.auditing.roles import codes_of, without_names
 from sfumato.auditing.subgroups import compare_subgroups
-from sfumato.auditing.target_values import TargetValues, counts_of_target, parse_target_values, warn_of_target
+from sfumato.auditing.target_values import counts_of_target, warn_of_target
 from sfumato.auditing.utility import (
     Comparison,
     Target,
@@ -38,6 +38,7 @@ from sfumato.auditing.utility import (
 from sfumato.errors import ParameterError
 from sfumato.files.publishing import digest_of, fingerprint_of
 from sfumato.files.table_file import FileTable, ReadingOptions, read_file, table_in_memory, unknown_column
+from sfumato.files.verified_output import plain_values
 from sfumato.models import make_model
 from sfumato.policy import Policy
 from sfumato.policy.settings import TITLES
@@ -48,23 +49,19 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(eq=False)
 class Job:
-    """A policy and the table it is about.
+    """A table and how it is to be protected.
 
     Attributes
     ----------
-    policy : Policy
+    method : Method
+        Every column in its role, and the settings of the method and the model.
     source : FileTable
     target : Target or None
-    quasi_identifiers, dropped : list of str
-    n_jobs : int
     """
 
-    policy: Policy
+    method: Method
     source: FileTable
     target: Target | None
-    quasi_identifiers: list[str]
-    dropped: list[str]
-    n_jobs: int = 1
 
     @property
     def table(self) -> Any:
@@ -75,26 +72,6 @@ class Job:
     def fingerprint(self) -> str:
         """SHA-256 of the file, or of the table that was handed over."""
         return digest_of(self.table) if self.source.path is None else fingerprint_of(self.source.path)
-
-    @property
-    def method(self) -> str:
-        """The name of the method."""
-        return str(self.policy.get("method", "name"))
-
-    @property
-    def settings(self) -> Method:
-        """The method with all that the policy says of it."""
-        return method_of(self.policy, self.quasi_identifiers, self.dropped, self.n_jobs)
-
-    @property
-    def is_comparable(self) -> bool:
-        """Whether rewritten columns keep their kind, so that a model can predict raw records."""
-        return self.settings.is_comparable
-
-    def with_settings(self, section: str, **settings: Any) -> Job:
-        """Return the job under a policy with other settings."""
-        values = {**self.policy.values, section: {**self.policy.values[section], **settings}}
-        return replace(self, policy=replace(self.policy, values=values))
 
     def hold_less(self) -> None:
         """Let go of what nothing is trained with any more: the target, and columns that can be read once more."""
@@ -108,58 +85,56 @@ class Job:
 
     def features(self, table: Any) -> Any:
         """Return what a model may see of a table, raw or rewritten."""
-        hidden = {self.policy.get("columns", "target"), self.policy.get("columns", "unit"), *self.dropped}
-        return table.select([name for name in table.column_names if name not in hidden])
+        return self.method.features(table)
 
     def new_model(self) -> Any:
-        """Make an untrained model."""
+        """Make an untrained model; one that does not fit the task is refused."""
         assert self.target is not None
         return make_model(
-            self.policy.get("model", "name"),
+            self.method.model,
             self.target.task,
-            self.policy.get("method", "seed"),
-            categorical=self.policy.get("columns", "categorical"),
-            n_jobs=self.n_jobs,
+            self.method.seed,
+            categorical=self.method.categorical,
+            n_jobs=self.method.jobs,
             n_records=int(self.target.known.sum()),
         )
 
     def new_anonymizer(self) -> Any:
         """Make an unfitted anonymizer that keeps all rows."""
-        return replace(self.settings, suppression_limit=0.0).new_anonymizer()
-
-    @property
-    def target_values(self) -> TargetValues:
-        """What is released of the target."""
-        text = self.policy.get("method", "target_values")
-        return parse_target_values(text, self.policy.where("method", "target_values") + " =")
-
-    def publish(self, anonymizer: Any, released: Any) -> Any:
-        """Return a release with the values of the target that the policy asks for."""
-        names = rewritten_columns(anonymizer)
-        own, k = self.policy.values["columns"], self.policy.get("method", "k")
-        return self.target_values.applied(released, own["target"], names, k, of_persons=own["unit"] is not None)
+        return replace(self.method, suppression_limit=0.0).new_anonymizer()
 
     def guide(self, model: Any, rows: Rows) -> npt.NDArray[Any] | None:
         """Return what guides the groups of these records; None for methods that need nothing."""
-        if self.method not in GUIDED:
+        how = self.method.guide
+        if how is None:
             return None
-        column = self.policy.get("model", "guide_column")
-        if column is not None:
-            return guide_column_values(self.table, column)[rows]
+        if self.method.guide_column is not None:
+            return guide_column_values(self.table, self.method.guide_column)[rows]
         assert self.target is not None
-        how = self.policy.get("model", "guide")
-        if self.method == "workload-aware" or how == "labels":
+        if how == "labels":
             return labels_of(self.target)[rows]
         return guide_of(model, self.features(rows_of(self.table, rows)), how)
 
-    @property
-    def needs_model(self) -> bool:
-        """Whether a model must be trained on all records before the groups can be formed."""
-        is_guided = self.method == "model-guided" and self.policy.get("model", "guide") != "labels"
-        return is_guided and self.policy.get("model", "guide_column") is None
+
+@dataclass(eq=False)
+class PolicyJob(Job):
+    """The table of a policy.
+
+    Attributes
+    ----------
+    policy : Policy
+    """
+
+    policy: Policy
+
+    def with_settings(self, section: str, **settings: Any) -> PolicyJob:
+        """Return the job under a policy with other settings."""
+        values = {**self.policy.values, section: {**self.policy.values[section], **settings}}
+        policy, own = replace(self.policy, values=values), self.method
+        return replace(self, policy=policy, method=method_of(policy, own.quasi_identifiers, own.dropped, own.jobs))
 
 
-def open_job(reporter: Reporter, policy: Policy, n_jobs: int = 1, *, table: Any = None) -> Job:
+def open_job(reporter: Reporter, policy: Policy, n_jobs: int = 1, *, table: Any = None) -> PolicyJob:
     """Read the table of a policy and look its columns up, or say what does not fit, by line and key."""
     source = _read_source(reporter, policy) if table is None else table_in_memory(table)
     for sentence in source.notes:
@@ -173,17 +148,17 @@ def open_job(reporter: Reporter, policy: Policy, n_jobs: int = 1, *, table: Any 
             f"{policy.where('method', 'k')} = {policy.get('method', 'k')} with {source.table.num_rows:,} records: "
             "expected at most as many. Lower k, or collect more records."
         )
-    job = Job(policy, source, target, quasi_identifiers, dropped, n_jobs)
+    job = PolicyJob(method_of(policy, quasi_identifiers, dropped, n_jobs), source, target, policy)
     if target is not None:
         job.new_model()  # a model that does not fit the task is refused before any work
     job.new_anonymizer()
     own, method = policy.values["columns"], policy.values["method"]
     counted = own["sensitive"] if method["l"] is not None or method["t"] is not None else ()
     where = policy.where("method", "target_values") + " ="
-    job.target_values.check(where, target, counted=counted, name=name)
+    job.method.target_values.check(where, target, counted=counted, name=name)
     if name is not None:
-        counts = counts_of_target(source.table, name, job.target_values)
-        warn_of_target(reporter, counts, name, job.target_values, "target_values =")
+        counts = counts_of_target(source.table, name, job.method.target_values)
+        warn_of_target(reporter, counts, name, job.method.target_values, "target_values =")
     return job
 
 
@@ -282,45 +257,46 @@ def _settled(reporter: Reporter, policy: Policy, table: Any) -> tuple[list[str],
 # -- measuring ---------------------------------------------------------------------------------------------------
 
 
-def compare_models(reporter: Reporter, job: Job) -> Comparison | None:
+def compare_models(reporter: Reporter, job: Job, test_fraction: float) -> Comparison | None:
     """Train on raw and on protected records and test both; None, with a note, where that cannot be measured."""
-    fraction = job.policy.get("model", "test_fraction")
-    if job.target is None or fraction == 0:
+    if job.target is None or test_fraction == 0:
         return None
-    unit = job.policy.get("columns", "unit")
-    units = person_codes(job.table, unit) if unit is not None else None
-    k = job.policy.get("method", "k")
-    n_persons = int(job.target.known.sum()) if units is None else len(set(units[job.target.known]))
-    n_test = ceil(fraction * n_persons)
-    if n_test < 2 or n_persons - n_test < max(k, 2):
+    method, target = job.method, job.target
+    units = person_codes(job.table, method.unit) if method.unit is not None else None
+    n_persons = int(target.known.sum()) if units is None else len(set(units[target.known]))
+    n_test = ceil(test_fraction * n_persons)
+    # Fewer than two records or classes on a side teach nothing, and the rest has to be enough for one group.
+    is_enough = n_test > 1 and n_persons - n_test >= max(method.k, 2)
+    rows = split_records(target, test_fraction, method.seed, units) if is_enough else None
+    if rows is None or (target.task == "classification" and len(set(target.values[rows[0]])) < 2):
         people = "records" if units is None else "persons"
         reporter.note(
-            f"no model was measured: test_fraction = {fraction:g} of {n_persons:,} {people} with a target leaves "
-            f"{n_test:,} to test and {n_persons - n_test:,} to protect with k = {k}."
+            f"no model was measured: a test fraction of {test_fraction:g} of {n_persons:,} {people} with a target "
+            f"leaves {n_test:,} to test and {n_persons - n_test:,} to train and protect with k = {method.k}."
         )
         return None
-    rows = split_records(job.target, fraction, job.policy.get("method", "seed"), units)
-    target = job.target
+    train = rows[0]
 
     def publish(anonymizer: Any, released: Any) -> Any:
-        made = job.publish(anonymizer, released)
-        return made, *job.target_values.learned(made, job.policy.get("columns", "target"), target, rows[0])
+        made = method.publish(anonymizer, released)
+        assert method.target is not None
+        return made, *method.target_values.learned(made, method.target, target, train)
 
     return measure_utility(
         reporter,
         job.table,
-        job.target,
+        target,
         new_model=job.new_model,
         new_anonymizer=job.new_anonymizer,
         guide=job.guide,
         features=job.features,
         rows=rows,
-        is_comparable=job.is_comparable,
+        is_comparable=method.is_comparable,
         publish=publish,
     )
 
 
-def describe_utility(job: Job, compared: Comparison) -> Any:
+def describe_utility(job: PolicyJob, compared: Comparison) -> Any:
     """Turn a comparison into the audit's own numbers: intervals, and the change per subgroup."""
     from sfumato.attack.intervals import bootstrap_interval
     from sfumato.report.data import UtilityResult
@@ -368,7 +344,7 @@ def _right_answers(job: Job, compared: Comparison, test: Rows) -> tuple[npt.NDAr
     """Return per test record whether both models are right, or their squared errors for numbers."""
     assert job.target is not None
     records = rows_of(job.table, test)
-    seen = records if job.is_comparable else compared.anonymizer.transform(records)
+    seen = records if job.method.is_comparable else compared.anonymizer.transform(records)
     truth = job.target.values[test]
     before = predicted(compared.raw_model.predict, job.features(records))
     after = predicted(compared.model.predict, job.features(seen))
@@ -387,25 +363,39 @@ def _r2_interval(job: Job, raw: npt.NDArray[Any], own: npt.NDArray[Any], test: R
     return low, high
 
 
-def release_all(reporter: Reporter, job: Job) -> tuple[Any, Any]:
-    """Fit on all records and return the anonymizer and its release."""
+def release_all(reporter: Reporter, job: Job) -> tuple[Any, Any, Any]:
+    """Fit on all records; return the anonymizer, its release, and the person of each released record, if k counts them.
+
+    Where records may be left out, persons travel with the table until it is released, and no further.
+    """
     model = None
-    if job.needs_model:
+    if job.method.needs_model:
         assert job.target is not None
         known = np.flatnonzero(job.target.known)
         with reporter.step(f"training the guide on all {len(known):,} records"):
             model = fit(job.new_model(), job.features(rows_of(job.table, known)), job.target.values[known])
-    anonymizer = job.settings.new_anonymizer()
-    with reporter.step(growing(f"protecting all {job.table.num_rows:,} records")):
+    anonymizer, unit = job.method.new_anonymizer(), job.method.unit
+    travels = unit is not None and unit not in job.method.keep and job.method.suppression_limit > 0
+    if travels:
+        anonymizer.set_params(keep=[*job.method.keep, unit])
+    units = None if unit is None else plain_values(job.table.column(unit))
+    with reporter.step(growing(f"anonymizing all {job.table.num_rows:,} records")):
         guide = job.guide(model, np.arange(job.table.num_rows))
         del model
         job.hold_less()
         give_back_small_pieces()
         anonymizer.fit(job.table, guide)
         give_back_small_pieces()
-        release = anonymizer.release(job.table, guide if job.method == "model-guided" else None, shuffle=False)
+        release = anonymizer.release(job.table, guide, shuffle=False)
         give_back_small_pieces()
-    return anonymizer, replace(release, table=job.publish(anonymizer, release.table))
+    if unit is not None and unit in release.table.column_names:
+        units = plain_values(release.table.column(unit))
+    if travels:
+        if hasattr(anonymizer, "partition_"):  # which drops the persons of later records
+            partition = anonymizer.partition_
+            anonymizer.partition_ = replace(partition, dropped=(*partition.dropped, unit))
+        release = replace(release, table=release.table.drop_columns([unit]))
+    return anonymizer, replace(release, table=job.method.publish(anonymizer, release.table)), units
 
 
 def protected_estimator(job: Job) -> Any:
@@ -415,9 +405,9 @@ def protected_estimator(job: Job) -> Any:
     assert job.target is not None
     kind = AnonymizedClassifier if job.target.task == "classification" else AnonymizedRegressor
     # It gets what a model may see: neither the target nor what is dropped.
-    keep = [name for name in job.policy.get("columns", "keep") if name not in job.dropped]
+    keep = [name for name in job.method.keep if name not in (*job.method.dropped, job.method.target)]
     anonymizer = job.new_anonymizer().set_params(identifiers=None, keep=keep or None, criteria=None)
-    return kind(job.new_model(), anonymizer=anonymizer, transform_at_predict=not job.is_comparable)
+    return kind(job.new_model(), anonymizer=anonymizer, transform_at_predict=not job.method.is_comparable)
 
 
 def model_for_raw_records(job: Job, compared: Comparison) -> Any:
@@ -425,7 +415,7 @@ def model_for_raw_records(job: Job, compared: Comparison) -> Any:
 
     One that has seen ranges is asked through the partition, as its users and its attackers ask it.
     """
-    if job.is_comparable:
+    if job.method.is_comparable:
         return compared.model
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import FunctionTransformer

@@ -15,7 +15,8 @@ from sfumato.progress import QuietReporter, Reporter
 
 if TYPE_CHECKING:
     from sfumato.auditing.attacks import Attacks
-    from sfumato.auditing.pipeline import Job
+    from sfumato.auditing.pipeline import PolicyJob
+    from sfumato.files.verified_output import Recount
     from sfumato.report.data import Audit, ColumnChange
 
 
@@ -152,19 +153,19 @@ class _GateNotPassedError(Exception):
     """The release must not leave; raised to have nothing written."""
 
 
-def run_job(reporter: Reporter, job: Job, *, keep_report: bool = False) -> PolicyRun:
+def run_job(reporter: Reporter, job: PolicyJob, *, keep_report: bool = False) -> PolicyRun:
     """Measure, attack, protect, judge and publish what a policy says of its table."""
     from sfumato.auditing.advice import what_to_try
     from sfumato.auditing.methods import partition_document, rewritten_columns
     from sfumato.auditing.pipeline import compare_models, describe_utility, release_all
-    from sfumato.files.verified_output import Recount, formula_warning, recount, shuffled, write_judged
+    from sfumato.files.verified_output import formula_warning, recount, shuffled, write_judged
 
-    compared = compare_models(reporter, job)
+    compared = compare_models(reporter, job, job.policy.get("model", "test_fraction"))
     utility = None if compared is None else describe_utility(job, compared)
     attacks = _no_attacks(reporter, job) if compared is None else _attack(reporter, job, compared)
     curve = () if compared is None else _curve(reporter, job)
     del compared  # its models and tables are not needed while all records are protected
-    anonymizer, release = release_all(reporter, job)
+    anonymizer, release, persons = release_all(reporter, job)
     n_records, columns = job.table.num_rows, _described_columns(job, release)
     job.let_go_of_records()  # one table less while the release is written and read back
     rewritten = rewritten_columns(anonymizer)
@@ -173,12 +174,9 @@ def run_job(reporter: Reporter, job: Job, *, keep_report: bool = False) -> Polic
     made: list[Audit] = []
 
     def judge(read: Any) -> Recount:
-        # Persons were counted before their column was dropped; l and t are counted on what was read back.
-        counted = recount(
-            read, rewritten, k if job.policy.get("columns", "unit") is None else 1, **job.settings.promises()
-        )
+        counted = recount(read, rewritten, k, units=persons, **job.method.promises())
         told = (n_records, columns, utility, attacks, notes)
-        judged = replace(_audit(reporter, job, anonymizer, release, read, counted.sizes, *told), curve=curve)
+        judged = replace(_audit(reporter, job, anonymizer, release, read, counted, *told), curve=curve)
         made.append(replace(judged, advice=what_to_try(judged)))
         if made[0].passed is False:
             raise _GateNotPassedError
@@ -189,7 +187,8 @@ def run_job(reporter: Reporter, job: Job, *, keep_report: bool = False) -> Polic
         notes = (_ORDER_KEPT,)
         reporter.note(notes[0], is_warning=True)
     else:  # after everything that compares it with the input row by row
-        release = replace(release, table=shuffled(release.table)[0])
+        table, persons = shuffled(release.table, persons)
+        release = replace(release, table=table)
     if output is not None and (formulas := formula_warning(release.table, output)):
         notes = (*notes, formulas)
         reporter.note(formulas, is_warning=True)
@@ -217,7 +216,7 @@ def run_job(reporter: Reporter, job: Job, *, keep_report: bool = False) -> Polic
     )
 
 
-def _no_attacks(reporter: Reporter, job: Job) -> Attacks:
+def _no_attacks(reporter: Reporter, job: PolicyJob) -> Attacks:
     """Return what became of the attacks where no model was measured: none was wanted, or none could be run."""
     from sfumato.auditing.attacks import Attacks, NotRun, attacks_of
 
@@ -230,11 +229,11 @@ def _no_attacks(reporter: Reporter, job: Job) -> Attacks:
     return Attacks(not_run=tuple(NotRun(name, name.replace("_", " "), why) for name in wanted))
 
 
-def _left_out(job: Job) -> list[str]:
+def _left_out(job: PolicyJob) -> list[str]:
     return [name.replace("-", "_") for name in job.policy.get("audit", "leave_out")]
 
 
-def _attack(reporter: Reporter, job: Job, compared: Any) -> Attacks:
+def _attack(reporter: Reporter, job: PolicyJob, compared: Any) -> Attacks:
     """Attack the model that was trained on protected records, and those records; held-out people are the control."""
     import numpy as np
 
@@ -257,7 +256,7 @@ def _attack(reporter: Reporter, job: Job, compared: Any) -> Attacks:
         on_records = attack_release(
             rows_of(job.table, train),
             compared.released,
-            job.quasi_identifiers,
+            job.method.quasi_identifiers,
             secrets=sensitive or [job.policy.get("columns", "target")],
             control=rows_of(job.table, test),
             places=_places(job, len(train)),
@@ -265,7 +264,7 @@ def _attack(reporter: Reporter, job: Job, compared: Any) -> Attacks:
         )
     rows = np.concatenate([train, test])
     table = job.features(rows_of(job.table, rows))
-    wanted = [*sensitive, *job.policy.get("columns", "subgroups"), *job.quasi_identifiers]
+    wanted = [*sensitive, *job.policy.get("columns", "subgroups"), *job.method.quasi_identifiers]
     with reporter.step(f"attacking the model, level {level}"):
         on_model = attack_model(
             model_for_raw_records(job, compared),
@@ -275,7 +274,7 @@ def _attack(reporter: Reporter, job: Job, compared: Any) -> Attacks:
             level=level,
             estimator=protected_estimator(job),
             attributes=[name for name in dict.fromkeys(wanted) if name in table.column_names],
-            n_jobs=job.n_jobs,
+            n_jobs=job.method.jobs,
             cache=None if unfinished is None else job.policy.folder / unfinished,
             **common,
         )
@@ -286,7 +285,7 @@ def _attack(reporter: Reporter, job: Job, compared: Any) -> Attacks:
     return attacks
 
 
-def _places(job: Job, n_records: int) -> Any:
+def _places(job: PolicyJob, n_records: int) -> Any:
     """Return where records are in the file that is published: anywhere, unless the policy keeps the order."""
     import numpy as np
 
@@ -295,27 +294,27 @@ def _places(job: Job, n_records: int) -> Any:
     return np.random.default_rng([job.policy.get("audit", "seed"), 13]).permutation(n_records)
 
 
-def _curve(reporter: Reporter, job: Job) -> tuple[Any, ...]:
+def _curve(reporter: Reporter, job: PolicyJob) -> tuple[Any, ...]:
     """Measure and attack what the policy's other k would give."""
     from sfumato.auditing.tradeoff import points_over_k
 
     sizes = sorted({*job.policy.get("audit", "curve"), job.policy.get("method", "k")})
     if len(sizes) == 1:
         return ()
-    choices = [(job.method, job.policy.get("model", "name"))]
+    choices = [(job.method.method, job.policy.get("model", "name"))]
     is_attacked = job.policy.get("audit", "level") != "none" and "threshold" not in _left_out(job)
     return tuple(points_over_k(reporter, job, sizes, choices, attacks=is_attacked))
 
 
-def _described_columns(job: Job, release: Any) -> tuple[ColumnChange, ...]:
+def _described_columns(job: PolicyJob, release: Any) -> tuple[ColumnChange, ...]:
     """Say what became of every column; the file must say the same as the release, or it is not kept."""
     from sfumato.auditing.column_changes import describe_columns, roles_of
 
     own = job.policy.values["columns"]
     roles = roles_of(
         job.table.column_names,
-        identifier=[*job.dropped, *([own["unit"]] if own["unit"] else [])],
-        quasi_identifier=job.quasi_identifiers,
+        identifier=[*job.method.dropped, *([own["unit"]] if own["unit"] else [])],
+        quasi_identifier=job.method.quasi_identifiers,
         sensitive=own["sensitive"],
         target=[own["target"]] if own["target"] else [],
     )
@@ -325,11 +324,11 @@ def _described_columns(job: Job, release: Any) -> tuple[ColumnChange, ...]:
 
 def _audit(
     reporter: Reporter,
-    job: Job,
+    job: PolicyJob,
     anonymizer: Any,
     release: Any,
     read: Any,
-    sizes: Any,
+    counted: Recount,
     n_records: int,
     columns: tuple[ColumnChange, ...],
     utility: Any,
@@ -344,6 +343,7 @@ def _audit(
     from sfumato.auditing.pipeline import versions
     from sfumato.auditing.uniqueness import measure_uniqueness
     from sfumato.report.data import Audit
+    from sfumato.verification import count_groups
 
     own = job.policy.values["columns"]
     names = rewritten_columns(anonymizer)
@@ -358,7 +358,7 @@ def _audit(
         n_released=read.num_rows if n_suppressed == 0 or n_suppressed >= k else None,
         n_suppressed=n_suppressed if n_suppressed == 0 or n_suppressed >= k else None,
         method={
-            "method": job.method,
+            "method": job.method.method,
             **{name: value for name, value in settings.items() if name != "name"},
             "model": job.policy.get("model", "name"),
             "audit level": job.policy.get("audit", "level"),
@@ -366,7 +366,7 @@ def _audit(
         guarantees=tuple(criterion.describe() for criterion in anonymizer._all_criteria()),
         gate=judge_gate(
             job.policy.values["gate"],
-            smallest_group=int(sizes.min()) if own["unit"] is None else _fewest_persons(anonymizer, release),
+            smallest_group=counted.smallest_group,
             least_values=fewest_values(read, names, own["sensitive"]),
             utility=utility,
             risks=attacks.risks,
@@ -379,7 +379,7 @@ def _audit(
             to_run_them=_to_run_them(attacks, utility),
         ),
         utility=utility,
-        sizes=describe_sizes(sizes),
+        sizes=describe_sizes(count_groups(read, names)),
         columns=columns,
         risks=attacks.risks,
         uniqueness=uniqueness,
@@ -392,7 +392,7 @@ def _audit(
     )
 
 
-def _how_hard(job: Job, attacks: Attacks) -> str:
+def _how_hard(job: PolicyJob, attacks: Attacks) -> str:
     """Say at which level the release was attacked, if it was."""
     level = job.policy.get("audit", "level")
     return f"The attacks were run at level {level}." if attacks.risks else f"No attack was run; the level is {level}."
@@ -406,16 +406,7 @@ def _to_run_them(attacks: Attacks, utility: Any) -> str:
     return f"the notes say why; give what they need, or add {names} to leave_out under [audit]"
 
 
-def _fewest_persons(anonymizer: Any, release: Any) -> int:
-    """Return how many persons the smallest group has, as `release` counted before the unit was dropped."""
-    from sfumato.anonymize.counting import shown
-    from sfumato.criteria import KAnonymity
-
-    criteria = [c for c in anonymizer._all_criteria() if isinstance(c, KAnonymity) and c.unit is not None]
-    return min(int(release.measures[shown(criterion)]) for criterion in criteria)
-
-
-def _documents(job: Job, made: list[Audit]) -> dict[Path, Any]:
+def _documents(job: PolicyJob, made: list[Audit]) -> dict[Path, Any]:
     """Return what is written beside the release: path to writer; the audit exists by the time they are called."""
     from sfumato.files.publishing import described_outputs
     from sfumato.report import to_html, to_markdown

@@ -15,7 +15,7 @@ from sfumato.columns import MICROSECONDS_PER_DAY, Column
 from sfumato.labels import label_number
 
 if TYPE_CHECKING:
-    from sfumato.auditing.pipeline import Job
+    from sfumato.auditing.pipeline import PolicyJob
 
 _FEWEST = 30  # test records below which a subgroup's change says nothing
 _MOST_CODES = 20  # whole numbers with more values than this are put into classes
@@ -23,13 +23,13 @@ _DAYS_PER_YEAR = 365.2425
 
 
 def compare_subgroups(
-    job: Job, raw: npt.NDArray[Any], own: npt.NDArray[Any], test: npt.NDArray[np.int64]
+    job: PolicyJob, raw: npt.NDArray[Any], own: npt.NDArray[Any], test: npt.NDArray[np.int64]
 ) -> tuple[tuple[Any, ...], tuple[str, ...]]:
     """Return the change per subgroup, and a sentence for every column that cannot be shown.
 
     Parameters
     ----------
-    job : Job
+    job : PolicyJob
     raw, own : ndarray
         Per test record, whether the model trained on raw and on protected records is right.
     test : ndarray of int
@@ -57,7 +57,7 @@ def compare_subgroups(
     return tuple(found), tuple(notes)
 
 
-def _codes(job: Job, name: str) -> list[str]:
+def _codes(job: PolicyJob, name: str) -> list[str]:
     """Return the column if it has few whole numbers, which form subgroups by themselves."""
     import pyarrow as pa
 

@@ -113,6 +113,9 @@ class TargetValues:
         return f"round:{self.width:g}" if self.how == "round" else self.how
 
 
+EXACT = TargetValues()
+
+
 def parse_target_values(text: str, where: str) -> TargetValues:
     """Read what is released of the target.
 
@@ -123,7 +126,7 @@ def parse_target_values(text: str, where: str) -> TargetValues:
     """
     how, colon, width = text.strip().lower().partition(":")
     if how == "exact" and not colon:
-        return TargetValues()
+        return EXACT
     if how == "group-mean" and not colon:
         return TargetValues("group-mean")
     try:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sfumato.auditing.pipeline import Job, compare_models, model_for_raw_records
+from sfumato.auditing.pipeline import PolicyJob, compare_models, model_for_raw_records
 from sfumato.auditing.utility import rows_of
 from sfumato.errors import ParameterError, SfumatoError
 from sfumato.progress import QuietReporter, Reporter
@@ -19,7 +19,7 @@ from sfumato.report.data import Point
 
 
 def points_over_k(
-    reporter: Reporter, job: Job, sizes: Sequence[int], choices: Sequence[tuple[str, str]], *, attacks: bool
+    reporter: Reporter, job: PolicyJob, sizes: Sequence[int], choices: Sequence[tuple[str, str]], *, attacks: bool
 ) -> list[Point]:
     """Protect the same split with every k, method and model, measure the model, and attack it by its loss."""
     points: list[Point] = []
@@ -31,7 +31,7 @@ def points_over_k(
         for k in sizes:
             own = job.with_settings("method", name=method, k=k).with_settings("model", name=model)
             with reporter.step(f"{label}, k = {k}"):
-                compared = compare_models(silent, own)
+                compared = compare_models(silent, own, own.policy.get("model", "test_fraction"))
                 if compared is None:
                     reporter.note(
                         f"k = {k} was left out: there are too few records to hold some out and protect others"
@@ -48,7 +48,7 @@ def points_over_k(
     return [*raw.values(), *points]
 
 
-def _membership(reporter: Reporter, job: Job, compared: Any) -> float | None:
+def _membership(reporter: Reporter, job: PolicyJob, compared: Any) -> float | None:
     """Return how often an attacker tells by a model's loss who was in its training data; guessing gives a half.
 
     None where that cannot be told, as of few records: what the model scores is worth showing all the same.
@@ -74,7 +74,7 @@ def _membership(reporter: Reporter, job: Job, compared: Any) -> float | None:
 
 def points_over_minimizers(
     reporter: Reporter,
-    job: Job,
+    job: PolicyJob,
     alphas: Sequence[float],
     leaves: Sequence[int],
     personal: Sequence[str],
@@ -100,7 +100,7 @@ def points_over_minimizers(
     categorical = [name for name in job.policy.get("columns", "categorical") if name in records.column_names]
     seed = job.policy.get("method", "seed")
     minimizer = PrivacyAwareTree(
-        personal=list(personal) or None, categorical_features=categorical or None, n_jobs=job.n_jobs
+        personal=list(personal) or None, categorical_features=categorical or None, n_jobs=job.method.jobs
     )
     with reporter.step(f"minimizing {len(rows):,} records with {len(alphas) * len(leaves)} settings"):
         swept = sweep_minimizers(
@@ -109,7 +109,7 @@ def points_over_minimizers(
             target.values[rows],
             grid={"alpha": list(alphas), "max_leaves": list(leaves)},
             random_state=seed,
-            n_jobs=job.n_jobs,
+            n_jobs=job.method.jobs,
             progress=shows_progress,
         )
     full, nothing = swept.limits

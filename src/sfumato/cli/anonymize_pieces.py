@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 
 from sfumato.anatomize.anatomizer import numbered
 from sfumato.auditing.checking import Checks, check_release
-from sfumato.auditing.methods import rewritten_columns
+from sfumato.auditing.methods import Method, rewritten_columns
+from sfumato.auditing.pipeline import Job, compare_models
 from sfumato.auditing.utility import fit, growing, guide_of, read_target, rows_of
-from sfumato.cli.anonymizing import Made, measured_cost, new_model_of, note_method, note_target, report, write_partition
+from sfumato.cli.anonymizing import Made, note_method, note_target, report, write_partition
 from sfumato.cli.out_of_core import progress_of
+from sfumato.cli.request import check_schema
 from sfumato.errors import ParameterError
-from sfumato.files.table_file import FileTable, ReadingOptions, unfinished
+from sfumato.files.table_file import FileTable, ReadingOptions, table_in_memory, unfinished
 from sfumato.files.verified_output import ORDER_KEPT, Recount, SensitiveCount, check_holds, count_sensitive
 from sfumato.frames import read_table
 from sfumato.parquet import fit_transform
@@ -31,7 +33,6 @@ from sfumato.verification import GroupCounter
 
 if TYPE_CHECKING:
     from sfumato.cli.console import Console
-    from sfumato.cli.request import Request
     from sfumato.models import Task
 
 MOST_TRAINED_ON = 1_000_000
@@ -41,7 +42,7 @@ MOST_TRAINED_ON = 1_000_000
 def anonymize_pieces(
     console: Console,
     file: Path,
-    request: Request,
+    request: Method,
     task: Task | None,
     test_fraction: float,
     output: Path,
@@ -63,18 +64,19 @@ def anonymize_pieces(
         if some.num_rows < files.n_records:
             console.note(f"the model is trained and tested on {some.num_rows:,} records that were drawn at random.")
         else:
-            request.check_schema(some)
+            check_schema(request, some)
         target = read_target(some, request.target, task)
         note_target(console, some, request, target)
-        utility = measured_cost(console, some, target, request, test_fraction) if test_fraction else None
+        job = Job(request, table_in_memory(some), target)
+        compared = compare_models(console, job, test_fraction)
+        utility = None if compared is None else compared.utility
+        del compared
         if request.needs_model:
             known = np.flatnonzero(target.known)
             with console.step(f"training the guide on {len(known):,} records"):
-                fitted = fit(
-                    new_model_of(request, target)(), request.features(rows_of(some, known)), target.values[known]
-                )
+                fitted = fit(job.new_model(), job.features(rows_of(some, known)), target.values[known])
             model = PiecewiseGuide(fitted, request)
-        del some
+        del some, job
     if keep_order:
         console.note(ORDER_KEPT, is_warning=True)
     anonymizer = _new_anonymizer(request)
@@ -96,7 +98,7 @@ def anonymize_pieces(
     report(console, file, request, target, utility, outcome, output, save, keep_order=keep_order)
 
 
-def _checks(files: ParquetFiles, output: Path, anonymizer: Any, request: Request, counted: Recount) -> Checks:
+def _checks(files: ParquetFiles, output: Path, anonymizer: Any, request: Method, counted: Recount) -> Checks:
     """Check the release as in memory, where that does not take much of it."""
     import pyarrow as pa
 
@@ -119,7 +121,7 @@ def _checks(files: ParquetFiles, output: Path, anonymizer: Any, request: Request
 class PiecewiseGuide:
     """A trained model as `fit_transform` asks it: about all columns that do not get lost on the way."""
 
-    def __init__(self, model: Any, request: Request) -> None:
+    def __init__(self, model: Any, request: Method) -> None:
         self._model, self._request = model, request
 
     def predict(self, piece: Any) -> NDArray[Any]:
@@ -143,13 +145,13 @@ def drawn(files: ParquetFiles, most: int, seed: int) -> Any:
     return pa.concat_tables(parts).unify_dictionaries()
 
 
-def _new_anonymizer(request: Request) -> Any:
+def _new_anonymizer(request: Method) -> Any:
     """Make an anonymizer; `fit_transform` itself sees to it that the column that guides does not leave."""
     dropped = [name for name in request.dropped if name != request.guide_column]
     return replace(request, dropped=dropped).new_anonymizer()
 
 
-def _counted(path: Path, anonymizer: Any, files: ParquetFiles, request: Request, order: NDArray[Any] | None) -> Recount:
+def _counted(path: Path, anonymizer: Any, files: ParquetFiles, request: Method, order: NDArray[Any] | None) -> Recount:
     """Count the groups of the written file, in records or in persons; `order` is the one that it was written in."""
     names = rewritten_columns(anonymizer)
     persons = None if request.unit is None else _numbers(files, request.unit)
@@ -166,7 +168,7 @@ def _counted(path: Path, anonymizer: Any, files: ParquetFiles, request: Request,
     return Recount(sizes, files.n_records, n_small, request.k, tuple(_sensitive_counts(path, names, request)))
 
 
-def _sensitive_counts(path: Path, names: list[str], request: Request) -> Iterator[SensitiveCount]:
+def _sensitive_counts(path: Path, names: list[str], request: Method) -> Iterator[SensitiveCount]:
     """Count the sensitive values by group; one column at a time is held."""
     if request.l is None and request.t is None:
         return

@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import json
 import warnings
-from dataclasses import dataclass, replace
-from math import ceil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sfumato.cli.console import Console
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, PrivacyWarning
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from sfumato.auditing.checking import Checks
+    from sfumato.auditing.methods import Method
     from sfumato.auditing.utility import Target, Utility
-    from sfumato.cli.request import Request
     from sfumato.files.table_file import FileTable
     from sfumato.files.verified_output import Recount
     from sfumato.models import Task
@@ -44,7 +40,7 @@ def anonymize_table(
     console: Console,
     file: Path,
     source: FileTable,
-    request: Request,
+    request: Method,
     task: Task | None,
     test_fraction: float,
     output: Path | None,
@@ -53,11 +49,12 @@ def anonymize_table(
     keep_order: bool = False,
 ) -> None:
     """Measure on a split, then anonymize all records, write and judge."""
-    import numpy as np
-
+    from sfumato.anonymize.release import REAL_RECORDS
     from sfumato.auditing.checking import check_release
     from sfumato.auditing.methods import rewritten_columns
-    from sfumato.auditing.utility import fit, growing, read_target, rows_of
+    from sfumato.auditing.pipeline import Job, compare_models, release_all
+    from sfumato.auditing.utility import read_target
+    from sfumato.cli.request import check_schema
     from sfumato.files.verified_output import (
         ORDER_KEPT,
         compact_dictionaries,
@@ -73,30 +70,21 @@ def anonymize_table(
         raise ParameterError(
             f"--k {request.k} with {table.num_rows:,} records: expected at most as many as there are records. Lower k."
         )
-    request.check_schema(table)
+    check_schema(request, table)
     note_method(console, request)
     target = read_target(table, request.target, task) if request.target is not None else None
     counted_columns = request.sensitive if request.l is not None or request.t is not None else ()
     request.target_values.check("--target-values", target, counted=counted_columns, name=request.target)
     if target is not None:
         note_target(console, table, request, target)
-    utility = (
-        measured_cost(console, table, target, request, test_fraction) if target is not None and test_fraction else None
-    )
-
-    every_row = np.arange(table.num_rows)
-    model = None
-    if request.needs_model:
-        assert target is not None
-        known = np.flatnonzero(target.known)
-        with console.step(f"training the guide on all {len(known):,} records"):
-            model = fit(new_model_of(request, target)(), request.features(rows_of(table, known)), target.values[known])
-    with console.step(growing(f"anonymizing all {table.num_rows:,} records")):
-        guide = guide_of_rows(table, target, request, model, every_row)
-        del model
-        anonymizer, release, units = release_table(table, request, guide)
-        rewritten = rewritten_columns(anonymizer)
-        released = compact_dictionaries(request.publish(anonymizer, release.table))
+    compared = compare_models(console, Job(request, source, target), test_fraction)
+    utility = None if compared is None else compared.utility
+    del compared
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", REAL_RECORDS, PrivacyWarning)  # the checks say so beside the rest
+        anonymizer, release, units = release_all(console, Job(request, source, target))
+    rewritten = rewritten_columns(anonymizer)
+    released = compact_dictionaries(release.table)
 
     if output is not None and keep_order:
         console.note(ORDER_KEPT, is_warning=True)
@@ -130,34 +118,7 @@ def anonymize_table(
     report(console, file, request, target, utility, made, output, save, keep_order=keep_order)
 
 
-def release_table(table: Any, request: Request, guide: npt.NDArray[Any] | None) -> tuple[Any, Any, Any]:
-    """Fit on all records and release them; return the anonymizer, the release and the person of each released record.
-
-    Where records may be left out, persons travel with the table until it is released, and no further.
-    """
-    from sfumato.anonymize.release import REAL_RECORDS
-    from sfumato.errors import PrivacyWarning
-    from sfumato.files.verified_output import plain_values
-
-    anonymizer = request.new_anonymizer()
-    unit = request.unit
-    travels = unit is not None and unit not in request.keep and request.suppression_limit > 0
-    if travels:
-        anonymizer.set_params(keep=[*request.keep, unit])
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", REAL_RECORDS, PrivacyWarning)  # the checks say so beside the rest
-        release = anonymizer.fit(table, guide).release(table, guide, shuffle=False)
-    if not travels:
-        own = table if unit not in request.keep else release.table
-        return anonymizer, release, None if unit is None else plain_values(own.column(unit))
-    units = plain_values(release.table.column(unit))
-    if hasattr(anonymizer, "partition_"):  # which drops the persons of later records
-        partition = anonymizer.partition_
-        anonymizer.partition_ = replace(partition, dropped=(*partition.dropped, unit))
-    return anonymizer, replace(release, table=release.table.drop_columns([unit])), units
-
-
-def note_method(console: Console, request: Request) -> None:
+def note_method(console: Console, request: Method) -> None:
     """Say what forms the groups where no model does, and what nothing guards."""
     if request.target is None and request.guide_column is None:
         what = {
@@ -181,82 +142,7 @@ def note_method(console: Console, request: Request) -> None:
         )
 
 
-def new_model_of(request: Request, target: Target) -> Any:
-    """Return what makes an untrained model; one that does not fit the task is refused before any work."""
-    from sfumato.models import make_model
-
-    def new() -> Any:
-        return make_model(
-            request.model,
-            target.task,
-            request.seed,
-            categorical=request.categorical,
-            n_jobs=request.jobs,
-            n_records=int(target.known.sum()),
-        )
-
-    new()
-    return new
-
-
-def guide_of_rows(
-    table: Any, target: Target | None, request: Request, model: Any, rows: npt.NDArray[np.int64]
-) -> npt.NDArray[Any] | None:
-    """Return what guides the groups of these records; None for methods that nothing guides."""
-    from sfumato.auditing.utility import guide_column_values, guide_of, labels_of, rows_of
-
-    if request.guide is None:
-        return None
-    if request.guide_column is not None:
-        return guide_column_values(table, request.guide_column)[rows]
-    assert target is not None
-    if request.guide == "labels":
-        return labels_of(target)[rows]
-    return guide_of(model, request.features(rows_of(table, rows)), request.guide)
-
-
-def measured_cost(
-    console: Console, table: Any, target: Target, request: Request, test_fraction: float
-) -> Utility | None:
-    """Measure on a split what anonymization costs; None, with a note, where a split has too few records."""
-    from sfumato.auditing.utility import measure_utility, person_codes, split_records
-
-    units = person_codes(table, request.unit) if request.unit is not None else None
-    n_known = int(target.known.sum())
-    n_persons = n_known if units is None else len(set(units[target.known]))
-    n_test = ceil(test_fraction * n_persons)
-    # Fewer than two records or classes on a side teach nothing, and the rest has to be enough for one group.
-    is_enough = n_test > 1 and n_persons - n_test >= max(request.k, 2)
-    rows = split_records(target, test_fraction, request.seed, units) if is_enough else None
-    if rows is None or len(set(target.values[rows[0]])) < 2:
-        console.note(
-            f"{n_known:,} records with a target are too few to hold some out and anonymize the rest with "
-            f"k = {request.k}; nothing is measured."
-        )
-        return None
-    train = rows[0]
-
-    def publish(anonymizer: Any, released: Any) -> Any:
-        made = request.publish(anonymizer, released)
-        assert request.target is not None
-        return made, *request.target_values.learned(made, request.target, target, train)
-
-    compared = measure_utility(
-        console,
-        table,
-        target,
-        new_model=new_model_of(request, target),
-        new_anonymizer=replace(request, suppression_limit=0.0).new_anonymizer,
-        guide=lambda model, rows: guide_of_rows(table, target, request, model, rows),
-        features=request.features,
-        rows=rows,
-        is_comparable=request.is_comparable,
-        publish=publish,
-    )
-    return compared.utility
-
-
-def note_target(console: Console, table: Any, request: Request, target: Target) -> None:
+def note_target(console: Console, table: Any, request: Method, target: Target) -> None:
     """Say what a user may want to know of the target and of what stands for a group."""
     from sfumato.auditing.target_values import counts_of_target, warn_of_target
 
@@ -272,7 +158,7 @@ def note_target(console: Console, table: Any, request: Request, target: Target) 
         console.note(f"representative {request.representative}: each group shows the values of one real record.")
 
 
-def write_partition(path: Path, anonymizer: Any, request: Request, source: FileTable) -> None:
+def write_partition(path: Path, anonymizer: Any, request: Method, source: FileTable) -> None:
     """Save the partition with what 'sfumato apply' needs to read a later file the same way."""
     from sfumato.auditing.methods import partition_document
 
@@ -283,7 +169,7 @@ def write_partition(path: Path, anonymizer: Any, request: Request, source: FileT
 def report(
     console: Console,
     file: Path,
-    request: Request,
+    request: Method,
     target: Target | None,
     utility: Utility | None,
     made: Made,

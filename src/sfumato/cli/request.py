@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sfumato.auditing.methods import BY_COUNTS, GUIDED, WITHOUT_DOCUMENT, Method, hierarchy_files, rewritten_columns
+from sfumato.auditing.methods import BY_COUNTS, GUIDED, WITHOUT_DOCUMENT, Method, guide_of_method, hierarchy_files
 from sfumato.auditing.roles import codes_of, without_names
-from sfumato.auditing.target_values import TargetValues
 from sfumato.cli import options
 from sfumato.errors import ParameterError
 
@@ -19,56 +18,21 @@ if TYPE_CHECKING:
     from sfumato.cli.console import Console
 
 
-@dataclass(frozen=True)
-class Request(Method):
-    """What the user asked for, after the columns were looked up in the file.
+def check_schema(request: Method, table: Any) -> None:
+    """Refuse before any training what the anonymizer would refuse after it."""
+    from sfumato.frames import read_table
+    from sfumato.schema import build_schema
 
-    Attributes
-    ----------
-    target : str or None
-    guide : str or None
-        What guides the groups; None for methods that no target guides.
-    guide_column : str or None
-    model : str
-    target_values : TargetValues
-    """
-
-    target: str | None
-    guide: str | None
-    guide_column: str | None
-    model: str
-    target_values: TargetValues
-
-    def check_schema(self, table: Any) -> None:
-        """Refuse before any training what the anonymizer would refuse after it."""
-        from sfumato.frames import read_table
-        from sfumato.schema import build_schema
-
-        build_schema(
-            read_table(table),
-            quasi_identifiers=self.quasi_identifiers,
-            identifiers=self.dropped or None,
-            sensitive=self.sensitive if self.l is not None or self.t is not None else (),
-            unit=self.unit,
-            keep=self.keep or None,
-            categorical_features=self.categorical or None,
-            limits=self.limits or None,
-        )
-
-    @property
-    def needs_model(self) -> bool:
-        """Whether a model must be trained on all records before the groups can be formed."""
-        return self.guide in ("probabilities", "predictions")
-
-    def features(self, table: Any) -> Any:
-        """Return what a model may see of a table, raw or rewritten: neither target nor what never leaves."""
-        hidden = {self.target, *self.dropped, self.unit if self.unit not in self.keep else None}
-        return table.select([name for name in table.column_names if name not in hidden])
-
-    def publish(self, anonymizer: Any, released: Any) -> Any:
-        """Return a release with the values of the target that were asked for."""
-        names = rewritten_columns(anonymizer)
-        return self.target_values.applied(released, self.target, names, self.k, of_persons=self.unit is not None)
+    build_schema(
+        read_table(table),
+        quasi_identifiers=request.quasi_identifiers,
+        identifiers=request.dropped or None,
+        sensitive=request.sensitive if request.l is not None or request.t is not None else (),
+        unit=request.unit,
+        keep=request.keep or None,
+        categorical_features=request.categorical or None,
+        limits=request.limits or None,
+    )
 
 
 LARGEST_SEED = 2**32 - 1  # what scikit-learn takes
@@ -170,7 +134,7 @@ def resolve(
     unit: str | None,
     guide: str,
     **settings: Any,
-) -> Request:
+) -> Method:
     """Look the columns up and give each a role, or say what does not fit together."""
     from sfumato.files.table_file import unknown_column
 
@@ -206,7 +170,7 @@ def resolve(
         raise ParameterError("no column is left to be a quasi-identifier: expected at least one. Name fewer others.")
     # Predictions tell records apart almost as well as names do, so the column does not leave unless it is kept.
     dropped = named["--identifiers"] + [name for name in named["--guide"] if name not in named["--keep"]]
-    return Request(
+    return Method(
         method=method,
         target=target,
         quasi_identifiers=chosen,
@@ -217,7 +181,7 @@ def resolve(
         limits=_limit_numbers(pairs),
         hierarchies={} if files is None else hierarchy_files(files, chosen, "--hierarchies"),
         unit=unit,
-        guide=None if method not in GUIDED else "labels" if method == "workload-aware" and not guide_column else how,
+        guide=guide_of_method(method, how, guide_column),
         guide_column=guide_column,
         **settings,
     )
@@ -288,13 +252,13 @@ def _limit_numbers(pairs: dict[str, str]) -> dict[Any, float]:
     return numbers
 
 
-def settle(console: Console, request: Request, table: Any, *, is_chosen: bool, says_codes: bool) -> Request:
+def settle(console: Console, request: Method, table: Any, *, is_chosen: bool, says_codes: bool) -> Method:
     """Drop columns that name people where nobody chose them, and read codes as categories where nobody named any.
 
     Parameters
     ----------
     console : Console
-    request : Request
+    request : Method
     table : pyarrow.Table
         All records, or the first of many.
     is_chosen : bool

@@ -13,7 +13,7 @@ from sfumato.cli.audit import show_risks
 from sfumato.cli.console import GUARANTEE_FAILED, Console, exit_codes, in_keys
 
 if TYPE_CHECKING:
-    from sfumato.auditing.pipeline import Job
+    from sfumato.auditing.pipeline import PolicyJob
     from sfumato.auditing.run import PolicyRun
     from sfumato.report.data import UtilityResult
 
@@ -67,7 +67,7 @@ def run(
             raise typer.Exit(GUARANTEE_FAILED)
 
 
-def _show_plan(console: Console, job: Job) -> None:
+def _show_plan(console: Console, job: PolicyJob) -> None:
     own = job.policy.values["columns"]
     if console.as_json:
         console.result({"policy": str(job.policy.path), "settings": job.policy.values, "n_records": job.table.num_rows})
@@ -77,9 +77,9 @@ def _show_plan(console: Console, job: Job) -> None:
     console.facts(
         [
             ("records", f"{job.table.num_rows:,}"),
-            ("method", f"{job.method}, k = {job.policy.get('method', 'k')}"),
-            ("rewritten columns", f"{len(job.quasi_identifiers)}"),
-            ("dropped columns", f"{len(job.dropped) + (own['unit'] is not None)}"),
+            ("method", f"{job.method.method}, k = {job.policy.get('method', 'k')}"),
+            ("rewritten columns", f"{len(job.method.quasi_identifiers)}"),
+            ("dropped columns", f"{len(job.method.dropped) + (own['unit'] is not None)}"),
             ("sensitive columns", f"{len(own['sensitive'])}"),
             ("model", job.policy.get("model", "name")),
             ("audit", job.policy.get("audit", "level")),

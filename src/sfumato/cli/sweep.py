@@ -13,7 +13,7 @@ from sfumato.cli import options
 from sfumato.cli.console import Console, exit_codes, in_keys
 
 if TYPE_CHECKING:
-    from sfumato.auditing.pipeline import Job
+    from sfumato.auditing.pipeline import PolicyJob
     from sfumato.report.data import Point
 
 _DEFAULT_K = "5,10,20,50,100,200"
@@ -178,7 +178,7 @@ def _shares(option: str, text: str) -> list[float]:
     return numbers
 
 
-def _personal(job: Job, given: list[str] | None) -> list[str]:
+def _personal(job: PolicyJob, given: list[str] | None) -> list[str]:
     """Return the columns that an attacker wants: those named here, or those that the policy is careful about."""
     from sfumato.errors import ParameterError
     from sfumato.files.table_file import unknown_column
@@ -197,11 +197,11 @@ def _personal(job: Job, given: list[str] | None) -> list[str]:
     return chosen or list(find_personal(read_table(job.features(job.table)), columns))
 
 
-def _choices(job: Job, methods: list[str] | None, models: list[str] | None) -> list[tuple[str, str]]:
+def _choices(job: PolicyJob, methods: list[str] | None, models: list[str] | None) -> list[tuple[str, str]]:
     from sfumato.errors import ParameterError
     from sfumato.policy.settings import METHODS, MODELS
 
-    named = options.split_names(methods) or [job.method]
+    named = options.split_names(methods) or [job.method.method]
     trained = options.split_names(models) or [job.policy.get("model", "name")]
     for option, given, known in (("--methods", named, METHODS), ("--models", trained, MODELS)):
         for name in given:
