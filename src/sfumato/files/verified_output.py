@@ -314,10 +314,12 @@ def count_sensitive(
 ) -> SensitiveCount:
     """Count distinct values and distances of groups, from how often each value occurs: in all records, and by group."""
     least, largest = len(everybody), 0.0
-    shares = everybody / everybody.sum()
+    n_records = int(everybody.sum())
     for counts in groups:
         least = min(least, int((counts > 0).sum(axis=1).min()))
-        distance = np.abs(counts / counts.sum(axis=1, keepdims=True) - shares).sum(axis=1) / 2
+        # Differences of shares over one denominator: whole numbers, so the order of the values changes nothing.
+        sizes = counts.sum(axis=1, keepdims=True)
+        distance = np.abs(counts * n_records - everybody * sizes).sum(axis=1) / (2 * n_records * sizes[:, 0])
         largest = max(largest, float(distance.max()))
     return SensitiveCount(column, l, t, least, largest)
 
