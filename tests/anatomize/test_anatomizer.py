@@ -151,7 +151,7 @@ KINDS = ["dictionaries", "categories", "dictionaries in pandas", "categories of 
 @pytest.mark.parametrize("kind", [*KINDS, "views of text"])
 def test_nothing_inside_the_tables_is_in_the_order_of_the_input(kind):
     frame, who, ill = coded_by_appearance(kind)
-    anatomized = Anatomizer(2, sensitive="ill", random_state=0).fit_transform(frame)
+    anatomized = Anatomizer(2, sensitive="ill", keep=["who"], random_state=0).fit_transform(frame)
     for part, values in ((anatomized.identifying, who), (anatomized.sensitive, ill)):
         assert sorted(row[0] for row in rows_of(part)) == sorted(values)
         stored = re.findall(rb"(?:person|illness) with a long name \d+!", pickle.dumps(part))
@@ -162,7 +162,7 @@ def test_nothing_inside_the_tables_is_in_the_order_of_the_input(kind):
 
 def test_categories_of_polars_are_numbered_by_value():
     frame, *_ = coded_by_appearance("categories of polars")
-    identifying = Anatomizer(2, sensitive="ill", random_state=0).fit_transform(frame).identifying
+    identifying = Anatomizer(2, sensitive="ill", keep=["who"], random_state=0).fit_transform(frame).identifying
     by_number = sorted(zip(identifying["who"].to_physical().to_list(), identifying["who"].to_list(), strict=True))
     assert [name for _, name in by_number] == sorted(identifying["who"].to_list())
 
@@ -179,7 +179,7 @@ def test_text_of_records_that_are_left_out_is_not_in_the_bytes(make):
 def test_an_order_of_categories_that_was_declared_stays():
     frame = people()
     frame["town"] = frame["town"].cat.reorder_categories(["Rome", "Bari", "Pisa"], ordered=True)
-    identifying = Anatomizer(2, sensitive="wage", random_state=0).fit_transform(frame).identifying
+    identifying = Anatomizer(2, sensitive="wage", identifiers="name", random_state=0).fit_transform(frame).identifying
     assert identifying["town"].cat.categories.tolist() == ["Rome", "Bari", "Pisa"]
 
 
@@ -279,14 +279,14 @@ def test_wrong_parameters_are_refused_in_a_sentence(changes, sentence):
 def test_a_column_called_group_needs_another_name_for_the_group():
     frame = people().rename(columns={"wage": "group"})
     with pytest.raises(InputError, match="Choose another with group="):
-        Anatomizer(2, sensitive="ill").fit(frame)
-    anatomized = Anatomizer(2, sensitive="ill", group="bucket").fit_transform(frame)
+        Anatomizer(2, sensitive="ill", keep=["name"]).fit(frame)
+    anatomized = Anatomizer(2, sensitive="ill", keep=["name"], group="bucket").fit_transform(frame)
     assert list(anatomized.sensitive) == ["ill", "bucket"]
 
 
 def test_fewer_records_than_l_are_refused():
     with pytest.raises(InputError, match=r"2 sample\(s\): expected at least l=3"):
-        Anatomizer(3, sensitive="ill").fit(people(2))
+        Anatomizer(3, sensitive="ill", keep=["name"]).fit(people(2))
 
 
 def test_the_check_finds_groups_that_are_not_diverse():
@@ -341,7 +341,7 @@ def test_text_that_looks_like_numbers_and_empty_text_survive_csv(tmp_path):
 
 
 def test_a_folder_that_exists_is_not_touched(tmp_path):
-    anatomized = Anatomizer(2, sensitive="ill", random_state=0).fit_transform(people())
+    anatomized = Anatomizer(2, sensitive="ill", keep=["name"], random_state=0).fit_transform(people())
     with pytest.raises(ParameterError, match="exists already"):
         anatomized.save(tmp_path)
     with pytest.raises(ParameterError, match="lies in a folder that does not exist"):
@@ -406,7 +406,26 @@ def test_without_a_seed_nobody_can_repeat_the_draw_by_seeding_numpy():
     try:
         for _ in range(2):
             np.random.seed(0)  # what notebooks begin with
-            made.append(Anatomizer(2, sensitive="wage").fit_transform(people()).identifying["name"].tolist())
+            shared = Anatomizer(2, sensitive="wage", keep=["name"]).fit_transform(people()).identifying
+            made.append(shared["name"].tolist())
     finally:
         np.random.set_state(state)
     assert made[0] != made[1]
+
+
+def test_columns_that_name_people_are_refused_unless_they_are_given_a_role():
+    people = pd.DataFrame(
+        {
+            "name": [f"Ann Miller {i}" for i in range(40)],
+            "age": [30, 40] * 20,
+            "ill": ["flu", "cold", "gout", "flu"] * 10,
+        }
+    )
+    with pytest.raises(
+        InputError, match=r"column 'name' would be shared with its exact values.*List it in identifiers"
+    ):
+        Anatomizer(l=2, sensitive="ill").fit_transform(people)
+    dropped = Anatomizer(l=2, sensitive="ill", identifiers=["name"]).fit_transform(people)
+    assert dropped.identifying_columns == ("age",)
+    kept = Anatomizer(l=2, sensitive="ill", keep=["name"]).fit_transform(people)
+    assert sorted(kept.identifying["name"]) == sorted(people["name"])

@@ -21,6 +21,7 @@ from sfumato.columns import Column
 from sfumato.errors import GuaranteeError, InputError, ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.frames.assembling import with_integers, with_sorted_categories
+from sfumato.schema import judge_naming
 
 
 class Anatomizer(BaseEstimator):
@@ -34,6 +35,8 @@ class Anatomizer(BaseEstimator):
         The sensitive columns, by name or position. Each is l-diverse on its own.
     identifiers : list of str or int, optional
         Columns that name a person; dropped.
+    keep : list of str or int, optional
+        Columns that are shared exactly although they seem to name people; others that do are refused.
     suppression_limit : float, default=0.0
         Share of the records that may be left out. With 0, an l that would need it is refused before any work; the
         message says which l works and how many records would have to go. The paper's experiments allow 1.0.
@@ -89,6 +92,7 @@ class Anatomizer(BaseEstimator):
         *,
         sensitive: Any = None,
         identifiers: Any = None,
+        keep: Any = None,
         suppression_limit: float = 0.0,
         assignment: Assignment = "largest",
         group: str = "group",
@@ -98,6 +102,7 @@ class Anatomizer(BaseEstimator):
         self.l = l
         self.sensitive = sensitive
         self.identifiers = identifiers
+        self.keep = keep
         self.suppression_limit = suppression_limit
         self.assignment = assignment
         self.group = group
@@ -155,6 +160,7 @@ class Anatomizer(BaseEstimator):
         names = self._sensitive(table)
         codes = np.column_stack([numbered(table.column(name, for_counting=True)) for name in names])
         self._check_rest(table, names)
+        self._check_naming(table, names)
         return table, names, codes, self._random()
 
     def _random(self) -> np.random.Generator:
@@ -206,6 +212,18 @@ class Anatomizer(BaseEstimator):
 
     def _identifiers(self, table: Table) -> list[str]:
         return list(table.resolve(self.identifiers if self.identifiers is not None else (), "identifiers"))
+
+    def _check_naming(self, table: Table, names: list[str]) -> None:
+        """Refuse columns that name people and that nobody gave a role: their exact values would be shared."""
+        kept = table.resolve(self.keep if self.keep is not None else (), "keep")
+        decided = {*names, *self._identifiers(table), *kept}
+        for found in judge_naming(table, [name for name in table.names if name not in decided]):
+            if found.names_people is not None:
+                raise InputError(
+                    f"column {found.name!r} would be shared with its exact values, but {found.names_people}: expected "
+                    "columns that describe people and do not name them. List it in identifiers to drop it, or in keep "
+                    "to share it."
+                )
 
     def _check_rest(self, table: Table, names: list[str]) -> None:
         dropped = self._identifiers(table)

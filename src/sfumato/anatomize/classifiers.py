@@ -106,6 +106,7 @@ class _LearnsFromAnatomy(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             self.l,
             sensitive=self.sensitive,
             identifiers=self.identifiers,
+            keep=list(range(len(names))),  # nothing is shared: the tables stay inside the classifier
             suppression_limit=self.suppression_limit,
             assignment=self.assignment,
             group=group,

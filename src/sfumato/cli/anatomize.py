@@ -250,6 +250,7 @@ def _new_anatomizer(settings: Settings, columns: list[str]) -> Any:
         settings.l,
         sensitive=settings.sensitive,
         identifiers=settings.identifiers or None,
+        keep=[name for name in columns if name not in (*settings.sensitive, *settings.identifiers)],  # decided before
         suppression_limit=settings.suppression_limit,
         assignment=settings.assignment,  # type: ignore[arg-type]
         group=_free_name(columns),
