@@ -115,6 +115,8 @@ def anatomy(found: Found, random: np.random.Generator) -> None:
         "assignment": pick(random, ("largest", "random")),
         "identifiers": case.roles.dropped or None,
     }
+    if chance(random, 0.8):  # else columns that seem to name people are refused
+        settings["keep"] = [name for name in case.original if name not in (*sensitive, *case.roles.dropped)]
     where = f"anatomy {case.library} l={l} {settings['assignment']}"
     with tempfile.TemporaryDirectory() as folder, found.careful(where, case.cells):
         anatomizer = Anatomizer(l, sensitive=sensitive, **settings)
