@@ -10,13 +10,13 @@ from sklearn.tree import DecisionTreeClassifier
 REPOSITORY = Path(__file__).parent.parent
 sys.path.insert(0, str(REPOSITORY))
 
+from studies.command import _write_pages  # noqa: E402
 from studies.front_page import PRIVATE, RAW, RECODED, ROWS, HardPredictions, protected, table_lines  # noqa: E402
 from studies.papers import MAIN_CLAIMS, PAGES, pages  # noqa: E402
 from studies.readme import between  # noqa: E402
 from studies.tables import Table, load  # noqa: E402
 
 from sfumato.cli.console import Console  # noqa: E402
-from sfumato.cli.study import _write_pages  # noqa: E402
 
 
 @pytest.fixture(scope="module")
