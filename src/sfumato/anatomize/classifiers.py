@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_para
 from sfumato.anatomize.anatomizer import Anatomizer
 from sfumato.anatomize.bound import Bound, linear_weights, theorem_bound
 from sfumato.anatomize.bucketize import Assignment
-from sfumato.anatomize.coding import Coding, CodingName
+from sfumato.anatomize.coordinates import Coding, CodingName
 from sfumato.anatomize.prune import Candidates, Per, choose
 from sfumato.anonymize.guidance import fit_weighted
 from sfumato.arguments import as_table_like, checked_weight
@@ -172,7 +172,7 @@ _PARAMETERS = """
     identifiers : list of str or int, optional
         Columns that name a person; dropped.
     coding : {"paper", "one-hot"}, default="one-hot"
-        How columns become numbers; see ``sfumato.anatomize.coding``.
+        How columns become numbers; see ``sfumato.anatomize.coordinates``.
 """
 _MORE_PARAMETERS = """
     suppression_limit : float, default=0.0

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The loops behind anatomization and pruning; each has a slow twin in ``tests/twins``.
 
-Arrays in, arrays out. ``bucketize``, ``repair`` and ``prune`` call these.
+Arrays in, arrays out. ``bucketize`` and ``prune`` call these.
 """
 
 from __future__ import annotations

@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.anatomize.kernels import sort_groups
-from sfumato.anatomize.threads import run_side_by_side
 from sfumato.arguments import thread_count
 from sfumato.documents import MapOf, check_shape, is_count, is_text, or_none, parse_json
 from sfumato.errors import GuaranteeError, InputError, ParameterError
 from sfumato.frames import read_table
 from sfumato.frames.assembling import as_arrow, select, side_by_side
 from sfumato.notebooks import facts_as_html
+from sfumato.threads import run_side_by_side
 from sfumato.verification import diversity_of
 
 MANIFEST = "manifest.json"

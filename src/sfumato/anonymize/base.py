@@ -20,13 +20,13 @@ from sfumato.anonymize.partition import Partition, partition_from_tree
 from sfumato.arguments import as_table_like, checked_weight
 from sfumato.errors import ParameterError
 from sfumato.frames import read_table
-from sfumato.partition.checks import Check
-from sfumato.partition.grouping import lined_up
+from sfumato.partition.conditions import Check
+from sfumato.partition.group_summaries import lined_up
 from sfumato.partition.grower import Grower, Grown
 from sfumato.partition.guides import Guide, integer_weights
-from sfumato.partition.merging import close_unsafe
 from sfumato.partition.records import Records
 from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
+from sfumato.partition.tree import close_unsafe
 from sfumato.representatives import looks_at_classes
 from sfumato.schema import Schema
 from sfumato.sources import MemorySource

@@ -26,10 +26,10 @@ from sfumato.anonymize.suppression import drop_costly, suppress
 from sfumato.arguments import as_table_like
 from sfumato.errors import GuaranteeError, ParameterError
 from sfumato.frames import Table, read_table
-from sfumato.frames.row_labels import warn_of_telling_index
+from sfumato.frames.pandas_frames import warn_of_telling_index
 from sfumato.hierarchies import CodePaths, Hierarchy
 from sfumato.loss import group_ncp
-from sfumato.partition.grouping import Groups, Summary, collect, summarize, widths
+from sfumato.partition.group_summaries import Groups, Summary, collect, summarize, widths
 from sfumato.partition.guides import Guide
 from sfumato.partition.records import Layout, make_layout
 from sfumato.representatives import GroupValues, represent, shown_of

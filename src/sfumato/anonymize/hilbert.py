@@ -20,7 +20,7 @@ from sfumato.arguments import as_table_like
 from sfumato.criteria import Criterion
 from sfumato.frames import read_table
 from sfumato.partition.binning import DEFAULT_MAX_BINS
-from sfumato.partition.grouping import Groups, collect
+from sfumato.partition.group_summaries import Groups, collect
 from sfumato.partition.guides import Guide
 from sfumato.partition.hilbert_curve import (
     Grid,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.attack.intervals import judge, wilson_interval
-from sfumato.attack.questions import merge_rows
+from sfumato.attack.reconstruction_questions import merge_rows
 from sfumato.attack.result import AttackResult
 from sfumato.generalization import Generalization
 

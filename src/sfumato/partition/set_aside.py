@@ -20,18 +20,19 @@ from numpy.typing import NDArray
 
 from sfumato.partition.boxes import make_boxes, make_sides
 from sfumato.partition.records import Layout
-from sfumato.partition.set_aside_choosing import LOOKED_AHEAD, loss_rises
 from sfumato.partition.set_aside_kernels import (
     ASK_SIDES,
     DEPTH,
     DONE,
     FULL,
+    LOOKED_AHEAD,
     N_GROUPS,
     N_NODES,
     Ground,
     Growth,
     Scratch,
     advance,
+    loss_rises,
 )
 from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
 from sfumato.partition.tree import Tree

@@ -14,7 +14,7 @@ from sfumato.columns import Column
 from sfumato.criteria import AlphaKAnonymity, BetaLikeness, DeltaDisclosure, LDiversity, TCloseness
 from sfumato.measurement.count_rows import CountRows, Rows, count_rows, rows_from_matrix
 from sfumato.measurement.grouping import Codes, Grouping
-from sfumato.measurement.result import CriterionValue
+from sfumato.measurement.measurement import CriterionValue
 from sfumato.measurement.wildcard import match_counts
 
 LARGEST_WORK = 1 << 28  # counts looked at per criterion

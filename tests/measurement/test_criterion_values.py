@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sfumato import measure
 from sfumato.errors import ParameterError
 from sfumato.hierarchies import Hierarchy
-from sfumato.measurement import sensitive
+from sfumato.measurement import criterion_values
 from sfumato.measurement.count_rows import CountRows, count_rows, rows_from_matrix
 from strategies import in_examples
 
@@ -129,7 +129,7 @@ def test_several_sensitive_columns_are_measured_apart():
 
 
 def test_too_many_values_are_null_with_the_reason(monkeypatch):
-    monkeypatch.setattr(sensitive, "LARGEST_WORK", 3)
+    monkeypatch.setattr(criterion_values, "LARGEST_WORK", 3)
     found = measure(pa.table({"zip": ["a", "b"], "ill": ["x", "y"]}), ["zip"], ["ill"]).criteria
     [distinct] = [part for part in found if part.criterion == "distinct l-diversity"]
     assert distinct.value is None

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from partition_cases import Case, assert_same_trees, cases, diversity, in_examples, persons, separated_case
 
-from sfumato.partition.checks import Check
-from sfumato.partition.outer import Branch, grow_outer
+from sfumato.partition.conditions import Check
 from sfumato.partition.records import Records, pack_records
+from sfumato.partition.streaming import Branch, grow_outer
 from sfumato.partition.tree import Tree
 from sfumato.sources import code_file
 from sfumato.sources.code_file import CodeFile

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sfumato.attack.assessment import check_order
-from sfumato.attack.family import FamilySettings
 from sfumato.attack.linkability import link_records
 from sfumato.attack.reconstruction import (
     Names,
@@ -19,6 +17,8 @@ from sfumato.attack.reconstruction import (
     reconstruct_with_non_personal,
     reconstruct_with_some_personal,
 )
+from sfumato.attack.reconstruction_adversaries import FamilySettings
+from sfumato.attack.reconstruction_scoring import check_order
 from sfumato.attack.result import AttackResult
 from sfumato.attack.samples import Samples
 from sfumato.attack.singling_out import single_out

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from sfumato.attack.questions import merge_rows
+from sfumato.attack.reconstruction_questions import merge_rows
 from sfumato.errors import ParameterError
 
 _MOST_CATEGORIES = 255  # of a category column, as boosting takes them

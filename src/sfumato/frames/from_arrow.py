@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From Arrow arrays, and from arrays of numbers or codes, to columns; the backends call this. ``writing`` goes back."""
+"""From Arrow arrays, and from arrays of numbers or codes, to columns for the backends; ``to_arrow`` is the way back."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.attack.questions import Question, Scores, masked_scores
+from sfumato.attack.reconstruction_questions import Question, Scores, masked_scores
 
 MAX_VALUES = 24
 """Values one model chooses from at most: the most frequent ones. Each costs one tree per round."""

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from partition_cases import Case, in_examples, random_case, seeds, sizes
 
-from sfumato.partition import grouping
+from sfumato.partition import group_summaries
 from sfumato.partition.binning import bin_categories, bin_numbers
-from sfumato.partition.grouping import Groups, collect
+from sfumato.partition.group_summaries import Groups, collect
 from sfumato.partition.guides import by_median
 from twins import naive_groups
 
@@ -47,13 +47,13 @@ def test_twins_collect_the_same_records(seed: int, n: int) -> None:
 def test_twins_summarize_the_same(seed: int, n: int) -> None:
     case = random_case(seed, n, 4)
     groups = random_groups(np.random.default_rng(seed), n, is_partial=True)
-    fast = grouping.summarize(case.records.codes, groups, case.layout)
+    fast = group_summaries.summarize(case.records.codes, groups, case.layout)
     slow = naive_groups.summarize(case.records.codes, groups, case.layout)
     for name, part in vars(fast).items():
         np.testing.assert_array_equal(part, getattr(slow, name), err_msg=name)
     exact = naive_groups.widths(case.records.codes, groups, case.layout)
     if groups.n_groups:
-        np.testing.assert_allclose(grouping.widths(fast, case.layout), exact, rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(group_summaries.widths(fast, case.layout), exact, rtol=1e-12, atol=1e-15)
 
 
 @in_examples()
@@ -64,7 +64,7 @@ def test_twins_keep_the_same_share_of_each_group(seed: int, n: int) -> None:
     distance = random.choice([0.0, 0.25, 0.5, 3.0], n)
     for share in (0.1, 0.5, 1.0):
         kept = distance.copy()
-        grouping.nearest_share(groups, kept, share)
+        group_summaries.nearest_share(groups, kept, share)
         naive = np.array(naive_groups.nearest_share(groups, distance, share))
         assert kept[groups.order].tolist() == naive[groups.order].tolist()
 
@@ -78,12 +78,12 @@ def test_twins_choose_the_same_members(seed: int, n: int) -> None:
     middle = naive_groups.summarize(codes, groups, case.layout).middle
     distance = random.choice([0.0, 0.0, 0.5, np.inf], n)
     distance[groups.order[groups.offsets[:-1]]] = 0.5  # no group without a member that can be chosen
-    chosen = grouping.nearest_members(codes, groups, case.layout, middle, distance)
+    chosen = group_summaries.nearest_members(codes, groups, case.layout, middle, distance)
     assert (groups.group[chosen] == np.arange(groups.n_groups)).all()
     own = codes[chosen, : case.layout.n_columns]
     assert list(map(tuple, own.tolist())) == naive_groups.nearest_members(codes, groups, case.layout, middle, distance)
     shares = random.choice([0.0, 0.3, 0.999999], groups.n_groups)
-    ranked = grouping.rank_members(codes, groups, case.layout.n_columns, shares)
+    ranked = group_summaries.rank_members(codes, groups, case.layout.n_columns, shares)
     assert (groups.group[ranked] == np.arange(groups.n_groups)).all()
     own = codes[ranked, : case.layout.n_columns]
     assert list(map(tuple, own.tolist())) == naive_groups.rank_members(codes, groups, case.layout.n_columns, shares)
@@ -101,9 +101,9 @@ def test_the_order_of_the_records_changes_no_group(seed: int, n: int) -> None:
     for rows in (np.arange(n), order):
         codes = case.records.codes[rows, : case.layout.n_columns]
         groups = collect(group[rows], int(group.max()) + 1)
-        summary = grouping.summarize(codes, groups, case.layout)
-        member = grouping.nearest_members(codes, groups, case.layout, summary.middle, np.zeros(n))
-        ranked = grouping.rank_members(codes, groups, case.layout.n_columns, shares)
+        summary = group_summaries.summarize(codes, groups, case.layout)
+        member = group_summaries.nearest_members(codes, groups, case.layout, summary.middle, np.zeros(n))
+        ranked = group_summaries.rank_members(codes, groups, case.layout.n_columns, shares)
         seen.append((*vars(summary).values(), codes[member], codes[ranked]))
     for one, other in zip(*seen, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -111,18 +111,19 @@ def test_the_order_of_the_records_changes_no_group(seed: int, n: int) -> None:
 
 @pytest.mark.parametrize("n_threads", [2, 3, 9])
 def test_the_number_of_threads_changes_no_group(n_threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grouping, "_SHARED_FROM", 0)
+    monkeypatch.setattr(group_summaries, "_SHARED_FROM", 0)
     random = np.random.default_rng(n_threads)
     for n in (1, 8, 60):
         case = random_case(n, n, 4)
         codes, groups = case.records.codes, random_groups(random, n)
-        alone = grouping.summarize(codes, groups, case.layout)
-        shared = grouping.summarize(codes, groups, case.layout, n_threads=n_threads)
+        alone = group_summaries.summarize(codes, groups, case.layout)
+        shared = group_summaries.summarize(codes, groups, case.layout, n_threads=n_threads)
         for name, part in vars(alone).items():
             np.testing.assert_array_equal(getattr(shared, name), part, err_msg=name)
         given_parts = (codes, groups, case.layout, alone.middle, random.random(n))
         np.testing.assert_array_equal(
-            grouping.nearest_members(*given_parts, n_threads=n_threads), grouping.nearest_members(*given_parts)
+            group_summaries.nearest_members(*given_parts, n_threads=n_threads),
+            group_summaries.nearest_members(*given_parts),
         )
 
 
@@ -132,14 +133,14 @@ def test_the_number_of_threads_changes_no_group(n_threads: int, monkeypatch: pyt
 def test_the_middle_is_the_lower_median_or_the_most_frequent() -> None:
     case = small_case()  # ages coded 0, 1, missing 4, 1, 2, 3; colours 2, 1, 1, 2, 0, missing 4
     groups = collect(np.array([0, 0, 0, 0, 1, 1], np.int32), 2)
-    summary = grouping.summarize(case.records.codes, groups, case.layout)
+    summary = group_summaries.summarize(case.records.codes, groups, case.layout)
     assert summary.middle.tolist() == [[1, 1], [2, 0]]
     assert summary.lowest.tolist() == [[0, 1], [2, 0]]
     assert summary.highest.tolist() == [[1, 2], [3, 0]]
     assert summary.n_present.tolist() == [[3, 2], [2, 2]]
     assert summary.n_missing.tolist() == [[1, 0], [0, 1]]
     # Values beside missing are as wide as it gets; 50 to 110 is 0.6 of the range; 1 and 1 of 4 steps.
-    np.testing.assert_allclose(grouping.widths(summary, case.layout), [[1.0, 0.25], [0.6, 0.25]])
+    np.testing.assert_allclose(group_summaries.widths(summary, case.layout), [[1.0, 0.25], [0.6, 0.25]])
 
 
 @pytest.mark.parametrize(("n_missing", "is_missing"), [(0, False), (3, False), (4, True), (6, True)])
@@ -147,7 +148,7 @@ def test_a_group_is_missing_where_more_than_half_of_it_is(n_missing: int, is_mis
     bins, codes = bin_numbers(np.arange(7), np.arange(7) < n_missing)
     case = Case([bins], [codes], by_median())
     groups = collect(np.where(np.arange(7) == 6, 1, 0).astype(np.int32), 2)
-    middle = grouping.summarize(case.records.codes, groups, case.layout).middle[0, 0]
+    middle = group_summaries.summarize(case.records.codes, groups, case.layout).middle[0, 0]
     assert (middle == bins.missing_bin) == is_missing
 
 
@@ -155,15 +156,15 @@ def test_a_group_that_is_missing_throughout_has_no_width() -> None:
     bins, codes = bin_numbers(np.arange(5), np.arange(5) < 3)
     case = Case([bins], [codes], by_median())
     groups = collect(np.array([0, 0, 0, 1, 1], np.int32), 2)
-    summary = grouping.summarize(case.records.codes, groups, case.layout)
+    summary = group_summaries.summarize(case.records.codes, groups, case.layout)
     assert (summary.lowest[0, 0], summary.highest[0, 0], summary.middle[0, 0]) == (-1, -1, 2)
-    assert grouping.widths(summary, case.layout).tolist() == [[0.0], [1.0]]
+    assert group_summaries.widths(summary, case.layout).tolist() == [[0.0], [1.0]]
 
 
 def test_the_member_nearest_the_middle_is_chosen_and_the_prediction_comes_first() -> None:
     case = small_case()
     codes, groups = case.records.codes, collect(np.zeros(6, np.int32), 1)
     middle = np.array([[1, 2]], np.int32)
-    assert grouping.nearest_members(codes, groups, case.layout, middle, np.zeros(6)).tolist() == [3]
+    assert group_summaries.nearest_members(codes, groups, case.layout, middle, np.zeros(6)).tolist() == [3]
     distance = np.array([np.inf, np.inf, 0.25, 0.5, 0.25, np.inf])
-    assert grouping.nearest_members(codes, groups, case.layout, middle, distance).tolist() == [4]
+    assert group_summaries.nearest_members(codes, groups, case.layout, middle, distance).tolist() == [4]

@@ -12,9 +12,8 @@ from partition_cases import in_examples, seeds, separated_case
 from sfumato.partition.binning import bin_numbers
 from sfumato.partition.grower import Grower
 from sfumato.partition.guides import by_median
-from sfumato.partition.merging import Safe, close_unsafe
 from sfumato.partition.records import make_layout, pack_records
-from sfumato.partition.tree import Tree
+from sfumato.partition.tree import Safe, Tree, close_unsafe
 from twins import naive_groups
 
 pytestmark = pytest.mark.twins

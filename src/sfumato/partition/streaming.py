@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.partition.candidates import Candidates, splits_of
-from sfumato.partition.checks import Check
 from sfumato.partition.chunks import Routing
+from sfumato.partition.conditions import Check
 from sfumato.partition.grower import Grower
 from sfumato.partition.guides import Guide
 from sfumato.partition.histogram import Shape

@@ -8,8 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.attack.conditional_table import count_table, information, mix_levels
-from sfumato.attack.questions import Clue, Question, guess, masked_scores, merge_cells, merge_rows, selection
+from sfumato.attack.reconstruction_adversaries import count_table, information, mix_levels
+from sfumato.attack.reconstruction_questions import (
+    Clue,
+    Question,
+    guess,
+    masked_scores,
+    merge_cells,
+    merge_rows,
+    selection,
+)
 from strategies import in_examples
 
 

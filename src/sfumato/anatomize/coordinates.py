@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.anatomize.kernels import add_looked_up, add_squares
-from sfumato.anatomize.threads import for_stretches, run_side_by_side
 from sfumato.columns import MICROSECONDS_PER_DAY, Column
 from sfumato.errors import InputError, ParameterError
+from sfumato.threads import for_stretches, run_side_by_side
 
 CodingName = Literal["paper", "one-hot"]
 CODINGS = ("paper", "one-hot")

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read the tables that a loss is measured on, and group records that leave with equal values.
 
-Every measure of loss calls this. Missing counts as a value of its own.
+Every measure of loss calls this and returns a `Loss`. Missing counts as a value of its own.
 """
 
 from __future__ import annotations
 
 import numbers
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -99,3 +100,34 @@ def check_k(k: object) -> int | None:
     if k is not None and (isinstance(k, bool) or not isinstance(k, numbers.Integral) or k < 1):
         raise ParameterError(f"k={k!r}: expected a whole number of at least 1, or None.")
     return None if k is None else int(k)
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What was given up, by one measure.
+
+    Attributes
+    ----------
+    measure : str
+        Its name.
+    total : float
+        For all columns together.
+    columns : dict of str to float
+        For each column by itself, as if it were the only one that was released.
+    normalized : float or None
+        The total on a scale from 0 (nothing is lost) to 1 (everything), where the measure has one.
+    """
+
+    measure: str
+    total: float
+    columns: dict[str, float]
+    normalized: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain names and numbers."""
+        return {
+            "measure": self.measure,
+            "total": self.total,
+            "normalized": self.normalized,
+            "columns": dict(self.columns),
+        }
