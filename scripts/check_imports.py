@@ -18,7 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("allocator", "errors", "notebooks"),
     ("arguments", "columns", "documents", "networks", "progress"),
     ("threads",),
-    ("frames", "labels"),
+    ("frames", "grouping", "labels"),
     ("hierarchies",),
     ("schema",),
     ("partition", "datasets", "models", "verification"),
@@ -38,7 +38,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 
 # Units that see less of sfumato than their layer would let them.
 ONLY_FROM: dict[str, frozenset[str]] = {
-    "partition": frozenset({"errors", "threads"}),  # arrays only: it must run under any frame library, and none
+    # arrays only: it must run under any frame library, and none
+    "partition": frozenset({"errors", "grouping", "threads"}),
+    "grouping": frozenset({"columns", "errors"}),
     "datasets": frozenset({"errors"}),
     "networks": frozenset({"errors"}),
     "arguments": frozenset({"errors"}),

@@ -9,15 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.attack.reconstruction_adversaries import count_table, information, mix_levels
-from sfumato.attack.reconstruction_questions import (
-    Clue,
-    Question,
-    guess,
-    masked_scores,
-    merge_cells,
-    merge_rows,
-    selection,
-)
+from sfumato.attack.reconstruction_questions import Clue, Question, guess, masked_scores, merge_cells, selection
 from strategies import in_examples
 
 
@@ -89,18 +81,6 @@ def test_information_is_the_mutual_information():
     copy, noise = information(question)
     assert copy == pytest.approx(np.log(2), abs=1e-3)
     assert noise == pytest.approx(0, abs=1e-3)
-
-
-@in_examples()
-@given(seed=st.integers(0, 2**16), n_columns=st.integers(0, 5), size=st.sampled_from([1, 2, 7, 2**40]))
-def test_rows_are_merged_when_they_are_equal_and_only_then(seed, n_columns, size):
-    generator = np.random.default_rng(seed)
-    columns = [generator.integers(0, min(size, 3), 30) * (size // 3 or 1) for _ in range(n_columns)]
-    first, group = merge_rows(columns, [size * 3] * n_columns, 30)
-    rows = list(zip(*(column.tolist() for column in columns), strict=True)) if columns else [()] * 30
-    for row in range(30):
-        assert rows[first[group[row]]] == rows[row]
-    assert len(first) == len(set(rows))
 
 
 @in_examples()

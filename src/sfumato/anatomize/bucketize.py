@@ -18,7 +18,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from sfumato.anatomize.kernels import draw_at_random, draw_from_largest, hand_out, sort_groups
+from sfumato.anatomize.kernels import draw_at_random, draw_from_largest, hand_out
+from sfumato.grouping import sort_groups
 
 Assignment = Literal["largest", "random"]
 Codes = NDArray[np.int32]

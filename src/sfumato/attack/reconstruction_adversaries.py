@@ -30,10 +30,10 @@ from sfumato.attack.reconstruction_questions import (
     bucket_scores,
     guess,
     masked_scores,
-    merge_rows,
     selection,
 )
 from sfumato.errors import ParameterError
+from sfumato.grouping import merge_rows
 
 Adversary = Literal["table", "boosting", "network"]
 """Members of the family: counts in cells, gradient boosting, the paper's neural network."""

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from sfumato.attack.samples import Samples, bucket_span
 from sfumato.generalization import Generalization
+from sfumato.grouping import merge_rows
 
 Scores = Callable[[NDArray[np.int64]], NDArray[np.float32]]
 """For the numbers of some cells, how likely each value is, one row per cell; rows need not sum to one."""
 
-_KEY_LIMIT = 1 << 62  # keys of merged columns are kept in 64 bits
 _SCORES_AT_ONCE = 1 << 22  # numbers held at a time while guessing
 
 
@@ -76,27 +76,6 @@ def merge_cells(clues: Sequence[Clue], n_records: int) -> Cells:
     rows = [clue.codes[first] for clue in clues]
     matrix = np.stack(rows, axis=1) if rows else np.zeros((len(first), 0), np.int64)
     return Cells(matrix, tuple(clue.size for clue in clues), tuple(clue.is_ordered for clue in clues), cell_of)
-
-
-def merge_rows(
-    columns: Sequence[NDArray[np.int64]], sizes: Sequence[int], n_rows: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return a row of every group of equal rows, and the group of every row; codes of a column are below its size.
-
-    Examples
-    --------
-    >>> first, group = merge_rows([np.array([1, 0, 1]), np.array([2, 2, 2])], [2, 3], 3)
-    >>> first.tolist(), group.tolist()
-    ([1, 0], [1, 0, 1])
-    """
-    key, n_keys = np.zeros(n_rows, np.int64), 1
-    for codes, size in zip(columns, sizes, strict=True):
-        if n_keys > _KEY_LIMIT // size:
-            key = np.unique(key, return_inverse=True)[1]
-            n_keys = int(key.max()) + 1
-        key, n_keys = key * size + codes, n_keys * size
-    _, first, group = np.unique(key, return_index=True, return_inverse=True)
-    return first, group
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sfumato.columns import MICROSECONDS_PER_DAY
 from sfumato.errors import ParameterError
-from sfumato.generalization.artifact import Generalization, plain
+from sfumato.generalization.artifact import Generalization, json_value
 from sfumato.generalization.attributes import (
     Attribute,
     Bucket,
@@ -86,7 +86,7 @@ def generalization_from_bins(
             f"{len(columns)} columns and buckets for {len(bucket_of_code)}: expected buckets for every column."
         )
     attributes = [_attribute(column, buckets, floor) for column, buckets in zip(columns, bucket_of_code, strict=True)]
-    return Generalization(tuple(attributes), minimizer, plain(dict(parameters or {})))
+    return Generalization(tuple(attributes), minimizer, json_value(dict(parameters or {})))
 
 
 @dataclass(frozen=True)
@@ -162,11 +162,11 @@ def _category(column: CodedColumn, given: list[int], counts: NDArray[np.int64], 
     for bucket in range(len(numbers)):
         members = [code for code in listed if ranks[code] == bucket]
         most = max(members, key=lambda code: (counts[code], -code), default=None)
-        representatives.append(None if most is None else plain(column.categories[most]))
+        representatives.append(None if most is None else json_value(column.categories[most]))
     buckets = _described(representatives, target, counts, floor)
     return CategoryAttribute(
         column.name,
-        *told_categories([plain(column.categories[c]) for c in listed], [ranks[code] for code in listed], buckets),
+        *told_categories([json_value(column.categories[c]) for c in listed], [ranks[code] for code in listed], buckets),
         missing,
         int(np.argmax(sizes)) if pooled.place is None else numbers[pooled.place],
         column.bins.has_missing,

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError
 from sfumato.frames import read_table
+from sfumato.grouping import group_rows
 from sfumato.loss.released_groups import (
     Loss,
     Names,
     check_k,
     check_suppressed,
     code_values,
-    group_by,
     group_released,
     read_both,
     read_released,
@@ -215,7 +215,7 @@ def non_uniform_entropy(
 
 def _bits(values: NDArray[np.int64], shown: NDArray[np.int64]) -> float:
     """Return n times the entropy of the values given what is shown."""
-    joint = np.bincount(group_by([shown, values], len(values)))
+    joint = np.bincount(group_rows([shown, values], len(values)))
     given = np.bincount(shown)
     # n H(X|Z) = sum over z of n_z log n_z - sum over (x, z) of n_xz log n_xz
     return max(0.0, float((given * np.log2(given)).sum() - (joint * np.log2(joint)).sum()))

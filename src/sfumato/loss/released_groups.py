@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sfumato.columns import Column
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import Table, read_table
+from sfumato.grouping import group_rows
 
 Names = str | int | Iterable[str | int]
 
@@ -25,20 +26,6 @@ def code_values(column: Column) -> NDArray[np.int64]:
     """Return codes from 0: equal values and no others have equal codes, missing the highest."""
     codes = np.unique(column.values, return_inverse=True)[1].astype(np.int64)
     return codes if column.missing is None else np.where(column.missing, codes.max() + 1, codes)
-
-
-def group_by(columns: Sequence[NDArray[np.int64]], n_records: int) -> NDArray[np.int64]:
-    """Return the group of every record, from 0; without columns, all records form one group.
-
-    Examples
-    --------
-    >>> group_by([np.array([0, 0, 1]), np.array([5, 6, 5])], 3).tolist()
-    [0, 1, 2]
-    """
-    group = np.zeros(n_records, np.int64)
-    for codes in columns:
-        group = np.unique(group * (int(codes.max()) + 1) + codes, return_inverse=True)[1].astype(np.int64)
-    return group
 
 
 def read_released(released: Any, quasi_identifiers: Names | None) -> tuple[Table, tuple[str, ...]]:
@@ -82,7 +69,7 @@ def read_both(original: Any, released: Any, quasi_identifiers: Names | None) -> 
 def group_released(table: Table, names: Sequence[str]) -> NDArray[np.int64]:
     """Return the group of every released record: those with equal values in all columns named."""
     codes = [code_values(table.column(part)) for name in names for part in columns_of(table, name)]
-    return group_by(codes, table.n_records)
+    return group_rows(codes, table.n_records)
 
 
 def check_suppressed(n_suppressed: object) -> int:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from sfumato.columns import Column
 from sfumato.criteria import AlphaKAnonymity, BetaLikeness, DeltaDisclosure, LDiversity, TCloseness
+from sfumato.grouping import Codes, Grouping
 from sfumato.measurement.count_rows import CountRows, Rows, count_rows, rows_from_matrix
-from sfumato.measurement.grouping import Codes, Grouping
 from sfumato.measurement.measurement import CriterionValue
 from sfumato.measurement.wildcard import match_counts
 

@@ -7,13 +7,13 @@ The risks are those of three attackers: the prosecutor, the journalist and the m
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.documents import plain
 from sfumato.measurement.ranking import Ranking
 from sfumato.measurement.uniqueness import UniquenessEstimate
 from sfumato.notebooks import facts_as_html
@@ -225,19 +225,6 @@ def _quantiles(values: NDArray[np.int64], counts: NDArray[np.int64]) -> dict[flo
     reached = np.cumsum(counts)
     wanted = [max(1, math.ceil(share * int(reached[-1]))) for share in QUANTILES]
     return {share: int(values[np.searchsorted(reached, n)]) for share, n in zip(QUANTILES, wanted, strict=True)}
-
-
-def plain(value: Any) -> Any:
-    """Turn results into what JSON can say: text for keys, null for what is no finite number."""
-    if isinstance(value, Mapping):
-        return {str(name): plain(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(part) for part in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import Table, read_table
+from sfumato.grouping import Codes, Grouping, encode, encode_together, group
 from sfumato.measurement.criterion_values import measure_criteria
-from sfumato.measurement.grouping import Codes, Grouping, encode, encode_together, group
 from sfumato.measurement.measurement import Measurement, MissingPolicy
 from sfumato.measurement.ranking import rank
 from sfumato.measurement.tally import GroupTally, population_size

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from sfumato.attack.reconstruction_questions import merge_rows
 from sfumato.errors import ParameterError
+from sfumato.grouping import merge_rows
 
 _MOST_CATEGORIES = 255  # of a category column, as boosting takes them
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels beside slow twins, and the ways that large tables take on small ones."""
+"""Groups of equal rows: the kernels beside slow twins, and the ways that large tables take on small ones."""
 
 from collections import Counter, defaultdict
 
@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato import measure
-from sfumato.measurement import grouping, ranking
-from sfumato.measurement.grouping import Codes, group
-from sfumato.measurement.kernels import count_alone, count_alone_in_pair
+from sfumato import grouping, measure
+from sfumato.grouping import Codes, count_alone, count_alone_in_pair, group, group_rows, merge_rows
+from sfumato.measurement import ranking
 from strategies import in_examples
 
 ROWS = st.lists(st.tuples(*[st.integers(0, 3)] * 3, st.integers(1, 2)), min_size=1, max_size=30)
@@ -62,6 +61,20 @@ def test_counting_who_stands_alone_equals_its_twin(rows):
     groups = group([first, second], len(rows))
     found = count_alone(groups.order, groups.starts, third.values, 4, weights)
     assert found == sum(count == 1 for count in counts.values())
+
+
+@in_examples()
+@given(seed=st.integers(0, 2**16), n_columns=st.integers(0, 5), size=st.sampled_from([1, 2, 7, 2**40]))
+def test_rows_are_merged_when_they_are_equal_and_only_then(seed, n_columns, size):
+    generator = np.random.default_rng(seed)
+    columns = [generator.integers(0, min(size, 3), 30) * (size // 3 or 1) for _ in range(n_columns)]
+    first, group = merge_rows(columns, [size * 3] * n_columns, 30)
+    rows = list(zip(*(column.tolist() for column in columns), strict=True)) if columns else [()] * 30
+    for row in range(30):
+        assert rows[first[group[row]]] == rows[row]
+    assert len(first) == len(set(rows))
+    assert [rows[row] for row in first] == sorted(set(rows))  # groups are in the order of their codes
+    assert group_rows(columns, 30).tolist() == group.tolist()
 
 
 @pytest.mark.parametrize("n_values", [2, 6, 60])
