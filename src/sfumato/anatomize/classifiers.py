@@ -19,7 +19,7 @@ from sfumato.anatomize.bucketize import Assignment
 from sfumato.anatomize.coordinates import Coding, CodingName
 from sfumato.anatomize.prune import Candidates, Per, choose
 from sfumato.anonymize.guidance import fit_weighted
-from sfumato.arguments import as_table_like, checked_weight
+from sfumato.arguments import as_table_like, check_wrapped, checked_weight
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import read_table
 
@@ -58,15 +58,7 @@ class _LearnsFromAnatomy(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             The classes. They leave beside the identifying columns, so they must not be sensitive themselves.
         sample_weight : array-like of shape (records,), optional
         """
-        if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
-            raise ParameterError(
-                f"estimator is {self.estimator!r}: expected a model with fit and predict. Pass an instance, such as "
-                "LinearSVC()."
-            )
-        if y is None:
-            raise InputError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None. Pass the labels."
-            )
+        check_wrapped(self, y, such_as="LinearSVC()")
         X = as_table_like(X)
         table = read_table(X)
         validate_data(self, X, skip_check_array=True)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 from sfumato.anonymize.guidance import GuideKind, as_target_array, fit_weighted, predictions_of, train_guide
 from sfumato.anonymize.model_guided import ModelGuidedAnonymizer
 from sfumato.anonymize.target import names_target
-from sfumato.arguments import as_table_like, checked_weight
+from sfumato.arguments import as_table_like, check_wrapped, checked_weight
 from sfumato.criteria import Criterion
 from sfumato.errors import InputError, ParameterError, PrivacyWarning
 from sfumato.frames import read_table
@@ -75,15 +75,7 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
             How much each record counts when the guide and the estimator are trained, and in the splits of an
             anonymizer whose `fit` takes weights, as the default does. k counts records.
         """
-        if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
-            raise ParameterError(
-                f"estimator is {self.estimator!r}: expected a model with fit and predict. Pass an instance, such as "
-                "LogisticRegression()."
-            )
-        if y is None:
-            raise InputError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None. Pass the labels."
-            )
+        check_wrapped(self, y, such_as="LogisticRegression()")
         X = as_table_like(X)
         table = read_table(X)
         validate_data(self, X, skip_check_array=True)

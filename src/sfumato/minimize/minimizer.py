@@ -20,7 +20,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.anonymize.guidance import as_target_array
-from sfumato.arguments import as_table_like, checked_weight, is_integer, thread_count
+from sfumato.arguments import as_table_like, checked_weight, distinct_labels, is_integer, thread_count
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.generalization import Generalization, generalization_from_bins
@@ -302,12 +302,7 @@ def code_target(y: Any, n_records: int) -> tuple[NDArray[Any], NDArray[Any]]:
                     "Unknown label type: y holds numbers that are no classes (continuous): expected class labels. Cut "
                     "the target, for example at its median."
                 )
-    try:
-        classes, codes = np.unique(array, return_inverse=True)
-    except TypeError:
-        raise InputError(
-            "labels of several types, which have no order: expected labels of one type. Convert them all to text."
-        ) from None
+    classes, codes = distinct_labels(array)
     if len(classes) >= MAX_CODES:
         raise InputError(f"{len(classes)} different labels: expected fewer than {MAX_CODES}. Cut the target.")
     return codes.astype(code_type(len(classes))), classes
