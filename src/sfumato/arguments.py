@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numbers
 import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,16 @@ def check_wrapped(wrapper: Any, y: Any, *, such_as: str) -> None:
         raise InputError(
             f"{type(wrapper).__name__} requires y to be passed, but the target y is None. Pass the labels."
         )
+
+
+def wrapped_has(name: str) -> Callable[[Any], bool]:
+    """Return the condition under which an estimator offers a method: that the one it trains has it."""
+
+    def check(wrapper: Any) -> bool:
+        getattr(wrapper.estimator_ if hasattr(wrapper, "estimator_") else wrapper.estimator, name)
+        return True
+
+    return check
 
 
 def distinct_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -19,19 +19,9 @@ from sfumato.anatomize.bucketize import Assignment
 from sfumato.anatomize.coordinates import Coding, CodingName
 from sfumato.anatomize.prune import Candidates, Per, choose
 from sfumato.anonymize.guidance import fit_weighted
-from sfumato.arguments import as_table_like, check_wrapped, checked_weight
+from sfumato.arguments import as_table_like, check_wrapped, checked_weight, wrapped_has
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import read_table
-
-
-def _final_has(name: str) -> Any:
-    """Offer a method only when the wrapped estimator has it."""
-
-    def check(self: Any) -> bool:
-        getattr(self.estimator_ if hasattr(self, "estimator_") else self.estimator, name)
-        return True
-
-    return check
 
 
 class _LearnsFromAnatomy(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -121,19 +111,19 @@ class _LearnsFromAnatomy(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         table = read_table(X, categorical=self._codes)
         return self.coding_.coordinates([table.column(name) for names in self._columns for name in names])
 
-    @available_if(_final_has("predict"))
+    @available_if(wrapped_has("predict"))
     def predict(self, X: Any) -> Any:
         """Predict the classes of raw records, sensitive columns included."""
         coded = self._coded(X)
         return self.estimator_.predict(coded)
 
-    @available_if(_final_has("predict_proba"))
+    @available_if(wrapped_has("predict_proba"))
     def predict_proba(self, X: Any) -> Any:
         """Predict class probabilities of raw records."""
         coded = self._coded(X)
         return self.estimator_.predict_proba(coded)
 
-    @available_if(_final_has("decision_function"))
+    @available_if(wrapped_has("decision_function"))
     def decision_function(self, X: Any) -> Any:
         """Return the decision function of raw records."""
         coded = self._coded(X)

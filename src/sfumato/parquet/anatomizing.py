@@ -28,7 +28,7 @@ from sfumato.frames import Table, read_table
 from sfumato.parquet.anonymizing import Paths
 from sfumato.parquet.files import ParquetFiles
 from sfumato.parquet.many_values import ManyValues
-from sfumato.parquet.shuffling import write_in_order
+from sfumato.parquet.reordering import write_in_order
 from sfumato.parquet.value_codes import ValueCodes, read_for_counting
 from sfumato.parquet.working_files import WorkingFiles
 from sfumato.progress import Progress

@@ -32,7 +32,7 @@ from sfumato.parquet.guiding import NumberGuide, WholeGuide, read_predictions
 from sfumato.parquet.joining import JoinedFile
 from sfumato.parquet.pass_through import PassThrough
 from sfumato.parquet.recounting import recount
-from sfumato.parquet.shuffling import stretches_in_order
+from sfumato.parquet.reordering import stretches_in_order
 from sfumato.parquet.working_files import WorkingFiles
 from sfumato.parquet.writing import ReleaseWriter
 from sfumato.partition.guides import Guide
