@@ -26,12 +26,12 @@ demo: $(READY)-core ## Anonymize the bundled census data for a model, and show w
 test: $(READY)-test ## Run the tests, then the kernels' twin tests without compilation
 	@$(BIN)/python -m pytest $(IN_PARALLEL)
 	@echo "Kernel twins once more, interpreted (NUMBA_DISABLE_JIT=1) ..."
-	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/partition tests/attack/test_conditional_table.py -k twin
+	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/partition tests/attack/test_reconstruction_adversaries.py -k twin
 
 test-all: $(READY)-test ## Run every test, the slow statistical ones included
 	@$(BIN)/python -m pytest $(IN_PARALLEL) -m ""
 	@echo "Kernel twins once more, interpreted (NUMBA_DISABLE_JIT=1) ..."
-	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/partition tests/attack/test_conditional_table.py -k twin
+	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/partition tests/attack/test_reconstruction_adversaries.py -k twin
 
 check: $(READY)-check ## Lint, formatting, types, and the table of allowed imports
 	@$(BIN)/ruff check .

@@ -15,9 +15,10 @@ from pathlib import Path
 # From the bottom up. A unit is a module or a folder directly under sfumato; it may import from any layer
 # below its own, and not from its neighbours in the same layer.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("allocator", "errors", "notebooks", "threads"),
+    ("allocator", "errors", "notebooks"),
     ("arguments", "columns", "documents", "networks", "progress"),
-    ("frames", "labels"),
+    ("threads",),
+    ("frames", "grouping", "labels"),
     ("hierarchies",),
     ("schema",),
     ("partition", "datasets", "models", "verification"),
@@ -37,7 +38,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 
 # Units that see less of sfumato than their layer would let them.
 ONLY_FROM: dict[str, frozenset[str]] = {
-    "partition": frozenset({"errors", "threads"}),  # arrays only: it must run under any frame library, and none
+    # arrays only: it must run under any frame library, and none
+    "partition": frozenset({"errors", "grouping", "threads"}),
+    "grouping": frozenset({"columns", "errors"}),
     "datasets": frozenset({"errors"}),
     "networks": frozenset({"errors"}),
     "arguments": frozenset({"errors"}),

@@ -83,7 +83,7 @@ def run(key: Mapping[str, Any], paper_scale: bool = False) -> Row:
 def _error(codes: Any, sizes: Any, is_ordered: Any, y: Any, n_asked: int, seed: int) -> float:
     import numpy as np
 
-    from sfumato.minimize.utility import Codes, CodesClassifier
+    from sfumato.minimize.bucket_utility import Codes, CodesClassifier
 
     predicted = CodesClassifier(seed=seed).predictions(Codes(codes, sizes, is_ordered), y[:n_asked], slice(0, n_asked))
     return float((np.broadcast_to(predicted, len(y))[n_asked:] != y[n_asked:]).mean())
@@ -144,7 +144,7 @@ def _labels(name: str, seed: int, columns: str, most: int) -> tuple[Any, int, tu
     """Return classes, how many people could be asked, and what an attacker knows with and without a breach."""
     import numpy as np
 
-    from sfumato.minimize.risk import ReconstructionRisk
+    from sfumato.minimize.sweep import ReconstructionRisk
 
     task, (_, asked), test = people(name, seed, most)
     samples, generalization = generalized(name, seed, columns, most)

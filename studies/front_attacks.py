@@ -112,7 +112,7 @@ def spread(points: Sequence[Any], n: int) -> list[Any]:
 
 def _family() -> Any:
     """Return the attackers: who counts, and the paper's network with one penalty, whoever does better on validation."""
-    from sfumato.attack.family import FamilySettings
+    from sfumato.attack.reconstruction_adversaries import FamilySettings
     from sfumato.attack.reconstruction_network import NetworkSettings
 
     network = NetworkSettings(weight_decays=(1e-4,), device="cpu")
@@ -123,8 +123,8 @@ def _by_certainty(generalization: Any, samples: Any, personal: Sequence[str]) ->
     """A2: of the guesses of A1, count only the surest."""
     import numpy as np
 
-    from sfumato.attack.asking import ask
-    from sfumato.attack.family import answer, rate_of
+    from sfumato.attack.reconstruction_adversaries import answer, rate_of
+    from sfumato.attack.reconstruction_questions import ask
 
     answers = answer(ask((generalization,), samples, dict.fromkeys(personal, ())), _family())
     error_of = {

@@ -223,7 +223,7 @@ def run(row: Row) -> dict[str, Any]:
 
 def family(*adversaries: Any, architecture: Any = "MLP-2") -> Any:
     """Return some members of the family, with networks as the page describes them."""
-    from sfumato.attack.family import FamilySettings
+    from sfumato.attack.reconstruction_adversaries import FamilySettings
     from sfumato.attack.reconstruction_network import NetworkSettings
 
     network = NetworkSettings(architecture=architecture, weight_decays=WEIGHT_DECAYS, device="cpu")
@@ -254,9 +254,9 @@ def _classify(row: Row, made: list[Any]) -> dict[str, Any]:
     """Predict the class from buckets as an attacker guesses an attribute, with the same networks."""
     import numpy as np
 
-    from sfumato.attack.asking import ask
-    from sfumato.attack.family import answer, rate_of
     from sfumato.attack.intervals import wilson_interval
+    from sfumato.attack.reconstruction_adversaries import answer, rate_of
+    from sfumato.attack.reconstruction_questions import ask
 
     task, samples = load(row.data), read_samples(row.data)
     y = np.unique(np.concatenate([task.records(rows)[1] for rows in task.measured_rows(SEED)]), return_inverse=True)[1]

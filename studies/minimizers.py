@@ -100,9 +100,8 @@ class Bench:
         test: Any = None,
         is_limited: bool = True,
     ) -> None:
-        from sfumato.minimize.risk import as_risk
-        from sfumato.minimize.sweep import _Judge, _limits
-        from sfumato.minimize.utility import CodesClassifier
+        from sfumato.minimize.bucket_utility import CodesClassifier
+        from sfumato.minimize.sweep import _Judge, _limits, as_risk
 
         task = replace(task, is_limited=is_limited)
         self.task, self.seed, self.is_limited = task, seed, is_limited

@@ -59,7 +59,7 @@ def _again(keys: Sequence[Mapping[str, Any]], is_limited: bool) -> Iterator[Cell
 
 def _attacked_again(keys: Sequence[Mapping[str, Any]], is_limited: bool) -> Iterator[Cell]:
     """Let counting and gradient boosting guess from the generalizations on each front; the stronger one counts."""
-    from sfumato.minimize.risk import ReconstructionRisk
+    from sfumato.minimize.sweep import ReconstructionRisk
     from sfumato.minimize.sweep_result import MinimizerSweep
     from studies.minimization_tasks import load_task
 

@@ -206,7 +206,7 @@ def test_places_are_spread_over_the_whole_front():
 
 
 def test_who_knows_more_reconstructs_more(few, monkeypatch):
-    from sfumato.attack.family import FamilySettings
+    from sfumato.attack.reconstruction_adversaries import FamilySettings
 
     monkeypatch.setattr(front_attacks, "_family", lambda: FamilySettings(adversaries=("table",), n_jobs=1))
     bench = front_attacks._bench("adult")
@@ -222,7 +222,7 @@ def test_who_knows_more_reconstructs_more(few, monkeypatch):
 
 
 def test_a_close_look_counts_the_buckets_of_every_attribute(few, monkeypatch):
-    from sfumato.attack.family import FamilySettings
+    from sfumato.attack.reconstruction_adversaries import FamilySettings
 
     monkeypatch.setattr(front_attacks, "_family", lambda: FamilySettings(adversaries=("table",), n_jobs=1))
     cell = front_attacks._looked_at("adult")

@@ -95,7 +95,7 @@ def test_the_family_of_attackers_takes_one_thread_unless_told_otherwise(monkeypa
     """What is not said is left to joblib, for which it is one."""
     import sklearn.utils.parallel
 
-    from sfumato.attack import family
+    from sfumato.attack import reconstruction_adversaries
 
     asked = []
 
@@ -108,5 +108,6 @@ def test_the_family_of_attackers_takes_one_thread_unless_told_otherwise(monkeypa
 
     monkeypatch.setattr(sklearn.utils.parallel, "Parallel", Watched)
     for n_jobs in (None, -1):
-        assert list(family._answer_by_boosting([], family.FamilySettings(n_jobs=n_jobs))) == []
+        settings = reconstruction_adversaries.FamilySettings(n_jobs=n_jobs)
+        assert list(reconstruction_adversaries._answer_by_boosting([], settings)) == []
     assert asked == [None, -1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What callers hand in beside a table, judged in one place: weights, numbers of threads, whole numbers.
+"""What callers hand in beside a table, judged in one place: weights, labels, wrapped estimators, numbers of threads.
 
 Anonymizers, minimizers, anatomy and the file backend call these.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numbers
 import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,39 @@ def checked_weight(weight: Any, n_records: int) -> NDArray[np.float64] | None:
             "sample_weight is zero for all records: expected a weight above 0 for at least one. Leave the weights out."
         )
     return array
+
+
+def check_wrapped(wrapper: Any, y: Any, *, such_as: str) -> None:
+    """Raise unless an estimator that trains another, its `estimator`, can do so with a target."""
+    if isinstance(wrapper.estimator, type) or not hasattr(wrapper.estimator, "fit"):
+        raise ParameterError(
+            f"estimator is {wrapper.estimator!r}: expected a model with fit and predict. Pass an instance, such as "
+            f"{such_as}."
+        )
+    if y is None:
+        raise InputError(
+            f"{type(wrapper).__name__} requires y to be passed, but the target y is None. Pass the labels."
+        )
+
+
+def wrapped_has(name: str) -> Callable[[Any], bool]:
+    """Return the condition under which an estimator offers a method: that the one it trains has it."""
+
+    def check(wrapper: Any) -> bool:
+        getattr(wrapper.estimator_ if hasattr(wrapper, "estimator_") else wrapper.estimator, name)
+        return True
+
+    return check
+
+
+def distinct_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the labels that occur, sorted, and the place of each record's among them."""
+    try:
+        return np.unique(labels, return_inverse=True)
+    except TypeError:
+        raise InputError(
+            "labels of several types, which have no order: expected labels of one type. Convert them all to text."
+        ) from None
 
 
 def thread_count(n_jobs: int | None) -> int:

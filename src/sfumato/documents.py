@@ -1,21 +1,136 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read JSON documents that somebody may have changed: whatever is wrong with one is an InputError that says where.
+"""JSON documents, and files that are written as a whole or not at all.
 
+Documents that are read may have been changed by somebody: whatever is wrong with one is an InputError that says where.
 A shape says what a document must be like. It is a function that returns True for what fits, a list with the shape of
 every entry, a dict with the shape of every field (``"name?"`` may be absent), or :class:`MapOf`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from sfumato.errors import InputError
 
 Shape = Any
+
+
+# -- writing -------------------------------------------------------------------------------------------------------
+
+
+def plain(value: Any) -> Any:
+    """Turn dataclasses, arrays and numbers into what JSON can say: text for keys, null for what is no finite number.
+
+    Examples
+    --------
+    >>> plain({1: (np.float32(0.5), float("nan")), "sizes": np.arange(2)})
+    {'1': [0.5, None], 'sizes': [0, 1]}
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        return {part.name: plain(getattr(value, part.name)) for part in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): plain(part) for name, part in value.items()}
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+@contextlib.contextmanager
+def written_whole(path: str | os.PathLike[str], *, mode: int = 0o666) -> Iterator[Path]:
+    """Lend an empty file beside another name; it replaces the file of that name at the end, or is gone.
+
+    `mode` is who may read it, less what the system's mask takes away.
+    """
+    target = Path(path)
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+        yield temporary
+        sync(temporary)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def named_at_the_end(temporary: Path, final: Path) -> Iterator[None]:
+    """Give a folder, which its owner alone can read so far, its final name at the end, or remove it."""
+    try:
+        yield
+        temporary.chmod(permitted(0o777))
+        temporary.rename(final)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def permitted(mode: int) -> int:
+    """Return a mode less what the system's mask takes away."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mode & ~mask
+
+
+def sync(path: Path) -> None:
+    """Wait until a file is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_document(document: Any, path: str | os.PathLike[str], *, mode: int = 0o666) -> None:
+    """Write plain lists, numbers and text as JSON; a file of that name is replaced only when all is written.
+
+    `mode` is who may read it, less what the system's mask takes away.
+    """
+    with written_whole(path, mode=mode) as temporary, temporary.open("w", encoding="utf-8") as file:
+        json.dump(document, file, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+# -- reading -------------------------------------------------------------------------------------------------------
+
+
+def read_document(path: str | os.PathLike[str], what: str, wrote: str) -> dict[str, Any]:
+    """Return the JSON document of a file, or raise InputError that says why it is not one.
+
+    Parameters
+    ----------
+    path : path
+    what : str
+        What is expected, such as ``"a partition"``.
+    wrote : str
+        What writes such files, such as ``"Partition.save"``.
+    """
+    name = Path(path).name
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(
+            f"the file {name!r} cannot be read as {what} ({type(error).__name__}): expected the JSON file that {wrote} "
+            "wrote. Check the path."
+        ) from None
+    try:
+        return parse_json(content, wrote)
+    except InputError as error:
+        raise InputError(f"the file {name!r} cannot be read as {what}: {error}") from None
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from sfumato.errors import GuaranteeError, ParameterError
 from sfumato.hierarchies import CodePaths
 from sfumato.labels import label_range, label_set, with_missing
 from sfumato.partition.binning import Bins
-from sfumato.partition.grouping import (
+from sfumato.partition.group_summaries import (
     Groups,
     Summary,
     distance_from_mean,

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from typing import TypeVar
 
+from sfumato.arguments import thread_count
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+_THREADED_FROM = 100_000  # records; below it threads cost more than they bring
 
 
 def map_in_threads(function: Callable[[Item], Result], items: Sequence[Item], n_threads: int) -> list[Result]:
@@ -71,3 +76,17 @@ def stretches(n_records: int, n_parts: int) -> list[slice]:
     """
     edges = sorted({n_records * part // n_parts for part in range(n_parts + 1)})
     return [slice(start, stop) for start, stop in pairwise(edges)]
+
+
+def run_side_by_side(tasks: Sequence[Callable[[], Result]], n_records: int) -> list[Result]:
+    """Return what the tasks return, in their order; on all cores where there are enough records for it to pay.
+
+    For callers without `n_jobs`: the anatomizer, its check and pruning.
+    """
+    return map_in_threads(lambda task: task(), tasks, thread_count(-1) if n_records >= _THREADED_FROM else 1)
+
+
+def for_stretches(function: Callable[[slice], Result], n_records: int) -> list[Result]:
+    """Return what the function makes of every stretch of the records, one for each core."""
+    runs = stretches(n_records, thread_count(-1))
+    return run_side_by_side([partial(function, run) for run in runs], n_records)

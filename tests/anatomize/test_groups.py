@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.anatomize import kernels, repair
+from sfumato.anatomize import bucketize, kernels
 from sfumato.anatomize.bucketize import assign_groups, largest_l, plan_suppression
+from sfumato.grouping import sort_groups
 from strategies import in_examples
 from twins import naive_anatomy as naive
 
@@ -115,7 +116,7 @@ def test_records_are_handed_out_and_sorted_as_the_slow_twins_do(buckets, seed):
     group = kernels.hand_out(bucket, uniform, counts, drawn, names)
     assert group.tolist() == naive.hand_out(bucket, uniform, counts, drawn, names)
     numbers = bucket.astype(np.int64)
-    order, starts = kernels.sort_groups(numbers, 6)
+    order, starts = sort_groups(numbers, 6)
     assert (order.tolist(), starts.tolist()) == naive.sort_groups(numbers, 6)
 
 
@@ -132,7 +133,7 @@ def test_the_random_rule_makes_other_groups_than_the_largest_values_alone():
 def test_joined_groups_that_are_short_of_helpers_join_some_of_the_others_and_not_all():
     # Two unsafe groups make a safe pair, twenty times; the last group has one value alone, and only pairs can help it.
     codes = np.array([[0, 0], [1, 0], [0, 1], [1, 1]] * 20 + [[2, 2], [2, 2]], np.int32)
-    group = repair.merge_unsafe(codes, np.arange(len(codes)) // 2, 2, np.random.default_rng(0))
+    group = bucketize.merge_unsafe(codes, np.arange(len(codes)) // 2, 2, np.random.default_rng(0))
     assert is_diverse(codes, group, 2)
     assert group.max() + 1 >= 10
 
@@ -142,7 +143,7 @@ def test_groups_that_no_exchange_helps_are_joined():
     codes = np.array([[0, 0], [1, 0], [0, 1], [1, 1]], np.int32)
     group = assign_groups(codes, 2, np.random.default_rng(0), "largest")
     assert is_diverse(codes, group, 2)
-    unsafe = repair.merge_unsafe(codes, np.array([0, 0, 1, 1]), 2, np.random.default_rng(0))
+    unsafe = bucketize.merge_unsafe(codes, np.array([0, 0, 1, 1]), 2, np.random.default_rng(0))
     assert is_diverse(codes, unsafe, 2)
     assert unsafe.tolist() == [0, 0, 0, 0]
 
@@ -152,7 +153,7 @@ def test_exchanging_records_separates_equal_values():
     codes = generator.integers(0, 8, size=(400, 2)).astype(np.int32)
     group = np.arange(400) // 4
     before = sum(len(set(codes[group == g, 1])) < 4 for g in range(100))
-    repair.separate_equal(codes, group, np.random.default_rng(1))
+    bucketize.separate_equal(codes, group, np.random.default_rng(1))
     after = sum(len(set(codes[group == g, j])) < 4 for g in range(100) for j in range(2))
     assert before > 50
     assert after == 0

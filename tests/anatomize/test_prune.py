@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from sklearn.kernel_approximation import Nystroem
 from sklearn.preprocessing import FunctionTransformer
 
-from sfumato import AnatomizedTable, Anatomizer, InputError, ParameterError
-from sfumato.anatomize import Bound, kernels, prune, theorem_bound, threads
+from sfumato import AnatomizedTable, Anatomizer, InputError, ParameterError, threads
+from sfumato.anatomize import Bound, kernels, prune, theorem_bound
 from sfumato.anatomize.bound import linear_weights
-from sfumato.anatomize.coding import learn_coding
+from sfumato.anatomize.coordinates import learn_coding
 from sfumato.frames import read_table
 from strategies import in_examples
 from twins import naive_anatomy as naive

@@ -250,13 +250,14 @@ def test_limits_hold_on_every_released_value(table, data):
         if column.kind in ("integer", "float") and any(abs(value) > 1e15 for value in known):
             continue
         limits[name] = data.draw(st.integers(1, 400 if column.kind == "date" else 3), name)
-    released = anonymizer_of(k, limits=limits).fit_transform(
-        table.to("pyarrow"), make_guide("labels", table.n_records, 0)
-    )
+    with where_nobody_is_shown():
+        released = anonymizer_of(k, limits=limits).fit_transform(
+            table.to("pyarrow"), make_guide("labels", table.n_records, 0)
+        )
     assert smallest_group(released) >= k
     for name, limit in limits.items():
         allowed = {coarse(value, limit, table.columns[name].kind) for value in table.columns[name].values}
-        assert set(released[name].to_pylist()) <= allowed
+        assert set(released[name].to_pylist()) <= allowed | {None}  # what few records share is not shown
 
 
 def coarse(value, limit, kind):

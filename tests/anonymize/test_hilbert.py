@@ -21,6 +21,7 @@ from sfumato.anonymize import hilbert
 from sfumato.anonymize.counting import Counter
 from sfumato.anonymize.hilbert import join_runs
 from sfumato.representatives import REPRESENTATIVES
+from sfumato.sources import MemorySource
 from sfumato.testing import ANONYMIZER_CHECKS, group_sizes, people, rows_of
 from strategies import LIBRARIES, in_examples, tables
 from twins import naive_runs
@@ -100,7 +101,7 @@ def groups_and_keys(anonymizer, frame):
     partition = anonymizer.partition_
     group = partition.apply(frame)
     keys = []
-    table = hilbert.MemorySource(pa_table(frame), partition.quasi_identifiers)
+    table = MemorySource(pa_table(frame), partition.quasi_identifiers)
     points = hilbert.grid_coordinates(table.records(hilbert.Guide(0)).codes, partition.grid)
     for point in points.tolist():
         keys.append(naive_runs.hilbert_key(point, partition.grid.n_bits))

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
-from sfumato.attack.membership_likelihood import gaussians, lira_offline, lira_online, rmia
 from sfumato.attack.membership_metrics import area_under_curve, best_threshold, low_rate, said_members
+from sfumato.attack.membership_scores import gaussians, lira_offline, lira_online, rmia
 from sfumato.attack.membership_signals import Reader
 
 TWO = Reader("probabilities", np.array([0, 1]))

@@ -25,9 +25,9 @@ from sfumato.attack import (
     reconstruct_with_some_personal,
     reconstruction_risk,
 )
-from sfumato.attack.asking import ask
-from sfumato.attack.family import answer
 from sfumato.attack.intervals import wilson_interval
+from sfumato.attack.reconstruction_adversaries import answer
+from sfumato.attack.reconstruction_questions import ask
 from sfumato.errors import ParameterError
 from sfumato.frames import read_table
 from sfumato.generalization import generalization_from_bins

@@ -4,8 +4,8 @@
 import numpy as np
 import pytest
 
-from sfumato.attack.questions import Clue, Question, merge_cells
 from sfumato.attack.reconstruction_network import NetworkSettings, fit_reconstruction, network_answers
+from sfumato.attack.reconstruction_questions import Clue, Question, merge_cells
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra: neural)")
 

@@ -25,9 +25,8 @@ from sfumato import (
     sweep_minimizers,
 )
 from sfumato.frames import read_table
-from sfumato.minimize.front import hypervolume, is_on_front, knee_of
-from sfumato.minimize.splitting import deal
-from sfumato.minimize.sweep_result import EVERYTHING, NOTHING
+from sfumato.minimize.sweep import deal
+from sfumato.minimize.sweep_result import EVERYTHING, NOTHING, hypervolume, is_on_front, knee_of
 from strategies import in_examples
 
 TREE = DecisionTreeClassifier(random_state=0)

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from sfumato import AnatomizedTable, Anatomizer
 from sfumato.datasets import load_adult
 from sfumato.errors import GuaranteeError, InputError, ParameterError
-from sfumato.parquet import anatomize, anatomizing, files, shuffling, value_codes
+from sfumato.parquet import anatomize, anatomizing, files, value_codes
+from sfumato.parquet import reordering as shuffling
 from strategies import in_examples, tables
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from sfumato.partition.binning import Bins, bin_categories, bin_numbers
 from sfumato.partition.candidates import empty_candidates
-from sfumato.partition.checks import Check
+from sfumato.partition.conditions import Check
 from sfumato.partition.grower import Grower
 from sfumato.partition.guides import (
     CHANNELS,

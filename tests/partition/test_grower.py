@@ -27,10 +27,9 @@ from partition_cases import (
     sizes,
 )
 
-from sfumato.partition import checks as checking
-from sfumato.partition import grower, kept_histograms, workers
+from sfumato.partition import conditions, grower, kept_histograms, workers
 from sfumato.partition.binning import bin_categories, bin_numbers
-from sfumato.partition.checks import Check
+from sfumato.partition.conditions import Check
 from sfumato.partition.guides import CHANNELS, Guide, by_information_loss, by_median, from_labels, from_numbers
 from twins import naive
 
@@ -41,7 +40,7 @@ LIMITS = {
     "_LARGE_NODE": workers,
     "_SHARED_FROM": workers,
     "_BUDGET": kept_histograms,
-    "_COUNT_BUDGET": checking,
+    "_COUNT_BUDGET": conditions,
     "_CANDIDATE_BUDGET": grower,
 }
 

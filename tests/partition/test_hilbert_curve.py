@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from partition_cases import in_examples
 
 from sfumato.partition.binning import bin_categories, bin_numbers
-from sfumato.partition.grouping import collect, summarize, widths
+from sfumato.partition.group_summaries import collect, summarize, widths
 from sfumato.partition.hilbert_curve import best_runs, find_runs, grid_coordinates, hilbert_keys, make_grid, sort_keys
 from sfumato.partition.records import make_layout
 from twins import naive_runs

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.partition.grouping import Groups, Summary
+from sfumato.partition.group_summaries import Groups, Summary
 from sfumato.partition.records import Layout
 from sfumato.partition.tree import Tree
 from twins.naive_splitting import width

@@ -15,13 +15,13 @@ from sklearn.utils.validation import validate_data
 
 from sfumato.anatomize.bucketize import Assignment, assign_groups, largest_l, plan_suppression
 from sfumato.anatomize.tables import AnatomizedTable
-from sfumato.anatomize.threads import run_side_by_side
 from sfumato.arguments import as_table_like, is_integer, is_number
 from sfumato.columns import Column
 from sfumato.errors import GuaranteeError, InputError, ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.frames.assembling import with_integers, with_sorted_categories
 from sfumato.schema import judge_naming
+from sfumato.threads import run_side_by_side
 
 
 class Anatomizer(BaseEstimator):

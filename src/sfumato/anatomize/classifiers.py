@@ -16,22 +16,12 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_para
 from sfumato.anatomize.anatomizer import Anatomizer
 from sfumato.anatomize.bound import Bound, linear_weights, theorem_bound
 from sfumato.anatomize.bucketize import Assignment
-from sfumato.anatomize.coding import Coding, CodingName
+from sfumato.anatomize.coordinates import Coding, CodingName
 from sfumato.anatomize.prune import Candidates, Per, choose
 from sfumato.anonymize.guidance import fit_weighted
-from sfumato.arguments import as_table_like, checked_weight
+from sfumato.arguments import as_table_like, check_wrapped, checked_weight, wrapped_has
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import read_table
-
-
-def _final_has(name: str) -> Any:
-    """Offer a method only when the wrapped estimator has it."""
-
-    def check(self: Any) -> bool:
-        getattr(self.estimator_ if hasattr(self, "estimator_") else self.estimator, name)
-        return True
-
-    return check
 
 
 class _LearnsFromAnatomy(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -58,15 +48,7 @@ class _LearnsFromAnatomy(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             The classes. They leave beside the identifying columns, so they must not be sensitive themselves.
         sample_weight : array-like of shape (records,), optional
         """
-        if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
-            raise ParameterError(
-                f"estimator is {self.estimator!r}: expected a model with fit and predict. Pass an instance, such as "
-                "LinearSVC()."
-            )
-        if y is None:
-            raise InputError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None. Pass the labels."
-            )
+        check_wrapped(self, y, such_as="LinearSVC()")
         X = as_table_like(X)
         table = read_table(X)
         validate_data(self, X, skip_check_array=True)
@@ -130,19 +112,19 @@ class _LearnsFromAnatomy(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         table = read_table(X, categorical=self._codes)
         return self.coding_.coordinates([table.column(name) for names in self._columns for name in names])
 
-    @available_if(_final_has("predict"))
+    @available_if(wrapped_has("predict"))
     def predict(self, X: Any) -> Any:
         """Predict the classes of raw records, sensitive columns included."""
         coded = self._coded(X)
         return self.estimator_.predict(coded)
 
-    @available_if(_final_has("predict_proba"))
+    @available_if(wrapped_has("predict_proba"))
     def predict_proba(self, X: Any) -> Any:
         """Predict class probabilities of raw records."""
         coded = self._coded(X)
         return self.estimator_.predict_proba(coded)
 
-    @available_if(_final_has("decision_function"))
+    @available_if(wrapped_has("decision_function"))
     def decision_function(self, X: Any) -> Any:
         """Return the decision function of raw records."""
         coded = self._coded(X)
@@ -173,7 +155,7 @@ _PARAMETERS = """
     identifiers : list of str or int, optional
         Columns that name a person; dropped.
     coding : {"paper", "one-hot"}, default="one-hot"
-        How columns become numbers; see ``sfumato.anatomize.coding``.
+        How columns become numbers; see ``sfumato.anatomize.coordinates``.
 """
 _MORE_PARAMETERS = """
     suppression_limit : float, default=0.0

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The loops behind anatomization and pruning; each has a slow twin in ``tests/twins``.
 
-Arrays in, arrays out. ``bucketize``, ``repair`` and ``prune`` call these.
+Arrays in, arrays out. ``bucketize`` and ``prune`` call these.
 """
 
 from __future__ import annotations
@@ -217,22 +217,6 @@ def hand_out(
             start[b] += 1
             d += 1
     return group
-
-
-@njit(nogil=True, cache=True)
-def sort_groups(group: NDArray[np.int64], n_groups: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows sorted by group, in their own order within each, and where each group starts among them."""
-    starts = np.zeros(n_groups + 1, np.int64)
-    for i in range(group.shape[0]):
-        starts[group[i] + 1] += 1
-    for g in range(n_groups):
-        starts[g + 1] += starts[g]
-    place = starts[:-1].copy()
-    order = np.empty(group.shape[0], np.int64)
-    for i in range(group.shape[0]):
-        order[place[group[i]]] = i
-        place[group[i]] += 1
-    return order, starts
 
 
 @njit(nogil=True, cache=True)

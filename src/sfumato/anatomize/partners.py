@@ -19,7 +19,7 @@ from sklearn.metrics import accuracy_score
 
 from sfumato.anatomize.bucketize import Assignment
 from sfumato.anatomize.classifiers import PrunedClassifier
-from sfumato.anatomize.coding import Coding, CodingName, learn_coding
+from sfumato.anatomize.coordinates import Coding, CodingName, learn_coding
 from sfumato.anonymize import FullDomainAnonymizer
 from sfumato.columns import Column
 from sfumato.errors import ParameterError

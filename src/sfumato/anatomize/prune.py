@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from sfumato.anatomize.coding import Coding, CodingName, learn_coding
+from sfumato.anatomize.coordinates import Coding, CodingName, learn_coding
 from sfumato.anatomize.kernels import extreme_norms, nearest_candidates
 from sfumato.anatomize.tables import AnatomizedTable, matched_groups, without_group
-from sfumato.anatomize.threads import for_stretches, run_side_by_side
 from sfumato.columns import Column
 from sfumato.errors import ParameterError
 from sfumato.frames import read_table
 from sfumato.frames.assembling import side_by_side
+from sfumato.threads import for_stretches, run_side_by_side
 
 Per = Literal["record", "group"]
 _ROWS_AT_ONCE = 8192

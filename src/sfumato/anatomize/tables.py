@@ -7,9 +7,7 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -19,14 +17,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.anatomize.kernels import sort_groups
-from sfumato.anatomize.threads import run_side_by_side
 from sfumato.arguments import thread_count
-from sfumato.documents import MapOf, check_shape, is_count, is_text, or_none, parse_json
+from sfumato.documents import MapOf, check_shape, is_count, is_text, named_at_the_end, or_none, parse_json
 from sfumato.errors import GuaranteeError, InputError, ParameterError
 from sfumato.frames import read_table
 from sfumato.frames.assembling import as_arrow, select, side_by_side
+from sfumato.grouping import sort_groups
 from sfumato.notebooks import facts_as_html
+from sfumato.threads import run_side_by_side
 from sfumato.verification import diversity_of
 
 MANIFEST = "manifest.json"
@@ -156,20 +154,17 @@ class AnatomizedTable:
         temporary = final.with_name(f"{final.name}.unfinished-{secrets.token_hex(4)}")
         temporary.mkdir(mode=0o700)
         try:
-            tables = {name: plain_table(as_arrow(getattr(self, name))) for name in ("identifying", "sensitive")}
-            for name, table in tables.items():
-                _write(table, temporary / f"{name}.{format}", format)
-            manifest = self.manifest(format, tables)
-            (temporary / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
-            AnatomizedTable.load(temporary)
-            temporary.chmod(0o777 & ~_umask())
-            temporary.rename(final)
+            with named_at_the_end(temporary, final):
+                tables = {name: plain_table(as_arrow(getattr(self, name))) for name in ("identifying", "sensitive")}
+                for name, table in tables.items():
+                    _write(table, temporary / f"{name}.{format}", format)
+                manifest = self.manifest(format, tables)
+                (temporary / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+                AnatomizedTable.load(temporary)
         except OSError as error:
             raise InputError(
                 f"{final.name!r} cannot be written: {error.strerror or 'input/output error'}. Nothing was written."
             ) from None
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
 
     def manifest(self, format: str, tables: Mapping[str, Any]) -> dict[str, Any]:
         """Describe the files: what they are called, their columns and types, l and the counts."""
@@ -388,9 +383,3 @@ def _type_named(text: str) -> Any:
         unit, _, zone = text[len("timestamp[") : -1].partition(", tz=")
         return pa.timestamp(unit, zone or None)
     return pa.type_for_alias(text)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

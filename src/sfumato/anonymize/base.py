@@ -11,22 +11,20 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import validate_data
 
 from sfumato.anonymize.counting import Counter, fewest_records, publishing_floor
 from sfumato.anonymize.groups import Fit, GroupAnonymizer
-from sfumato.anonymize.hierarchy_columns import in_tree_order, taxonomy_of
+from sfumato.anonymize.hierarchy_columns import taxonomy_of
 from sfumato.anonymize.partition import Partition, partition_from_tree
-from sfumato.arguments import as_table_like, checked_weight
+from sfumato.arguments import checked_weight
 from sfumato.errors import ParameterError
-from sfumato.frames import read_table
-from sfumato.partition.checks import Check
-from sfumato.partition.grouping import lined_up
+from sfumato.partition.conditions import Check
+from sfumato.partition.group_summaries import lined_up
 from sfumato.partition.grower import Grower, Grown
 from sfumato.partition.guides import Guide, integer_weights
-from sfumato.partition.merging import close_unsafe
 from sfumato.partition.records import Records
 from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
+from sfumato.partition.tree import close_unsafe
 from sfumato.representatives import looks_at_classes
 from sfumato.schema import Schema
 from sfumato.sources import MemorySource
@@ -53,27 +51,12 @@ class TreeAnonymizer(GroupAnonymizer):
             )
 
     def _fit(self, X: Any, y: Any, sample_weight: Any = None, target: Any = None) -> Fit:
-        self._check_parameters()
-        X = as_table_like(X)
-        read_table(X)  # says what is wrong with something that is no table before scikit-learn looks at it
-        validate_data(self, X, skip_check_array=True)
-        criteria = self._all_criteria()
-        target = y if target is None else target
-        table, schema = self._read(X, criteria, target)
-        counters = self._counters(table, criteria, target)
-        self._check_feasible(counters, table.n_records)
+        X, table, schema, counters = self._begin_fit(X, y if target is None else target)
         weight = checked_weight(sample_weight, table.n_records)
         hierarchies = self._checked_hierarchies(table, schema)
         guide = self._make_guide(X, y, schema, table.n_records, weight)
-        source = MemorySource(
-            table,
-            self._split_columns(schema),
-            limits=schema.limits,
-            max_bins=self.max_bins,
-            floor=publishing_floor(counters),
-            n_threads=self._n_threads(),
-        )
-        source.columns, paths = in_tree_order(source.columns, hierarchies)
+        names = self._split_columns(schema)
+        source, paths = self._coded(table, names, schema, hierarchies, floor=publishing_floor(counters))
         whole = None if weight is None else integer_weights(weight, guide.value_bits)
         records = source.records(guide, whole)
         taxonomy = taxonomy_of(source.columns, source.layout, paths)
@@ -96,7 +79,7 @@ class TreeAnonymizer(GroupAnonymizer):
             limits=schema.to_dict()["limits"],
             categorical=schema.categorical_features,
             representative=self.representative,
-            guarantees=tuple(c.describe() for c in criteria),
+            guarantees=tuple(criterion.describe() for criterion in self._all_criteria()),
         )
         return Fit(table, counters, grown.group)
 

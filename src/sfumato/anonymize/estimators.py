@@ -15,23 +15,13 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 from sfumato.anonymize.guidance import GuideKind, as_target_array, fit_weighted, predictions_of, train_guide
 from sfumato.anonymize.model_guided import ModelGuidedAnonymizer
 from sfumato.anonymize.target import names_target
-from sfumato.arguments import as_table_like, checked_weight
+from sfumato.arguments import as_table_like, check_wrapped, checked_weight, wrapped_has
 from sfumato.criteria import Criterion
 from sfumato.errors import InputError, ParameterError, PrivacyWarning
 from sfumato.frames import read_table
 
 _LOOKED_AT = 2_000  # records at most to see whether a model can be asked about raw ones
 _DEFAULT_K = 10
-
-
-def _final_has(name: str) -> Any:
-    """Offer a method only when the wrapped estimator has it."""
-
-    def check(self: Any) -> bool:
-        getattr(self.estimator_ if hasattr(self, "estimator_") else self.estimator, name)
-        return True
-
-    return check
 
 
 class _Anonymized(MetaEstimatorMixin, BaseEstimator):
@@ -75,15 +65,7 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
             How much each record counts when the guide and the estimator are trained, and in the splits of an
             anonymizer whose `fit` takes weights, as the default does. k counts records.
         """
-        if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
-            raise ParameterError(
-                f"estimator is {self.estimator!r}: expected a model with fit and predict. Pass an instance, such as "
-                "LogisticRegression()."
-            )
-        if y is None:
-            raise InputError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None. Pass the labels."
-            )
+        check_wrapped(self, y, such_as="LogisticRegression()")
         X = as_table_like(X)
         table = read_table(X)
         validate_data(self, X, skip_check_array=True)
@@ -188,7 +170,7 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         dropped = self.anonymizer_.schema_.dropped
         return table.replaced({}, drop=dropped) if dropped else X
 
-    @available_if(_final_has("predict"))
+    @available_if(wrapped_has("predict"))
     def predict(self, X: Any) -> Any:
         """Predict with the model that was trained on anonymized records."""
         recoded = self._recoded(X)
@@ -267,13 +249,13 @@ class AnonymizedClassifier(ClassifierMixin, _Anonymized):  # noqa: D101 - the te
     True
     """
 
-    @available_if(_final_has("predict_proba"))
+    @available_if(wrapped_has("predict_proba"))
     def predict_proba(self, X: Any) -> Any:
         """Predict class probabilities with the model that was trained on anonymized records."""
         recoded = self._recoded(X)
         return self.estimator_.predict_proba(recoded)
 
-    @available_if(_final_has("decision_function"))
+    @available_if(wrapped_has("decision_function"))
     def decision_function(self, X: Any) -> Any:
         """Return the decision function of the model that was trained on anonymized records."""
         recoded = self._recoded(X)

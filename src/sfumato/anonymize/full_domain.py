@@ -22,7 +22,7 @@ from sfumato.columns import GroupedLabels
 from sfumato.criteria import Criterion, KAnonymity, LDiversity
 from sfumato.errors import ParameterError
 from sfumato.frames import Table, read_table
-from sfumato.frames.row_labels import warn_of_telling_index
+from sfumato.frames.pandas_frames import warn_of_telling_index
 from sfumato.hierarchies import ANY
 from sfumato.partition.lattice import MAX_NODES, Conditions, Found, find_levels
 

@@ -26,13 +26,14 @@ from sfumato.anonymize.suppression import drop_costly, suppress
 from sfumato.arguments import as_table_like
 from sfumato.errors import GuaranteeError, ParameterError
 from sfumato.frames import Table, read_table
-from sfumato.frames.row_labels import warn_of_telling_index
+from sfumato.frames.pandas_frames import warn_of_telling_index
 from sfumato.hierarchies import CodePaths, Hierarchy
 from sfumato.loss import group_ncp
-from sfumato.partition.grouping import Groups, Summary, collect, summarize, widths
+from sfumato.partition.group_summaries import Groups, Summary, collect, summarize, widths
 from sfumato.partition.guides import Guide
 from sfumato.partition.records import Layout, make_layout
 from sfumato.representatives import GroupValues, represent, shown_of
+from sfumato.schema import Schema
 from sfumato.sources import CodedColumn, MemorySource
 
 
@@ -61,6 +62,34 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
     def _fit(self, X: Any, y: Any, sample_weight: Any = None, target: Any = None) -> Fit:
         """Form the groups and set the fitted attributes."""
         raise NotImplementedError
+
+    def _begin_fit(self, X: Any, target: Any) -> tuple[Any, Table, Schema, list[Counter]]:
+        """Check the parameters, read the records, and refuse what the whole table fails already."""
+        self._check_parameters()
+        X = as_table_like(X)
+        read_table(X)  # says what is wrong with something that is no table before scikit-learn looks at it
+        validate_data(self, X, skip_check_array=True)
+        criteria = self._all_criteria()
+        table, schema = self._read(X, criteria, target)
+        counters = self._counters(table, criteria, target)
+        self._check_feasible(counters, table.n_records)
+        return X, table, schema, counters
+
+    def _coded(
+        self,
+        table: Table,
+        names: Sequence[str],
+        schema: Schema,
+        hierarchies: Mapping[str, Hierarchy],
+        *,
+        floor: int = 0,
+    ) -> tuple[MemorySource, dict[str, CodePaths]]:
+        """Return columns as codes in the order of their hierarchies, and the labels above those."""
+        source = MemorySource(
+            table, names, limits=schema.limits, max_bins=self.max_bins, floor=floor, n_threads=self._n_threads()
+        )
+        source.columns, paths = in_tree_order(source.columns, hierarchies)
+        return source, paths
 
     def _safe_groups(self, leaf: NDArray[np.int32], counters: list[Counter]) -> tuple[NDArray[np.int32], int]:
         """Return the group of each record (-1: suppressed) and how many fitted groups were joined with others."""
@@ -274,14 +303,8 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
         if budget <= 0 or any(counter.population is not None for counter in counters):
             return group, leaf, counters
         schema = self.schema_
-        source = MemorySource(
-            table,
-            schema.quasi_identifiers,
-            limits=schema.limits,
-            max_bins=self.max_bins,
-            n_threads=self._n_threads(),
-        )
-        source.columns, paths = in_tree_order(source.columns, getattr(self, "hierarchies_", {}))
+        hierarchies = getattr(self, "hierarchies_", {})
+        source, paths = self._coded(table, schema.quasi_identifiers, schema, hierarchies)
         layout = source.layout
         left = drop_costly(
             group,
@@ -302,15 +325,8 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
         self, table: Table, groups: Groups, counters: list[Counter], guide: Guide | None, n_merged: int
     ) -> Release:
         schema = self.schema_
-        source = MemorySource(
-            table,
-            schema.quasi_identifiers,
-            limits=schema.limits,
-            max_bins=self.max_bins,
-            floor=publishing_floor(counters),
-            n_threads=self._n_threads(),
-        )
-        source.columns, paths = in_tree_order(source.columns, getattr(self, "hierarchies_", {}))
+        hierarchies, floor = getattr(self, "hierarchies_", {}), publishing_floor(counters)
+        source, paths = self._coded(table, schema.quasi_identifiers, schema, hierarchies, floor=floor)
         codes = source.records(Guide(0)).codes
         found = self._describe(source.columns, codes, groups, source.layout, guide, paths)
         source.forget_codes()

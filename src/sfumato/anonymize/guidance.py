@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from sfumato.arguments import distinct_labels
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import read_table
 from sfumato.partition import guides
@@ -174,12 +175,7 @@ def _label_codes(array: NDArray[Any]) -> tuple[NDArray[Any], int]:
         bins, codes = bin_numbers(array.astype(np.int64), max_bins=MAX_CODES)
         if bins.n_values < MAX_CODES:
             return codes, bins.n_values
-    try:
-        classes, codes = np.unique(array, return_inverse=True)
-    except TypeError:
-        raise InputError(
-            "labels of several types, which have no order: expected labels of one type. Convert them all to text."
-        ) from None
+    classes, codes = distinct_labels(array)
     if len(classes) >= MAX_CODES:
         raise InputError(
             f"{len(classes)} different labels: expected fewer than {MAX_CODES}. "

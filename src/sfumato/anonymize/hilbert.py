@@ -10,17 +10,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import validate_data
 
 from sfumato.anonymize.counting import Counter, fewest_records, publishing_floor
 from sfumato.anonymize.groups import Fit, GroupAnonymizer
-from sfumato.anonymize.hierarchy_columns import in_tree_order
 from sfumato.anonymize.recoding import PartitionColumn, Recoding, cuts_after
-from sfumato.arguments import as_table_like
 from sfumato.criteria import Criterion
-from sfumato.frames import read_table
 from sfumato.partition.binning import DEFAULT_MAX_BINS
-from sfumato.partition.grouping import Groups, collect
+from sfumato.partition.group_summaries import Groups, collect
 from sfumato.partition.guides import Guide
 from sfumato.partition.hilbert_curve import (
     Grid,
@@ -32,7 +28,7 @@ from sfumato.partition.hilbert_curve import (
     sort_keys,
 )
 from sfumato.representatives import GroupValues, Representative
-from sfumato.sources import CodedColumn, MemorySource
+from sfumato.sources import CodedColumn
 
 logger = logging.getLogger("sfumato")
 
@@ -198,26 +194,11 @@ class HilbertAnonymizer(GroupAnonymizer):
         self.n_jobs = n_jobs
 
     def _fit(self, X: Any, y: Any, sample_weight: Any = None, target: Any = None) -> Fit:
-        self._check_parameters()
-        X = as_table_like(X)
-        read_table(X)  # says what is wrong with something that is no table before scikit-learn looks at it
-        validate_data(self, X, skip_check_array=True)
-        criteria = self._all_criteria()
-        target = y if target is None else target
-        table, schema = self._read(X, criteria, target)
-        counters = self._counters(table, criteria, target)
-        self._check_feasible(counters, table.n_records)
+        X, table, schema, counters = self._begin_fit(X, y if target is None else target)
         hierarchies = self._checked_hierarchies(table, schema)
         guide = self._make_guide_for_release(y, table.n_records)
-        source = MemorySource(
-            table,
-            schema.quasi_identifiers,
-            limits=schema.limits,
-            max_bins=self.max_bins,
-            floor=publishing_floor(counters),
-            n_threads=self._n_threads(),
-        )
-        source.columns, paths = in_tree_order(source.columns, hierarchies)
+        names, floor = schema.quasi_identifiers, publishing_floor(counters)
+        source, paths = self._coded(table, names, schema, hierarchies, floor=floor)
         codes = source.records(Guide(0)).codes
         grid = make_grid(source.layout)
         keys = hilbert_keys(grid_coordinates(codes, grid), grid.n_bits, n_threads=self._n_threads())

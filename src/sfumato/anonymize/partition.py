@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.anonymize.document_checks import check_partition
-from sfumato.anonymize.documents import read_document, write_document
 from sfumato.anonymize.recoding import PartitionColumn, Recoding, cuts_after
+from sfumato.documents import read_document, write_document
 from sfumato.errors import InputError
 from sfumato.partition.tree import Tree
 from sfumato.representatives import GroupValues

@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from sfumato.anonymize.documents import read_document, write_document
 from sfumato.columns import Column
-from sfumato.documents import check_shape, find_misfit, is_count, is_text, is_whole
+from sfumato.documents import check_shape, find_misfit, is_count, is_text, is_whole, read_document, write_document
 from sfumato.errors import InputError, ParameterError, PrivacyWarning
 
 FORMAT = "sfumato-publication"

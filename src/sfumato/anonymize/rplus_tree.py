@@ -23,7 +23,7 @@ from sfumato.criteria import Criterion
 from sfumato.errors import ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.partition.binning import DEFAULT_MAX_BINS
-from sfumato.partition.grouping import collect
+from sfumato.partition.group_summaries import collect
 from sfumato.partition.grower import Grown, in_group_order
 from sfumato.partition.guides import Guide
 from sfumato.partition.records import Records, make_layout, pack_records

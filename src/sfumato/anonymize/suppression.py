@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.anonymize.counting import Counter, hold_together
-from sfumato.partition.grouping import Summary
+from sfumato.partition.group_summaries import Summary
 from sfumato.partition.records import Layout
 
 Widths = Callable[[Summary], NDArray[np.float64]]

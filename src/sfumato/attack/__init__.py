@@ -10,11 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sfumato.attack.anatomy import definetti as definetti
     from sfumato.attack.anatomy import minimality as minimality
-    from sfumato.attack.assessment import check_order as check_order
     from sfumato.attack.attribute import attack_attribute as attack_attribute
-    from sfumato.attack.boosting import BoostingSettings as BoostingSettings
-    from sfumato.attack.campaign import attack_generalization as attack_generalization
-    from sfumato.attack.family import FamilySettings as FamilySettings
     from sfumato.attack.intervals import bootstrap_interval as bootstrap_interval
     from sfumato.attack.intervals import judge as judge
     from sfumato.attack.intervals import wilson_interval as wilson_interval
@@ -27,7 +23,11 @@ if TYPE_CHECKING:
     from sfumato.attack.reconstruction import reconstruct_with_non_personal as reconstruct_with_non_personal
     from sfumato.attack.reconstruction import reconstruct_with_some_personal as reconstruct_with_some_personal
     from sfumato.attack.reconstruction import reconstruction_risk as reconstruction_risk
+    from sfumato.attack.reconstruction_adversaries import FamilySettings as FamilySettings
+    from sfumato.attack.reconstruction_boosting import BoostingSettings as BoostingSettings
     from sfumato.attack.reconstruction_network import NetworkSettings as NetworkSettings
+    from sfumato.attack.reconstruction_scoring import check_order as check_order
+    from sfumato.attack.reconstruction_suite import attack_generalization as attack_generalization
     from sfumato.attack.released import infer_from_release as infer_from_release
     from sfumato.attack.released import link_through_release as link_through_release
     from sfumato.attack.released import single_out_of_release as single_out_of_release
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 
 _HOME_OF = {
     "attack_attribute": "attribute",
-    "attack_generalization": "campaign",
+    "attack_generalization": "reconstruction_suite",
     "attack_membership": "membership",
     "AttackResult": "result",
-    "BoostingSettings": "boosting",
+    "BoostingSettings": "reconstruction_boosting",
     "bootstrap_interval": "intervals",
-    "check_order": "assessment",
+    "check_order": "reconstruction_scoring",
     "definetti": "anatomy",
-    "FamilySettings": "family",
+    "FamilySettings": "reconstruction_adversaries",
     "infer_from_release": "released",
     "judge": "intervals",
     "link_records": "linkability",

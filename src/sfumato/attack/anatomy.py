@@ -20,6 +20,8 @@ from sfumato.attack.intervals import judge, wilson_interval
 from sfumato.attack.result import AttackResult
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import Table, read_table
+from sfumato.grouping import group_rows
+from sfumato.loss.released_groups import code_values
 from sfumato.sources import MemorySource
 
 _MOST_ENUMERATED = 5  # groups of up to so many records have few enough orders to try them all
@@ -349,14 +351,7 @@ def _balanced(fit: NDArray[np.float64], counts: NDArray[np.float64]) -> NDArray[
 
 def _classes(table: Table, names: tuple[str, ...]) -> NDArray[np.int64]:
     """Number the records that agree in all the columns."""
-    numbers = np.zeros(table.n_records, np.int64)
-    for name in names:
-        column = table.column(name, for_counting=True)
-        _, codes = np.unique(column.values, return_inverse=True)
-        if column.missing is not None:
-            codes = np.where(column.missing, codes.max() + 1, codes)
-        _, numbers = np.unique(numbers * (int(codes.max()) + 1) + codes, return_inverse=True)
-    return numbers.astype(np.int64)
+    return group_rows([code_values(table.column(name, for_counting=True)) for name in names], table.n_records)
 
 
 def _most_frequent_left(

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError
 from sfumato.frames import read_table
+from sfumato.grouping import group_rows
 from sfumato.verification import label_groups
 
 
@@ -84,7 +85,7 @@ def intersect_releases(
     rows = _rows_of_common(tables, key)
     whole = [label_groups(frame, list(names)) for frame, names in zip((first, second), quasi_identifiers, strict=True)]
     one, two = (np.unique(label[own], return_inverse=True)[1] for label, own in zip(whole, rows, strict=True))
-    _, both = np.unique(one * (int(two.max()) + 1) + two, return_inverse=True)
+    both = group_rows([one, two], len(one))
     # What a release promises, it promises with all of its people, also those who are not in the other.
     smallest = [int(np.bincount(label).min()) for label in whole]
     sizes = np.bincount(both)

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.attack.intervals import judge, wilson_interval
-from sfumato.attack.questions import merge_rows
 from sfumato.attack.result import AttackResult
 from sfumato.attack.samples import Samples, samples_for
 from sfumato.errors import ParameterError
 from sfumato.generalization import Generalization
+from sfumato.grouping import merge_rows
 
 Names = str | int | Iterable[str | int]
 

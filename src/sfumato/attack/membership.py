@@ -2,9 +2,9 @@
 """Was this record in the training data? Membership inference against any fitted model.
 
 `attack_membership` runs one or several attacks on the same records and answers with one `MembershipResult` each. The
-formulas live beside it: ``membership_signals`` (what a model says), ``membership_likelihood`` (LiRA, RMIA),
-``membership_learned`` and ``membership_network`` (attackers that learn), ``shadows`` (models to compare with) and
-``membership_metrics`` (how well scores tell members apart).
+formulas live beside it: ``membership_signals`` (what a model says), ``membership_scores`` (LiRA, RMIA, forests),
+``membership_network`` (an attacker that learns), ``shadows`` (models to compare with) and ``membership_metrics`` (how
+well scores tell members apart).
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sfumato.attack import membership_likelihood as likelihood
-from sfumato.attack.membership_learned import cross_fitted, forest_learner, shadow_scores
+from sfumato.attack import membership_scores
 from sfumato.attack.membership_metrics import judged, said_members
 from sfumato.attack.membership_network import network_learner
 from sfumato.attack.membership_signals import Floats, Reader, reader_of
@@ -110,28 +109,28 @@ def _threshold(scene: _Scene) -> Floats:
 
 
 def _random_forest(scene: _Scene) -> Floats:
-    learner = forest_learner(scene.reader, scene.seed, scene.n_jobs)
-    return cross_fitted(learner, scene.outputs, scene.codes, scene.is_member, scene.fold)
+    learner = membership_scores.forest_learner(scene.reader, scene.seed, scene.n_jobs)
+    return membership_scores.cross_fitted(learner, scene.outputs, scene.codes, scene.is_member, scene.fold)
 
 
 def _network(scene: _Scene) -> Floats:
     learner = network_learner(scene.reader, scene.seed)
-    return cross_fitted(learner, scene.outputs, scene.codes, scene.is_member, scene.fold)
+    return membership_scores.cross_fitted(learner, scene.outputs, scene.codes, scene.is_member, scene.fold)
 
 
 def _shadow_models(scene: _Scene) -> Floats:
     shadows = scene.known_shadows()
-    return shadow_scores(
+    return membership_scores.shadow_scores(
         scene.reader, scene.outputs, scene.codes, shadows.outputs, shadows.was_in, seed=scene.seed, n_jobs=scene.n_jobs
     )
 
 
 def _lira(scene: _Scene) -> Floats:
-    return likelihood.lira_online(*scene.signals())
+    return membership_scores.lira_online(*scene.signals())
 
 
 def _lira_offline(scene: _Scene) -> Floats:
-    return likelihood.lira_offline(*scene.signals())
+    return membership_scores.lira_offline(*scene.signals())
 
 
 def _rmia(scene: _Scene) -> Floats:
@@ -145,7 +144,7 @@ def _rmia(scene: _Scene) -> Floats:
         more["population"] = reader.likelihood(outputs, known_codes, scale)
         more["shadow_population"] = reader.likelihood(shadows.population, known_codes, scale)
     own = reader.likelihood(scene.outputs, codes, scale)
-    return likelihood.rmia(own, reader.likelihood(shadows.outputs, codes, scale), shadows.was_in, **more)
+    return membership_scores.rmia(own, reader.likelihood(shadows.outputs, codes, scale), shadows.was_in, **more)
 
 
 _SCORES: dict[str, Callable[[_Scene], Floats]] = {

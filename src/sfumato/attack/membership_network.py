@@ -9,11 +9,11 @@ appendix B, after Nasr et al. 2018)::
     label  n - 256 - 64       /
 
 The last layer adds the two branches up, so the network cannot see how sure the model is of the *true* label, only how
-sure it is: where a model is as sure of its mistakes, the forest of ``membership_learned`` is the stronger attacker. The
+sure it is: where a model is as sure of its mistakes, the forest of ``membership_scores`` is the stronger attacker. The
 architecture is kept as published. A regressor's outputs come with minus the log of the squared error, which holds all
 there is to see.
 
-Used by ``membership`` beside the forest of ``membership_learned``; needs torch.
+Used by ``membership`` beside the forest of ``membership_scores``; needs torch.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from sfumato.networks import dense_network, epochs_for, fit_network, predict_network, require_torch, seeded_generator
 
 if TYPE_CHECKING:  # so that numpy and torch are all that a machine with a GPU needs
-    from sfumato.attack.membership_learned import Learner
+    from sfumato.attack.membership_scores import Learner
     from sfumato.attack.membership_signals import Floats, Reader
 
 OUTPUT_UNITS = (512, 100, 64)

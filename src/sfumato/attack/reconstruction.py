@@ -22,10 +22,9 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.attack.asking import ask
-from sfumato.attack.assessment import assess
-from sfumato.attack.family import Answer, FamilySettings, answer, strongest
-from sfumato.attack.questions import Scores, masked_scores
+from sfumato.attack.reconstruction_adversaries import Answer, FamilySettings, answer, strongest
+from sfumato.attack.reconstruction_questions import Scores, ask, masked_scores
+from sfumato.attack.reconstruction_scoring import assess
 from sfumato.attack.result import AttackResult, recalled
 from sfumato.attack.samples import Samples, samples_for
 from sfumato.errors import ParameterError

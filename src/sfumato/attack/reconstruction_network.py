@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.attack.questions import Cells, Question, Scores, masked_scores
+from sfumato.attack.reconstruction_questions import Cells, Question, Scores, masked_scores
 from sfumato.networks import (
     as_tensors,
     dense_network,

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sfumato.attack.intervals import judge, wilson_interval
-from sfumato.attack.questions import merge_rows
 from sfumato.attack.released_cells import Exact, ReleasedColumn, ReleasedTable, read_release
 from sfumato.attack.result import AttackResult
 from sfumato.errors import ParameterError
 from sfumato.frames import read_table
+from sfumato.grouping import merge_rows
 
 Names = str | int | Iterable[str | int]
 

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.attack.questions import merge_rows
 from sfumato.attack.samples import join_columns
 from sfumato.columns import Column
 from sfumato.errors import InputError
 from sfumato.frames import Table, read_table
+from sfumato.grouping import merge_rows
 from sfumato.loss.extents import ANYTHING, names_of, range_of, reader_of, stands_for_missing, values_in
-from sfumato.loss.groups import code_values, columns_of
+from sfumato.loss.released_groups import code_values, columns_of
 
 Names = str | int | Iterable[str | int]
 

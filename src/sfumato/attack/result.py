@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from sfumato import __version__
+from sfumato.documents import plain, written_whole
 
 Verdict = Literal["stronger than baseline", "not shown", "failed attack"]
 """What an attack has shown. A *failed attack* did worse than the attacker who ignores the protected data: it says
@@ -61,7 +58,8 @@ class AttackResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain dicts, lists, numbers and text; None (null in JSON) where there is no finite number."""
-        return {part.name: _plain(getattr(self, part.name)) for part in fields(self)}
+        document: dict[str, Any] = plain(self)
+        return document
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> AttackResult:
@@ -93,22 +91,6 @@ def recalled(cache: str | Path | None, key: object, run: Callable[[], AttackResu
         return AttackResult.from_dict(json.loads(path.read_text(encoding="utf-8")))
     result = run()
     folder.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(f".{os.getpid()}.part")
-    unfinished.write_text(json.dumps(result.to_dict(), allow_nan=False), encoding="utf-8")
-    unfinished.replace(path)
+    with written_whole(path) as temporary:
+        temporary.write_text(json.dumps(result.to_dict(), allow_nan=False), encoding="utf-8")
     return result
-
-
-def _plain(value: Any) -> Any:
-    """Turn a value into what JSON can say."""
-    if isinstance(value, Mapping):
-        return {str(name): _plain(part) for name, part in value.items()}
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

@@ -19,7 +19,7 @@ from sfumato.attack.result import AttackResult
 from sfumato.columns import Column
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import Table, read_table
-from sfumato.loss.groups import group_released
+from sfumato.loss.released_groups import group_released
 
 Names = str | int | Iterable[str | int]
 

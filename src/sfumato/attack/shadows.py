@@ -13,7 +13,6 @@ import hashlib
 import logging
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from sfumato.attack.membership_signals import Floats, Reader
+from sfumato.documents import written_whole
 from sfumato.errors import ParameterError
 from sfumato.frames import read_table
 
@@ -186,9 +186,8 @@ class _Folder:
 
     def write(self, number: int, outputs: Floats, population: Floats) -> None:
         # Moved into place when complete: a run that is stopped while it writes leaves nothing that could be read.
-        with tempfile.NamedTemporaryFile(dir=self._home, suffix=".part", delete=False) as file:
+        with written_whole(self._path(number), mode=0o600) as temporary, temporary.open("wb") as file:
             np.savez(file, outputs=outputs, population=population)
-        Path(file.name).replace(self._path(number))
 
 
 def _fingerprint(estimator: Any, X: Any, y: Any, X_population: Any, reader: Reader, seeds: NDArray[Any]) -> str:

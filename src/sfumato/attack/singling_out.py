@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.attack.intervals import judge, wilson_interval
-from sfumato.attack.questions import merge_rows
 from sfumato.attack.result import AttackResult
 from sfumato.generalization import Generalization
+from sfumato.grouping import merge_rows
 
 _SET_SIZES = (2, 3, 5, 10, 20)
 

@@ -89,7 +89,7 @@ def recode_pieces_of(
 def load_partition(path: Path) -> SavedPartition:
     """Read a partition, with or without the notes of the command line."""
     from sfumato.anonymize import Partition
-    from sfumato.anonymize.documents import read_document
+    from sfumato.documents import read_document
     from sfumato.files.csv_columns import parse_type
     from sfumato.files.csv_values import GivenType
 

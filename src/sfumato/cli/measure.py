@@ -18,7 +18,7 @@ from sfumato.errors import ParameterError
 if TYPE_CHECKING:
     from sfumato.files.table_file import FileTable, ReadingOptions
     from sfumato.measurement import Measurement
-    from sfumato.measurement.result import CriterionValue
+    from sfumato.measurement.measurement import CriterionValue
 
 _SHOWN = 5  # columns and sets of a ranking; --json has all
 

@@ -211,7 +211,7 @@ def _choices(job: PolicyJob, methods: list[str] | None, models: list[str] | None
 
 
 def _document(points: list[Point]) -> dict[str, object]:
-    from sfumato.report.data import plain
+    from sfumato.documents import plain
 
     return {"points": plain(points)}
 

@@ -31,7 +31,7 @@ from sfumato.files.csv_detection import (
 )
 from sfumato.files.csv_header import check_distinct_names, refuse_record_as_header
 from sfumato.files.csv_quotes import Bytes, Quotes, check_quotes, marked_pieces
-from sfumato.frames.reading import one_chunk
+from sfumato.frames.from_arrow import one_chunk
 
 SEPARATOR_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
 

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sfumato.documents import permitted, sync
 from sfumato.errors import InputError, ParameterError
 
 State = tuple[int, int, int, int] | None
@@ -87,7 +88,7 @@ def unfinished(*finals: Path) -> Iterator[list[Path]]:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         yield temporary
         for path, final in zip(temporary, finals, strict=True):
-            _sync(path)
+            sync(path)
             path.chmod(_mode_for(final))
         with _locked(finals), _uninterrupted():  # all of them or none
             _check_unchanged(expected)
@@ -144,17 +145,7 @@ def _uninterrupted() -> Iterator[None]:
 def _mode_for(final: Path) -> int:
     if final.exists():
         return final.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    return permitted(0o666)
 
 
 # --- what belongs together --------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from sfumato.files.table_file import (
     with_separator_of,
     write_file,
 )
-from sfumato.frames.reading import one_chunk
+from sfumato.frames.from_arrow import one_chunk
 from sfumato.frames.shuffling import in_order, random_order
 
 Writer = Callable[[Path, Mapping[Path, str]], None]

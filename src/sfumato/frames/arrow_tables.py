@@ -11,8 +11,8 @@ import numpy as np
 
 from sfumato.columns import Column, GroupedLabels, GroupedValues
 from sfumato.frames.contract import Entry, Rows
-from sfumato.frames.reading import column_from_arrow, is_text, one_chunk
-from sfumato.frames.writing import merge_categories
+from sfumato.frames.from_arrow import column_from_arrow, is_text, one_chunk
+from sfumato.frames.to_arrow import merge_categories
 from sfumato.threads import map_in_threads
 
 

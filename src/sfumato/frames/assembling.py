@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.frames.from_arrow import one_chunk
 from sfumato.frames.objects import arrow_from_objects
-from sfumato.frames.reading import one_chunk
 
 
 def with_integers(frame: Any, name: str, values: npt.NDArray[np.int64]) -> Any:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from sfumato.columns import Column, GroupedLabels, GroupedValues, Kind
 from sfumato.errors import InputError
-from sfumato.frames.writing import grouped_arrow
+from sfumato.frames.to_arrow import grouped_arrow
 
 Rows = npt.NDArray[np.intp]
 

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from sfumato.columns import Column, GroupedLabels
 from sfumato.errors import InputError
 from sfumato.frames.contract import Entry, Rows
+from sfumato.frames.from_arrow import category_column, column_from_arrow, number_column
 from sfumato.frames.objects import arrow_from_objects, objects_like
-from sfumato.frames.reading import category_column, column_from_arrow, number_column
 from sfumato.threads import map_in_threads
 
 

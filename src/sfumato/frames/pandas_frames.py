@@ -1,22 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pandas: numpy, masked, Arrow-backed, categorical and object columns under any index."""
+"""pandas: numpy, masked, Arrow-backed, categorical and object columns under any index.
+
+The index leaves with a release although it is not a column, so anonymizers warn where it may identify people.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
 from sfumato.columns import Column, GroupedLabels, GroupedValues
-from sfumato.errors import InputError
+from sfumato.errors import InputError, PrivacyWarning
 from sfumato.frames.arrow_tables import compact_dictionary, write_arrow
 from sfumato.frames.contract import Entry, Rows
+from sfumato.frames.from_arrow import category_column, column_from_arrow, occurring_codes, one_chunk
 from sfumato.frames.numpy_arrays import column_from_numpy, write_numpy
 from sfumato.frames.objects import arrow_from_objects
-from sfumato.frames.reading import category_column, column_from_arrow, occurring_codes, one_chunk
-from sfumato.frames.writing import merge_categories
+from sfumato.frames.to_arrow import merge_categories
 from sfumato.threads import map_in_threads
+
+_FEWEST_RECORDS = 10  # below, every index is near unique
+_LARGEST_ROW_NUMBER = 100_000_000  # a table of more rows is not held in memory
 
 
 class PandasBackend:
@@ -189,3 +196,31 @@ def _arrow_from_index(name: str, categories: Any) -> Any:
     if categories.dtype == object:
         return arrow_from_objects(name, categories.to_numpy())
     return one_chunk(pa.array(categories))
+
+
+def warn_of_telling_index(frame: Any) -> None:
+    """Warn when the index of a pandas frame may identify people.
+
+    It is near unique, and more than row numbers: text, dates, or whole numbers that have a name or many digits.
+    """
+    if not type(frame).__module__.startswith("pandas") or len(frame) < _FEWEST_RECORDS:
+        return
+    index = frame.index
+    levels = [index.get_level_values(level) for level in range(index.nlevels)]
+    numbered = [place for place, level in enumerate(levels) if _are_row_numbers(level)]
+    if len(numbered) == index.nlevels:
+        return
+    telling = index.droplevel(numbered).dropna() if numbered else index.dropna()
+    n_single = int((~telling.duplicated(keep=False)).sum())
+    if 2 * n_single > len(telling):
+        warnings.warn(
+            f"the index of the frame is kept and {n_single / len(telling):.0%} of its entries are unique: an attacker "
+            "who knows a person's entry finds the record. Use .reset_index(drop=True) before, or on the result.",
+            PrivacyWarning,
+            stacklevel=3,
+        )
+
+
+def _are_row_numbers(level: Any) -> bool:
+    """Return True if labels are what pandas itself numbers rows by, or some of those numbers in any order."""
+    return level.inferred_type == "integer" and level.name is None and bool(level.max() < _LARGEST_ROW_NUMBER)

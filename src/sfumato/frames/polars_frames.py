@@ -12,8 +12,8 @@ import numpy as np
 from sfumato.columns import Column, GroupedLabels
 from sfumato.errors import InputError
 from sfumato.frames.contract import Entry, Rows
-from sfumato.frames.reading import column_from_arrow
-from sfumato.frames.writing import merge_categories, short_decimals
+from sfumato.frames.from_arrow import column_from_arrow
+from sfumato.frames.to_arrow import merge_categories, short_decimals
 from sfumato.threads import map_in_threads
 
 

@@ -285,7 +285,7 @@ class Generalization:
         return form_page(self.attributes, self.fingerprint, title=title, action=action, titles=titles)
 
 
-def plain(value: Any) -> Any:
+def json_value(value: Any) -> Any:
     """Return a value as JSON can hold it: numpy's numbers as Python's, objects by the name of their type."""
     if hasattr(value, "item") and not isinstance(value, np.ndarray):
         value = value.item()
@@ -294,9 +294,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if np.isfinite(value) else str(value)
     if isinstance(value, Mapping):
-        return {str(key): plain(part) for key, part in value.items()}
+        return {str(key): json_value(part) for key, part in value.items()}
     if isinstance(value, Sequence | np.ndarray | set | frozenset) and not isinstance(value, bytes):
-        return [plain(part) for part in value]
+        return [json_value(part) for part in value]
     return type(value).__name__
 
 

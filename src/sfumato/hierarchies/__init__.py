@@ -7,9 +7,8 @@ t-closeness measures distance along it. Read one from a file with :func:`read_hi
 mapping, from widths of intervals or from lengths of prefixes.
 """
 
-from sfumato.hierarchies.code_paths import CodePaths
-from sfumato.hierarchies.hierarchy import Hierarchy
-from sfumato.hierarchies.reading import read_hierarchy
+from sfumato.hierarchies.hierarchy import CodePaths, Hierarchy
+from sfumato.hierarchies.hierarchy_files import read_hierarchy
 from sfumato.hierarchies.rows import ANY
 
 __all__ = ["ANY", "CodePaths", "Hierarchy", "read_hierarchy"]

@@ -5,12 +5,9 @@ All look at a finished release, ours or not: at the released rows, or at the ori
 side. Each gives a number per column and one in total.
 """
 
-from sfumato.loss.average_group_size import average_group_size
-from sfumato.loss.classification_metric import classification_metric
-from sfumato.loss.discernibility import discernibility
+from sfumato.loss.group_measures import average_group_size, classification_metric, discernibility, non_uniform_entropy
 from sfumato.loss.ncp import gcp, group_ncp, ncp
-from sfumato.loss.non_uniform_entropy import non_uniform_entropy
-from sfumato.loss.result import Loss
+from sfumato.loss.released_groups import Loss
 
 __all__ = [
     "Loss",

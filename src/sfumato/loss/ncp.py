@@ -13,8 +13,7 @@ from sfumato.errors import ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.hierarchies import Hierarchy
 from sfumato.loss.extents import CategoryWidth, category_width, hierarchy_width, ordered_width
-from sfumato.loss.groups import Names, check_suppressed, columns_of, group_released, read_both
-from sfumato.loss.result import Loss
+from sfumato.loss.released_groups import Loss, Names, check_suppressed, columns_of, group_released, read_both
 
 
 def group_ncp(widths: NDArray[np.float64], sizes: NDArray[np.int64]) -> float:

@@ -4,7 +4,7 @@
 Works on any table, ours or not, and shares only the reading of tables and the criteria's definitions with the engine.
 """
 
+from sfumato.measurement.measurement import Measurement
 from sfumato.measurement.measuring import measure
-from sfumato.measurement.result import Measurement
 
 __all__ = ["Measurement", "measure"]

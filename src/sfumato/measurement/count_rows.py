@@ -2,7 +2,7 @@
 """How often each sensitive value occurs in each group, with every different row of counts once.
 
 A criterion says the same of two groups with the same counts. Most groups of a table that was not anonymized hold one
-record, so a million groups often have a few hundred different rows. Called by ``sensitive``.
+record, so a million groups often have a few hundred different rows. Called by ``criterion_values``.
 """
 
 from __future__ import annotations

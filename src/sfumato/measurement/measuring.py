@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import Table, read_table
-from sfumato.measurement.grouping import Codes, Grouping, encode, encode_together, group
+from sfumato.grouping import Codes, Grouping, encode, encode_together, group
+from sfumato.measurement.criterion_values import measure_criteria
+from sfumato.measurement.measurement import Measurement, MissingPolicy
 from sfumato.measurement.ranking import rank
-from sfumato.measurement.result import Measurement, MissingPolicy
-from sfumato.measurement.sensitive import measure_criteria
 from sfumato.measurement.tally import GroupTally, population_size
 from sfumato.measurement.wildcard import match_counts
 

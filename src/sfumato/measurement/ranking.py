@@ -13,8 +13,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.measurement.grouping import MOST_CELLS, Codes, Grouping, combined, group
-from sfumato.measurement.kernels import count_alone, count_alone_in_pair
+from sfumato.grouping import MOST_CELLS, Codes, Grouping, combined, count_alone, count_alone_in_pair, group
 
 MOST_IN_PAIRS = 40  # columns that are tried in pairs
 

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.measurement.result import GroupSizes, Uniqueness, describe_size_counts
-from sfumato.measurement.risks import Risk, risk_of, unknown_risk
+from sfumato.measurement.measurement import GroupSizes, Risk, Uniqueness, describe_size_counts, risk_of, unknown_risk
 from sfumato.measurement.uniqueness import estimate_from_weights, estimates_from_sizes, expected_inverse
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError
-from sfumato.measurement.grouping import MISSING, Codes, group
+from sfumato.grouping import MISSING, Codes, group
 
 LARGEST_WORK = 500_000_000  # keys compared over all pairs of patterns of missing values: some minutes of work
 

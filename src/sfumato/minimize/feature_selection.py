@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from sfumato.arguments import is_integer
 from sfumato.errors import ParameterError
-from sfumato.generalization.typical import SAFE_SIZE
-from sfumato.minimize.base import Buckets, Output, Sample, WeightedMinimizer
+from sfumato.generalization.building import SAFE_SIZE
+from sfumato.minimize.minimizer import Buckets, Output, Sample, WeightedMinimizer
 from sfumato.partition.binning import DEFAULT_MAX_BINS
 from sfumato.sources import CodedColumn
 

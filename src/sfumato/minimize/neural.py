@@ -17,8 +17,8 @@ from sklearn.base import clone
 
 from sfumato.arguments import is_integer
 from sfumato.errors import ParameterError
-from sfumato.generalization.typical import SAFE_SIZE
-from sfumato.minimize.base import Buckets, Output, Sample, WeightedMinimizer
+from sfumato.generalization.building import SAFE_SIZE
+from sfumato.minimize.minimizer import Buckets, Output, Sample, WeightedMinimizer
 from sfumato.minimize.neural_training import (
     ADVERSARIAL_WEIGHTS,
     MUTUAL_INFORMATION_WEIGHTS,

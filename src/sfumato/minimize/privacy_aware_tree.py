@@ -19,8 +19,8 @@ from sklearn.base import clone
 
 from sfumato.arguments import is_integer, is_number, thread_count
 from sfumato.errors import ParameterError
-from sfumato.generalization.typical import SAFE_SIZE
-from sfumato.minimize.base import Buckets, Output, Sample, WeightedMinimizer
+from sfumato.generalization.building import SAFE_SIZE
+from sfumato.minimize.minimizer import Buckets, Output, Sample, WeightedMinimizer
 from sfumato.minimize.tree_buckets import Presence, buckets_of_tree, without_small_buckets
 from sfumato.partition.binning import DEFAULT_MAX_BINS
 from sfumato.partition.grower import Grower

@@ -9,26 +9,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import ParameterGrid
 
 from sfumato.arguments import as_table_like
+from sfumato.attack.reconstruction_adversaries import FamilySettings, answer, rate_of
+from sfumato.attack.reconstruction_questions import ask
 from sfumato.attack.samples import Samples
 from sfumato.errors import ParameterError
-from sfumato.frames import read_table
+from sfumato.frames import Table, read_table
 from sfumato.generalization import Generalization, generalization_from_bins
-from sfumato.minimize.base import Buckets, Minimizer, Sample, code_target
+from sfumato.minimize.bucket_utility import Codes, CodesClassifier
+from sfumato.minimize.minimizer import Buckets, Minimizer, Sample, code_target
 from sfumato.minimize.privacy_aware_tree import PrivacyAwareTree
-from sfumato.minimize.risk import Risk, RiskName, as_risk
-from sfumato.minimize.splitting import Shares, deal
 from sfumato.minimize.sweep_result import EVERYTHING, NOTHING, MinimizerSweep, SweepPoint
-from sfumato.minimize.utility import Codes, CodesClassifier
 
 Part = tuple[Any, Any]
 """Records and their classes."""
+
+RiskName = Literal["table", "family"]
+Shares = tuple[float, float, float]
 
 
 def sweep_minimizers(
@@ -253,3 +256,93 @@ def _progress(is_shown: bool) -> Iterator[Any]:
             return bar.track(steps, total=n_steps, description=name)
 
         yield advance
+
+
+class Risk(Protocol):
+    """Says how well personal attributes can be reconstructed; anything callable like this will do."""
+
+    def __call__(
+        self, generalization: Generalization, samples: Samples, personal: Sequence[str]
+    ) -> tuple[float, float]:
+        """Return the attacker's share of right guesses on the validation and on the test records."""
+        ...
+
+
+class ReconstructionRisk:
+    """The attacker who sees buckets and guesses fine values (A1), mean over the personal attributes.
+
+    Parameters
+    ----------
+    adversaries : tuple of str or None
+        Who guesses; ``("table",)`` counts only and is quick, None asks the whole family.
+    seed : int, default=0
+    n_jobs : int, optional
+    """
+
+    def __init__(
+        self, adversaries: tuple[Any, ...] | None = ("table",), *, seed: int = 0, n_jobs: int | None = None
+    ) -> None:
+        self.settings = FamilySettings(adversaries=adversaries, random_state=seed, n_jobs=n_jobs)
+
+    def __call__(
+        self, generalization: Generalization, samples: Samples, personal: Sequence[str]
+    ) -> tuple[float, float]:
+        """Return the attacker's share of right guesses on the validation and on the test records."""
+        if not personal:
+            return 0.0, 0.0
+        questions = ask((generalization,), samples, dict.fromkeys(personal, ()))
+        answers = answer(questions, self.settings)
+        rates = [
+            [rate_of(one.question, one.guesses, part, 1.0) for part in (samples.validation, samples.test)]
+            for one in answers
+        ]
+        validation, test = np.mean(rates, axis=0).tolist()
+        return validation, test
+
+
+def as_risk(risk: RiskName | Risk, *, seed: int, n_jobs: int | None) -> Risk:
+    """Turn the word for a risk into the thing."""
+    if risk == "table":
+        return ReconstructionRisk(("table",), seed=seed, n_jobs=n_jobs)
+    if risk == "family":
+        return ReconstructionRisk(None, seed=seed, n_jobs=n_jobs)
+    if callable(risk):
+        return risk
+    raise ParameterError(
+        f"risk={risk!r}: expected 'table' (quick), 'family' (all adversaries), or a function of a generalization, "
+        "samples and personal attributes."
+    )
+
+
+def deal(
+    table: Table, y: NDArray[Any], shares: Shares, generator: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows of the training, validation and test parts, in random order.
+
+    One record of every class and of every category goes to the training part first, the rest is dealt at random: a
+    value that only the other parts have would be unseen, and nothing could be learned about it.
+    """
+    n = table.n_records
+    if len(shares) != 3 or min(shares) <= 0 or abs(sum(shares) - 1) > 1e-9:
+        raise ParameterError(
+            f"shares={shares!r}: expected three shares above 0 that sum to 1: training, validation and test. "
+            "(0.6, 0.1, 0.3) is usual."
+        )
+    if n < 10:
+        raise ParameterError(f"{n} records for three parts: expected at least 10. Collect more, or pass the parts.")
+    order = generator.permutation(n)
+    is_needed = np.zeros(n, np.bool_)
+    for codes in _codes_to_cover(table, y):
+        _, first = np.unique(codes[order], return_index=True)
+        is_needed[order[first]] = True
+    order = np.concatenate([order[is_needed[order]], order[~is_needed[order]]])
+    n_train = min(max(round(shares[0] * n), int(is_needed.sum())), n - 2)
+    n_validation = max(1, round((n - n_train) * shares[1] / (shares[1] + shares[2])))
+    n_validation = min(n_validation, n - n_train - 1)
+    train, validation, test = np.split(order, [n_train, n_train + n_validation])
+    return train, validation, test
+
+
+def _codes_to_cover(table: Table, y: NDArray[Any]) -> Sequence[NDArray[Any]]:
+    columns = [table.column(name) for name in table.names if table.kind(name) == "category"]
+    return [y, *(column.values for column in columns)]

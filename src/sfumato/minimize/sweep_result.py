@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a sweep found: points with utility and risk, and the questions one asks of them."""
+"""What a sweep found: points with utility and risk, the questions one asks of them, and the front they form."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from sfumato.errors import ParameterError
 from sfumato.generalization import Generalization
-from sfumato.minimize.front import hypervolume, is_on_front, knee_of
 
 NOTHING = "nothing generalized"
 EVERYTHING = "everything generalized"
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP, _RIGHT = 640, 400, 60, 50, 20, 170
+_COLOURS = ("#1b6ca8", "#d1495b", "#2e8b57", "#c98a00", "#6a4c93", "#008b8b", "#7f5539", "#444444")
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,10 +174,6 @@ def _costs(points: list[SweepPoint], part: Literal["validation", "test"]) -> NDA
     return np.array([[getattr(point, f"{part}_error"), getattr(point, f"{part}_risk")] for point in points])
 
 
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP, _RIGHT = 640, 400, 60, 50, 20, 170
-_COLOURS = ("#1b6ca8", "#d1495b", "#2e8b57", "#c98a00", "#6a4c93", "#008b8b", "#7f5539", "#444444")
-
-
 def _picture(sweep: MinimizerSweep) -> str:
     costs = _costs(list(sweep.points), "test")
     low, high = costs.min(axis=0), costs.max(axis=0)
@@ -229,3 +226,52 @@ def _axes(low: NDArray[np.float64], span: NDArray[np.float64]) -> str:
         f'<text transform="translate(14 {middle}) rotate(-90)" text-anchor="middle">attacker\'s success (test)</text>'
     )
     return "".join(shapes)
+
+
+def is_on_front(costs: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Say which points no other point beats: at most as costly in both, and less in one. Equal points are all on it.
+
+    Examples
+    --------
+    >>> is_on_front(np.array([[0.0, 3.0], [1.0, 1.0], [2.0, 2.0], [3.0, 0.0]])).tolist()
+    [True, True, False, True]
+    """
+    order = np.lexsort((costs[:, 1], costs[:, 0]))
+    result = np.zeros(len(costs), np.bool_)
+    lowest, at = np.inf, np.nan
+    for i in order:
+        first, second = costs[i]
+        if second < lowest or (second == lowest and first == at):
+            result[i] = True
+            lowest, at = second, first
+    return result
+
+
+def knee_of(costs: NDArray[np.float64], start: NDArray[np.float64], end: NDArray[np.float64]) -> int:
+    """Return the point furthest below the line from one limit point to the other, both costs scaled to 0 to 1.
+
+    The first of them where several are equally far.
+    """
+    span = np.abs(end - start)
+    scaled = (costs - np.minimum(start, end)) / np.where(span > 0, span, 1.0)
+    return int(np.argmin(scaled.sum(axis=1)))
+
+
+def hypervolume(costs: NDArray[np.float64], ideal: NDArray[np.float64], worst: NDArray[np.float64]) -> float:
+    """Return the share of the rectangle from `ideal` to `worst` that some point beats.
+
+    Examples
+    --------
+    >>> hypervolume(np.array([[0.0, 0.5], [0.5, 0.0]]), np.zeros(2), np.ones(2))
+    0.75
+    """
+    span = worst - ideal
+    if (span <= 0).any():
+        return 0.0
+    scaled = np.clip((costs - ideal) / span, 0.0, 1.0)
+    area, height = 0.0, 1.0
+    for first, second in scaled[np.lexsort((scaled[:, 1], scaled[:, 0]))]:
+        if second < height:
+            area += (1.0 - first) * (height - second)
+            height = second
+    return float(area)

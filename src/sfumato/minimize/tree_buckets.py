@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.minimize.base import Buckets
+from sfumato.minimize.minimizer import Buckets
 from sfumato.partition.tree import Tree
 from sfumato.sources import CodedColumn
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from sfumato.arguments import is_integer
 from sfumato.errors import ParameterError
-from sfumato.generalization.typical import SAFE_SIZE
-from sfumato.minimize.base import Buckets, Minimizer, Output, Sample
+from sfumato.generalization.building import SAFE_SIZE
+from sfumato.minimize.minimizer import Buckets, Minimizer, Output, Sample
 from sfumato.partition.binning import DEFAULT_MAX_BINS
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -23,12 +22,13 @@ from sklearn.utils.validation import validate_data
 
 from sfumato.anatomize import Anatomizer
 from sfumato.anatomize.tables import MANIFEST, describe_files, value_type
+from sfumato.documents import named_at_the_end
 from sfumato.errors import GuaranteeError, InputError, ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.parquet.anonymizing import Paths
 from sfumato.parquet.files import ParquetFiles
 from sfumato.parquet.many_values import ManyValues
-from sfumato.parquet.shuffling import write_in_order
+from sfumato.parquet.reordering import write_in_order
 from sfumato.parquet.value_codes import ValueCodes, read_for_counting
 from sfumato.parquet.working_files import WorkingFiles
 from sfumato.progress import Progress
@@ -114,18 +114,13 @@ def anatomize(
     temporary = final.with_name(f".{final.name}.unpublished-{secrets.token_hex(4)}")
     try:
         temporary.mkdir(mode=0o700)
-        paths = [temporary / name for name in ("identifying.parquet", "sensitive.parquet", MANIFEST)]
-        made = write_anatomy(anatomizer, files, paths, final, progress=progress)
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o777 & ~mask)
-        temporary.rename(final)
+        with named_at_the_end(temporary, final):
+            paths = [temporary / name for name in ("identifying.parquet", "sensitive.parquet", MANIFEST)]
+            made = write_anatomy(anatomizer, files, paths, final, progress=progress)
     except OSError as error:
         raise InputError(
             f"{final.name!r} cannot be written: {error.strerror or 'input/output error'}. Nothing was published."
         ) from None
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
     return made
 
 

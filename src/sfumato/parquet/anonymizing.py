@@ -32,12 +32,12 @@ from sfumato.parquet.guiding import NumberGuide, WholeGuide, read_predictions
 from sfumato.parquet.joining import JoinedFile
 from sfumato.parquet.pass_through import PassThrough
 from sfumato.parquet.recounting import recount
-from sfumato.parquet.shuffling import stretches_in_order
+from sfumato.parquet.reordering import stretches_in_order
 from sfumato.parquet.working_files import WorkingFiles
 from sfumato.parquet.writing import ReleaseWriter
 from sfumato.partition.guides import Guide
-from sfumato.partition.outer import Branch, grow_outer
 from sfumato.partition.records import make_layout, pack_records
+from sfumato.partition.streaming import Branch, grow_outer
 from sfumato.progress import Progress, told
 from sfumato.representatives import GroupValues
 from sfumato.schema import Schema

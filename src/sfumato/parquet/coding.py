@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sfumato.columns import Column
 from sfumato.errors import InputError
-from sfumato.frames.reading import one_chunk
+from sfumato.frames.from_arrow import one_chunk
 from sfumato.parquet.float_counts import FloatCounts
 from sfumato.parquet.shortening import read_piece, shortened
 from sfumato.partition.binning import (

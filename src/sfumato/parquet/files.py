@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sfumato.documents import permitted
 from sfumato.errors import InputError
 from sfumato.frames.parquet_columns import without_views
 
@@ -298,9 +299,7 @@ def unpublished(destination: Path) -> Iterator[Path]:
         if not hidden.exists():
             # Only with a folder does this follow the link to the file itself; the absolute path has no use for it.
             os.link(nameless, hidden, src_dir_fd=file, follow_symlinks=True)
-        mask = os.umask(0)
-        os.umask(mask)
-        hidden.chmod(0o666 & ~mask)
+        hidden.chmod(permitted(0o666))
         hidden.replace(destination)
     except OSError as error:
         raise InputError(

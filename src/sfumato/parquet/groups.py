@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.loss import group_ncp
-from sfumato.partition.grouping import Groups, collect, lined_up, summarize, widths
+from sfumato.partition.group_summaries import Groups, collect, lined_up, summarize, widths
 from sfumato.partition.guides import Guide
 from sfumato.partition.phantoms import Proposals, propose
 from sfumato.partition.records import Layout, Records, make_layout

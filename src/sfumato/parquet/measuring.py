@@ -19,6 +19,8 @@ from sfumato.arguments import is_integer, thread_count
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.frames.assembling import as_arrow
+from sfumato.measurement.criterion_values import evaluate, presence
+from sfumato.measurement.measurement import CriterionValue, Measurement, MissingPolicy
 from sfumato.measurement.measuring import (
     Names,
     Roles,
@@ -28,8 +30,6 @@ from sfumato.measurement.measuring import (
     count_matches,
     resolve_roles,
 )
-from sfumato.measurement.result import CriterionValue, Measurement, MissingPolicy
-from sfumato.measurement.sensitive import evaluate, presence
 from sfumato.measurement.tally import population_size
 from sfumato.measurement.wildcard import match_counts
 from sfumato.parquet.anonymizing import Paths

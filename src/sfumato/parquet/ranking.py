@@ -14,8 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from sfumato.measurement.grouping import MOST_CELLS, Codes, Grouping, group
-from sfumato.measurement.kernels import count_alone
+from sfumato.grouping import MOST_CELLS, Codes, Grouping, count_alone, group
 from sfumato.measurement.ranking import Ranking, make_ranking, tried_in_sets
 from sfumato.parquet.working_files import ColumnFile, WorkingFiles, chunks_of, into_buckets, n_buckets_for
 

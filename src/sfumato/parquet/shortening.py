@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sfumato.columns import Column
 from sfumato.frames import read_table
-from sfumato.frames.reading import one_chunk
+from sfumato.frames.from_arrow import one_chunk
 from sfumato.sources.memory import read_limited
 
 _WIDEST_RANGE = 1 << 17

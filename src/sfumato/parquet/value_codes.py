@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sfumato.columns import Column
 from sfumato.errors import InputError
 from sfumato.frames import Table, read_table
-from sfumato.measurement.grouping import CODED_BY_SUBTRACTION, MISSING, WORDS
+from sfumato.grouping import CODED_BY_SUBTRACTION, MISSING, WORDS
 from sfumato.parquet.coding import join_runs
 from sfumato.partition.sorting import sorted_distinct
 

@@ -11,9 +11,8 @@ from numba import njit
 
 from sfumato.partition.candidates import offer, write_ordered, write_subset
 from sfumato.partition.guides import INFORMATION_LOSS
-from sfumato.partition.lowest_loss import best_subset_by_loss
-from sfumato.partition.one_channel import best_subset
 from sfumato.partition.scoring import is_everyday, is_everyday_loss, side_gain
+from sfumato.partition.single_best import best_subset, best_subset_by_loss
 
 MAX_ENUMERATED = 8
 """Up to this many categories present in a node, every subset is a candidate."""

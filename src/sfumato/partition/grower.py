@@ -3,7 +3,7 @@
 
 Without a leaf limit the tree grows level by level, all nodes of a level at once, and once there are enough nodes
 every thread grows its share alone. With one it grows best-first, so that the tree with 20 leaves is the beginning of
-the tree with 200. Both use the same steps: find candidates (``node_search``), choose one (``checks``), divide the
+the tree with 200. Both use the same steps: find candidates (``node_search``), choose one (``conditions``), divide the
 records (``node_records``). Work is shared between threads (``workers``); since all sums are exact integers, their
 number never changes the result.
 """
@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.partition.candidates import Candidates, empty_candidates, splits_of
-from sfumato.partition.checks import Check
-from sfumato.partition.grouping import collect
+from sfumato.partition.conditions import Check
+from sfumato.partition.group_summaries import collect
 from sfumato.partition.guides import Guide
 from sfumato.partition.histogram import make_shape
 from sfumato.partition.kept_histograms import HistogramStore, KeptHistograms

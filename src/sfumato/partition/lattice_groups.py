@@ -14,6 +14,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from sfumato.grouping import merge_rows
+
 _KEPT_GROUPS = 4_000_000  # of nodes that were counted, for coarser nodes to start from
 
 
@@ -100,11 +102,10 @@ class NodeGroups:
     def _merged_by_parts(
         self, levels: NDArray[np.int64], members: NDArray[np.int32], weights: NDArray[np.int64]
     ) -> Merged:
-        key = np.zeros(len(members), np.int64)
-        for j, column in enumerate(self._columns):
-            own = column.labels[self._codes[members, j], levels[j]].astype(np.int64)
-            key = np.unique(key * (int(own.max()) + 1) + own, return_inverse=True)[1].astype(np.int64)
-        _, first, group = np.unique(key, return_index=True, return_inverse=True)
+        labels = [
+            column.labels[self._codes[members, j], levels[j]].astype(np.int64) for j, column in enumerate(self._columns)
+        ]
+        first, group = merge_rows(labels, [int(own.max()) + 1 for own in labels], len(members))
         sizes = np.bincount(group, weights=weights, minlength=len(first)).astype(np.int64)
         return Merged(group.astype(np.int32), members[first], sizes)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the records of each node lie while a tree grows: moved at every split, and handed out in the end.
 
-``grower`` decides on the splits; the kernels are those of ``dividing`` and ``growing_kernels``.
+``grower`` decides on the splits; the kernels are those of ``dividing``, and two at the end.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from sfumato.partition.candidates import Splits
 from sfumato.partition.dividing import count_left, move_nodes, move_records, move_records_from_the_end
-from sfumato.partition.growing_kernels import copy_runs, write_groups
 from sfumato.partition.records import Layout, Records, as_words
 from sfumato.partition.tree import NodeTable, Tree
 from sfumato.partition.workers import Task, Workers
@@ -160,3 +160,25 @@ class NodeRecords:
 
         self.workers.run([copy(moved[share]) for share in self.workers.shares(self.nodes.sizes(moved))])
         return even
+
+
+@njit(nogil=True, cache=True)
+def write_groups(rows, starts, stops, group_of_node, out):  # type: ignore[no-untyped-def]
+    """Write the group of each record of some leaves."""
+    for node in range(starts.shape[0]):
+        for i in range(starts[node], stops[node]):
+            out[rows[i]] = group_of_node[node]
+
+
+@njit(nogil=True, cache=True)
+def copy_runs(words, dense, weights, rows, to_words, to_dense, to_weights, to_rows, starts, stops):  # type: ignore[no-untyped-def]
+    """Copy some runs of records to the same places of other arrays."""
+    for run in range(starts.shape[0]):
+        for i in range(starts[run], stops[run]):
+            for w in range(words.shape[1]):
+                to_words[i, w] = words[i, w]
+            for c in range(dense.shape[1]):
+                to_dense[i, c] = dense[i, c]
+            if weights.shape[0] > 0:
+                to_weights[i] = weights[i]
+            to_rows[i] = rows[i]

@@ -17,7 +17,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from sfumato.partition.binning import Bins
-from sfumato.partition.grouping import Groups, share_groups
+from sfumato.partition.group_summaries import Groups, share_groups
 from sfumato.partition.records import Layout
 
 NOTHING = -1

@@ -105,11 +105,11 @@ def noise_floor(rule, total, channel_weights, weight_at):  # type: ignore[no-unt
 
 @njit(nogil=True, cache=True)
 def is_everyday(hist, rule, after_gain, out):  # type: ignore[no-untyped-def]
-    """One unweighted channel and only the best split wanted: ``one_channel`` finds the same, faster."""
+    """One unweighted channel and only the best split wanted: ``single_best`` finds the same, faster."""
     return rule == CHANNELS and hist.shape[1] == 2 and out.gain.shape[1] == 1 and after_gain == np.inf
 
 
 @njit(nogil=True, cache=True)
 def is_everyday_loss(rule, after_gain, out):  # type: ignore[no-untyped-def]
-    """Only the best split by information loss wanted: ``lowest_loss`` finds the same, faster."""
+    """Only the best split by information loss wanted: ``single_best`` finds the same, faster."""
     return rule == INFORMATION_LOSS and out.gain.shape[1] == 1 and after_gain == np.inf

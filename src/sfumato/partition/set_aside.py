@@ -18,20 +18,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.grouping import merge_rows
 from sfumato.partition.boxes import make_boxes, make_sides
 from sfumato.partition.records import Layout
-from sfumato.partition.set_aside_choosing import LOOKED_AHEAD, loss_rises
 from sfumato.partition.set_aside_kernels import (
     ASK_SIDES,
     DEPTH,
     DONE,
     FULL,
+    LOOKED_AHEAD,
     N_GROUPS,
     N_NODES,
     Ground,
     Growth,
     Scratch,
     advance,
+    loss_rises,
 )
 from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
 from sfumato.partition.tree import Tree
@@ -91,17 +93,8 @@ def grow(
 
 def _join_alike(codes: NDArray[Any], n_columns: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return one record of each kind, in the order of their codes, and which kind each record is."""
-    key = np.zeros(len(codes), np.int64)
-    n_keys = 1
-    for column in range(n_columns):
-        n_codes = int(codes[:, column].max()) + 1
-        if n_keys * n_codes >= 1 << 62:
-            distinct, key = np.unique(key, return_inverse=True)
-            n_keys = len(distinct)
-        key = key * n_codes + codes[:, column]
-        n_keys *= n_codes
-    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    return first, inverse
+    columns = [codes[:, column] for column in range(n_columns)]
+    return merge_rows(columns, [int(column.max()) + 1 for column in columns], len(codes))
 
 
 def _on_records(is_safe: SafeRows, inverse: NDArray[np.int64], weights: NDArray[np.int64]) -> SafeRows:

@@ -18,9 +18,8 @@ from sfumato.partition.candidates import offer, write_ordered, write_subset
 from sfumato.partition.category_splits import scan_categories
 from sfumato.partition.guides import CHANNELS, ENTROPY, INFORMATION_LOSS, MEDIAN
 from sfumato.partition.hierarchy_splits import scan_hierarchy, scan_hierarchy_median
-from sfumato.partition.lowest_loss import best_cut_by_loss
-from sfumato.partition.one_channel import best_cut
 from sfumato.partition.scoring import is_everyday, is_everyday_loss, noise_floor, side_gain
+from sfumato.partition.single_best import best_cut, best_cut_by_loss
 from sfumato.partition.taxonomy import has_hierarchy
 
 _ANY_FALL = -1.0

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-
-from sfumato.report.escaping import safe
+from html import escape
 
 _CHARACTER = 7.4  # width of a character of the charts' text, a little generous
 _WIDTH = 400.0  # of every chart: letters stay readable when it is scaled down to a phone
 _MOST_LETTERS = 50  # of a label that stands above its line
+_TURN_DIRECTION = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 
 def picture(width: float, height: float, title: str, parts: Sequence[str], *, css_class: str = "chart") -> str:
@@ -240,3 +240,20 @@ def _percent(share: float) -> str:
 
 def _shortened(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def safe(text: str) -> str:
+    """Return text for HTML; characters that turn the direction of writing show as replaced, control ones as blanks.
+
+    Examples
+    --------
+    >>> safe("<b>")
+    '&lt;b&gt;'
+    """
+    return escape("".join(_visible(character) for character in text))
+
+
+def _visible(character: str) -> str:
+    if character in _TURN_DIRECTION:
+        return "\ufffd"
+    return character if character >= " " and character != "\x7f" else " "

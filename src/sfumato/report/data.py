@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import html
 import json
-import math
 import os
 import tempfile
 import webbrowser
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
+from sfumato.documents import plain
 from sfumato.errors import ParameterError
 
 VERSION = 1
@@ -400,20 +398,3 @@ class Audit:
         """Show the report in a notebook, in a frame of its own so that the page's styles stay in it."""
         page = html.escape(self.to_html(), quote=True)
         return f'<iframe title="audit" sandbox="" style="width:100%;height:40em;border:0" srcdoc="{page}"></iframe>'
-
-
-def plain(value: Any) -> Any:
-    """Turn dataclasses, arrays and numbers into what JSON can say."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {part.name: plain(getattr(value, part.name)) for part in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(name): plain(part) for name, part in value.items()}
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return [plain(part) for part in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

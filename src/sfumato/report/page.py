@@ -9,8 +9,8 @@ from string import Template
 from typing import Any
 
 from sfumato.report import charts, wording
+from sfumato.report.charts import safe
 from sfumato.report.data import Audit, ColumnChange, Point, UtilityResult
-from sfumato.report.escaping import safe
 
 _MOST_COLUMNS = 200
 _LEAST_SPAN_OF_ATTACKS = 0.1

@@ -23,16 +23,18 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError
 from sfumato.partition.candidates import Candidates
-from sfumato.partition.checks import Check
-from sfumato.partition.chunks import Routing, advance_chunk, count_sides_of_chunk
-from sfumato.partition.column_chunks import (
+from sfumato.partition.chunks import (
     ColumnChunk,
+    Routing,
     Scratch,
+    advance_chunk,
     advance_columns,
     count_places,
+    count_sides_of_chunk,
     gather_columns,
     steps_of,
 )
+from sfumato.partition.conditions import Check
 from sfumato.partition.histogram import PACKED_RECORDS, PACKED_VALUE_BITS, Shape
 from sfumato.partition.phantoms import count_hashes
 from sfumato.partition.records import Layout, Records

@@ -20,8 +20,8 @@ from sfumato.errors import ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.parquet.fitting import as_list, check_supported, guide_shape, hand_over, with_hidden_guides
 from sfumato.parquet.groups import Describing, joined_sizes
-from sfumato.partition.outer import OuterGrower, attach_branch
 from sfumato.partition.records import make_layout
+from sfumato.partition.streaming import OuterGrower, attach_branch
 from sfumato.schema import Frequencies, Judgement, Schema, check_naming, check_passing, judge_column
 from sfumato.sources import CodedColumn
 from sfumato.spark.codes import Coding, GrownBranch, SparkCounting, grow_branches

@@ -22,8 +22,8 @@ from sfumato.frames import read_table
 from sfumato.parquet.coding import encode
 from sfumato.parquet.groups import DescribedGroups, Describing
 from sfumato.partition.candidates import Candidates
-from sfumato.partition.checks import Check
 from sfumato.partition.chunks import Routing, advance_chunk, count_sides_of_chunk
+from sfumato.partition.conditions import Check
 from sfumato.partition.grower import Grower
 from sfumato.partition.guides import Guide
 from sfumato.partition.histogram import Shape

@@ -14,11 +14,18 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import read_table
+from sfumato.measurement.criterion_values import presence
+from sfumato.measurement.measurement import (
+    THRESHOLDS,
+    CriterionValue,
+    Measurement,
+    MissingPolicy,
+    Risk,
+    Uniqueness,
+    risk_of,
+)
 from sfumato.measurement.measuring import Names, Roles, as_list, check_hierarchies, check_policy, resolve_roles
 from sfumato.measurement.ranking import Ranking
-from sfumato.measurement.result import CriterionValue, Measurement, MissingPolicy, Uniqueness
-from sfumato.measurement.risks import THRESHOLDS, Risk, risk_of
-from sfumato.measurement.sensitive import presence
 from sfumato.measurement.tally import GroupTally, population_size
 from sfumato.measurement.uniqueness import estimate_from_expected, expected_inverse
 from sfumato.spark.matching import sum_of_equal, sum_of_matches

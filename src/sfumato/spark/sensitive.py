@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from sfumato.anonymize.counting import MOST_VALUES
 from sfumato.frames import read_table
 from sfumato.measurement.count_rows import CountRows
-from sfumato.measurement.result import CriterionValue
-from sfumato.measurement.sensitive import LARGEST_WORK, Sensitive, evaluate
+from sfumato.measurement.criterion_values import LARGEST_WORK, Sensitive, evaluate
+from sfumato.measurement.measurement import CriterionValue
 from sfumato.spark.matching import matches
 from sfumato.spark.session import collected, joined, kept
 

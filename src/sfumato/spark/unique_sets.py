@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
-from sfumato.measurement.grouping import CODED_BY_SUBTRACTION
+from sfumato.grouping import CODED_BY_SUBTRACTION
 from sfumato.measurement.ranking import MOST_IN_PAIRS, Ranking, make_ranking, tried_in_sets
 from sfumato.spark.session import collected, kept
 

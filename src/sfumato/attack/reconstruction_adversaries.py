@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The adversary is a family: several ways to guess are tuned on validation, and the strongest one counts.
+
+A single badly fitted model would look like protection. Called by the reconstruction attacks (A1-A6) and by sweeps,
+which ask for the counted table alone.
+
+The exact adversary counts how often each value occurs in a cell. With few cells and many records nothing beats it: it
+is the best guess that the attacker's sample allows. Where a cell has few records or none, the counts of larger cells
+that share its most telling clues fill in.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Literal, get_args
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from sfumato.attack.reconstruction_boosting import BoostingSettings, fit_boosting
+from sfumato.attack.reconstruction_network import NetworkSettings, network_answers
+from sfumato.attack.reconstruction_questions import (
+    Guesses,
+    Question,
+    Scores,
+    bucket_scores,
+    guess,
+    masked_scores,
+    selection,
+)
+from sfumato.errors import ParameterError
+from sfumato.grouping import merge_rows
+
+Adversary = Literal["table", "boosting", "network"]
+"""Members of the family: counts in cells, gradient boosting, the paper's neural network."""
+
+logger = logging.getLogger(__name__)
+
+EXACT = 1e-6
+"""So few imagined records that they only break ties and fill cells without any."""
+
+STRENGTHS = (EXACT, 0.5, 2.0, 8.0, 32.0)
+"""How many imagined records of the next larger cell stand beside the real ones of a cell; tuned on validation."""
+
+_LEVELS = (1, 2, 3, 5, 8, 12)  # numbers of clues at which larger cells are counted, besides all of them
+
+
+@dataclass(frozen=True)
+class FamilySettings:
+    """Who belongs to the family and how its members are tuned.
+
+    Attributes
+    ----------
+    adversaries : tuple of {"table", "boosting", "network"} or None
+        None: all of them, the network where torch is installed.
+    random_state : int
+    n_jobs : int or None
+        Threads; None: one, -1: all cores.
+    boosting : sequence of BoostingSettings
+        Settings to try.
+    network : NetworkSettings
+    """
+
+    adversaries: tuple[Adversary, ...] | None = None
+    random_state: int = 0
+    n_jobs: int | None = None
+    boosting: tuple[BoostingSettings, ...] = (BoostingSettings(),)
+    network: NetworkSettings = field(default_factory=NetworkSettings)
+
+    @property
+    def members(self) -> tuple[Adversary, ...]:
+        """The members that take part."""
+        if self.adversaries is None:
+            return get_args(Adversary) if find_spec("torch") else ("table", "boosting")
+        unknown = [name for name in self.adversaries if name not in get_args(Adversary)]
+        if unknown or not self.adversaries:
+            raise ParameterError(
+                f"adversaries={self.adversaries!r}: expected some of {', '.join(map(repr, get_args(Adversary)))}. "
+                "None stands for all of them."
+            )
+        return self.adversaries
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What the strongest member of the family says to one question.
+
+    Attributes
+    ----------
+    question : Question
+    adversary : str
+        Which member it is.
+    guesses : Guesses
+    scores : callable
+    tried : dict of str to float
+        Rate of every member on the validation records.
+    """
+
+    question: Question
+    adversary: str
+    guesses: Guesses
+    scores: Scores
+    tried: dict[str, float]
+
+
+def answer(questions: Sequence[Question], settings: FamilySettings, *, certainty: float = 1.0) -> list[Answer]:
+    """Let every member of the family answer every question, and keep the strongest on validation for each.
+
+    Only the `certainty` share of the surest guesses counts, and the members are compared by those.
+    """
+    # The attribute's own bucket is the least anyone uses of a breach, and all there is to use where nothing else helps.
+    candidates = [[("own bucket", bucket_scores(question))] for question in questions]
+    for member in settings.members:
+        for position, label, scores in _MEMBERS[member](questions, settings):
+            candidates[position].append((label, scores))
+    return [strongest(*asked, certainty) for asked in zip(questions, candidates, strict=True)]
+
+
+def strongest(question: Question, candidates: Sequence[tuple[str, Scores]], certainty: float) -> Answer:
+    """Return the candidate with the highest rate on the validation records, the first of them on ties."""
+    tried: dict[str, float] = {}
+    best: tuple[str, Scores, Guesses] | None = None
+    for label, scores in candidates:
+        guesses = guess(question, scores)
+        tried[label] = rate_of(question, guesses, question.validation, certainty)
+        if best is None or tried[label] > tried[best[0]]:
+            best = label, scores, guesses
+    assert best is not None
+    logger.info("%s: %s is the strongest of %d adversaries", question.attribute, best[0], len(tried))
+    return Answer(question, best[0], best[2], best[1], tried)
+
+
+def rate_of(question: Question, guesses: Guesses, part: slice, certainty: float) -> float:
+    """Return the share of right guesses among the surest ones of some records."""
+    cell_of = question.cells.cell_of[part]
+    weights = selection(guesses.confidence[cell_of], certainty)
+    is_right = guesses.values[cell_of] == question.values[part]
+    return float((weights * is_right).sum() / weights.sum())
+
+
+def is_open(question: Question) -> bool:
+    """Say whether anything is left to guess: whether some mask leaves more than one value that was ever seen."""
+    seen = np.bincount(question.values[question.train], minlength=question.n_values) > 0
+    return bool(((question.possible & seen).sum(axis=1) > 1).any())
+
+
+def _answer_by_table(questions: Sequence[Question], settings: FamilySettings) -> Iterator[tuple[int, str, Scores]]:
+    for position, question in enumerate(questions):
+        table = count_table(question)
+        for strength in STRENGTHS if is_open(question) else (EXACT,):
+            yield (
+                position,
+                "table" if strength == EXACT else f"table, {strength:g} imagined records",
+                table.scores(strength),
+            )
+
+
+def _answer_by_boosting(questions: Sequence[Question], settings: FamilySettings) -> Iterator[tuple[int, str, Scores]]:
+    from sklearn.utils.parallel import Parallel, delayed
+
+    asked = [
+        (position, number, tried)
+        for position, question in enumerate(questions)
+        if is_open(question)
+        for number, tried in enumerate(settings.boosting)
+    ]
+    fitted = Parallel(n_jobs=settings.n_jobs, prefer="threads")(
+        delayed(_fit_on_one_thread)(questions[position], tried, settings.random_state) for position, _, tried in asked
+    )
+    for (position, number, _), scores in zip(asked, fitted, strict=True):
+        yield position, "boosting" if number == 0 else f"boosting {number + 1}", scores
+
+
+def _fit_on_one_thread(question: Question, settings: BoostingSettings, seed: int) -> Scores:
+    # Two models at once on a thread each are quicker than one on two threads, by far on a busy machine.
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1, user_api="openmp"):
+        return fit_boosting(question, settings, seed=seed)
+
+
+def _answer_by_network(questions: Sequence[Question], settings: FamilySettings) -> Iterator[tuple[int, str, Scores]]:
+    positions = [position for position, question in enumerate(questions) if is_open(question)]
+    asked = [questions[position] for position in positions]
+    fitted = network_answers(asked, settings.network, seed=settings.random_state)
+    for position, networks in zip(positions, fitted, strict=True):
+        for label, scores in networks:
+            yield position, label, scores
+
+
+_MEMBERS = {"table": _answer_by_table, "boosting": _answer_by_boosting, "network": _answer_by_network}
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionalTable:
+    """Counts of values in cells, from few clues to all of them.
+
+    Attributes
+    ----------
+    question : Question
+    rows : ndarray of int64, shape (n_levels, n_cells)
+        Row of each cell among the counts, for every level.
+    starts : ndarray of int64
+        Where the entries of a row begin.
+    values, counts : ndarray
+        Values that occur in a row, and how often.
+    totals : ndarray of float64
+        Records in each row.
+    """
+
+    question: Question
+    rows: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    values: NDArray[np.int64]
+    counts: NDArray[np.float64]
+    totals: NDArray[np.float64]
+
+    def scores(self, strength: float) -> Scores:
+        """Return how likely each value is in a cell.
+
+        On every level, from the largest cells to the cell itself, the shares are those of its records together with
+        `strength` imagined ones that follow the level before.
+        """
+        question = self.question
+
+        def scores(cells: NDArray[np.int64]) -> NDArray[np.float32]:
+            out = np.asarray(question.prior[question.mask_of_cell[cells]], np.float64)
+            mix_levels(self.rows[:, cells], self.starts, self.values, self.counts, self.totals, strength, out)
+            return out.astype(np.float32)
+
+        return masked_scores(question, scores)
+
+
+def count_table(question: Question) -> ConditionalTable:
+    """Count the values of the training records in cells of one clue, of two, and so on up to all."""
+    cells, learned = question.cells, question.learned
+    rows, starts, values, counts, totals = [], [], [], [], []
+    n_rows = n_entries = 0
+    for group in _nested_groups(question):
+        n_groups = int(group.max()) + 1
+        key = group[learned.cells] * question.n_values + learned.values
+        pairs, pair_of = np.unique(key, return_inverse=True)
+        count = np.bincount(pair_of, learned.counts, minlength=len(pairs))
+        row_of = pairs // question.n_values
+        rows.append(group + n_rows)
+        starts.append(np.searchsorted(row_of, np.arange(n_groups)) + n_entries)
+        values.append(pairs % question.n_values)
+        counts.append(count)
+        totals.append(np.bincount(row_of, count, minlength=n_groups))
+        n_rows, n_entries = n_rows + n_groups, n_entries + len(pairs)
+    return ConditionalTable(
+        question,
+        np.stack(rows) if rows else np.zeros((0, cells.n_cells), np.int64),
+        np.concatenate([*starts, [n_entries]]).astype(np.int64),
+        np.concatenate(values) if values else np.zeros(0, np.int64),
+        np.concatenate(counts) if counts else np.zeros(0),
+        np.concatenate(totals) if totals else np.zeros(0),
+    )
+
+
+def information(question: Question) -> NDArray[np.float64]:
+    """Return how much each clue tells about the value: mutual information in nats, less what chance alone gives."""
+    cells, learned = question.cells, question.learned
+    n_records = learned.counts.sum()
+    told = np.zeros(len(cells.sizes))
+    for position, size in enumerate(cells.sizes):
+        key = cells.clues[learned.cells, position] * question.n_values + learned.values
+        joint = np.bincount(key, learned.counts, minlength=size * question.n_values).reshape(size, question.n_values)
+        joint = joint[joint.any(axis=1)][:, joint.any(axis=0)] / n_records
+        expected = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
+        filled = joint > 0
+        told[position] = (joint[filled] * np.log(joint[filled] / expected[filled])).sum()
+        told[position] -= (joint.shape[0] - 1) * (joint.shape[1] - 1) / (2 * n_records)
+    return told
+
+
+def _nested_groups(question: Question) -> Iterator[NDArray[np.int64]]:
+    """Yield groups of cells that agree in more and more clues, the most telling first."""
+    cells = question.cells
+    order = np.argsort(-information(question), kind="stable")
+    group, n_groups, done = question.mask_of_cell, len(question.possible), 0
+    for n_clues in sorted({*(level for level in _LEVELS if level < len(order)), len(order)}):
+        added = order[done:n_clues]
+        columns = [group, *(cells.clues[:, position] for position in added)]
+        group = merge_rows(columns, [n_groups, *(cells.sizes[position] for position in added)], cells.n_cells)[1]
+        previous, n_groups, done = n_groups, int(group.max()) + 1, n_clues
+        if n_groups > previous or n_clues == len(order):  # clues that tell no cells apart need no level of their own
+            yield group
+
+
+@njit(nogil=True, cache=True)
+def mix_levels(rows, starts, values, counts, totals, strength, out):  # type: ignore[no-untyped-def]
+    """Mix the counts of every level into out, which holds the shares of the level before the first.
+
+    Parameters
+    ----------
+    rows : int64[n_levels, n_cells]
+    starts : int64[n_rows + 1]
+    values, counts : int64[n_entries], float64[n_entries]
+    totals : float64[n_rows]
+    strength : float
+    out : float64[n_cells, n_values]
+    """
+    for cell in range(out.shape[0]):
+        for level in range(rows.shape[0]):
+            row = rows[level, cell]
+            weight = 1.0 / (totals[row] + strength)
+            kept = strength * weight
+            for value in range(out.shape[1]):
+                out[cell, value] *= kept
+            for entry in range(starts[row], starts[row + 1]):
+                out[cell, values[entry]] += counts[entry] * weight

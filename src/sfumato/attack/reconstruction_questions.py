@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a reconstruction attack asks: which value has an attribute, given what the attacker sees of a record.
+
+Records with equal clues merge into one cell, so that an adversary learns from cells with weights and guesses once for
+each. Built by the attacks (A1-A6), answered by the adversaries of the family.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.attack.samples import Samples, bucket_span
+from sfumato.generalization import Generalization
+from sfumato.grouping import merge_rows
+
+Scores = Callable[[NDArray[np.int64]], NDArray[np.float32]]
+"""For the numbers of some cells, how likely each value is, one row per cell; rows need not sum to one."""
+
+_SCORES_AT_ONCE = 1 << 22  # numbers held at a time while guessing
+
+
+@dataclass(frozen=True, eq=False)
+class Clue:
+    """One thing the attacker sees of every record.
+
+    Attributes
+    ----------
+    name : str
+    codes : ndarray of int64
+    is_ordered : bool
+        Whether the order of the codes means something.
+    """
+
+    name: str
+    codes: NDArray[np.int64]
+    is_ordered: bool
+
+    @cached_property
+    def size(self) -> int:
+        """One more than the highest code."""
+        return int(self.codes.max()) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """All clues together, records with equal clues merged into one cell.
+
+    Attributes
+    ----------
+    clues : ndarray of int64, shape (n_cells, n_clues)
+    sizes : tuple of int
+        One more than the highest code of each clue.
+    is_ordered : tuple of bool
+    cell_of : ndarray of int64, shape (n_records,)
+    """
+
+    clues: NDArray[np.int64]
+    sizes: tuple[int, ...]
+    is_ordered: tuple[bool, ...]
+    cell_of: NDArray[np.int64]
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells."""
+        return len(self.clues)
+
+
+def merge_cells(clues: Sequence[Clue], n_records: int) -> Cells:
+    """Merge records whose clues are all equal."""
+    first, cell_of = merge_rows([clue.codes for clue in clues], [clue.size for clue in clues], n_records)
+    rows = [clue.codes[first] for clue in clues]
+    matrix = np.stack(rows, axis=1) if rows else np.zeros((len(first), 0), np.int64)
+    return Cells(matrix, tuple(clue.size for clue in clues), tuple(clue.is_ordered for clue in clues), cell_of)
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """One attribute to guess, for all records.
+
+    Attributes
+    ----------
+    attribute : str
+    n_values : int
+        Number of values it can have.
+    values : ndarray of int64, shape (n_records,)
+        The true ones.
+    cells : Cells
+        What the attacker sees.
+    mask_of_cell : ndarray of int64, shape (n_cells,)
+        Which of the masks holds in a cell.
+    possible : ndarray of bool, shape (n_masks, n_values)
+        The values that are possible under each mask: those that the known generalization maps to what is seen.
+    train, validation, test : slice
+        Which records are which.
+    """
+
+    attribute: str
+    n_values: int
+    values: NDArray[np.int64]
+    cells: Cells
+    mask_of_cell: NDArray[np.int64]
+    possible: NDArray[np.bool_]
+    train: slice
+    validation: slice
+    test: slice
+
+    @cached_property
+    def learned(self) -> Learned:
+        """What the training records say: cells and values that occur together, and how often."""
+        key = self.cells.cell_of[self.train] * self.n_values + self.values[self.train]
+        pairs, counts = np.unique(key, return_counts=True)
+        return Learned(pairs // self.n_values, pairs % self.n_values, counts)
+
+    @cached_property
+    def prior(self) -> NDArray[np.float64]:
+        """Share of each value under each mask in the training records; shape (n_masks, n_values).
+
+        Where no training record has a possible value, all possible ones are equally likely.
+        """
+        shape = self.possible.shape
+        key = self.mask_of_cell[self.learned.cells] * self.n_values + self.learned.values
+        counts = np.bincount(key, self.learned.counts, minlength=shape[0] * shape[1]).reshape(shape)
+        # Much less than one record: it decides only where there is none.
+        smoothed = (counts + 1e-6) * self.possible
+        return np.asarray(smoothed / smoothed.sum(axis=1, keepdims=True))
+
+    @cached_property
+    def judged(self) -> NDArray[np.int64]:
+        """Cells that occur among the validation and the test records."""
+        seen = np.zeros(self.cells.n_cells, bool)
+        seen[self.cells.cell_of[self.validation]] = True
+        seen[self.cells.cell_of[self.test]] = True
+        return np.flatnonzero(seen)
+
+    @cached_property
+    def majority(self) -> int:
+        """The most frequent value of the training records: what an attacker guesses who sees nothing."""
+        return int(np.bincount(self.values[self.train], minlength=self.n_values).argmax())
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """Cells and values that occur together in the training records."""
+
+    cells: NDArray[np.int64]
+    values: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Guesses:
+    """What an adversary guesses in every judged cell, and how sure it is.
+
+    Attributes
+    ----------
+    values : ndarray of int64, shape (n_cells,)
+        -1 in cells that are not judged.
+    confidence : ndarray of float32, shape (n_cells,)
+    """
+
+    values: NDArray[np.int64]
+    confidence: NDArray[np.float32]
+
+
+def masked_scores(question: Question, scores: Scores) -> Scores:
+    """Return scores that are 0 for impossible values and sum to one; the prior where nothing is left."""
+
+    def masked(cells: NDArray[np.int64]) -> NDArray[np.float32]:
+        masks = question.mask_of_cell[cells]
+        kept = scores(cells) * question.possible[masks]
+        totals = kept.sum(axis=1, keepdims=True)
+        is_empty = ~(totals[:, 0] > 0)
+        if is_empty.any():
+            kept[is_empty] = question.prior[masks[is_empty]]
+            totals[is_empty] = 1
+        return np.asarray(kept / totals, np.float32)
+
+    return masked
+
+
+def bucket_scores(question: Question) -> Scores:
+    """Return the scores of an attacker who looks at the attribute's own bucket only."""
+
+    def scores(cells: NDArray[np.int64]) -> NDArray[np.float32]:
+        return question.prior[question.mask_of_cell[cells]].astype(np.float32)
+
+    return scores
+
+
+def guess(question: Question, scores: Scores) -> Guesses:
+    """Take the likeliest value of every judged cell, the lowest code on ties."""
+    values = np.full(question.cells.n_cells, -1, np.int64)
+    confidence = np.zeros(question.cells.n_cells, np.float32)
+    step = max(1, _SCORES_AT_ONCE // question.n_values)
+    for start in range(0, len(question.judged), step):
+        cells = question.judged[start : start + step]
+        part = scores(cells)
+        values[cells] = part.argmax(axis=1)
+        confidence[cells] = part.max(axis=1)
+    return Guesses(values, confidence)
+
+
+def selection(confidence: NDArray[np.float32], share: float) -> NDArray[np.float64]:
+    """Return the weight of each record when only the surest share of guesses counts.
+
+    Records above the limit weigh 1, records below it 0. Those that stand at it exactly share what is left, so that the
+    order of records decides nothing.
+
+    Examples
+    --------
+    >>> selection(np.array([0.9, 0.5, 0.5, 0.1], np.float32), 0.5).tolist()
+    [1.0, 0.5, 0.5, 0.0]
+    """
+    if share >= 1:
+        return np.ones(len(confidence))
+    wanted = share * len(confidence)
+    limit = np.sort(confidence)[::-1][min(len(confidence), max(1, int(np.ceil(wanted)))) - 1]
+    above = confidence > limit
+    at = confidence == limit
+    return np.asarray(above + at * ((wanted - above.sum()) / at.sum()))
+
+
+def ask(
+    generalizations: Sequence[Generalization], samples: Samples, known_of: dict[str, tuple[str, ...]]
+) -> list[Question]:
+    """Return one question for every attribute in `known_of`, which says what else is known exactly when it is guessed.
+
+    Questions about attributes with the same knowledge share their cells.
+    """
+    cells_of: dict[frozenset[str], Cells] = {}
+    questions = []
+    for name, known in known_of.items():
+        cells = cells_of.get(frozenset(known))
+        if cells is None:
+            cells = cells_of[frozenset(known)] = merge_cells(_clues(generalizations, samples, known), samples.n_records)
+        column = samples.column(name)
+        mask_of_record, possible = _masks(generalizations, samples, name)
+        mask_of_cell = np.zeros(cells.n_cells, np.int64)
+        mask_of_cell[cells.cell_of] = mask_of_record  # records of a cell have the same buckets, and so the same mask
+        questions.append(
+            Question(
+                name,
+                column.bins.n_bins,
+                column.codes.astype(np.int64),
+                cells,
+                mask_of_cell,
+                possible,
+                samples.train,
+                samples.validation,
+                samples.test,
+            )
+        )
+    return questions
+
+
+def _clues(generalizations: Sequence[Generalization], samples: Samples, known: Sequence[str]) -> list[Clue]:
+    """Return what is seen of every record: exact values where they are known, buckets where there are several."""
+    clues = []
+    for name in known:
+        column = samples.column(name)
+        clues.append(Clue(name, column.codes.astype(np.int64), column.bins.is_ordered))
+    for number, generalization in enumerate(generalizations, start=1):
+        for attribute in generalization.attributes:
+            if not attribute.is_collected:
+                continue
+            column = samples.column(attribute.name)
+            low, high = bucket_span(generalization, column)
+            if attribute.name in known and np.array_equal(low, high):
+                continue  # the exact value tells the bucket
+            buckets = samples.buckets(generalization, attribute.name)
+            clues.append(Clue(f"{attribute.name} in breach {number}", buckets, column.bins.is_ordered))
+    return clues
+
+
+def _masks(
+    generalizations: Sequence[Generalization], samples: Samples, name: str
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the mask of every record, and which values are possible under each: in all breaches at once."""
+    column = samples.column(name)
+    mask_of_record = np.zeros(samples.n_records, np.int64)
+    possible = np.ones((1, column.bins.n_bins), bool)
+    for generalization in generalizations:
+        n_buckets = generalization.attribute(name).n_buckets
+        low, high = bucket_span(generalization, column)
+        bucket = np.arange(n_buckets)[:, None]
+        inside = (low <= bucket) & (bucket <= high)
+        mask_of_record = mask_of_record * n_buckets + samples.buckets(generalization, name)
+        possible = (possible[:, None, :] & inside[None, :, :]).reshape(-1, column.bins.n_bins)
+    possible[~possible.any(axis=1)] = True  # no record has such buckets; a row without values would divide by zero
+    return mask_of_record, possible

@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all minimizers share: validate, read, bin, ask the subclass for buckets, make them a generalization.
+
+A subclass says which fine codes of each attribute share a bucket (``_buckets``); it sees codes and never frames. The
+sweep calls the same two steps apart, so that many settings share one reading.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sfumato.anonymize.guidance import as_target_array
+from sfumato.arguments import as_table_like, checked_weight, distinct_labels, is_integer, thread_count
+from sfumato.errors import InputError, ParameterError
+from sfumato.frames import Table, read_table
+from sfumato.generalization import Generalization, generalization_from_bins
+from sfumato.partition.binning import MAX_CODES, code_type
+from sfumato.sources import CodedColumn, MemorySource
+
+_FEWEST_JUDGED = 50
+"""In samples with fewer records, values that one record has alone say little about a column."""
+
+Output = Literal["codes", "labels", "representatives"]
+Buckets = list[NDArray[np.int64]]
+"""For every attribute the bucket of each of its fine codes, the missing code included."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """The full-resolution sample as a minimizer sees it: codes, not values.
+
+    Attributes
+    ----------
+    columns : sequence of CodedColumn
+        The attributes to generalize, binned; ``columns[i].codes`` are the fine codes of the records.
+    y : ndarray of int
+        Class of each record as its place in `classes`; all 0 where no target was given and none is needed.
+    classes : ndarray
+        The sorted classes.
+    personal : tuple of int
+        Positions in `columns` of the attributes an attacker would like to know.
+    weight : ndarray of float64 or None
+        Weight of each record; None: all the same.
+    """
+
+    columns: Sequence[CodedColumn]
+    y: NDArray[Any]
+    classes: NDArray[Any]
+    personal: tuple[int, ...]
+    weight: NDArray[np.float64] | None = None
+
+    @property
+    def n_records(self) -> int:
+        """Number of records."""
+        return len(self.y)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes of the target."""
+        return len(self.classes)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the attributes."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def n_codes(self) -> tuple[int, ...]:
+        """Number of fine codes of each attribute, missing included."""
+        return tuple(column.bins.n_bins for column in self.columns)
+
+
+class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Base of the minimizers: fit on a small full-resolution sample, then collect and transform buckets only."""
+
+    # Parameters shared by all subclasses; each lists them in its own signature, as scikit-learn asks.
+    attributes: Any
+    personal: Any
+    categorical_features: Any
+    floor: int
+    max_bins: int
+    output: Output
+    random_state: Any
+    n_jobs: int | None
+    generalization_: Generalization
+
+    _needs_target = True
+
+    def _buckets(self, sample: Sample) -> Buckets:
+        """Return, for every attribute, the bucket of each fine code; for ordered ones it never falls along the bins.
+
+        The code of missing may have any bucket, also one of its own.
+        """
+        raise NotImplementedError
+
+    def default_grid(self, sample: Sample, errors: tuple[float, float]) -> Mapping[str, Sequence[Any]]:
+        """Return the values a sweep tries for each parameter unless told otherwise.
+
+        Parameters
+        ----------
+        sample : Sample
+        errors : tuple of float
+            Errors of a classifier with nothing and with everything generalized.
+        """
+        return {}
+
+    def _buckets_of_settings(self, sample: Sample, settings: Sequence[Mapping[str, Any]]) -> Iterable[Buckets]:
+        """Return the buckets for each of many settings; subclasses share work between them where they can."""
+        for setting in settings:
+            own = clone(self).set_params(**setting)
+            own._check_parameters()
+            yield own._buckets(sample)
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn how coarsely each attribute may be collected.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n, columns)
+            A sample of records in full resolution.
+        y : array-like of shape (n,)
+            The class that will be predicted from the buckets.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, None)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        self._check_parameters()
+        X = as_table_like(X)
+        read_table(X)  # says what is wrong with something that is no table before scikit-learn looks at it
+        validate_data(self, X, skip_check_array=True)
+        sample = self._read(X, y, sample_weight)
+        self.classes_ = sample.classes
+        self.personal_ = tuple(sample.names[position] for position in sample.personal)
+        self.generalization_ = self._generalize(sample, self._buckets(sample))
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Replace every value by its bucket; columns that are not generalized pass through.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n, columns)
+
+        Returns
+        -------
+        frame or array
+            Of the same kind; codes, labels or representative values as `output` says.
+        """
+        check_is_fitted(self, "generalization_")
+        X = as_table_like(X)
+        read_table(X)  # says what is wrong with something that is no table before its columns are compared
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return self.generalization_.transform(X, output=self.output)
+
+    def _check_parameters(self) -> None:
+        if not is_integer(self.max_bins) or not 2 <= self.max_bins < MAX_CODES - 2:
+            raise ParameterError(
+                f"max_bins={self.max_bins!r}: expected an integer from 2 to {MAX_CODES - 3}. 255 is fast and fine."
+            )
+        if not is_integer(self.floor) or self.floor < 1:
+            raise ParameterError(
+                f"floor={self.floor!r}: expected an integer from 1. 10 keeps what fewer than 10 records have out of "
+                "the generalization."
+            )
+        if self.output not in ("codes", "labels", "representatives"):
+            raise ParameterError(
+                f"output={self.output!r}: expected 'codes', 'labels' or 'representatives'. Models take codes."
+            )
+        thread_count(self.n_jobs)
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> Sample:
+        """Read and bin the attributes and code the target."""
+        table = read_table(X, categorical=() if self.categorical_features is None else self.categorical_features)
+        weight = checked_weight(sample_weight, table.n_records)
+        if y is None and not self._needs_target:
+            codes, classes = np.zeros(table.n_records, np.uint8), np.zeros(1, np.int64)
+        else:
+            codes, classes = code_target(y, table.n_records)
+        names = table.names if self.attributes is None else table.resolve(self.attributes, "attributes")
+        if not names:
+            raise ParameterError("attributes is empty: expected the columns to generalize. None stands for all.")
+        source = MemorySource(table, names, max_bins=self.max_bins, n_threads=thread_count(self.n_jobs))
+        for column in source.columns:
+            _refuse_names(column)
+        return Sample(source.columns, codes, classes, self._personal_positions(table, source.columns), weight)
+
+    def _personal_positions(self, table: Table, columns: Sequence[CodedColumn]) -> tuple[int, ...]:
+        names = [column.name for column in columns]
+        if self.personal is None:
+            categories = tuple(i for i, column in enumerate(columns) if column.kind == "category")
+            return categories or tuple(range(len(columns)))
+        personal = table.resolve(self.personal, "personal")
+        others = [name for name in personal if name not in names]
+        if others:
+            raise ParameterError(
+                f"personal names {', '.join(map(repr, others))}, which is not generalized: expected some of the "
+                "attributes, since a column that passes through is known exactly. Add it to attributes, or drop it."
+            )
+        return tuple(names.index(name) for name in personal)
+
+    def _generalize(self, sample: Sample, buckets: Buckets) -> Generalization:
+        return generalization_from_bins(
+            sample.columns,
+            buckets,
+            floor=int(self.floor),
+            minimizer=type(self).__name__,
+            parameters=self._told_parameters(),
+        )
+
+    def _told_parameters(self) -> dict[str, Any]:
+        """Return the floor and the method's own parameters, as far as a document can hold them."""
+        shared = set(Minimizer.__annotations__) - {"floor"}
+        own = {name: value for name, value in self.get_params(deep=False).items() if name not in shared}
+        return {name: value for name, value in own.items() if isinstance(value, bool | int | float | str | None)}
+
+    def _generator(self) -> np.random.Generator:
+        return np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.target_tags.required = self._needs_target
+        tags.transformer_tags.preserves_dtype = []  # buckets are integers, whatever the values were
+        return tags
+
+
+class WeightedMinimizer(Minimizer):
+    """Base of the minimizers that learn from the classes of the records, which can have weights."""
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn how coarsely each attribute may be collected.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n, columns)
+            A sample of records in full resolution.
+        y : array-like of shape (n,)
+            The class that will be predicted from the buckets.
+        sample_weight : array-like of shape (n,), optional
+            How much each record counts in what is learned and in errors. Bins, `floor` and the fewest records of a leaf
+            count records, never weights.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_weight)
+
+
+def _refuse_names(column: CodedColumn) -> None:
+    """Refuse categories that most records have alone: a generalization lists its categories, and travels."""
+    if column.kind != "category" or len(column.codes) < _FEWEST_JUDGED:
+        return
+    counts = np.bincount(column.codes, minlength=column.bins.n_bins)[: column.bins.n_values]
+    n_alone = int((counts == 1).sum())
+    if 2 * n_alone > len(column.codes):
+        raise InputError(
+            f"column {column.name!r} has {n_alone} values that one record has alone, of {len(column.codes)} records: "
+            "expected categories that people share, since only those are collected. Drop the column if it names "
+            "people, shorten its values, or leave it out of attributes."
+        )
+
+
+def code_target(y: Any, n_records: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the place of each record's class among the sorted classes, and the classes."""
+    if y is None:
+        raise InputError(
+            "no target was given: this minimizer requires y to be passed, but the target y is None. Pass the class of "
+            "every record as the second argument."
+        )
+    array = as_target_array(y)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise InputError(f"a target of shape {array.shape}: expected one class per record. Pass one column of labels.")
+    if len(array) != n_records:
+        raise InputError(
+            f"inconsistent numbers of samples: {len(array)} labels for {n_records} records: expected one per record. "
+            "Pass the target of the same records."
+        )
+    if array.dtype.kind == "f":
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+            if type_of_target(array, input_name="y").startswith("continuous"):
+                raise InputError(
+                    "Unknown label type: y holds numbers that are no classes (continuous): expected class labels. Cut "
+                    "the target, for example at its median."
+                )
+    classes, codes = distinct_labels(array)
+    if len(classes) >= MAX_CODES:
+        raise InputError(f"{len(classes)} different labels: expected fewer than {MAX_CODES}. Cut the target.")
+    return codes.astype(code_type(len(classes))), classes
