@@ -15,7 +15,7 @@ from pathlib import Path
 # From the bottom up. A unit is a module or a folder directly under sfumato; it may import from any layer
 # below its own, and not from its neighbours in the same layer.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("allocator", "errors", "notebooks", "threads"),
+    ("allocator", "errors", "notebooks", "registry", "threads"),
     ("arguments", "columns", "documents", "networks", "progress"),
     ("frames", "labels"),
     ("hierarchies",),
