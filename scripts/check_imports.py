@@ -20,7 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("frames", "labels"),
     ("hierarchies",),
     ("schema",),
-    ("partition", "datasets", "models", "verification"),
+    ("partition", "datasets", "models", "promises", "verification"),
     ("files", "sources"),
     ("criteria", "loss", "representatives", "generalization"),
     ("attack", "measurement", "private"),
@@ -43,6 +43,7 @@ ONLY_FROM: dict[str, frozenset[str]] = {
     "arguments": frozenset({"errors"}),
     "documents": frozenset({"errors"}),
     "verification": frozenset({"errors", "columns", "frames"}),  # the judge shares nothing with the engine
+    "promises": frozenset(),  # nor do its formulas
     "testing": frozenset(),  # and the judge of the tests shares nothing with anything
 }
 NEVER_FROM: dict[str, frozenset[str]] = {

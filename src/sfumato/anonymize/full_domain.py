@@ -15,6 +15,7 @@ from sfumato.anonymize.counting import Counter, shown
 from sfumato.anonymize.domains import Domain, Records, as_read, join_alike, read_domain
 from sfumato.anonymize.groups import Fit, GroupAnonymizer
 from sfumato.anonymize.hierarchy_columns import checked_hierarchies
+from sfumato.anonymize.method import MethodFacts, NamedMethod
 from sfumato.anonymize.recounting import verify
 from sfumato.anonymize.release import Release, check_releasable, in_released_order, remembered
 from sfumato.arguments import as_table_like
@@ -458,3 +459,14 @@ def _n_merged(domains: list[Domain], records: Records, lowest: Sequence[int], fo
     )
     joined = np.bincount(np.unique(finer, axis=0)[:, -1])
     return int(joined[joined > 1].sum())
+
+
+FULL_DOMAIN = NamedMethod(
+    MethodFacts(
+        "full-domain",
+        "every column is published at one level of its hierarchy",
+        groups="levels of hierarchies",
+        writes_labels=True,
+    ),
+    FullDomainAnonymizer,
+)

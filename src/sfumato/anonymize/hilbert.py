@@ -15,6 +15,7 @@ from sklearn.utils.validation import validate_data
 from sfumato.anonymize.counting import Counter, fewest_records, publishing_floor
 from sfumato.anonymize.groups import Fit, GroupAnonymizer
 from sfumato.anonymize.hierarchy_columns import in_tree_order
+from sfumato.anonymize.method import MethodFacts, NamedMethod
 from sfumato.anonymize.recoding import PartitionColumn, Recoding, cuts_after
 from sfumato.arguments import as_table_like
 from sfumato.criteria import Criterion
@@ -364,3 +365,9 @@ def _all_cuts(column: CodedColumn) -> PartitionColumn:
         return PartitionColumn.of_categories(column)
     cuts = cuts_after(column, range(column.bins.n_values - 1))
     return PartitionColumn(column.name, column.kind, column.moment, cuts, None)
+
+
+HILBERT = NamedMethod(
+    MethodFacts("hilbert", "groups are runs along a Hilbert curve through all columns", groups="runs of a curve"),
+    HilbertAnonymizer,
+)

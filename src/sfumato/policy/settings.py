@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from sfumato.anonymize import METHODS as ALL_METHODS
+
 VERSION = 1
 
 MAX_UNIQUE_TARGET = 0.5
@@ -18,15 +20,7 @@ MAX_UNIQUE_TARGET = 0.5
 TITLES = "titles"
 """The section that maps columns to titles; its keys are columns, so it is not in `SECTIONS`."""
 
-METHODS = (
-    "model-guided",
-    "mondrian",
-    "information-loss",
-    "workload-aware",
-    "hilbert",
-    "r-plus-tree",
-    "full-domain",
-)
+METHODS = tuple(ALL_METHODS)
 LEVELS = ("none", "quick", "standard", "full")
 ATTACKS = (
     "threshold",
@@ -64,8 +58,8 @@ class Setting:
     ----------
     kind : str
         What its value must be: ``"text"``, ``"name"`` (of a column), ``"names"``, ``"words"``, ``"integer"``,
-        ``"integers"``, ``"share"`` (a number from 0 to 1), ``"choice"``, ``"choices"``, ``"numbers by name"``,
-        ``"texts by name"``, ``"files by name"`` (or a folder).
+        ``"integers"``, ``"number"``, ``"list"``, ``"share"`` (a number from 0 to 1), ``"choice"``, ``"choices"``,
+        ``"numbers by name"``, ``"texts by name"``, ``"files by name"`` (or a folder).
     default : object
         What holds where the file does not say; None: nothing.
     sentence : str
