@@ -10,6 +10,10 @@ from sfumato.registry import Family
 
 FAMILIES = {
     "sfumato.criteria": "CRITERIA",
+    "sfumato.representatives": "REPRESENTATIVES",
+    "sfumato.attack": "ATTACKS",
+    "sfumato.anonymize": "METHODS",
+    "sfumato.models": "MODELS",
 }
 HEAVY = ("numpy", "pyarrow", "sklearn", "numba", "narwhals", "torch")
 
@@ -60,3 +64,9 @@ def test_every_member_has_facts_with_its_name_and_a_sentence(module, name):
         assert member.facts.name == called
         assert member.facts.sentence[0].islower()
         assert not member.facts.sentence.endswith(".")
+
+
+def test_policy_settings_import_nothing_heavy():
+    code = f"import sys, sfumato.policy.settings; print([m for m in {HEAVY} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

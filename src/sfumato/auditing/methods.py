@@ -13,6 +13,7 @@ from sfumato.anonymize import METHODS
 from sfumato.auditing.target_values import EXACT, TargetValues, parse_target_values
 from sfumato.errors import ParameterError
 from sfumato.promises import Promise
+from sfumato.representatives import REPRESENTATIVES
 
 if TYPE_CHECKING:
     from sfumato.files.csv_writing import CsvStyle
@@ -106,7 +107,8 @@ class Method:
     @property
     def is_comparable(self) -> bool:
         """Whether rewritten columns keep their kind, so that a model can predict raw records."""
-        return not METHODS[self.method].facts.writes_labels and self.representative not in ("range", "bounds")
+        writes_labels = METHODS[self.method].facts.writes_labels
+        return not writes_labels and bool(REPRESENTATIVES[self.representative].facts.keeps_type)
 
     def criteria(self) -> list[Any]:
         """Make what groups must meet beside k."""

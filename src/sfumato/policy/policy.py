@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sfumato.anonymize import METHODS
+from sfumato.attack import ATTACKS
 from sfumato.errors import ParameterError
 from sfumato.policy import criteria as criteria_of_policy
 from sfumato.policy.policy_file import PolicyText, plain_toml, read_text, toml
@@ -425,11 +426,15 @@ def _check_attacks_can_run(policy: Policy) -> None:
             f"{bound} with audit level none: expected attacks to judge. "
             "Set level under [audit] to quick, standard or full."
         )
-    if "network" not in policy.get("audit", "leave_out") and find_spec("torch") is None:
-        raise ParameterError(
-            f"{bound} without torch, which the attack by a network needs: expected every attack of the level to run. "
-            "Install it with pip install 'sfumato[neural]', or write leave_out = [\"network\"] under [audit]."
-        )
+    if find_spec("torch") is None:
+        left_out = policy.get("audit", "leave_out")
+        level = policy.get("audit", "level")
+        facts = [ATTACKS[name].facts for name in ATTACKS if name not in left_out]
+        if lost := [own.name for own in facts if "torch" in own.needs and own.runs_at(level)]:
+            raise ParameterError(
+                f"{bound} without torch, which the attack {lost[0]} needs: expected every attack of the level to run. "
+                f"Install it with pip install 'sfumato[neural]', or write leave_out = {toml(lost)} under [audit]."
+            )
 
 
 _ENDINGS = {"artifact": (".json",), "report": (".html", ".md"), "audit": (".json",)}

@@ -11,6 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.anonymize import METHODS as ALL_METHODS
+from sfumato.attack import ATTACKS as ALL_ATTACKS
+from sfumato.attack.facts import LEVELS
+from sfumato.models import MODELS as ALL_MODELS
+from sfumato.representatives import REPRESENTATIVES as ALL_REPRESENTATIVES
 
 VERSION = 1
 
@@ -21,30 +25,9 @@ TITLES = "titles"
 """The section that maps columns to titles; its keys are columns, so it is not in `SECTIONS`."""
 
 METHODS = tuple(ALL_METHODS)
-LEVELS = ("none", "quick", "standard", "full")
-ATTACKS = (
-    "threshold",
-    "random-forest",
-    "network",
-    "shadow-models",
-    "lira",
-    "lira-offline",
-    "rmia",
-    "attribute",
-    "singling-out",
-    "linkability",
-    "inference",
-    "row-order",
-)
-MODELS = (
-    "gradient-boosting",
-    "logistic-regression",
-    "linear-regression",
-    "random-forest",
-    "neural-network",
-    "decision-tree",
-)
-REPRESENTATIVES = ("phantom", "model", "member", "median", "mean", "midrange", "sample", "range", "bounds")
+ATTACKS = tuple(ALL_ATTACKS)
+MODELS = tuple(ALL_MODELS)
+REPRESENTATIVES = tuple(ALL_REPRESENTATIVES)
 GUIDES = ("probabilities", "predictions", "labels")
 TASKS = ("classification", "regression")
 YES_NO = ("yes", "no")
