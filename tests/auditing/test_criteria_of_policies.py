@@ -14,6 +14,7 @@ from sfumato.auditing.methods import promise_of
 from sfumato.criteria import CRITERIA, BetaLikeness
 from sfumato.errors import GuaranteeError, InputError
 from sfumato.files.verified_output import check_holds, recount
+from sfumato.policy.criteria import settings_of
 
 COLUMNS = {"quasi_identifiers": ["age", "town"], "sensitive": ["illness"], "keep": ["illness"]}
 
@@ -32,14 +33,11 @@ def people() -> pa.Table:
 
 
 ENTRIES = {
-    "k-anonymity": {"k": 12},
-    "l-diversity": {"l": 2.2, "column": "illness", "kind": "entropy"},
-    "t-closeness": {"t": 0.3, "column": "illness", "distance": "ordered", "order": ["none", "cold", "flu"]},
-    "alpha-k-anonymity": {"alpha": 0.6, "k": 8, "column": "illness"},
-    "beta-likeness": {"beta": 0.8, "column": "illness"},
-    "delta-disclosure": {"delta": 1.0, "column": "illness"},
-    "delta-presence": {"delta_min": 0.0, "delta_max": 0.6, "population": "all.csv"},
+    name: dict(kind.facts.example) | ({"column": "illness"} if "column" in settings_of(name) else {})
+    for name, kind in CRITERIA.items()
 }
+ENTRIES["l-diversity"] = {"l": 2.2, "column": "illness", "kind": "entropy"}
+ENTRIES["t-closeness"] |= {"distance": "ordered", "order": ["none", "cold", "flu"]}
 
 
 def run(folder: Path, people: pa.Table, entries: list[dict], **method):

@@ -56,6 +56,7 @@ class AlphaKAnonymity(OnSensitiveColumn):
                 "alpha of (alpha, k)-anonymity", "the largest share of one value in a group", {"alpha": 1.0, "k": 2}
             ),
         ),
+        example={"alpha": 0.6, "k": 8},
     )
 
     alpha: float

@@ -57,14 +57,14 @@ class CriterionFacts:
         What holds in every group, without the final point.
     measured : tuple of Measured
         What ``measure`` reports of it for each sensitive column.
-    keeps_when_joined : bool
-        Whether it keeps holding when safe groups are joined.
+    example : mapping
+        Parameters of an example, without the sensitive column: a bound that most tables can meet.
     """
 
     name: str
     sentence: str
     measured: tuple[Measured, ...] = field(default=(), repr=False)
-    keeps_when_joined: bool = True
+    example: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def title(self) -> str:

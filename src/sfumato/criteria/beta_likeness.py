@@ -70,6 +70,7 @@ class BetaLikeness(OnSensitiveColumn):
                 if_unbounded="a value gains more than -ln of its share in the table, which no beta allows",
             ),
         ),
+        example={"beta": 0.8},
     )
 
     beta: float

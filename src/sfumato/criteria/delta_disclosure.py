@@ -65,6 +65,7 @@ class DeltaDisclosure(OnSensitiveColumn):
                 if_unbounded="a group lacks a value that the table has, so no delta is large enough",
             ),
         ),
+        example={"delta": 1.0},
     )
 
     delta: float

@@ -56,6 +56,7 @@ class DeltaPresence:
     facts = CriterionFacts(
         "delta-presence",
         "between delta_min and delta_max of the population of every group is in the table",
+        example={"delta_min": 0.0, "delta_max": 0.6},
     )
 
     delta_min: float

@@ -40,7 +40,7 @@ class KAnonymity:
     [False, True]
     """
 
-    facts = CriterionFacts("k-anonymity", "every group has at least k records, or k persons")
+    facts = CriterionFacts("k-anonymity", "every group has at least k records, or k persons", example={"k": 10})
 
     k: int
     unit: str | None = None

@@ -84,6 +84,7 @@ class LDiversity(OnSensitiveColumn):
                 if_unbounded="a group has fewer than 3 different values, so no c is large enough",
             ),
         ),
+        example={"l": 2},
     )
 
     l: float  # noqa: E741 - the literature's own letter

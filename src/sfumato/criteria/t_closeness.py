@@ -93,6 +93,7 @@ class TCloseness(OnSensitiveColumn):
                 needs_hierarchy=True,
             ),
         ),
+        example={"t": 0.3},
     )
 
     t: float
