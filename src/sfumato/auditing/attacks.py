@@ -228,7 +228,7 @@ def attack_release(
     control: Any = None,
     is_aligned: bool = True,
     places: ArrayLike | None = None,
-    level: str = "full",
+    level: str = "quick",
     random_state: int = 0,
     leave_out: Collection[str] = (),
     titles: Mapping[str, str] = NO_TITLES,
