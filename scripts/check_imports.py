@@ -15,13 +15,13 @@ from pathlib import Path
 # From the bottom up. A unit is a module or a folder directly under sfumato; it may import from any layer
 # below its own, and not from its neighbours in the same layer.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("allocator", "errors", "notebooks"),
+    ("allocator", "errors", "notebooks", "registry"),
     ("arguments", "columns", "documents", "networks", "progress"),
     ("threads",),
     ("frames", "grouping", "labels"),
     ("hierarchies",),
     ("schema",),
-    ("partition", "datasets", "models", "verification"),
+    ("partition", "datasets", "models", "promises", "verification"),
     ("files", "sources"),
     ("criteria", "loss", "representatives", "generalization"),
     ("attack", "measurement", "private"),
@@ -46,6 +46,7 @@ ONLY_FROM: dict[str, frozenset[str]] = {
     "arguments": frozenset({"errors"}),
     "documents": frozenset({"errors"}),
     "verification": frozenset({"errors", "columns", "frames"}),  # the judge shares nothing with the engine
+    "promises": frozenset(),  # nor do its formulas
     "testing": frozenset(),  # and the judge of the tests shares nothing with anything
 }
 NEVER_FROM: dict[str, frozenset[str]] = {

@@ -56,7 +56,93 @@ def list_policy_settings() -> str:
     return "\n\n".join(parts)
 
 
-LISTS: dict[str, Callable[[], str]] = {"commands": list_commands, "policy settings": list_policy_settings}
+def list_criteria() -> str:
+    """Return every criterion that a policy can ask for, with its settings."""
+    from sfumato.criteria import CRITERIA
+    from sfumato.policy.criteria import is_required, settings_of
+
+    rows = ["| name | what holds | settings |", "| --- | --- | --- |"]
+    parts = []
+    for name, kind in CRITERIA.items():
+        settings = settings_of(name)
+        shown = ", ".join(f"`{key}`" for key in settings)
+        rows.append(f"| `{name}` | {_cell(kind.facts.sentence)} | {shown} |")
+        own = ["| setting | value | default | meaning |", "| --- | --- | --- | --- |"]
+        for key, setting in settings.items():
+            value = " or ".join(f"`{choice}`" for choice in setting.choices) or setting.kind
+            default = "*required*" if is_required(setting) else _default(setting.default)
+            own.append(f"| `{key}` | {value} | {default} | {_cell(setting.sentence)} |")
+        parts.append(f"### `{name}`\n\n" + "\n".join(own))
+    return "\n\n".join(["\n".join(rows), *parts])
+
+
+def list_representatives() -> str:
+    """Return every representative and what it shows."""
+    from sfumato.representatives import REPRESENTATIVES
+
+    rows = [
+        "| name | the records of a group get | one real record's | types stay | drawn at random |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for name, representative in REPRESENTATIVES.items():
+        facts = representative.facts
+        flags = " | ".join(map(_yes, (facts.is_real_person, facts.keeps_type, facts.needs_seed)))
+        rows.append(f"| `{name}` | {_cell(facts.sentence)} | {flags} |")
+    return "\n".join(rows)
+
+
+def list_attacks() -> str:
+    """Return every attack that audits run."""
+    from sfumato.attack import ATTACKS
+
+    rows = ["| name | attacks | the attacker | risk | from level | needs |", "| --- | --- | --- | --- | --- | --- |"]
+    for name, attack in ATTACKS.items():
+        facts = attack.facts
+        on = "the release" if facts.target == "release" else "the model"
+        needs = ", ".join(facts.needs) or "nothing"
+        rows.append(f"| `{name}` | {on} | {_cell(facts.sentence)} | {facts.eu_risk} | `{facts.from_level}` | {needs} |")
+    return "\n".join(rows)
+
+
+def list_methods() -> str:
+    """Return every method of anonymization that policies and commands can name."""
+    from sfumato.anonymize import METHODS
+
+    rows = [
+        "| name | how groups are formed | follows | for `sfumato apply` | in blocks from files | in Python |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for name, method in METHODS.items():
+        facts = method.facts
+        presets = ", ".join(f"{key}={value!r}" for key, value in method.presets.items())
+        call = f"`{method.kind.__name__}({presets})`" if presets else f"`{method.kind.__name__}`"
+        follows = {"model": "a model", "labels": "the labels"}.get(facts.guided_by or "", "nothing")
+        flags = f"{_yes(facts.has_document)} | {_yes(facts.by_counts)}"
+        rows.append(f"| `{name}` | {_cell(facts.sentence)} | {follows} | {flags} | {call} |")
+    return "\n".join(rows)
+
+
+def list_models() -> str:
+    """Return every model that policies and commands can train."""
+    from sfumato.models import MODELS
+
+    rows = ["| name | what it is | learns |", "| --- | --- | --- |"]
+    rows += [
+        f"| `{name}` | {_cell(model.facts.sentence)} | {' and '.join(model.facts.tasks)} |"
+        for name, model in MODELS.items()
+    ]
+    return "\n".join(rows)
+
+
+LISTS: dict[str, Callable[[], str]] = {
+    "attacks": list_attacks,
+    "commands": list_commands,
+    "criteria": list_criteria,
+    "methods": list_methods,
+    "models": list_models,
+    "policy settings": list_policy_settings,
+    "representatives": list_representatives,
+}
 
 
 def _command(name: str, command: Any) -> str:
@@ -93,6 +179,10 @@ def _option(part: Any) -> str:
     else:
         default = part.show_default if isinstance(part.show_default, str) else _default(part.default)
     return f"| {shown} | {_cell(part.help or '')} | {_cell(str(default))} |"
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
 
 
 def _default(value: Any) -> str:

@@ -89,7 +89,7 @@ def test_an_unseen_category_is_a_rare_one_where_there_are_some():
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_answers_for_categories_that_it_has_never_seen(name):
-    model = make_model(name, MODELS[name][0], 0, n_records=4)
+    model = make_model(name, MODELS[name].facts.tasks[0], 0, n_records=4)
     y = [0, 1, 0, 1]
     answers = model.fit(JOBS, y).predict(pa.table({"job": ["new", None]}))
     assert answers[0] == answers[1]
@@ -121,7 +121,9 @@ def test_a_column_that_changed_its_kind_or_is_gone_is_refused():
         encoder.transform(pa.table({"y": [1, 2]}))
 
 
-@pytest.mark.parametrize(("name", "task"), [(name, task) for name, tasks in MODELS.items() for task in tasks])
+@pytest.mark.parametrize(
+    ("name", "task"), [(name, task) for name, model in MODELS.items() for task in model.facts.tasks]
+)
 def test_every_model_learns_from_a_table_with_text_and_missing_values(name, task):
     rng = np.random.default_rng(0)
     age = rng.integers(18, 80, 400).astype(float)

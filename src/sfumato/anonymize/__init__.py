@@ -6,29 +6,69 @@
 ``MondrianAnonymizer`` looks at the quasi-identifiers alone, ``WorkloadAwareAnonymizer`` at the labels,
 ``HilbertAnonymizer`` cuts a curve through the records, ``RPlusTreeAnonymizer`` takes in later batches, and
 ``FullDomainAnonymizer`` publishes every column at one level of its hierarchy.
+
+Methods load on first use. One that users can name is one module and one line in the family below.
 """
 
-from sfumato.anonymize.estimators import AnonymizedClassifier, AnonymizedRegressor
-from sfumato.anonymize.full_domain import FullDomainAnonymizer
-from sfumato.anonymize.hilbert import HilbertAnonymizer
-from sfumato.anonymize.model_guided import ModelGuidedAnonymizer
-from sfumato.anonymize.mondrian import MondrianAnonymizer
-from sfumato.anonymize.partition import Partition
-from sfumato.anonymize.publications import Publication
-from sfumato.anonymize.release import Release
-from sfumato.anonymize.rplus_tree import RPlusTreeAnonymizer
-from sfumato.anonymize.workload_aware import WorkloadAwareAnonymizer
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "AnonymizedClassifier",
-    "AnonymizedRegressor",
-    "FullDomainAnonymizer",
-    "HilbertAnonymizer",
-    "ModelGuidedAnonymizer",
-    "MondrianAnonymizer",
-    "Partition",
-    "Publication",
-    "RPlusTreeAnonymizer",
-    "Release",
-    "WorkloadAwareAnonymizer",
-]
+from sfumato.registry import Family
+
+if TYPE_CHECKING:
+    from sfumato.anonymize.estimators import AnonymizedClassifier as AnonymizedClassifier
+    from sfumato.anonymize.estimators import AnonymizedRegressor as AnonymizedRegressor
+    from sfumato.anonymize.full_domain import FullDomainAnonymizer as FullDomainAnonymizer
+    from sfumato.anonymize.hilbert import HilbertAnonymizer as HilbertAnonymizer
+    from sfumato.anonymize.model_guided import ModelGuidedAnonymizer as ModelGuidedAnonymizer
+    from sfumato.anonymize.mondrian import MondrianAnonymizer as MondrianAnonymizer
+    from sfumato.anonymize.partition import Partition as Partition
+    from sfumato.anonymize.publications import Publication as Publication
+    from sfumato.anonymize.release import Release as Release
+    from sfumato.anonymize.rplus_tree import RPlusTreeAnonymizer as RPlusTreeAnonymizer
+    from sfumato.anonymize.workload_aware import WorkloadAwareAnonymizer as WorkloadAwareAnonymizer
+
+METHODS = Family(
+    "method",
+    {
+        "model-guided": "sfumato.anonymize.model_guided:MODEL_GUIDED",
+        "mondrian": "sfumato.anonymize.mondrian:MONDRIAN",
+        "information-loss": "sfumato.anonymize.mondrian:INFORMATION_LOSS",
+        "workload-aware": "sfumato.anonymize.workload_aware:WORKLOAD_AWARE",
+        "hilbert": "sfumato.anonymize.hilbert:HILBERT",
+        "r-plus-tree": "sfumato.anonymize.rplus_tree:R_PLUS_TREE",
+        "full-domain": "sfumato.anonymize.full_domain:FULL_DOMAIN",
+    },
+)
+"""Every method by the name that policies and commands call it."""
+
+_HOME_OF = {
+    "AnonymizedClassifier": "estimators",
+    "AnonymizedRegressor": "estimators",
+    "FullDomainAnonymizer": "full_domain",
+    "HilbertAnonymizer": "hilbert",
+    "ModelGuidedAnonymizer": "model_guided",
+    "MondrianAnonymizer": "mondrian",
+    "Partition": "partition",
+    "Publication": "publications",
+    "RPlusTreeAnonymizer": "rplus_tree",
+    "Release": "release",
+    "WorkloadAwareAnonymizer": "workload_aware",
+}
+
+__all__ = ["METHODS", *_HOME_OF]
+
+
+def __getattr__(name: str) -> object:
+    """Load a name when it is first asked for."""
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'sfumato.anonymize' has no attribute {name!r}; see dir(sfumato.anonymize)")
+    value: object = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the names, loaded or not."""
+    return sorted(__all__)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.criteria import AlphaKAnonymity, Criterion, KAnonymity, KnowsValues
+from sfumato.criteria import Criterion, KnowsValues
+from sfumato.criteria.base import asks_records_alone, least_records
 from sfumato.criteria.sensitive import OnSensitiveColumn
 from sfumato.errors import ParameterError
 from sfumato.frames import Column
@@ -204,7 +205,7 @@ def make_counter(criterion: Criterion, column: Column | None) -> Counter:
 
 def fewest_records(counters: Sequence[Counter]) -> int:
     """Return how many records a group has at least, whatever else it must meet."""
-    return max(c.criterion.k for c in counters if isinstance(c.criterion, KAnonymity | AlphaKAnonymity))
+    return max(least_records(counter.criterion) for counter in counters)
 
 
 def publishing_floor(counters: Sequence[Counter]) -> int:
@@ -230,6 +231,6 @@ def hold_together(leaf: NDArray[np.int32], counters: list[Counter]) -> bool:
 
 def shown(criterion: Criterion) -> str:
     """Return how messages and measures name a criterion."""
-    if isinstance(criterion, KAnonymity) and criterion.unit is None:
-        return f"k={criterion.k}"
+    if asks_records_alone(criterion):
+        return f"k={least_records(criterion)}"
     return repr(criterion)

@@ -32,6 +32,7 @@ _COLUMN = {
 _PART = {"name": is_text, "labels?": [or_none(is_text)], "values?": [or_none(is_number)], "is_real?": is_flag}
 _PARTITION = {
     "guarantees": [is_text],
+    "criteria?": [lambda one: isinstance(one, Mapping) and isinstance(one.get("name"), str)],
     "representative": is_text,
     "dropped": [is_text],
     "limits": MapOf(is_number),
@@ -55,6 +56,8 @@ _CATEGORY = {
 def check_partition(document: Mapping[str, Any]) -> None:
     """Raise InputError unless a document has all parts of a partition, and they fit together."""
     check_shape(document, _PARTITION, "a partition document", WROTE)
+    n_criteria = len(document.get("criteria", ()))
+    _check(n_criteria in (0, len(document["guarantees"])), "whose criteria are not those of its guarantees")
     columns = {column["name"]: column for column in document["columns"]}
     _check(len(columns) == len(document["columns"]), "that names a column twice")
     for column in columns.values():

@@ -15,11 +15,13 @@ from sfumato.anonymize.counting import Counter, shown
 from sfumato.anonymize.domains import Domain, Records, as_read, join_alike, read_domain
 from sfumato.anonymize.groups import Fit, GroupAnonymizer
 from sfumato.anonymize.hierarchy_columns import checked_hierarchies
+from sfumato.anonymize.method import MethodFacts, NamedMethod
 from sfumato.anonymize.recounting import verify
 from sfumato.anonymize.release import Release, check_releasable, in_released_order, remembered
 from sfumato.arguments import as_table_like
 from sfumato.columns import GroupedLabels
-from sfumato.criteria import Criterion, KAnonymity, LDiversity
+from sfumato.criteria import Criterion
+from sfumato.criteria.base import asks_records_alone, least_records
 from sfumato.errors import ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.frames.pandas_frames import warn_of_telling_index
@@ -229,7 +231,7 @@ class FullDomainAnonymizer(GroupAnonymizer):
             records.codes,
             records.weights,
             [domain.levels for domain in domains],
-            min_records=max(c.criterion.k for c in counters if _counts_records(c)),  # type: ignore[attr-defined]
+            min_records=max(least_records(c.criterion) for c in counters if _counts_records(c)),
             max_suppressed=int(self.suppression_limit * n_records),
             lowest=lowest,
             conditions=_conditions([c for c in counters if not _counts_records(c)], records.inverse),
@@ -381,7 +383,7 @@ class FullDomainAnonymizer(GroupAnonymizer):
 
 
 def _counts_records(counter: Counter) -> bool:
-    return isinstance(counter.criterion, KAnonymity) and counter.criterion.unit is None
+    return asks_records_alone(counter.criterion)
 
 
 def _conditions(counters: list[Counter], inverse: NDArray[np.int32]) -> Conditions | None:
@@ -428,10 +430,8 @@ def _is_inherited(counter: Counter) -> bool:
     So it is where different values or persons are counted. Not with entropies, shares or distances, and not where
     records without a value do not count: a part with nobody else in it is safe.
     """
-    criterion = counter.criterion
-    if isinstance(criterion, LDiversity):
-        return criterion.kind == "distinct" and not counter.leaves_out_last
-    return isinstance(criterion, KAnonymity)
+    fails_in_parts = getattr(counter.criterion, "fails_in_parts", None)
+    return fails_in_parts is not None and fails_in_parts(leaves_out_missing=counter.leaves_out_last)
 
 
 def _group_sizes(found: Found, records: Records) -> NDArray[np.int64]:
@@ -459,3 +459,14 @@ def _n_merged(domains: list[Domain], records: Records, lowest: Sequence[int], fo
     )
     joined = np.bincount(np.unique(finer, axis=0)[:, -1])
     return int(joined[joined > 1].sum())
+
+
+FULL_DOMAIN = NamedMethod(
+    MethodFacts(
+        "full-domain",
+        "every column is published at one level of its hierarchy",
+        groups="levels of hierarchies",
+        writes_labels=True,
+    ),
+    FullDomainAnonymizer,
+)

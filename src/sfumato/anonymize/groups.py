@@ -32,7 +32,7 @@ from sfumato.loss import group_ncp
 from sfumato.partition.group_summaries import Groups, Summary, collect, summarize, widths
 from sfumato.partition.guides import Guide
 from sfumato.partition.records import Layout, make_layout
-from sfumato.representatives import GroupValues, represent, shown_of
+from sfumato.representatives import REPRESENTATIVES, GroupValues, represent, shown_of
 from sfumato.schema import Schema
 from sfumato.sources import CodedColumn, MemorySource
 
@@ -101,7 +101,7 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
 
     def _make_guide_for_release(self, y: Any, n_records: int) -> Guide | None:
         """Return what ``"model"`` and ``"member"`` look at; the groups themselves never depend on it."""
-        if y is None or self.representative not in ("model", "member"):
+        if y is None or not REPRESENTATIVES[self.representative].facts.looks_at_predictions:
             return None
         return guide_from(y, n_records=n_records)
 
@@ -288,7 +288,7 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
             made, self.k, group, table=table, earlier=earlier, persons=persons,
             fingerprint=partition.fingerprint, leaf=leaf, n_leaves=partition.n_groups,
         )  # fmt: skip
-        if self.representative in ("member", "model", "sample"):
+        if REPRESENTATIVES[self.representative].facts.is_real_person:
             warn_of_real_records(
                 X, made.table, self.schema_.quasi_identifiers, self._released_quasi_identifiers(made.table)
             )

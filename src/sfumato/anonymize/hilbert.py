@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from sfumato.anonymize.counting import Counter, fewest_records, publishing_floor
 from sfumato.anonymize.groups import Fit, GroupAnonymizer
+from sfumato.anonymize.method import MethodFacts, NamedMethod
 from sfumato.anonymize.recoding import PartitionColumn, Recoding, cuts_after
 from sfumato.criteria import Criterion
 from sfumato.partition.binning import DEFAULT_MAX_BINS
@@ -345,3 +346,9 @@ def _all_cuts(column: CodedColumn) -> PartitionColumn:
         return PartitionColumn.of_categories(column)
     cuts = cuts_after(column, range(column.bins.n_values - 1))
     return PartitionColumn(column.name, column.kind, column.moment, cuts, None)
+
+
+HILBERT = NamedMethod(
+    MethodFacts("hilbert", "groups are runs along a Hilbert curve through all columns", groups="runs of a curve"),
+    HilbertAnonymizer,
+)

@@ -12,6 +12,7 @@ from sklearn.base import is_regressor
 
 from sfumato.anonymize.base import GuidedAnonymizer
 from sfumato.anonymize.guidance import GuideKind, guide_from, is_fitted, predictions_of, train_guide
+from sfumato.anonymize.method import MethodFacts, NamedMethod
 from sfumato.criteria import Criterion
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import read_table
@@ -198,3 +199,9 @@ class ModelGuidedAnonymizer(GuidedAnonymizer):
         tags.target_tags.required = True
         tags.target_tags.one_d_labels = False
         return tags
+
+
+MODEL_GUIDED = NamedMethod(
+    MethodFacts("model-guided", "groups follow the predictions of a model", guided_by="model", by_counts=True),
+    ModelGuidedAnonymizer,
+)

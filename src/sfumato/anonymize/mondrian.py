@@ -10,6 +10,7 @@ from typing import Any, Literal
 from sfumato.anonymize.base import TreeAnonymizer, check_of
 from sfumato.anonymize.counting import Counter, fewest_records
 from sfumato.anonymize.guidance import guide_from
+from sfumato.anonymize.method import MethodFacts, NamedMethod
 from sfumato.criteria import Criterion
 from sfumato.errors import ParameterError
 from sfumato.partition import relaxed, set_aside
@@ -189,3 +190,13 @@ class MondrianAnonymizer(TreeAnonymizer):
             is_safe=(lambda rows: all(check.is_safe(rows) for check in checks)) if checks else None,
         )
         return in_group_order(tree, group, records)
+
+
+MONDRIAN = NamedMethod(
+    MethodFacts("mondrian", "groups are cut at the median of the widest column", by_counts=True), MondrianAnonymizer
+)
+INFORMATION_LOSS = NamedMethod(
+    MethodFacts("information-loss", "groups are cut where most detail is kept"),
+    MondrianAnonymizer,
+    {"rule": "information_loss"},
+)

@@ -49,6 +49,9 @@ class Partition(Recoding):
     representative : str
     guarantees : tuple of str
         What held for the groups at fit, in words.
+    criteria : tuple of dict
+        The same as data, in the same order: the name of each criterion and its parameters. Empty where it was not
+        saved.
 
     Notes
     -----
@@ -67,6 +70,7 @@ class Partition(Recoding):
     categorical: tuple[str, ...] = ()
     representative: str = "phantom"
     guarantees: tuple[str, ...] = ()
+    criteria: tuple[dict[str, Any], ...] = ()
 
     def apply_codes(self, codes: NDArray[np.uint16]) -> NDArray[np.int32]:
         """Return the group of every record, given its codes in the partition's columns."""
@@ -118,6 +122,7 @@ class Partition(Recoding):
             "format": FORMAT,
             "version": VERSION,
             "guarantees": list(self.guarantees),
+            **({"criteria": list(self.criteria)} if self.criteria else {}),
             "representative": self.representative,
             "dropped": list(self.dropped),
             "limits": {name: limit.item() if hasattr(limit, "item") else limit for name, limit in self.limits.items()},
@@ -173,6 +178,7 @@ class Partition(Recoding):
                 categorical=tuple(document["categorical"]),
                 representative=document["representative"],
                 guarantees=tuple(document["guarantees"]),
+                criteria=tuple(document.get("criteria", ())),
             )
         except InputError:
             raise

@@ -24,7 +24,7 @@ from sfumato.errors import ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.hierarchies import Hierarchy
 from sfumato.partition.binning import MAX_CODES
-from sfumato.representatives import check_representative
+from sfumato.representatives import REPRESENTATIVES, check_representative
 from sfumato.schema import Schema, build_schema, warn_of_averaged_codes, warn_of_unique_values
 
 
@@ -99,7 +99,7 @@ class GroupParameters(BaseEstimator):
         for criterion in criteria:
             if criterion.counting == "presence":
                 schema.require(self._population_of(criterion, schema.categorical_features))
-        if self.representative in ("mean", "midrange"):
+        if REPRESENTATIVES[self.representative].facts.computes_numbers:
             numbers = [name for name in schema.quasi_identifiers if name not in schema.categorical_features]
             warn_of_averaged_codes(table, numbers, self.representative)
         return table.with_categorical(schema.categorical_features), schema
@@ -187,6 +187,6 @@ class GroupParameters(BaseEstimator):
         return thread_count(self.n_jobs)
 
     def _generator(self) -> np.random.Generator | None:
-        if self.representative != "sample":
+        if not REPRESENTATIVES[self.representative].facts.needs_seed:
             return None
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31))

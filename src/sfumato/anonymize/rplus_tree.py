@@ -16,6 +16,7 @@ from sfumato.anonymize.counting import Counter, fewest_records, make_counter, pu
 from sfumato.anonymize.grafting import graft, join_columns
 from sfumato.anonymize.groups import Fit
 from sfumato.anonymize.hierarchy_columns import in_tree_order
+from sfumato.anonymize.method import MethodFacts, NamedMethod
 from sfumato.anonymize.target import names_target, target_column
 from sfumato.arguments import as_table_like
 from sfumato.columns import Column
@@ -329,3 +330,9 @@ def _check_publications(
         return is_safe
 
     return check
+
+
+R_PLUS_TREE = NamedMethod(
+    MethodFacts("r-plus-tree", "groups are the leaves of a spatial index, which takes in later batches"),
+    RPlusTreeAnonymizer,
+)

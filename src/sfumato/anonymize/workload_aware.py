@@ -8,6 +8,7 @@ from typing import Any
 
 from sfumato.anonymize.base import GuidedAnonymizer
 from sfumato.anonymize.guidance import GuideKind, guide_from
+from sfumato.anonymize.method import MethodFacts, NamedMethod
 from sfumato.criteria import Criterion
 from sfumato.partition.binning import DEFAULT_MAX_BINS
 from sfumato.partition.guides import ENTROPY, Guide, from_labels
@@ -139,3 +140,9 @@ class WorkloadAwareAnonymizer(GuidedAnonymizer):
         tags.target_tags.required = True
         tags.target_tags.one_d_labels = False
         return tags
+
+
+WORKLOAD_AWARE = NamedMethod(
+    MethodFacts("workload-aware", "groups follow the labels of the target", guided_by="labels", by_counts=True),
+    WorkloadAwareAnonymizer,
+)

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an attacker could still learn: every attack gives a rate, its interval and a baseline to compare it with.
 
-Attacks load on first use, so that asking for one does not load what the others need. An attack is one module and one
-line in the table below.
+Attacks load on first use, so that asking for one does not load what the others need. An attack that audits
+run is one module and one line in the family below; one that only Python calls is a line in the table of names.
 """
 
 from typing import TYPE_CHECKING
+
+from sfumato.registry import Family
 
 if TYPE_CHECKING:
     from sfumato.attack.anatomy import definetti as definetti
@@ -35,6 +37,25 @@ if TYPE_CHECKING:
     from sfumato.attack.row_order import match_by_row_order as match_by_row_order
     from sfumato.attack.samples import Samples as Samples
     from sfumato.attack.singling_out import single_out as single_out
+
+ATTACKS = Family(
+    "attack",
+    {
+        "threshold": "sfumato.attack.membership:THRESHOLD",
+        "random-forest": "sfumato.attack.membership:RANDOM_FOREST",
+        "network": "sfumato.attack.membership:NETWORK",
+        "shadow-models": "sfumato.attack.membership:SHADOW_MODELS",
+        "lira": "sfumato.attack.membership:LIRA",
+        "lira-offline": "sfumato.attack.membership:LIRA_OFFLINE",
+        "rmia": "sfumato.attack.membership:RMIA",
+        "attribute": "sfumato.attack.attribute:ATTRIBUTE",
+        "singling-out": "sfumato.attack.released:SINGLING_OUT",
+        "linkability": "sfumato.attack.released:LINKABILITY",
+        "inference": "sfumato.attack.released:INFERENCE",
+        "row-order": "sfumato.attack.row_order:ROW_ORDER",
+    },
+)
+"""Every attack that audits run, by the name that policies call it."""
 
 _HOME_OF = {
     "attack_attribute": "attribute",
@@ -66,7 +87,7 @@ _HOME_OF = {
     "wilson_interval": "intervals",
 }
 
-__all__ = [*_HOME_OF]
+__all__ = ["ATTACKS", *_HOME_OF]
 
 
 def __getattr__(name: str) -> object:

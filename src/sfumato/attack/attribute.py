@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.ensemble import RandomForestClassifier
 
+from sfumato.attack.facts import AttackFacts, NamedAttack
 from sfumato.attack.intervals import bootstrap_interval, judge, wilson_interval
 from sfumato.attack.membership_signals import Floats, Reader, reader_of
 from sfumato.attack.result import AttackResult
@@ -300,3 +301,14 @@ def _as_numbers(column: Column) -> Floats:
     if column.missing is not None:
         numbers[column.missing] = np.nan
     return numbers
+
+
+ATTRIBUTE = NamedAttack(
+    AttackFacts(
+        "attribute",
+        "a column, from the model",
+        "guesses a column of a person by asking the model with every value of it",
+        "attribute",
+        "inference",
+    )
+)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato.attack import membership_scores
+from sfumato.attack.facts import AttackFacts, Level, NamedAttack
 from sfumato.attack.membership_metrics import judged, said_members
 from sfumato.attack.membership_network import network_learner
 from sfumato.attack.membership_signals import Floats, Reader, reader_of
@@ -156,8 +157,39 @@ _SCORES: dict[str, Callable[[_Scene], Floats]] = {
     "lira_offline": _lira_offline,
     "rmia": _rmia,
 }
-NEED_SHADOWS = frozenset({"shadow_models", "lira", "lira_offline", "rmia"})
 ATTACKS = tuple(_SCORES)
+
+
+def _named(name: str, title: str, sentence: str, from_level: Level, *needs: str) -> NamedAttack:
+    return NamedAttack(AttackFacts(name, title, sentence, "membership", "inference", from_level, needs))
+
+
+_SHADOWS = "shadow models"
+THRESHOLD = _named("threshold", "membership, by the loss", "calls people members whose loss is low", "quick")
+RANDOM_FOREST = _named(
+    "random-forest", "membership, by a forest", "learns from some members what outputs for members look like", "quick"
+)
+NETWORK = _named(
+    "network", "membership, by a network", "learns the same with a network of the literature", "quick", "torch"
+)
+SHADOW_MODELS = _named(
+    "shadow-models", "membership, by shadow models", "learns it from models of the attacker's own", "full", _SHADOWS
+)
+LIRA = _named(
+    "lira", "membership, by likelihood", "compares how models with and without a person answer", "full", _SHADOWS
+)
+LIRA_OFFLINE = _named(
+    "lira-offline",
+    "membership, offline likelihood",
+    "compares with models without the person only",
+    "standard",
+    _SHADOWS,
+)
+RMIA = _named(
+    "rmia", "membership, by pairwise ratios", "compares a person with other people, pair by pair", "standard", _SHADOWS
+)
+_NAMED = (THRESHOLD, RANDOM_FOREST, NETWORK, SHADOW_MODELS, LIRA, LIRA_OFFLINE, RMIA)
+NEED_SHADOWS = frozenset(own.facts.name.replace("-", "_") for own in _NAMED if _SHADOWS in own.facts.needs)
 
 
 def attack_membership(

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from sfumato.attack.facts import AttackedRelease, AttackFacts, Case, NamedAttack
 from sfumato.attack.intervals import judge, wilson_interval
 from sfumato.attack.released_cells import Exact, ReleasedColumn, ReleasedTable, read_release
 from sfumato.attack.result import AttackResult
@@ -372,3 +374,66 @@ def _inferred(
 def _counted(rows: NDArray[np.int64], columns: NDArray[np.int64], shape: tuple[int, int]) -> Any:
     """Count pairs in a sparse matrix: most never occur."""
     return csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
+
+
+# -- as audits run them ------------------------------------------------------------------------------------------
+
+
+def _single_out(about: AttackedRelease) -> list[Case]:
+    def run() -> AttackResult:
+        return single_out_of_release(
+            about.original, about.released, about.known, unchanged=about.unchanged, **about.who
+        )
+
+    return [Case(SINGLING_OUT.facts.title, run)]
+
+
+def _link(about: AttackedRelease) -> list[Case] | str:
+    half = len(about.known) // 2
+    if not half:
+        return "Linking two lists does not apply: one column that attackers may know makes no two lists."
+    lists = (about.known[:half], about.known[half:])
+    return [
+        Case(
+            LINKABILITY.facts.title,
+            lambda: link_through_release(about.original, about.released, *lists, **about.who),
+        )
+    ]
+
+
+def _infer(about: AttackedRelease) -> list[Case] | str:
+    if not about.secrets:
+        return "Inferring a secret from the release does not apply: no column was named as sensitive."
+    return [
+        Case(
+            f"infer {about.titles.get(secret, secret)} from the release",
+            partial(infer_from_release, about.original, about.released, about.known, secret, **about.who),
+        )
+        for secret in about.secrets
+    ]
+
+
+SINGLING_OUT = NamedAttack(
+    AttackFacts("singling-out", "singling out", "looks for values that only one person has", "release", "singling out"),
+    _single_out,
+)
+LINKABILITY = NamedAttack(
+    AttackFacts(
+        "linkability",
+        "link two lists of people",
+        "finds the same people in two lists that share no column, through the release",
+        "release",
+        "linkability",
+    ),
+    _link,
+)
+INFERENCE = NamedAttack(
+    AttackFacts(
+        "inference",
+        "infer a secret from the release",
+        "reads a secret off the released records that fit a person",
+        "release",
+        "inference",
+    ),
+    _infer,
+)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sfumato.attack.facts import AttackedRelease, AttackFacts, Case, NamedAttack
 from sfumato.attack.intervals import judge, wilson_interval
 from sfumato.attack.result import AttackResult
 from sfumato.columns import Column
@@ -190,3 +191,27 @@ def _found(
     is_nearest[1] &= near[1] != near[0]
     is_own = keys[near] == group[people] * n + at[people]
     return float(((is_nearest & is_own).sum(axis=0) / is_nearest.sum(axis=0)).sum())
+
+
+def _by_row_order(about: AttackedRelease) -> list[Case] | str:
+    if not about.is_aligned:
+        return "Row order does not apply: the rows are not in the order of the original."
+
+    def run() -> AttackResult:
+        return match_by_row_order(
+            about.original, about.released, about.known, places=about.places, random_state=about.random_state
+        )
+
+    return [Case(ROW_ORDER.facts.title, run)]
+
+
+ROW_ORDER = NamedAttack(
+    AttackFacts(
+        "row-order",
+        "tell records of a group apart by row order",
+        "takes the order of the released records for that of the original",
+        "release",
+        "singling out",
+    ),
+    _by_row_order,
+)

@@ -10,22 +10,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sfumato.attack import ATTACKS as _FAMILY
 from sfumato.attack.attribute import attack_attribute
+from sfumato.attack.facts import LEVELS, AttackedRelease, AttackFacts
 from sfumato.attack.membership import NEED_SHADOWS, attack_membership
 from sfumato.attack.result import AttackResult
 from sfumato.errors import MissingExtraError, ParameterError, SfumatoError
 from sfumato.frames import read_table
 from sfumato.report.data import EuRisk, Risk
-
-Level = Literal["none", "quick", "standard", "full"]
-LEVELS: tuple[str, ...] = get_args(Level)
 
 _MOST_VALUES_GUESSED = 50  # of an attribute; what has more is not guessed value by value
 _FEWEST_OF_CONTROL = 20  # records of people who are not in the release, with values to guess
@@ -35,36 +33,25 @@ _MOST_NAMES = 8  # of columns in a note
 
 @dataclass(frozen=True)
 class _Plan:
-    membership: tuple[str, ...]
     n_shadows: int
     n_attributes: int
     most_records: int  # members attacked, and as many others
 
 
 _PLANS = {
-    "none": _Plan((), 0, 0, 0),
-    "quick": _Plan(("threshold", "random_forest", "network"), 0, 1, 5_000),
-    "standard": _Plan(("threshold", "random_forest", "network", "lira_offline", "rmia"), 16, 3, 10_000),
-    "full": _Plan(
-        ("threshold", "random_forest", "network", "shadow_models", "lira", "lira_offline", "rmia"), 64, 6, 20_000
-    ),
+    "none": _Plan(0, 0, 0),
+    "quick": _Plan(0, 1, 5_000),
+    "standard": _Plan(16, 3, 10_000),
+    "full": _Plan(64, 6, 20_000),
 }
 
-_TITLES: dict[str, str] = {
-    "threshold": "membership, by the loss",
-    "random_forest": "membership, by a forest",
-    "network": "membership, by a network",
-    "shadow_models": "membership, by shadow models",
-    "lira": "membership, by likelihood",
-    "lira_offline": "membership, offline likelihood",
-    "rmia": "membership, by pairwise ratios",
-}
-
-
-_ON_RECORDS = ("singling_out", "linkability", "inference", "row_order")
-
-ATTACKS: tuple[str, ...] = (*_TITLES, "attribute", *_ON_RECORDS)
+ATTACKS: tuple[str, ...] = tuple(name.replace("-", "_") for name in _FAMILY)
 """Everything that an audit may run: on the model up to ``"attribute"``, then on the released records."""
+
+
+def _facts_of(attack: str) -> AttackFacts:
+    facts: AttackFacts = _FAMILY[attack.replace("_", "-")].facts
+    return facts
 
 
 @dataclass(frozen=True)
@@ -122,9 +109,7 @@ def attacks_of(level: str, leave_out: Collection[str] = ()) -> tuple[str, ...]:
     """
     if level not in LEVELS:
         raise ParameterError(f"audit level {level!r}: expected one of {', '.join(LEVELS)}. 'quick' takes minutes.")
-    if level == "none":
-        return ()
-    every = (*_PLANS[level].membership, "attribute", *_ON_RECORDS)
+    every = [name for name in ATTACKS if _facts_of(name).runs_at(level)]
     return tuple(name for name in every if name not in leave_out)
 
 
@@ -183,12 +168,12 @@ def attack_model(
     labels = np.asarray(y)[rows]
     not_run: list[NotRun] = []
     risks: list[Risk] = []
-    membership = [name for name in plan.membership if name in wanted]
+    membership = [name for name in wanted if _facts_of(name).target == "membership"]
     with_shadows = tuple(name for name in membership if name in NEED_SHADOWS)
     alone = [(name,) for name in membership if name not in NEED_SHADOWS]
     for names in filter(None, (*alone, with_shadows)):  # shadows are trained once for all attacks that use them
         if say is not None:
-            say(f"attacking: {'; '.join(_TITLES[name] for name in names)}")
+            say(f"attacking: {'; '.join(_facts_of(name).title for name in names)}")
         try:
             found = attack_membership(
                 model, attacked, labels, members[rows],
@@ -196,9 +181,9 @@ def attack_model(
                 random_state=random_state, n_jobs=n_jobs, cache=cache, progress=None if say is None else _told(say),
             )  # fmt: skip
         except (MissingExtraError, SfumatoError) as error:
-            not_run += [NotRun(name, _TITLES[name], str(error)) for name in names]
+            not_run += [NotRun(name, _facts_of(name).title, str(error)) for name in names]
             continue
-        risks += [make_risk(_TITLES[name], "inference", found[name]) for name in names]
+        risks += [make_risk(_facts_of(name).title, _facts_of(name).eu_risk, found[name]) for name in names]
     inside = members[rows]
     chosen, notes = _to_guess(table, attributes, plan.n_attributes if "attribute" in wanted else 0)
     for attribute in chosen:
@@ -243,6 +228,7 @@ def attack_release(
     control: Any = None,
     is_aligned: bool = True,
     places: ArrayLike | None = None,
+    level: str = "quick",
     random_state: int = 0,
     leave_out: Collection[str] = (),
     titles: Mapping[str, str] = NO_TITLES,
@@ -267,6 +253,7 @@ def attack_release(
         labels must say what they stand for.
     places : array-like of int, optional
         The place of every row in the file that is published; None: as they stand.
+    level : {"none", "quick", "standard", "full"}
     random_state : int
     leave_out : collection of str
         Attacks that are not wanted.
@@ -278,71 +265,38 @@ def attack_release(
     -------
     Attacks
     """
-    from sfumato.attack.released import infer_from_release, link_through_release, single_out_of_release
-    from sfumato.attack.row_order import match_by_row_order
-
     names = list(quasi_identifiers)
     there = set(read_table(released).names)
     unchanged = [name for name in read_table(original).names if name in there and name not in names]
-    half = len(names) // 2
-    who = {"control": control, "is_aligned": is_aligned, "random_state": random_state}
-    attacks: list[tuple[str, str, EuRisk, Callable[[], AttackResult]]] = [
-        (
-            "singling_out",
-            "singling out",
-            "singling out",
-            lambda: single_out_of_release(original, released, names, unchanged=unchanged, **who),
-        )
-    ]
-    notes = {}
-    if half:
-        attacks.append(
-            (
-                "linkability",
-                "link two lists of people",
-                "linkability",
-                lambda: link_through_release(original, released, names[:half], names[half:], **who),
-            )
-        )
-    else:
-        notes["linkability"] = (
-            "Linking two lists does not apply: one column that attackers may know makes no two lists."
-        )
-    to_infer = [name for name in secrets if name not in names]
-    for secret in to_infer:
-        attacks.append(
-            (
-                "inference",
-                f"infer {titles.get(secret, secret)} from the release",
-                "inference",
-                partial(infer_from_release, original, released, names, secret, **who),
-            )
-        )
-    if not to_infer:
-        notes["inference"] = "Inferring a secret from the release does not apply: no column was named as sensitive."
-    if is_aligned:
-        attacks.append(
-            (
-                "row_order",
-                "tell records of a group apart by row order",
-                "singling out",
-                lambda: match_by_row_order(original, released, names, places=places, random_state=random_state),
-            )
-        )
-    else:
-        notes["row_order"] = "Row order does not apply: the rows are not in the order of the original."
-    risks, not_run = [], []
-    for attack, title, eu_risk, run in attacks:
-        if attack in leave_out:
+    about = AttackedRelease(
+        original=original,
+        released=released,
+        known=names,
+        unchanged=unchanged,
+        secrets=[name for name in secrets if name not in names],
+        control=control,
+        is_aligned=is_aligned,
+        places=places,
+        random_state=random_state,
+        titles=titles,
+    )
+    risks, not_run, told = [], [], []
+    for attack in attacks_of(level, leave_out):
+        facts = _facts_of(attack)
+        if facts.target != "release":
             continue
-        if say is not None:
-            say(f"attacking: {title}")
-        try:
-            risks.append(make_risk(title, eu_risk, run()))
-        except SfumatoError as error:
-            not_run.append(NotRun(attack, title, str(error)))
-    told = tuple(note for attack, note in notes.items() if attack not in leave_out)
-    return Attacks(tuple(risks), tuple(not_run), told)
+        cases = _FAMILY[facts.name].cases(about)
+        if isinstance(cases, str):
+            told.append(cases)
+            continue
+        for case in cases:
+            if say is not None:
+                say(f"attacking: {case.title}")
+            try:
+                risks.append(make_risk(case.title, facts.eu_risk, case.run()))
+            except SfumatoError as error:
+                not_run.append(NotRun(attack, case.title, str(error)))
+    return Attacks(tuple(risks), tuple(not_run), tuple(told))
 
 
 def make_risk(title: str, eu_risk: EuRisk, result: AttackResult) -> Risk:

@@ -3,24 +3,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sfumato.anonymize import METHODS
 from sfumato.auditing.target_values import EXACT, TargetValues, parse_target_values
 from sfumato.errors import ParameterError
+from sfumato.promises import Promise
+from sfumato.representatives import REPRESENTATIVES
 
 if TYPE_CHECKING:
     from sfumato.files.csv_writing import CsvStyle
     from sfumato.policy import Policy
 
-GUIDED = ("model-guided", "workload-aware")
+GUIDED = METHODS.where(needs_guide=True)
 """The methods whose groups follow a target."""
-BY_COUNTS = ("model-guided", "mondrian", "workload-aware")
+BY_COUNTS = METHODS.where(by_counts=True)
 """The methods that need counts only, and so can read a table in pieces."""
-WITHOUT_DOCUMENT = ("hilbert", "full-domain")
+WITHOUT_DOCUMENT = METHODS.where(has_document=False)
 """The methods whose groups are no tree that 'sfumato apply' could read."""
 
 
@@ -31,7 +34,7 @@ class Method:
     Attributes
     ----------
     method : str
-        One of `sfumato.policy.settings.METHODS`.
+        One of `sfumato.anonymize.METHODS`.
     k : int
     quasi_identifiers : list of str
         The columns to rewrite.
@@ -59,6 +62,8 @@ class Method:
     model : str
     target_values : TargetValues
         What is released of the target.
+    more : tuple of Criterion
+        What groups must meet beside k, l and t.
     """
 
     method: str
@@ -82,6 +87,7 @@ class Method:
     guide_column: str | None = None
     model: str = "gradient-boosting"
     target_values: TargetValues = EXACT
+    more: tuple[Any, ...] = ()
 
     @property
     def needs_model(self) -> bool:
@@ -101,7 +107,8 @@ class Method:
     @property
     def is_comparable(self) -> bool:
         """Whether rewritten columns keep their kind, so that a model can predict raw records."""
-        return self.method != "full-domain" and self.representative not in ("range", "bounds")
+        writes_labels = METHODS[self.method].facts.writes_labels
+        return not writes_labels and bool(REPRESENTATIVES[self.representative].facts.keeps_type)
 
     def criteria(self) -> list[Any]:
         """Make what groups must meet beside k."""
@@ -115,12 +122,11 @@ class Method:
                 criteria.append(LDiversity(self.l, name))
             if self.t is not None:
                 criteria.append(TCloseness(self.t, name))
-        return criteria
+        return [*criteria, *self.more]
 
     def new_anonymizer(self) -> Any:
         """Make an unfitted anonymizer."""
-        from sfumato import anonymize
-
+        method = METHODS[self.method]
         shared: dict[str, Any] = {
             "k": self.k,
             "quasi_identifiers": self.quasi_identifiers,
@@ -131,30 +137,76 @@ class Method:
             "hierarchies": {name: str(path) for name, path in self.hierarchies.items()} or None,
             "suppression_limit": self.suppression_limit,
         }
-        if self.method == "full-domain":
-            return anonymize.FullDomainAnonymizer(**shared)
+        if method.facts.writes_labels:
+            return method.new(**shared)
         shared |= {
             "limits": self.limits or None,
             "representative": self.representative,
             "random_state": self.seed,
             "n_jobs": self.jobs,
         }
-        if self.method == "information-loss":
-            return anonymize.MondrianAnonymizer(rule="information_loss", **shared)
-        return {
-            "model-guided": anonymize.ModelGuidedAnonymizer,
-            "mondrian": anonymize.MondrianAnonymizer,
-            "workload-aware": anonymize.WorkloadAwareAnonymizer,
-            "hilbert": anonymize.HilbertAnonymizer,
-            "r-plus-tree": anonymize.RPlusTreeAnonymizer,
-        }[self.method](**shared)
+        return method.new(**shared)
 
     def promises(self) -> dict[str, Any]:
-        """Return what `judging.recount` counts again beside k."""
-        return {"sensitive": self.sensitive, "l": self.l, "t": self.t}
+        """Return what `verified_output.recount` counts again beside k."""
+        promises = [promise_of(criterion) for criterion in self.more if is_seen_in_files(criterion)]
+        return {"sensitive": self.sensitive, "l": self.l, "t": self.t, "promises": promises}
 
 
-def method_of(policy: Policy, quasi_identifiers: list[str], dropped: list[str], n_jobs: int) -> Method:
+def is_seen_in_files(criterion: Any) -> bool:
+    """Return True if a criterion can be counted on the released file.
+
+    A population cannot: it is counted on the release before that is written, and the file must then read back as what
+    was counted.
+    """
+    return bool(criterion.counting != "presence")
+
+
+def promise_of(criterion: Any) -> Promise:
+    """Return a criterion as the data that the judge of files takes."""
+    from sfumato.criteria import KnowsValues
+    from sfumato.criteria.base import saved_fields
+
+    def otherwise(values: Sequence[Any], counts: Any, everybody: Any) -> Any:
+        own = criterion.for_values(values) if isinstance(criterion, KnowsValues) else criterion
+        return own.passes(counts, everybody)
+
+    return Promise(
+        criterion.facts.name,
+        criterion.column if criterion.counting == "values" else None,
+        saved_fields(criterion),
+        criterion.describe(),
+        order=getattr(criterion, "order", None),
+        hierarchy=getattr(criterion, "hierarchy", None),
+        otherwise=otherwise,
+    )
+
+
+def criteria_of(policy: Policy, read_table: Callable[[Path], Any]) -> tuple[Any, ...]:
+    """Make the criteria that ``[[criteria]]`` asks for; files are relative to the policy's folder.
+
+    Parameters
+    ----------
+    policy : Policy
+    read_table : callable
+        Reads the file of a population.
+    """
+    from sfumato.hierarchies import read_hierarchy
+    from sfumato.policy.criteria import make_criterion
+
+    def open_file(kind: str, name: str) -> Any:
+        path = policy.folder / name
+        return read_hierarchy(path) if kind == "hierarchy file" else read_table(path)
+
+    return tuple(
+        make_criterion(entry, partial(policy.where_criterion, number), open_file)
+        for number, entry in enumerate(policy.criteria)
+    )
+
+
+def method_of(
+    policy: Policy, quasi_identifiers: list[str], dropped: list[str], n_jobs: int, criteria: tuple[Any, ...] = ()
+) -> Method:
     """Return the method that a policy asks for.
 
     Parameters
@@ -165,6 +217,8 @@ def method_of(policy: Policy, quasi_identifiers: list[str], dropped: list[str], 
     dropped : list of str
         The columns that are not released.
     n_jobs : int
+    criteria : tuple of Criterion
+        Those of ``[[criteria]]``.
     """
     columns, method = policy.values["columns"], policy.values["method"]
     kept = dict.fromkeys([*columns["keep"], *([columns["target"]] if columns["target"] else [])])
@@ -191,6 +245,7 @@ def method_of(policy: Policy, quasi_identifiers: list[str], dropped: list[str], 
         guide_column=policy.get("model", "guide_column"),
         model=policy.get("model", "name"),
         target_values=parse_target_values(method["target_values"], policy.where("method", "target_values") + " ="),
+        more=criteria,
     )
 
 
@@ -286,10 +341,16 @@ def _at_levels(anonymizer: Any, table: Any) -> Any:
 def partition_document(
     anonymizer: Any, *, k: int, unit: str | None, keep: list[str], style: CsvStyle | None
 ) -> dict[str, Any]:
-    """Return the partition with what 'sfumato apply' needs to read a later file the same way."""
+    """Return the partition with what 'sfumato apply' needs to read a later file the same way.
+
+    The criteria are saved as data, beside their sentences: a program should not have to read those.
+    """
+    from sfumato.criteria.base import saved_fields
+
     types = {}
     if style is not None:
         for name, column in style.columns.items():
             types[name] = column.type + (f":{column.format}" if column.format else "")
-    document: dict[str, Any] = anonymizer.partition_.to_dict()
+    criteria = tuple(saved_fields(criterion) for criterion in anonymizer._all_criteria())
+    document: dict[str, Any] = replace(anonymizer.partition_, criteria=criteria).to_dict()
     return document | {"file": {"k": k, "unit": unit, "keep": keep, "types": types}}

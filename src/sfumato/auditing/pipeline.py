@@ -10,13 +10,14 @@ import sys
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from math import ceil
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.allocator import give_back_small_pieces
-from sfumato.auditing.methods import Method, method_of, recoding_of
+from sfumato.auditing.methods import Method, criteria_of, method_of, recoding_of
 from sfumato.auditing.roles import codes_of, without_names
 from sfumato.auditing.subgroups import compare_subgroups
 from sfumato.auditing.target_values import counts_of_target, warn_of_target
@@ -100,8 +101,9 @@ class Job:
         )
 
     def new_anonymizer(self) -> Any:
-        """Make an unfitted anonymizer that keeps all rows."""
-        return replace(self.method, suppression_limit=0.0).new_anonymizer()
+        """Make an unfitted anonymizer that keeps all rows, and so joins no groups for a population."""
+        kept = tuple(criterion for criterion in self.method.more if criterion.counting != "presence")
+        return replace(self.method, suppression_limit=0.0, more=kept).new_anonymizer()
 
     def guide(self, model: Any, rows: Rows) -> npt.NDArray[Any] | None:
         """Return what guides the groups of these records; None for methods that need nothing."""
@@ -131,7 +133,9 @@ class PolicyJob(Job):
         """Return the job under a policy with other settings."""
         values = {**self.policy.values, section: {**self.policy.values[section], **settings}}
         policy, own = replace(self.policy, values=values), self.method
-        return replace(self, policy=policy, method=method_of(policy, own.quasi_identifiers, own.dropped, own.jobs))
+        return replace(
+            self, policy=policy, method=method_of(policy, own.quasi_identifiers, own.dropped, own.jobs, own.more)
+        )
 
 
 def open_job(reporter: Reporter, policy: Policy, n_jobs: int = 1, *, table: Any = None) -> PolicyJob:
@@ -148,12 +152,14 @@ def open_job(reporter: Reporter, policy: Policy, n_jobs: int = 1, *, table: Any 
             f"{policy.where('method', 'k')} = {policy.get('method', 'k')} with {source.table.num_rows:,} records: "
             "expected at most as many. Lower k, or collect more records."
         )
-    job = PolicyJob(method_of(policy, quasi_identifiers, dropped, n_jobs), source, target, policy)
+    criteria = criteria_of(policy, lambda path: _read_file(reporter, policy, path).table)
+    job = PolicyJob(method_of(policy, quasi_identifiers, dropped, n_jobs, criteria), source, target, policy)
     if target is not None:
         job.new_model()  # a model that does not fit the task is refused before any work
     job.new_anonymizer()
     own, method = policy.values["columns"], policy.values["method"]
-    counted = own["sensitive"] if method["l"] is not None or method["t"] is not None else ()
+    counted = [*own["sensitive"]] if method["l"] is not None or method["t"] is not None else []
+    counted += [criterion.column for criterion in criteria if criterion.counting == "values"]
     where = policy.where("method", "target_values") + " ="
     job.method.target_values.check(where, target, counted=counted, name=name)
     if name is not None:
@@ -170,6 +176,11 @@ def _read_source(reporter: Reporter, policy: Policy) -> FileTable:
             f"{policy.where('data', 'file')}: not given, and no table either. Expected one of them: add the file to "
             "the policy, or pass table= to run."
         )
+    return _read_file(reporter, policy, file)
+
+
+def _read_file(reporter: Reporter, policy: Policy, file: Path) -> FileTable:
+    """Read a file by what a policy says of files."""
     said = policy.values["data"]
     options = ReadingOptions(
         encoding=said["encoding"],

@@ -260,6 +260,7 @@ def _attack(reporter: Reporter, job: PolicyJob, compared: Any) -> Attacks:
             secrets=sensitive or [job.policy.get("columns", "target")],
             control=rows_of(job.table, test),
             places=_places(job, len(train)),
+            level=level,
             **common,
         )
     rows = np.concatenate([train, test])

@@ -4,28 +4,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from sfumato.anonymize import METHODS
 from sfumato.cli import options
 from sfumato.cli.console import Console, exit_codes
 from sfumato.cli.out_of_core import OutOfCore, is_chosen
+from sfumato.models import MODELS
+from sfumato.representatives import REPRESENTATIVES
 
-ModelName = Literal[
-    "gradient-boosting",
-    "logistic-regression",
-    "linear-regression",
-    "random-forest",
-    "neural-network",
-    "decision-tree",
-]
 DEFAULT_REPRESENTATIVE = "phantom"
-RepresentativeName = Literal["phantom", "median", "member", "model", "mean", "midrange", "sample", "range", "bounds"]
 TaskName = Literal["classification", "regression"]
-MethodName = Literal[
-    "model-guided", "mondrian", "information-loss", "workload-aware", "hilbert", "r-plus-tree", "full-domain"
-]
+if TYPE_CHECKING:
+    ModelName = str
+    RepresentativeName = str
+    MethodName = str
+else:  # the choices are what there is
+    ModelName = Literal[tuple(MODELS)]
+    RepresentativeName = Literal[tuple(REPRESENTATIVES)]
+    MethodName = Literal[tuple(METHODS)]
 
 HELP = options.help_text(
     "Make a file k-anonymous, at the least cost to a model trained on it.",

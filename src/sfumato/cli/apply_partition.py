@@ -205,13 +205,7 @@ def _checked_k(saved: SavedPartition) -> int:
 
 def check_promises(saved: SavedPartition) -> None:
     """Refuse a partition that promises what this command cannot count: a release must not promise less."""
-    promises = saved.partition.guarantees
-    persons = [text for text in promises if re.fullmatch(r"every group has at least \d+ different persons", text)]
-    others = [
-        text
-        for text in promises
-        if text not in persons and not re.fullmatch(r"every group has at least \d+ records", text)
-    ]
+    persons, others = _promised(saved.partition)
     if others:
         raise ParameterError(
             f"--release with a partition that promises more than numbers of records and persons: {'; '.join(others)}. "
@@ -223,6 +217,23 @@ def check_promises(saved: SavedPartition) -> None:
             f"--release with a partition that promises that {persons[0]} and does not name the column that says which "
             "person a record belongs to. Give --unit COLUMN."
         )
+
+
+def _promised(partition: Any) -> tuple[list[str], list[str]]:
+    """Return the sentences of a partition about numbers of persons, and those about anything but numbers of records."""
+    by_records = r"every group has at least \d+ records"
+    by_persons = r"every group has at least \d+ different persons"
+    if not partition.criteria:  # saved before criteria were saved as data, or by Partition.save
+        persons = [text for text in partition.guarantees if re.fullmatch(by_persons, text)]
+        others = [text for text in partition.guarantees if text not in persons and not re.fullmatch(by_records, text)]
+        return persons, others
+    persons, others = [], []
+    for criterion, text in zip(partition.criteria, partition.guarantees, strict=True):
+        if criterion["name"] != "k-anonymity":
+            others.append(text)
+        elif criterion.get("unit") is not None:
+            persons.append(text)
+    return persons, others
 
 
 def _check_pass_through(table: Any, saved: SavedPartition) -> None:

@@ -1,25 +1,62 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which groups are safe: one file per criterion, each a test on counts and a sentence for reports."""
+"""Which groups are safe: one file per criterion, each a test on counts, its facts and a sentence for reports.
 
-from sfumato.criteria.alpha_k import AlphaKAnonymity
-from sfumato.criteria.base import Criterion
-from sfumato.criteria.beta_likeness import BetaLikeness
-from sfumato.criteria.delta_disclosure import DeltaDisclosure
-from sfumato.criteria.delta_presence import DeltaPresence
-from sfumato.criteria.k_anonymity import KAnonymity
-from sfumato.criteria.l_diversity import LDiversity
-from sfumato.criteria.sensitive import TARGET, KnowsValues
-from sfumato.criteria.t_closeness import TCloseness
+A criterion is one module and one line in the family below. Policies, reports, ``measure`` and the documentation take
+its facts from there. Criteria load on first use, so that listing their names costs nothing.
+"""
 
-__all__ = [
-    "TARGET",
-    "AlphaKAnonymity",
-    "BetaLikeness",
-    "Criterion",
-    "DeltaDisclosure",
-    "DeltaPresence",
-    "KAnonymity",
-    "KnowsValues",
-    "LDiversity",
-    "TCloseness",
-]
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from sfumato.registry import Family
+
+if TYPE_CHECKING:
+    from sfumato.criteria.alpha_k import AlphaKAnonymity as AlphaKAnonymity
+    from sfumato.criteria.base import Criterion as Criterion
+    from sfumato.criteria.base import CriterionFacts as CriterionFacts
+    from sfumato.criteria.beta_likeness import BetaLikeness as BetaLikeness
+    from sfumato.criteria.delta_disclosure import DeltaDisclosure as DeltaDisclosure
+    from sfumato.criteria.delta_presence import DeltaPresence as DeltaPresence
+    from sfumato.criteria.k_anonymity import KAnonymity as KAnonymity
+    from sfumato.criteria.l_diversity import LDiversity as LDiversity
+    from sfumato.criteria.sensitive import TARGET as TARGET
+    from sfumato.criteria.sensitive import KnowsValues as KnowsValues
+    from sfumato.criteria.t_closeness import TCloseness as TCloseness
+
+CRITERIA = Family(
+    "criterion",
+    {
+        "k-anonymity": "sfumato.criteria.k_anonymity:KAnonymity",
+        "l-diversity": "sfumato.criteria.l_diversity:LDiversity",
+        "t-closeness": "sfumato.criteria.t_closeness:TCloseness",
+        "alpha-k-anonymity": "sfumato.criteria.alpha_k:AlphaKAnonymity",
+        "beta-likeness": "sfumato.criteria.beta_likeness:BetaLikeness",
+        "delta-disclosure": "sfumato.criteria.delta_disclosure:DeltaDisclosure",
+        "delta-presence": "sfumato.criteria.delta_presence:DeltaPresence",
+    },
+)
+"""Every criterion by the name that a policy calls it."""
+
+_HOME_OF = CRITERIA.exported | {
+    "TARGET": "sfumato.criteria.sensitive",
+    "Criterion": "sfumato.criteria.base",
+    "CriterionFacts": "sfumato.criteria.base",
+    "KnowsValues": "sfumato.criteria.sensitive",
+}
+
+__all__ = ["CRITERIA", *_HOME_OF]
+
+
+def __getattr__(name: str) -> object:
+    """Load a criterion when it is first asked for."""
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'sfumato.criteria' has no attribute {name!r}; see dir(sfumato.criteria)")
+    value: object = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the criteria, loaded or not."""
+    return sorted(__all__)

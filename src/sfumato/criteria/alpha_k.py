@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.criteria.base import CriterionFacts, Measured
 from sfumato.criteria.sensitive import TOLERANCE, Counts, Missing, OnSensitiveColumn, check_number, check_whole
 
 
@@ -47,6 +48,17 @@ class AlphaKAnonymity(OnSensitiveColumn):
     [False, True, False]
     """
 
+    facts = CriterionFacts(
+        "alpha-k-anonymity",
+        "every group has at least k records, and no value of a sensitive column has a share above alpha",
+        (
+            Measured(
+                "alpha of (alpha, k)-anonymity", "the largest share of one value in a group", {"alpha": 1.0, "k": 2}
+            ),
+        ),
+        example={"alpha": 0.6, "k": 8},
+    )
+
     alpha: float
     k: int
     sensitive: str
@@ -56,6 +68,11 @@ class AlphaKAnonymity(OnSensitiveColumn):
         check_number("alpha", self.alpha, above=0, at_most=1, example="0.5: no value takes more than half of a group.")
         check_whole("k", self.k, at_least=2, example="5 to 100 is common.")
         self._check_sensitive()
+
+    @property
+    def least_records(self) -> int:
+        """As many as k says."""
+        return self.k
 
     def passes(self, counts: Counts, reference: Counts) -> NDArray[np.bool_]:
         """Say which groups have at least k counted records and no value with a share above alpha."""

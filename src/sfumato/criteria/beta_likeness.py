@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.criteria.base import CriterionFacts, Measured
 from sfumato.criteria.sensitive import TOLERANCE, Counts, Missing, OnSensitiveColumn, check_number, shares
 from sfumato.errors import ParameterError
 
@@ -51,6 +52,26 @@ class BetaLikeness(OnSensitiveColumn):
     >>> round(BetaLikeness(0.5, "diagnosis").value(counts, counts.sum(axis=0)), 3)
     0.667
     """
+
+    facts = CriterionFacts(
+        "beta-likeness",
+        "in every group the share of each sensitive value exceeds its share in the table by at most beta times that "
+        "share",
+        (
+            Measured(
+                "basic beta-likeness",
+                "the largest gain of a value's share in a group over its share in the table, relative to the latter",
+                {"beta": 1.0},
+            ),
+            Measured(
+                "enhanced beta-likeness",
+                "the smallest beta that bounds every gain together with -ln of the value's share in the table",
+                {"beta": 1.0, "kind": "enhanced"},
+                if_unbounded="a value gains more than -ln of its share in the table, which no beta allows",
+            ),
+        ),
+        example={"beta": 0.8},
+    )
 
     beta: float
     sensitive: str

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.criteria.base import CriterionFacts, Measured
 from sfumato.criteria.sensitive import TOLERANCE, Counts, Missing, OnSensitiveColumn, check_number, shares
 from sfumato.errors import ParameterError
 
@@ -51,6 +52,21 @@ class DeltaDisclosure(OnSensitiveColumn):
     >>> DeltaDisclosure(1.0, "diagnosis").passes(counts, counts.sum(axis=0)).tolist()
     [True, True, False]
     """
+
+    facts = CriterionFacts(
+        "delta-disclosure",
+        "in every group the share of each sensitive value differs from its share in the table by a factor whose "
+        "logarithm is below delta",
+        (
+            Measured(
+                "delta-disclosure",
+                "delta must lie above this: the largest |ln| of a value's share in a group over its share in the table",
+                {"delta": 1.0},
+                if_unbounded="a group lacks a value that the table has, so no delta is large enough",
+            ),
+        ),
+        example={"delta": 1.0},
+    )
 
     delta: float
     sensitive: str

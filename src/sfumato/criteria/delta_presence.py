@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.criteria.base import Counting
+from sfumato.criteria.base import Counting, CriterionFacts
 from sfumato.criteria.sensitive import TOLERANCE, Counts
 from sfumato.errors import ParameterError
 
@@ -53,9 +53,15 @@ class DeltaPresence:
     [True, False]
     """
 
+    facts = CriterionFacts(
+        "delta-presence",
+        "between delta_min and delta_max of the population of every group is in the table",
+        example={"delta_min": 0.0, "delta_max": 0.6},
+    )
+
     delta_min: float
     delta_max: float
-    population: Any = field(default=None, repr=False, compare=False)
+    population: Any = field(default=None, repr=False, compare=False, metadata={"policy": "table file"})
 
     def __post_init__(self) -> None:
         bounds: tuple[object, object] = (self.delta_min, self.delta_max)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.criteria.base import Counting
+from sfumato.criteria.base import Counting, CriterionFacts
 from sfumato.errors import ParameterError
 
 
@@ -40,6 +40,8 @@ class KAnonymity:
     [False, True]
     """
 
+    facts = CriterionFacts("k-anonymity", "every group has at least k records, or k persons", example={"k": 10})
+
     k: int
     unit: str | None = None
 
@@ -65,6 +67,20 @@ class KAnonymity:
     def counting(self) -> Counting:
         """Records, or persons when a unit is given."""
         return "records" if self.unit is None else "distinct"
+
+    @property
+    def least_records(self) -> int:
+        """A group of k persons has at least k records."""
+        return self.k
+
+    @property
+    def asks_records_alone(self) -> bool:
+        """True where records are counted."""
+        return self.unit is None
+
+    def fails_in_parts(self, *, leaves_out_missing: bool) -> bool:
+        """True: no part has more records or persons than the whole."""
+        return True
 
     def passes(self, counts: NDArray[np.int64], reference: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Say which groups have at least k records or persons."""

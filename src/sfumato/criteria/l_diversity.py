@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.criteria.base import CriterionFacts, Measured
 from sfumato.criteria.sensitive import TOLERANCE, Counts, Missing, OnSensitiveColumn, check_number, check_whole
 from sfumato.errors import ParameterError
 
@@ -57,6 +58,35 @@ class LDiversity(OnSensitiveColumn):
     [False, True]
     """
 
+    facts = CriterionFacts(
+        "l-diversity",
+        "every group has at least l well-represented values of a sensitive column",
+        (
+            Measured(
+                "distinct l-diversity", "the fewest different values in a group", {"l": 2}, is_least=True, is_count=True
+            ),
+            Measured(
+                "entropy l-diversity",
+                "the smallest exponential of a group's entropy: as many values as if all were equally frequent",
+                {"l": 2, "kind": "entropy"},
+                is_least=True,
+            ),
+            Measured(
+                "recursive (c, 2)-diversity",
+                "c must lie above this: the most frequent value over all others together",
+                {"l": 2, "kind": "recursive", "c": 1.0},
+                if_unbounded="a group has fewer than 2 different values, so no c is large enough",
+            ),
+            Measured(
+                "recursive (c, 3)-diversity",
+                "c must lie above this: the most frequent value over the third and all rarer together",
+                {"l": 3, "kind": "recursive", "c": 1.0},
+                if_unbounded="a group has fewer than 3 different values, so no c is large enough",
+            ),
+        ),
+        example={"l": 2},
+    )
+
     l: float  # noqa: E741 - the literature's own letter
     sensitive: str
     kind: Literal["distinct", "entropy", "recursive"] = "distinct"
@@ -75,6 +105,10 @@ class LDiversity(OnSensitiveColumn):
         elif self.c is not None:
             raise ParameterError(f"c={self.c!r} with kind={self.kind!r}: expected it with 'recursive' alone.")
         self._check_sensitive()
+
+    def fails_in_parts(self, *, leaves_out_missing: bool) -> bool:
+        """Return True if different values are counted, and no part can be safe for lack of counted records."""
+        return self.kind == "distinct" and not leaves_out_missing
 
     def _each(self, counts: Counts, reference: Counts) -> NDArray[np.float64]:
         if self.kind == "distinct":

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.criteria.base import CriterionFacts, Measured
 from sfumato.criteria.sensitive import TOLERANCE, Counts, Missing, OnSensitiveColumn, check_number, copied, shares
 from sfumato.errors import ParameterError
 from sfumato.hierarchies import Hierarchy
@@ -68,11 +69,38 @@ class TCloseness(OnSensitiveColumn):
     0.375
     """
 
+    facts = CriterionFacts(
+        "t-closeness",
+        "in every group the values of a sensitive column are distributed within distance t of the whole table's",
+        (
+            Measured(
+                "t-closeness, equal distance",
+                "the largest distance of a group's distribution from that of the table",
+                {"t": 0.5},
+            ),
+            Measured(
+                "t-closeness, ordered distance",
+                "the largest distance of a group's distribution from that of the table, neighbouring values being "
+                "close",
+                {"t": 0.5, "distance": "ordered"},
+                needs_order=True,
+            ),
+            Measured(
+                "t-closeness, hierarchical distance",
+                "the largest distance of a group's distribution from that of the table, values under one label being "
+                "close",
+                {"t": 0.5, "distance": "hierarchical"},
+                needs_hierarchy=True,
+            ),
+        ),
+        example={"t": 0.3},
+    )
+
     t: float
     sensitive: str
     distance: Literal["equal", "ordered", "hierarchical"] = "equal"
-    hierarchy: Any = field(default=None, repr=False)
-    order: Sequence[Any] | None = field(default=None, repr=False)
+    hierarchy: Any = field(default=None, repr=False, metadata={"policy": "hierarchy file"})
+    order: Sequence[Any] | None = field(default=None, repr=False, metadata={"policy": "list"})
     missing: Missing = "value"
 
     _is_missing: NDArray[np.bool_] | None = field(default=None, init=False, repr=False, compare=False)

@@ -32,6 +32,7 @@ from sfumato.files.table_file import (
 )
 from sfumato.frames.from_arrow import one_chunk
 from sfumato.frames.shuffling import in_order, random_order
+from sfumato.promises import Promise, PromiseCount, count_promise, count_records_promise
 
 Writer = Callable[[Path, Mapping[Path, str]], None]
 """Writes a file to a path, given the SHA-256 of other files of the same run by their names."""
@@ -204,6 +205,7 @@ class Recount:
     n_records_in_small_groups: int
     k: int
     sensitive: tuple[SensitiveCount, ...] = ()
+    promises: tuple[PromiseCount, ...] = ()
 
     @property
     def n_groups(self) -> int:
@@ -222,11 +224,13 @@ class Recount:
 
     @property
     def holds(self) -> bool:
-        """Whether every group has k members, and l and t hold where they were required."""
-        return self.n_records_in_small_groups == 0 and all(counted.holds for counted in self.sensitive)
+        """Whether every group has k members, and whatever else was required holds."""
+        is_diverse = all(counted.holds for counted in self.sensitive)
+        return self.n_records_in_small_groups == 0 and is_diverse and all(counted.holds for counted in self.promises)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts under their names."""
+        promised = [asdict(counted) | {"holds": counted.holds} for counted in self.promises]
         return {
             "n_records": self.n_records,
             "n_groups": self.n_groups,
@@ -234,18 +238,20 @@ class Recount:
             "median_group": self.median_group,
             "n_records_in_groups_below_k": self.n_records_in_small_groups,
             "sensitive": [asdict(counted) | {"holds": counted.holds} for counted in self.sensitive],
+            **({"criteria": promised} if promised else {}),
         }
 
 
 def verdict(counted: Recount, judged_on: str, *, is_by_person: bool = False) -> str:
-    """Say whether k holds, on what, and how many records it does not hold for; then the same of l and t."""
+    """Say whether k holds, on what, and how many records it does not hold for; then the same of the rest."""
     size = f"{counted.k} persons" if is_by_person else f"{counted.k}"
     own = (
         f"k = {counted.k} {'does not hold' if counted.n_records_in_small_groups else 'holds'}: "
         f"{blurred(counted.n_records_in_small_groups, counted.k)} of {counted.n_records:,} records in a group smaller "
         f"than {size} (recounted on {judged_on})."
     )
-    return " ".join([own, *(sentence for part in counted.sensitive for sentence in part.sentences)])
+    more = [sentence for part in counted.sensitive for sentence in part.sentences]
+    return " ".join([own, *more, *(part.says for part in counted.promises)])
 
 
 def blurred(count: int, k: int) -> str:
@@ -262,6 +268,7 @@ def recount(
     sensitive: Sequence[str] = (),
     l: int | None = None,  # noqa: E741  # the literature's name
     t: float | None = None,
+    promises: Sequence[Promise] = (),
 ) -> Recount:
     """Count the groups of equal values over some columns with Arrow's group_by and nothing else.
 
@@ -279,6 +286,8 @@ def recount(
         Columns whose values are counted by group.
     l, t : int and float, optional
         What is required of them.
+    promises : sequence of Promise
+        What else is required.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -302,7 +311,41 @@ def recount(
             values = _numbered(table.column(name)).to_numpy(zero_copy_only=False).astype(np.int64)
             blocks = count_values_by_block(group, values, int(values.max()) + 1)
             found.append(count_sensitive(name, np.bincount(values), blocks, l, t))
-    return Recount(sizes, table.num_rows, int(records[sizes < k].sum()), k, tuple(found))
+    kept = _count_promises(table, columns, promises, {False: records, True: sizes})
+    return Recount(sizes, table.num_rows, int(records[sizes < k].sum()), k, tuple(found), kept)
+
+
+def _count_promises(
+    table: Any, columns: Sequence[str], promises: Sequence[Promise], sizes: Mapping[bool, npt.NDArray[np.int64]]
+) -> tuple[PromiseCount, ...]:
+    """Count what was promised; `sizes` are those in records, and under True those in persons where there are some."""
+    from sfumato.verification import count_values_by_block, label_groups
+
+    group = label_groups(table, columns) if any(promise.column is not None for promise in promises) else None
+    found = []
+    for promise in promises:
+        if promise.column is None:
+            found.append(count_records_promise(promise, sizes[promise.settings.get("unit") is not None]))
+            continue
+        assert group is not None
+        codes, values = _valued(table.column(promise.column))
+        everybody = np.bincount(codes, minlength=len(values)).astype(np.int64)
+        found.append(count_promise(promise, values, everybody, count_values_by_block(group, codes, len(values))))
+    return tuple(found)
+
+
+def _valued(column: Any) -> tuple[npt.NDArray[np.int64], list[Any]]:
+    """Return a number for the value of each record, and the values in their order, None last where some are missing."""
+    import pyarrow.compute as pc
+
+    encoded = one_chunk(plain_values(column).dictionary_encode())
+    listed = encoded.dictionary
+    order = pc.sort_indices(listed).to_numpy()
+    place = np.empty(len(listed) + 1, np.int64)
+    place[order] = np.arange(len(listed))
+    place[len(listed)] = len(listed)
+    codes = place[pc.fill_null(encoded.indices, len(listed)).to_numpy(zero_copy_only=False)]
+    return codes, listed.take(order).to_pylist() + ([None] if encoded.null_count else [])
 
 
 def count_sensitive(

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.columns import Column
-from sfumato.criteria import AlphaKAnonymity, BetaLikeness, DeltaDisclosure, LDiversity, TCloseness
+from sfumato.criteria import CRITERIA, KnowsValues
+from sfumato.criteria.base import Measured
 from sfumato.grouping import Codes, Grouping
 from sfumato.measurement.count_rows import CountRows, Rows, count_rows, rows_from_matrix
 from sfumato.measurement.measurement import CriterionValue
@@ -22,90 +23,16 @@ LARGEST_WORK = 1 << 28  # counts looked at per criterion
 
 @dataclass(frozen=True)
 class _Asked:
-    """One criterion to evaluate; its own bound plays no part in what the groups reach."""
+    """One number to evaluate, and the criterion that it belongs to."""
 
-    name: str
-    make: Callable[[str], Any]
-    is_least: bool  # whether the worst group is the one with the least
-    meaning: str
-    if_unbounded: str
-    needs_order: bool = False
-    needs_hierarchy: bool = False
+    kind: Callable[..., Any]
+    measured: Measured
 
 
-_ASKED = (
-    _Asked(
-        "distinct l-diversity",
-        lambda name: LDiversity(2, name),
-        True,
-        "the fewest different values in a group",
-        "",
-    ),
-    _Asked(
-        "entropy l-diversity",
-        lambda name: LDiversity(2, name, kind="entropy"),
-        True,
-        "the smallest exponential of a group's entropy: as many values as if all were equally frequent",
-        "",
-    ),
-    _Asked(
-        "recursive (c, 2)-diversity",
-        lambda name: LDiversity(2, name, kind="recursive", c=1.0),
-        False,
-        "c must lie above this: the most frequent value over all others together",
-        "a group has fewer than 2 different values, so no c is large enough",
-    ),
-    _Asked(
-        "recursive (c, 3)-diversity",
-        lambda name: LDiversity(3, name, kind="recursive", c=1.0),
-        False,
-        "c must lie above this: the most frequent value over the third and all rarer together",
-        "a group has fewer than 3 different values, so no c is large enough",
-    ),
-    _Asked(
-        "t-closeness, equal distance",
-        lambda name: TCloseness(0.5, name),
-        False,
-        "the largest distance of a group's distribution from that of the table",
-        "",
-    ),
-    _Asked(
-        "t-closeness, ordered distance",
-        lambda name: TCloseness(0.5, name, distance="ordered"),
-        False,
-        "the largest distance of a group's distribution from that of the table, neighbouring values being close",
-        "",
-        needs_order=True,
-    ),
-    _Asked(
-        "alpha of (alpha, k)-anonymity",
-        lambda name: AlphaKAnonymity(1.0, 2, name),
-        False,
-        "the largest share of one value in a group",
-        "",
-    ),
-    _Asked(
-        "basic beta-likeness",
-        lambda name: BetaLikeness(1.0, name),
-        False,
-        "the largest gain of a value's share in a group over its share in the table, relative to the latter",
-        "",
-    ),
-    _Asked(
-        "enhanced beta-likeness",
-        lambda name: BetaLikeness(1.0, name, kind="enhanced"),
-        False,
-        "the smallest beta that bounds every gain together with -ln of the value's share in the table",
-        "a value gains more than -ln of its share in the table, which no beta allows",
-    ),
-    _Asked(
-        "delta-disclosure",
-        lambda name: DeltaDisclosure(1.0, name),
-        False,
-        "delta must lie above this: the largest |ln| of a value's share in a group over its share in the table",
-        "a group lacks a value that the table has, so no delta is large enough",
-    ),
-)
+def _every_number() -> list[_Asked]:
+    """Return what all criteria have measured, in their order; what needs a hierarchy comes last."""
+    every = [_Asked(kind, measured) for kind in CRITERIA.values() for measured in kind.facts.measured]
+    return sorted(every, key=lambda asked: asked.measured.needs_hierarchy)
 
 
 def measure_criteria(
@@ -134,7 +61,11 @@ def measure_criteria(
     hierarchies : mapping of str to Hierarchy, nested mapping or rows
         Of sensitive columns.
     """
-    found = [CriterionValue("k-anonymity", None, int(matched.min()), "records of the smallest group", missing)]
+    found = [
+        CriterionValue(
+            CRITERIA["k-anonymity"].facts.title, None, int(matched.min()), "records of the smallest group", missing
+        )
+    ]
     is_matching = missing == "wildcard" and any(column.has_missing for column in keys)
     for column in columns:
         codes, values = _ordered_codes(column)
@@ -170,11 +101,13 @@ class Sensitive:
 
 def evaluate(column: Sensitive, rows: Rows | None, missing: str) -> list[CriterionValue]:
     """Return the value of every criterion on one sensitive column, given its counts; None: too many to count."""
-    asked = [*_ASKED, _along(column.hierarchy)]
+    asked = _every_number()
     reasons = [_reason_against(own, column, rows) for own in asked]
     ready = [own for own, reason in zip(asked, reasons, strict=True) if reason is None]
     reached = iter(
-        rows.worst([(_made(own, column), own.is_least) for own in ready], column.reference) if rows and ready else []
+        rows.worst([(_made(own, column), own.measured.is_least) for own in ready], column.reference)
+        if rows and ready
+        else []
     )
     found = []
     for own, reason in zip(asked, reasons, strict=True):
@@ -182,38 +115,29 @@ def evaluate(column: Sensitive, rows: Rows | None, missing: str) -> list[Criteri
         if reason is None:
             worst = next(reached)
             if not np.isfinite(worst):
-                worst, reason = None, own.if_unbounded
-            elif own.name == "distinct l-diversity":
+                worst, reason = None, own.measured.if_unbounded
+            elif own.measured.is_count:
                 worst = int(worst)
-        found.append(CriterionValue(own.name, column.name, worst, own.meaning, missing, reason))
+        measured = own.measured
+        found.append(CriterionValue(measured.name, column.name, worst, measured.meaning, missing, reason))
     return found
-
-
-def _along(hierarchy: Any) -> _Asked:
-    return _Asked(
-        "t-closeness, hierarchical distance",
-        lambda name: TCloseness(0.5, name, distance="hierarchical", hierarchy=hierarchy),
-        False,
-        "the largest distance of a group's distribution from that of the table, values under one label being close",
-        "",
-        needs_hierarchy=True,
-    )
 
 
 def _reason_against(asked: _Asked, column: Sensitive, rows: Rows | None) -> str | None:
     """Say why a criterion cannot be evaluated, if so."""
-    if asked.needs_hierarchy and column.hierarchy is None:
+    if asked.measured.needs_hierarchy and column.hierarchy is None:
         return "a hierarchy of the values is needed, and none was given"
     if rows is None or rows.n_rows * rows.n_values > LARGEST_WORK:
         return f"{len(column.values)} different values in this many groups are too many to count; round them"
-    if asked.needs_order and column.is_text:
+    if asked.measured.needs_order and column.is_text:
         return "text has no order of its own; TCloseness takes one"
     return None
 
 
 def _made(asked: _Asked, column: Sensitive) -> Any:
-    criterion = asked.make(column.name)
-    return criterion.for_values(column.values) if isinstance(criterion, TCloseness) else criterion
+    along = {"hierarchy": column.hierarchy} if asked.measured.needs_hierarchy else {}
+    criterion = asked.kind(sensitive=column.name, **asked.measured.settings, **along)
+    return criterion.for_values(column.values) if isinstance(criterion, KnowsValues) else criterion
 
 
 def _ordered_codes(column: Column) -> tuple[NDArray[np.int64], list[Any]]:
@@ -253,7 +177,10 @@ def rows_of_matches(keys: NDArray[np.int32], counts: NDArray[np.int64]) -> Count
 
 def presence(matched: NDArray[np.int64], size_in_population: NDArray[np.int64] | None, missing: str) -> CriterionValue:
     """Say how sure one can be that a member of the population is in the table, at most."""
-    name, meaning = "delta-presence", "the largest share of a group's population that is in the table"
+    name, meaning = (
+        CRITERIA["delta-presence"].facts.title,
+        "the largest share of a group's population that is in the table",
+    )
     if size_in_population is None:
         return CriterionValue(name, None, None, meaning, missing, "a population table is needed: pass population=")
     if (size_in_population < matched).any():

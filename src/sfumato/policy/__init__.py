@@ -6,7 +6,35 @@ TOML, ``suggestions`` write a first policy by looking at a table. ``auditing`` r
 files or trains models.
 """
 
-from sfumato.policy.policy import Policy
-from sfumato.policy.suggestions import Suggestion, suggest_roles, write_policy
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-__all__ = ["Policy", "Suggestion", "suggest_roles", "write_policy"]
+if TYPE_CHECKING:
+    from sfumato.policy.policy import Policy as Policy
+    from sfumato.policy.suggestions import Suggestion as Suggestion
+    from sfumato.policy.suggestions import suggest_roles as suggest_roles
+    from sfumato.policy.suggestions import write_policy as write_policy
+
+_HOME_OF = {
+    "Policy": "policy",
+    "Suggestion": "suggestions",
+    "suggest_roles": "suggestions",
+    "write_policy": "suggestions",
+}
+
+__all__ = [*_HOME_OF]
+
+
+def __getattr__(name: str) -> object:
+    """Load a name when it is first asked for: the settings alone need nothing heavy."""
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'sfumato.policy' has no attribute {name!r}; see dir(sfumato.policy)")
+    value: object = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the names, loaded or not."""
+    return sorted(__all__)

@@ -8,15 +8,22 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from sfumato.anonymize import METHODS
+from sfumato.attack import ATTACKS
 from sfumato.errors import ParameterError
+from sfumato.policy import criteria as criteria_of_policy
 from sfumato.policy.policy_file import PolicyText, plain_toml, read_text, toml
 from sfumato.policy.settings import MAX_UNIQUE_TARGET, SECTIONS, TITLES, VERSION, Setting
+
+if TYPE_CHECKING:
+    from sfumato.anonymize.method import NamedMethod
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,9 @@ class Policy:
         Line of every setting that stands in the file, by ``section.setting``.
     titles : dict
         Column to its title for readers, from the section ``[titles]``; columns without one go by their names.
+    criteria : tuple of dict
+        What every group must meet beside k, l and t, from ``[[criteria]]``: the name of each criterion, and its
+        settings.
 
     Examples
     --------
@@ -54,6 +64,7 @@ class Policy:
     values: dict[str, dict[str, Any]]
     lines: dict[str, int]
     titles: dict[str, str] = field(default_factory=dict)
+    criteria: tuple[dict[str, Any], ...] = ()
 
     @classmethod
     def read(cls, path: str | Path) -> Policy:
@@ -79,7 +90,7 @@ class Policy:
         return policy
 
     @classmethod
-    def of(cls, **sections: Mapping[str, Any]) -> Policy:
+    def of(cls, **sections: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Policy:
         """Make a policy of sections given as dicts, as they stand in a file; paths are relative to the current folder.
 
         Parameters
@@ -87,9 +98,10 @@ class Policy:
         **sections : mapping
             ``data``, ``columns``, ``method``, ``model``, ``audit``, ``gate``, ``titles``. What is left out has its
             default, None says that there is none. Without a file in ``data``, hand the table to `sfumato.run`.
+            ``criteria`` is a list of dicts, one for each criterion.
         """
         document = {
-            section: plain_toml(content) if isinstance(content, Mapping) else content
+            section: plain_toml(content) if isinstance(content, Mapping | list | tuple) else content
             for section, content in sections.items()
         }
         return _checked_policy(PolicyText(None, document, {}))
@@ -101,6 +113,10 @@ class Policy:
     def where(self, section: str, name: str) -> str:
         """Name a setting as messages do: the file, the line where it has one, the section and the key."""
         return where(self.path, self.lines.get(f"{section}.{name}"), f"[{section}] {name}")
+
+    def where_criterion(self, number: int, key: str) -> str:
+        """Name a key of a criterion as messages do."""
+        return _where_criterion(self.path, self.lines, number, key)
 
     @property
     def folder(self) -> Path:
@@ -125,6 +141,9 @@ class Policy:
                 raise ParameterError(f"[{section}] {absent[0]} = None: expected what a file can say. Give it a value.")
             if said:
                 parts.append("\n".join([f"[{section}]", *(f"{name} = {toml(value)}" for name, value in said.items())]))
+        for criterion in self.criteria:
+            lines = [f"{name} = {toml(value)}" for name, value in criterion.items()]
+            parts.append("\n".join([f"[[{criteria_of_policy.KEY}]]", *lines]))
         if self.titles:
             lines = [f"{toml(name)} = {toml(title)}" for name, title in self.titles.items()]
             parts.append("\n".join([f"[{TITLES}]", *lines]))
@@ -136,6 +155,14 @@ def where(path: Path | None, line: int | None, key: str) -> str:
     if path is None:
         return key
     return f"{path.name}, {key}" if line is None else f"{path.name}, line {line}, {key}"
+
+
+def _where_criterion(path: Path | None, lines: Mapping[str, int], number: int, key: str) -> str:
+    """Say where a key of a criterion stands; where there is no such line, where the criterion does."""
+    section = criteria_of_policy.KEY
+    known = (f"{section}[{number}].{key}", f"{section}[{number}]", section)
+    line = next((lines[name] for name in known if name in lines), None)
+    return where(path, line, f"[[{section}]] {key}".rstrip())
 
 
 def _checked_policy(text: PolicyText) -> Policy:
@@ -151,7 +178,14 @@ def _checked_policy(text: PolicyText) -> Policy:
     }
     if "gate" in document and values["columns"]["target"] is not None and values["gate"]["max_unique_target"] is None:
         values["gate"]["max_unique_target"] = MAX_UNIQUE_TARGET
-    policy = Policy(path, values, lines, dict(document.get(TITLES, {})))
+    asked = criteria_of_policy.check_criteria(
+        document.get(criteria_of_policy.KEY, []),
+        partial(_where_criterion, path, lines),
+        lambda number, key, setting, value: _value_of(
+            setting, value, _where_criterion(path, lines, number, key), optional=False
+        ),
+    )
+    policy = Policy(path, values, lines, dict(document.get(TITLES, {})), asked)
     policy.check()
     return policy
 
@@ -168,6 +202,8 @@ def _check_version(text: PolicyText) -> None:
 
 def _check_known(path: Path | None, document: dict[str, Any], lines: dict[str, int]) -> None:
     for section, content in document.items():
+        if section == criteria_of_policy.KEY:
+            continue  # a list of tables, checked by itself
         known = (*SECTIONS, TITLES)
         if section in known and not isinstance(content, dict):
             raise ParameterError(
@@ -177,7 +213,8 @@ def _check_known(path: Path | None, document: dict[str, Any], lines: dict[str, i
         if section not in known:
             raise ParameterError(
                 f"{where(path, lines.get(section), section)}: unknown, expected one of the sections "
-                f"{', '.join(f'[{name}]' for name in known)}.{_guess(section, known)}"
+                f"{', '.join(f'[{name}]' for name in known)}, [[{criteria_of_policy.KEY}]]."
+                f"{_guess(section, (*known, criteria_of_policy.KEY))}"
             )
         if section == TITLES:
             _check_titles(path, content, lines)
@@ -210,24 +247,23 @@ def _checked(
 ) -> Any:
     if name not in content:
         return setting.default
-    value = content[name]
-    if value is None:  # as Python says it; a file has no word for nothing
+    return _value_of(setting, content[name], where(path, lines.get(f"{section}.{name}"), f"[{section}] {name}"))
+
+
+def _value_of(setting: Setting, value: Any, place: str, *, optional: bool = True) -> Any:
+    """Return the value of a setting, or raise ParameterError where it is not of its kind."""
+    if value is None and optional:  # as Python says it; a file has no word for nothing
         return None
-    expected = _expected(setting)
     if not _is_of_kind(value, setting):
-        raise ParameterError(
-            f"{where(path, lines.get(f'{section}.{name}'), f'[{section}] {name}')} = {_shown(value)}: "
-            f"expected {expected}. It is {setting.sentence}."
-        )
+        raise ParameterError(f"{place} = {_shown(value)}: expected {_expected(setting)}. It is {setting.sentence}.")
     if setting.kind == "names":
         repeated = sorted({one for one in value if value.count(one) > 1})
         if repeated:
             raise ParameterError(
-                f"{where(path, lines.get(f'{section}.{name}'), f'[{section}] {name}')} names {repeated[0]!r} twice: "
-                "expected each column once. Remove the repetition."
+                f"{place} names {repeated[0]!r} twice: expected each column once. Remove the repetition."
             )
         return tuple(value)
-    return tuple(value) if setting.kind in ("words", "integers", "choices") else value
+    return tuple(value) if setting.kind in ("words", "integers", "choices", "list") else value
 
 
 def _is_of_kind(value: Any, setting: Setting) -> bool:
@@ -245,6 +281,10 @@ def _is_of_kind(value: Any, setting: Setting) -> bool:
         return type(value) is int and _fewest(setting) <= value <= _most(setting)
     if kind == "integers":
         return isinstance(value, list) and all(type(one) is int and one >= _fewest(setting) for one in value)
+    if kind == "number":
+        return is_number and math.isfinite(value)
+    if kind == "list":
+        return isinstance(value, list) and not any(isinstance(one, list | dict) for one in value)
     if kind == "share":
         return is_number and 0 <= value <= 1
     if kind == "numbers by name":
@@ -282,6 +322,8 @@ def _expected(setting: Setting) -> str:
         "name": "the name of a column in quotes",
         "names": 'a list of column names, such as ["age", "zip"]',
         "words": 'a list of texts, such as ["?", "unknown"]',
+        "number": "a number",
+        "list": 'a list of values, such as ["low", "middle", "high"]',
         "share": "a number from 0 to 1",
         "numbers by name": "numbers by column, such as { age = 5, zip = 3 }",
         "texts by name": "types by column, such as { zip = 'text' }",
@@ -297,7 +339,7 @@ def _shown(value: Any) -> str:
 def _check_together(policy: Policy) -> None:
     """Refuse settings that contradict each other."""
     has_guide = policy.get("columns", "target") is not None or policy.get("model", "guide_column") is not None
-    if policy.get("method", "name") in ("model-guided", "workload-aware") and not has_guide:
+    if not has_guide and _method(policy).facts.needs_guide:
         raise ParameterError(
             f"{policy.where('columns', 'target')}: not given, expected the column that the model predicts. "
             "Add it, or name a column of ready predictions as guide_column under [model], or write "
@@ -317,6 +359,7 @@ def _check_together(policy: Policy) -> None:
             "Name the columns as sensitive under [columns]."
         )
     _check_method(policy)
+    _check_criteria(policy)
     _check_gate_is_measured(policy)
     _check_attacks_can_run(policy)
 
@@ -324,25 +367,53 @@ def _check_together(policy: Policy) -> None:
 def _check_method(policy: Policy) -> None:
     """Refuse settings that the method has no use for, or cannot meet."""
     method = policy.get("method", "name")
-    if method in ("hilbert", "full-domain") and policy.get("data", "artifact") is not None:
-        groups = "runs of a curve" if method == "hilbert" else "levels of hierarchies"
+    if policy.get("data", "artifact") is not None and not _method(policy).facts.has_document:
         raise ParameterError(
-            f"{policy.where('data', 'artifact')} with the method {method}, whose groups are {groups} and no "
-            "document: expected no artifact. Leave it out, or choose another method."
+            f"{policy.where('data', 'artifact')} with the method {method}, whose groups are "
+            f"{_method(policy).facts.groups} and no document: expected no artifact. Leave it out, or choose another "
+            "method."
         )
-    if method != "full-domain":
-        return
-    if policy.get("columns", "limits"):
+    if policy.get("columns", "limits") and _method(policy).facts.writes_labels:
         raise ParameterError(
-            f"{policy.where('columns', 'limits')} with the method full-domain, whose detail comes from hierarchies: "
+            f"{policy.where('columns', 'limits')} with the method {method}, whose detail comes from hierarchies: "
             "expected none. Leave the finer levels out of the hierarchies instead."
         )
     is_default = policy.get("method", "representative") == SECTIONS["method"]["representative"].default
-    if not is_default or "method.representative" in policy.lines:
+    if (not is_default or "method.representative" in policy.lines) and _method(policy).facts.writes_labels:
         raise ParameterError(
-            f"{policy.where('method', 'representative')} with the method full-domain, which writes the labels of the "
+            f"{policy.where('method', 'representative')} with the method {method}, which writes the labels of the "
             "hierarchies: expected no representative. Remove the line, or choose another method."
         )
+
+
+def _method(policy: Policy) -> NamedMethod:
+    """Return the method of a policy; this loads it, so it is asked only where it matters."""
+    found: NamedMethod = METHODS[policy.get("method", "name")]
+    return found
+
+
+def _check_criteria(policy: Policy) -> None:
+    """Refuse criteria on columns that the policy gives another role, and those that the method cannot meet."""
+    own = policy.values["columns"]
+    guarded = [*own["sensitive"], *([own["target"]] if own["target"] else [])]
+    for number, criterion in enumerate(policy.criteria):
+        column, unit = criterion.get("column"), criterion.get("unit")
+        if column is not None and column not in guarded:
+            raise ParameterError(
+                f"{policy.where_criterion(number, 'column')} = {column!r}: expected a sensitive column or the target. "
+                "Name it as sensitive under [columns]."
+            )
+        if unit is not None and unit != own["unit"]:
+            raise ParameterError(
+                f"{policy.where_criterion(number, 'unit')} = {unit!r}: expected the column that is unit under "
+                f"[columns]. Write unit = {toml(unit)} there, too."
+            )
+        if "population" in criterion and not _method(policy).counts_population:
+            raise ParameterError(
+                f"{policy.where_criterion(number, 'population')} with the method {policy.get('method', 'name')}, whose "
+                "groups have no cells that a population could fall into: expected another method. Write "
+                'name = "mondrian" under [method], or remove the criterion.'
+            )
 
 
 def _check_attacks_can_run(policy: Policy) -> None:
@@ -355,11 +426,15 @@ def _check_attacks_can_run(policy: Policy) -> None:
             f"{bound} with audit level none: expected attacks to judge. "
             "Set level under [audit] to quick, standard or full."
         )
-    if "network" not in policy.get("audit", "leave_out") and find_spec("torch") is None:
-        raise ParameterError(
-            f"{bound} without torch, which the attack by a network needs: expected every attack of the level to run. "
-            "Install it with pip install 'sfumato[neural]', or write leave_out = [\"network\"] under [audit]."
-        )
+    if find_spec("torch") is None:
+        left_out = policy.get("audit", "leave_out")
+        level = policy.get("audit", "level")
+        facts = [ATTACKS[name].facts for name in ATTACKS if name not in left_out]
+        if lost := [own.name for own in facts if "torch" in own.needs and own.runs_at(level)]:
+            raise ParameterError(
+                f"{bound} without torch, which the attack {lost[0]} needs: expected every attack of the level to run. "
+                f"Install it with pip install 'sfumato[neural]', or write leave_out = {toml(lost)} under [audit]."
+            )
 
 
 _ENDINGS = {"artifact": (".json",), "report": (".html", ".md"), "audit": (".json",)}

@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date, time
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,8 @@ class PolicyText:
     document : dict
         Section to settings.
     lines : dict
-        Line of every section and setting, by ``section`` and ``section.setting``.
+        Line of every section and setting, by ``section`` and ``section.setting``, and ``section[0].setting`` for an
+        array of tables.
     """
 
     path: Path | None
@@ -74,7 +76,9 @@ def toml(value: Any) -> str:
         return f"{{ {', '.join(f'{toml(name)} = {toml(one)}' for name, one in value.items())} }}"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return repr(value)
+    if isinstance(value, date | time):
+        return value.isoformat()
+    return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 def _text_of(path: Path) -> str:
@@ -101,12 +105,15 @@ def _text_of(path: Path) -> str:
 def find_lines(text: str) -> dict[str, int]:
     """Return the line of every section and setting, by ``section`` and ``section.setting``.
 
+    Arrays of tables are numbered: ``criteria[0]`` and ``criteria[0].beta``.
+
     Examples
     --------
     >>> find_lines('[method]\\nk = 10  # records\\n\\n[columns.limits]\\nage = 5')
     {'method': 1, 'method.k': 2, 'columns.limits': 4, 'columns.limits.age': 5}
     """
     found: dict[str, int] = {}
+    n_tables: dict[str, int] = {}
     section = ""
     open_brackets = 0
     for number, line in enumerate(text.splitlines(), start=1):
@@ -117,6 +124,10 @@ def find_lines(text: str) -> dict[str, int]:
             if header:
                 section = header[1].replace('"', "")
                 found.setdefault(section, number)
+                if line.lstrip().startswith("[["):
+                    n_tables[section] = n_tables.get(section, 0) + 1
+                    section = f"{section}[{n_tables[section] - 1}]"
+                    found[section] = number
                 continue
             if key:
                 name = key[1].strip("\"'")

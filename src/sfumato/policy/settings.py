@@ -10,6 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from sfumato.anonymize import METHODS as ALL_METHODS
+from sfumato.attack import ATTACKS as ALL_ATTACKS
+from sfumato.attack.facts import LEVELS
+from sfumato.models import MODELS as ALL_MODELS
+from sfumato.representatives import REPRESENTATIVES as ALL_REPRESENTATIVES
+
 VERSION = 1
 
 MAX_UNIQUE_TARGET = 0.5
@@ -18,39 +24,10 @@ MAX_UNIQUE_TARGET = 0.5
 TITLES = "titles"
 """The section that maps columns to titles; its keys are columns, so it is not in `SECTIONS`."""
 
-METHODS = (
-    "model-guided",
-    "mondrian",
-    "information-loss",
-    "workload-aware",
-    "hilbert",
-    "r-plus-tree",
-    "full-domain",
-)
-LEVELS = ("none", "quick", "standard", "full")
-ATTACKS = (
-    "threshold",
-    "random-forest",
-    "network",
-    "shadow-models",
-    "lira",
-    "lira-offline",
-    "rmia",
-    "attribute",
-    "singling-out",
-    "linkability",
-    "inference",
-    "row-order",
-)
-MODELS = (
-    "gradient-boosting",
-    "logistic-regression",
-    "linear-regression",
-    "random-forest",
-    "neural-network",
-    "decision-tree",
-)
-REPRESENTATIVES = ("phantom", "model", "member", "median", "mean", "midrange", "sample", "range", "bounds")
+METHODS = tuple(ALL_METHODS)
+ATTACKS = tuple(ALL_ATTACKS)
+MODELS = tuple(ALL_MODELS)
+REPRESENTATIVES = tuple(ALL_REPRESENTATIVES)
 GUIDES = ("probabilities", "predictions", "labels")
 TASKS = ("classification", "regression")
 YES_NO = ("yes", "no")
@@ -64,8 +41,8 @@ class Setting:
     ----------
     kind : str
         What its value must be: ``"text"``, ``"name"`` (of a column), ``"names"``, ``"words"``, ``"integer"``,
-        ``"integers"``, ``"share"`` (a number from 0 to 1), ``"choice"``, ``"choices"``, ``"numbers by name"``,
-        ``"texts by name"``, ``"files by name"`` (or a folder).
+        ``"integers"``, ``"number"``, ``"list"``, ``"share"`` (a number from 0 to 1), ``"choice"``, ``"choices"``,
+        ``"numbers by name"``, ``"texts by name"``, ``"files by name"`` (or a folder).
     default : object
         What holds where the file does not say; None: nothing.
     sentence : str

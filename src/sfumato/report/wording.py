@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from sfumato.report.data import Audit, GroupSizes, Risk, Subgroup, Uniqueness, UtilityResult
+from sfumato.representatives import REPRESENTATIVES
 
 
 def title(audit: Audit) -> str:
@@ -163,7 +164,8 @@ def limits(audit: Audit) -> list[str]:
             f"{_listed(named)} {'leaves' if len(named) == 1 else 'leave'} exact. Whoever knows a person's value there "
             "can look for it in the release."
         )
-    if audit.method.get("representative") in ("model", "member", "sample"):
+    representative = str(audit.method.get("representative"))
+    if representative in REPRESENTATIVES and REPRESENTATIVES[representative].facts.is_real_person:
         sentences.append(
             "The values of a group are those of one real record of it. They reveal that such a person exists, not who."
         )

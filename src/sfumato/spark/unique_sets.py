@@ -105,7 +105,7 @@ def _grow(
 
 
 def _n_codes(plain: Any, columns: Mapping[str, str]) -> dict[str, int]:
-    """Return how fine each column is, by the measure of ``measurement.grouping``: which of many columns are tried."""
+    """Return how fine each column is, by the measure of ``grouping``: which of many columns are tried."""
     from pyspark.sql import functions as sql
 
     types = dict(plain.dtypes)

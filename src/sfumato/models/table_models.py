@@ -7,7 +7,8 @@ their own uses the library instead, or hands its predictions in as a column.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -18,18 +19,52 @@ from sklearn.utils.validation import check_is_fitted
 from sfumato.columns import MICROSECONDS_PER_DAY
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import Column, read_table
+from sfumato.models import MODELS
 
 Task = Literal["classification", "regression"]
 
-#: The names that ``--model`` takes, and what each can learn.
-MODELS: dict[str, tuple[Task, ...]] = {
-    "gradient-boosting": ("classification", "regression"),
-    "logistic-regression": ("classification",),
-    "linear-regression": ("regression",),
-    "random-forest": ("classification", "regression"),
-    "neural-network": ("classification", "regression"),
-    "decision-tree": ("classification", "regression"),
-}
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What policies, commands and the documentation say of a model.
+
+    Attributes
+    ----------
+    name : str
+    sentence : str
+        What it is, without the final point.
+    tasks : tuple of str
+        What it can learn.
+    is_scaled : bool
+        Whether it wants numbers of mean 0 and variance 1.
+    takes_nan : bool
+        Whether it takes missing values as they are.
+    takes_codes : bool
+        Whether categories are numbers to it, and not one column each.
+    """
+
+    name: str
+    sentence: str
+    tasks: tuple[Task, ...] = ("classification", "regression")
+    is_scaled: bool = False
+    takes_nan: bool = False
+    takes_codes: bool = False
+
+
+@dataclass(frozen=True)
+class NamedModel:
+    """A model that users choose by name.
+
+    Attributes
+    ----------
+    facts : ModelFacts
+    make : callable
+        Takes the task, the seed, the number of threads and about how many records there are; returns an estimator.
+    """
+
+    facts: ModelFacts
+    make: Callable[[Task, int | None, int | None, int], Any]
+
 
 _BATCH = 200
 
@@ -277,57 +312,90 @@ def make_model(
     """
     if name not in MODELS:
         raise ParameterError(f"model {name!r} is not known: expected one of {', '.join(MODELS)}.")
-    if task not in MODELS[name]:
+    model: NamedModel = MODELS[name]
+    facts = model.facts
+    if task not in facts.tasks:
         other = "linear-regression" if task == "regression" else "logistic-regression"
         kind = "numbers" if task == "regression" else "classes"
         raise ParameterError(f"model {name!r} cannot learn a target of {kind}. Give --model {other}, or another model.")
     from sklearn.pipeline import make_pipeline
 
-    is_scaled = name in ("logistic-regression", "linear-regression", "neural-network")
     encoder = TableEncoder(
-        scale=is_scaled,
+        scale=facts.is_scaled,
         categorical=tuple(categorical),
-        one_hot=name != "gradient-boosting",
-        allow_nan=name in ("gradient-boosting", "random-forest", "decision-tree"),
+        one_hot=not facts.takes_codes,
+        allow_nan=facts.takes_nan,
     )
-    return make_pipeline(encoder, _estimator(name, task, random_state, n_jobs, n_records))
+    return make_pipeline(encoder, model.make(task, random_state, n_jobs, n_records))
 
 
-def _estimator(name: str, task: Task, random_state: int | None, n_jobs: int | None, n_records: int) -> Any:
-    is_classes = task == "classification"
-    if name == "gradient-boosting":
-        from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+# -- the models --------------------------------------------------------------------------------------------------
 
-        boosting = HistGradientBoostingClassifier if is_classes else HistGradientBoostingRegressor
-        # No early stopping: it would set records aside by class, which fails when a class has one record.
-        return boosting(early_stopping=False, random_state=random_state)
-    if name == "logistic-regression":
-        from sklearn.linear_model import LogisticRegression
 
-        return LogisticRegression(max_iter=1000)
-    if name == "linear-regression":
-        from sklearn.linear_model import Ridge
+def _gradient_boosting(task: Task, random_state: int | None, n_jobs: int | None, n_records: int) -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-        return Ridge()
-    if name == "random-forest":
-        from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+    boosting = HistGradientBoostingClassifier if task == "classification" else HistGradientBoostingRegressor
+    # No early stopping: it would set records aside by class, which fails when a class has one record.
+    return boosting(early_stopping=False, random_state=random_state)
 
-        forest = RandomForestClassifier if is_classes else RandomForestRegressor
-        return forest(random_state=random_state, n_jobs=n_jobs)
-    if name == "decision-tree":
-        from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-        tree = DecisionTreeClassifier if is_classes else DecisionTreeRegressor
-        return tree(min_samples_leaf=5, random_state=random_state)
+def _logistic_regression(task: Task, random_state: int | None, n_jobs: int | None, n_records: int) -> Any:
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(max_iter=1000)
+
+
+def _linear_regression(task: Task, random_state: int | None, n_jobs: int | None, n_records: int) -> Any:
+    from sklearn.linear_model import Ridge
+
+    return Ridge()
+
+
+def _random_forest(task: Task, random_state: int | None, n_jobs: int | None, n_records: int) -> Any:
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    forest = RandomForestClassifier if task == "classification" else RandomForestRegressor
+    return forest(random_state=random_state, n_jobs=n_jobs)
+
+
+def _neural_network(task: Task, random_state: int | None, n_jobs: int | None, n_records: int) -> Any:
     from sklearn.neural_network import MLPClassifier, MLPRegressor
 
     # About 4,000 steps whatever the size of the table, and at least 15 passes.
     n_passes = int(np.clip(4_000 * _BATCH / max(n_records, 1), 15, 300))
     settings = {"hidden_layer_sizes": (100,), "batch_size": min(_BATCH, max(n_records // 2, 1))}
     settings |= {"max_iter": n_passes, "random_state": random_state}
-    if is_classes:
+    if task == "classification":
         return MLPClassifier(**settings)
     from sklearn.compose import TransformedTargetRegressor
     from sklearn.preprocessing import StandardScaler
 
     return TransformedTargetRegressor(MLPRegressor(**settings), transformer=StandardScaler())
+
+
+def _decision_tree(task: Task, random_state: int | None, n_jobs: int | None, n_records: int) -> Any:
+    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+    tree = DecisionTreeClassifier if task == "classification" else DecisionTreeRegressor
+    return tree(min_samples_leaf=5, random_state=random_state)
+
+
+GRADIENT_BOOSTING = NamedModel(
+    ModelFacts("gradient-boosting", "boosted trees on histograms", takes_nan=True, takes_codes=True), _gradient_boosting
+)
+LOGISTIC_REGRESSION = NamedModel(
+    ModelFacts("logistic-regression", "a linear model of classes", ("classification",), is_scaled=True),
+    _logistic_regression,
+)
+LINEAR_REGRESSION = NamedModel(
+    ModelFacts("linear-regression", "a linear model of numbers, by ridge regression", ("regression",), is_scaled=True),
+    _linear_regression,
+)
+RANDOM_FOREST = NamedModel(ModelFacts("random-forest", "a forest of trees", takes_nan=True), _random_forest)
+NEURAL_NETWORK = NamedModel(
+    ModelFacts("neural-network", "one hidden layer of 100 units", is_scaled=True), _neural_network
+)
+DECISION_TREE = NamedModel(
+    ModelFacts("decision-tree", "one tree, at least 5 records per leaf", takes_nan=True), _decision_tree
+)

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a named method of anonymization is: an anonymizer, its presets and its facts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class MethodFacts:
+    """What policies, commands and the documentation say of a method.
+
+    Attributes
+    ----------
+    name : str
+    sentence : str
+        How groups are formed, without the final point.
+    guided_by : {"model", "labels"} or None
+        What the groups follow; None: nothing but the quasi-identifiers.
+    groups : str or None
+        What the groups are where 'sfumato apply' cannot read them from a document; None: it can.
+    by_counts : bool
+        Whether counts are enough, so that a table can be read in blocks that fit in memory.
+    writes_labels : bool
+        Whether the labels of hierarchies are written, so that there is no representative and no limit.
+    """
+
+    name: str
+    sentence: str
+    guided_by: str | None = None
+    groups: str | None = None
+    by_counts: bool = False
+    writes_labels: bool = False
+
+    @property
+    def needs_guide(self) -> bool:
+        """Whether a target or a column of predictions is needed."""
+        return self.guided_by is not None
+
+    @property
+    def has_document(self) -> bool:
+        """Whether the fitted groups can be saved for 'sfumato apply'."""
+        return self.groups is None
+
+
+@dataclass(frozen=True)
+class NamedMethod:
+    """A method that users choose by name.
+
+    Attributes
+    ----------
+    facts : MethodFacts
+    kind : type
+        The anonymizer.
+    presets : mapping
+        Parameters that the name stands for.
+    """
+
+    facts: MethodFacts
+    kind: type
+    presets: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def counts_population(self) -> bool:
+        """Whether releases can meet a criterion on presence."""
+        return bool(self.kind._counts_population)  # type: ignore[attr-defined]
+
+    def new(self, **settings: Any) -> Any:
+        """Return an unfitted anonymizer."""
+        return self.kind(**self.presets, **settings)

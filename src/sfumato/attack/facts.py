@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What audits know of an attack: its title, what it attacks, from which level on it runs, and what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+Level = Literal["none", "quick", "standard", "full"]
+LEVELS: tuple[str, ...] = get_args(Level)
+"""How hard an audit attacks, from not at all to as hard as the papers do."""
+
+
+@dataclass(frozen=True)
+class AttackFacts:
+    """What policies, audits and the documentation say of an attack.
+
+    Attributes
+    ----------
+    name : str
+    title : str
+        What a report calls it.
+    sentence : str
+        What the attacker does, without the final point.
+    target : {"membership", "attribute", "release"}
+        What is attacked: whom a model has seen, what a model tells of a column, or the released records.
+    eu_risk : {"singling out", "linkability", "inference"}
+        Which risk of the EU opinion it measures.
+    from_level : str
+        The lowest level of audits that runs it.
+    needs : tuple of str
+        ``"shadow models"``, or packages beyond the core.
+    """
+
+    name: str
+    title: str
+    sentence: str
+    target: Literal["membership", "attribute", "release"]
+    eu_risk: Literal["singling out", "linkability", "inference"]
+    from_level: Level = "quick"
+    needs: tuple[str, ...] = ()
+
+    def runs_at(self, level: str) -> bool:
+        """Return True if audits of a level run it."""
+        return level != "none" and LEVELS.index(self.from_level) <= LEVELS.index(level)
+
+
+@dataclass(frozen=True, eq=False)
+class AttackedRelease:
+    """A release and what its attackers may know.
+
+    Attributes
+    ----------
+    original, released : frame
+        The same people, before and after.
+    known : list of str
+        The quasi-identifiers.
+    unchanged : list of str
+        The other columns that were released.
+    secrets : list of str
+        Columns to infer, none of them known.
+    control : frame or None
+        People who are not in the release.
+    is_aligned : bool
+        Whether the rows of the two tables are in the same order.
+    places : array-like of int or None
+        The place of every row in the file that is published; None: as they stand.
+    random_state : int
+    titles : mapping of str to str
+        Titles of columns for readers.
+    """
+
+    original: Any
+    released: Any
+    known: list[str]
+    unchanged: list[str]
+    secrets: list[str]
+    control: Any
+    is_aligned: bool
+    places: Any
+    random_state: int
+    titles: Mapping[str, str]
+
+    @property
+    def who(self) -> dict[str, Any]:
+        """What most attacks take beside the tables and the columns."""
+        return {"control": self.control, "is_aligned": self.is_aligned, "random_state": self.random_state}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run of an attack: its title, and a call that returns an `AttackResult`."""
+
+    title: str
+    run: Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class NamedAttack:
+    """An attack that audits run.
+
+    Attributes
+    ----------
+    facts : AttackFacts
+    cases : callable or None
+        For an attack on a release: takes an `AttackedRelease` and returns its cases, or a sentence that says why it
+        does not apply.
+    """
+
+    facts: AttackFacts
+    cases: Callable[[AttackedRelease], Sequence[Case] | str] | None = None

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a group is rewritten: every record of a group gets the same values. One line each in the family below.
+
+Names import nothing; a representative is loaded when it is used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from sfumato.registry import Family
+
+if TYPE_CHECKING:
+    from sfumato.representatives.members import looks_at_classes as looks_at_classes
+    from sfumato.representatives.phantom import phantoms as phantoms
+    from sfumato.representatives.representative import GroupValues as GroupValues
+    from sfumato.representatives.representative import Representative as Representative
+    from sfumato.representatives.representative import check_representative as check_representative
+    from sfumato.representatives.representative import represent as represent
+    from sfumato.representatives.representative import shown_of as shown_of
+
+REPRESENTATIVES = Family(
+    "representative",
+    {
+        "phantom": "sfumato.representatives.phantom:PHANTOM",
+        "model": "sfumato.representatives.members:MODEL",
+        "member": "sfumato.representatives.members:MEMBER",
+        "median": "sfumato.representatives.middle:MEDIAN",
+        "mean": "sfumato.representatives.middle:MEAN",
+        "midrange": "sfumato.representatives.middle:MIDRANGE",
+        "sample": "sfumato.representatives.members:SAMPLE",
+        "range": "sfumato.representatives.ranges:RANGE",
+        "bounds": "sfumato.representatives.ranges:BOUNDS",
+    },
+)
+"""Every representative by its name."""
+
+_HOME_OF = {
+    "GroupValues": "representative",
+    "Representative": "representative",
+    "check_representative": "representative",
+    "looks_at_classes": "members",
+    "phantoms": "phantom",
+    "represent": "representative",
+    "shown_of": "representative",
+}
+
+__all__ = ["REPRESENTATIVES", *_HOME_OF]
+
+
+def __getattr__(name: str) -> object:
+    """Load a name when it is first asked for."""
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'sfumato.representatives' has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the names, loaded or not."""
+    return sorted(__all__)

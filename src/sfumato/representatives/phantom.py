@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The phantom: a typical combination of values that no record has, or that many have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import GuaranteeError
+from sfumato.partition.phantoms import Proposals, choose, count_hashes, propose
+from sfumato.partition.records import make_layout
+from sfumato.representatives.representative import (
+    GroupValues,
+    NamedRepresentative,
+    RepresentativeFacts,
+    Scene,
+    shown_of,
+    values_of_codes,
+)
+from sfumato.sources import CodedColumn
+
+
+def phantoms(
+    columns: Sequence[CodedColumn],
+    proposals: Proposals,
+    count: Callable[[NDArray[np.uint64]], NDArray[np.int64]],
+) -> dict[str, list[GroupValues]]:
+    """Return for each group a combination of values that no record has, or that many have.
+
+    Parameters
+    ----------
+    columns : sequence of CodedColumn
+    proposals : Proposals
+    count : callable
+        Takes rising hashes and returns how many records of the whole table have each combination.
+
+    Raises
+    ------
+    GuaranteeError
+        When a group is left with nothing but combinations that one record alone has.
+    """
+    layout = make_layout([column.bins for column in columns])
+    shared = columns[0].bins.shared
+    assert shared is not None
+    codes, n_alone = choose(proposals, layout, shown_of(columns, layout), shared.floor, count)
+    if n_alone:
+        raise GuaranteeError(
+            f"{n_alone:,} of {len(codes):,} groups could only be shown with a combination of quasi-identifiers that a "
+            "single record has: expected one that no record or several have. Use representative='range', make columns "
+            "coarser with limits=, name fewer quasi-identifiers or raise k."
+        )
+    return values_of_codes(columns, codes)
+
+
+def _phantom(scene: Scene) -> dict[str, list[GroupValues]]:
+    codes, layout, shown = scene.codes, scene.layout, scene.shown
+    proposals = propose(codes, scene.groups, layout, scene.summary.middle, shown, n_threads=scene.n_threads)
+    return phantoms(scene.columns, proposals, lambda wanted: count_hashes(codes, layout, shown.words, wanted))
+
+
+PHANTOM = NamedRepresentative(
+    RepresentativeFacts(
+        "phantom",
+        "typical values that, together, nobody in the table has, or at least k have",
+        tells_hidden_values=True,
+    ),
+    _phantom,
+)

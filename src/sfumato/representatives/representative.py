@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a group is rewritten: every record of a group gets the same values.
+
+All kinds work on bins and on what may be published of them, so every backend that agrees on the bins agrees on the
+result. Called by ``anonymize`` with the coded columns of the records to be released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import ParameterError
+from sfumato.hierarchies import CodePaths
+from sfumato.partition.binning import Bins
+from sfumato.partition.group_summaries import Groups, Summary, summarize
+from sfumato.partition.guides import Guide
+from sfumato.partition.phantoms import FREE, NOTHING, Shown, make_shown, shown_or_fallback
+from sfumato.partition.records import Layout
+from sfumato.representatives import REPRESENTATIVES
+from sfumato.sources import CodedColumn
+
+Representative = str
+"""One of the names of `REPRESENTATIVES`."""
+
+
+@dataclass(frozen=True)
+class RepresentativeFacts:
+    """What policies, commands, reports and the documentation say of a representative.
+
+    Attributes
+    ----------
+    name : str
+    sentence : str
+        What the records of a group get, without the final point.
+    is_real_person : bool
+        Whether the values are those of one record of the group.
+    keeps_type : bool
+        Whether a column keeps its type, so that a model can predict raw records.
+    needs_seed : bool
+        Whether it is drawn at random.
+    looks_at_predictions : bool
+        Whether it depends on predictions or labels, where there are some.
+    computes_numbers : bool
+        Whether it calculates with values, which codes that look like numbers do not survive.
+    tells_hidden_values : bool
+        Whether it says itself what is published of a column of which nothing may be shown.
+    """
+
+    name: str
+    sentence: str
+    is_real_person: bool = False
+    keeps_type: bool = True
+    needs_seed: bool = False
+    looks_at_predictions: bool = False
+    computes_numbers: bool = False
+    tells_hidden_values: bool = False
+
+
+@dataclass(frozen=True)
+class NamedRepresentative:
+    """A representative that users choose by name: its facts, and what writes the values of the groups of a scene."""
+
+    facts: RepresentativeFacts
+    write: Callable[[Scene], dict[str, list[GroupValues]]]
+
+
+@dataclass(frozen=True, eq=False)
+class GroupValues:
+    """One value per group for one column of the release, before it is written in the frame's type.
+
+    Attributes
+    ----------
+    name : str
+        Name in the release; differs from the column's for bounds.
+    values : ndarray or None
+        Numbers, microseconds or category indexes; None for labels.
+    missing : ndarray of bool or None
+    labels : list of str or None
+        Text, for ``"range"``.
+    """
+
+    name: str
+    values: NDArray[Any] | None = None
+    missing: NDArray[np.bool_] | None = None
+    labels: list[str | None] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """The groups that a representative rewrites.
+
+    Attributes
+    ----------
+    columns : sequence of CodedColumn
+        The quasi-identifiers.
+    codes : ndarray, shape (n, at least len(columns))
+        Codes of all records, the quasi-identifiers first.
+    groups : Groups
+    layout : Layout
+    shown : Shown
+        What may be published of the codes.
+    summary : Summary
+        The lowest, the highest and the middle code of every group.
+    guide : Guide or None
+        Predictions of the records.
+    random_state : Generator or None
+    n_threads : int
+    paths : mapping of str to CodePaths
+        The labels above the codes of columns with a hierarchy.
+    """
+
+    columns: Sequence[CodedColumn]
+    codes: NDArray[Any]
+    groups: Groups
+    layout: Layout
+    shown: Shown
+    summary: Summary
+    guide: Guide | None = None
+    random_state: np.random.Generator | None = None
+    n_threads: int = 1
+    paths: Mapping[str, CodePaths] = field(default_factory=dict)
+
+    @cached_property
+    def middle(self) -> NDArray[np.int32]:
+        """The middle code of every group and column that may be published."""
+        return shown_or_fallback(self.summary.middle, self.layout, self.shown)
+
+
+def check_representative(kind: str) -> None:
+    """Refuse a kind of representative that does not exist."""
+    if kind not in REPRESENTATIVES:
+        raise ParameterError(
+            f"representative={kind!r}: expected one of {', '.join(REPRESENTATIVES)}. 'phantom' shows nobody's values."
+        )
+
+
+def represent(
+    kind: str,
+    columns: Sequence[CodedColumn],
+    codes: NDArray[Any],
+    groups: Groups,
+    layout: Layout,
+    *,
+    guide: Guide | None = None,
+    random_state: np.random.Generator | None = None,
+    summary: Summary | None = None,
+    n_threads: int = 1,
+    paths: Mapping[str, CodePaths] | None = None,
+) -> dict[str, list[GroupValues]]:
+    """Return the values that each group's records get, per column.
+
+    Parameters
+    ----------
+    kind : str
+        One of `REPRESENTATIVES`.
+    columns : sequence of CodedColumn
+        The quasi-identifiers.
+    codes : ndarray, shape (n, at least len(columns))
+        Codes of all records, the quasi-identifiers first and in the order of `columns`.
+    groups : Groups
+    layout : Layout
+        Of the quasi-identifiers.
+    guide : Guide, optional
+        Predictions of the records, which ``"model"`` and ``"member"`` look at. Without them both take the member
+        nearest the group's median.
+    random_state : Generator, optional
+        Needed for ``"sample"``.
+    summary : Summary, optional
+        Spares counting the groups again.
+    paths : mapping of str to CodePaths, optional
+        For columns with a hierarchy: the labels above their codes. ``"range"`` publishes the lowest common ancestor.
+    """
+    shown = shown_of(columns, layout)
+    if summary is None:
+        summary = summarize(codes, groups, layout, may_show=shown.may_show, n_threads=n_threads)
+    chosen: NamedRepresentative = REPRESENTATIVES[kind]
+    made = chosen.write(
+        Scene(columns, codes, groups, layout, shown, summary, guide, random_state, n_threads, dict(paths or {}))
+    )
+    if chosen.facts.tells_hidden_values:
+        return made
+    for column in columns:
+        if column.bins.shared is not None and column.bins.shared.is_hidden:
+            made[column.name] = [replace(own, missing=np.ones(groups.n_groups, np.bool_)) for own in made[column.name]]
+    return made
+
+
+def shown_of(columns: Sequence[CodedColumn], layout: Layout) -> Shown:
+    """Return what is published of the codes of all columns."""
+    return make_shown([column.bins for column in columns], layout, [column.is_text for column in columns])
+
+
+def values_of_codes(columns: Sequence[CodedColumn], codes: NDArray[np.int32]) -> dict[str, list[GroupValues]]:
+    """Return what is published for the codes of each group, shape (groups, columns)."""
+    return {c.name: [values_of_bins(c.name, c.bins, codes[:, j])] for j, c in enumerate(columns)}
+
+
+def values_of_bins(name: str, bins: Bins, codes: NDArray[np.integer[Any]]) -> GroupValues:
+    """Return what is published for one code of a column per group."""
+    assert bins.shared is not None
+    missing = codes == NOTHING
+    if bins.has_missing:
+        missing |= codes == bins.missing_bin
+    if not bins.n_values:
+        return GroupValues(name, np.zeros(len(codes), bins.values.dtype), np.ones(len(codes), np.bool_))
+    is_free = codes <= FREE
+    values = bins.shared.values[np.where(missing | is_free, 0, codes)]
+    if is_free.any():
+        values = np.where(is_free, bins.shared.free[np.where(is_free, FREE - codes, 0)], values)
+    return GroupValues(name, values, missing)
