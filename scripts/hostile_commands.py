@@ -186,7 +186,7 @@ def _anonymize(case: FileCase) -> None:
     if not is_default:
         from sfumato.representatives import REPRESENTATIVES
 
-        options += ["--representative", pick(random, REPRESENTATIVES)]
+        options += ["--representative", pick(random, [*REPRESENTATIVES])]
     options += ["--test-fraction", pick(random, ("0", "0", "0.2")), "--seed", str(int(random.integers(0, 99)))]
     options += ["--jobs", "1"]
     if case.suffix == ".parquet" and released.suffix == ".parquet" and chance(random, 0.3):
@@ -261,9 +261,9 @@ def _run(case: FileCase) -> None:
     random, roles = case.random, case.roles
     released = case.folder / f"released{pick(random, ('.csv', '.parquet'))}"
     is_default = chance(random, 0.5)
-    method: dict[str, Any] = {"name": pick(random, METHODS), "k": case.k, "seed": int(random.integers(0, 99))}
+    method: dict[str, Any] = {"name": pick(random, [*METHODS]), "k": case.k, "seed": int(random.integers(0, 99))}
     if not is_default:
-        method["representative"] = pick(random, REPRESENTATIVES)
+        method["representative"] = pick(random, [*REPRESENTATIVES])
     asked = []
     if roles.sensitive and chance(random, 0.6):
         method["l"] = 2

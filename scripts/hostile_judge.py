@@ -226,9 +226,12 @@ def breaks_anatomy(identifying: Columns, sensitive: Columns, group: str, l: int)
 
 
 def shown_people(original: Columns, released: Columns, names: Sequence[str], k: int) -> tuple[int, int]:
-    """Return how many released combinations one record of the original has, and how many 2 to k - 1 have."""
+    """Return how many released combinations one record of the original has, and how many 2 to k - 1 have.
+
+    A combination without any value tells of nobody.
+    """
     held = Counter(zip(*(original[name] for name in names), strict=True))
-    combinations = set(zip(*(released[name] for name in names), strict=True))
+    combinations = set(zip(*(released[name] for name in names), strict=True)) - {(None,) * len(names)}
     return sum(held[c] == 1 for c in combinations), sum(1 < held[c] < k for c in combinations)
 
 

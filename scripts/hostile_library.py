@@ -45,7 +45,7 @@ def draw_anonymizer(random: np.random.Generator, roles: Roles, k: int, asked: li
     if name == "FullDomain":
         return sfumato.FullDomainAnonymizer(**settings, hierarchies=draw_hierarchies(random, roles) or None)
     if chance(random, 0.6):
-        settings["representative"] = pick(random, REPRESENTATIVES)
+        settings["representative"] = pick(random, [*REPRESENTATIVES])
     if chance(random, 0.2):
         settings["limits"] = draw_limits(random, roles) or None
     elif chance(random, 0.2):

@@ -209,7 +209,7 @@ def test_the_reference_has_every_public_name():
     pages = "".join(page.read_text(encoding="utf-8") for page in (DOCUMENTATION / "reference").glob("*.md"))
     described = set(re.findall(r"^::: sfumato\.([\w.]+)$", pages, re.MULTILINE))
     wanted = {name for name in sfumato.__all__ if name not in ("__version__", "attack", "datasets")}
-    wanted |= {f"attack.{name}" for name in sfumato.attack.__all__}
+    wanted |= {f"attack.{name}" for name in sfumato.attack.__all__ if not name.isupper()}
     wanted |= {f"private.{name}" for name in sfumato.private.__all__}
     assert wanted - described == set()
 

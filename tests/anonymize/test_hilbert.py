@@ -89,7 +89,7 @@ def test_persons_are_counted_not_their_records(table, data):
 @given(
     table=tables(),
     library=st.sampled_from(LIBRARIES),
-    representative=st.sampled_from(REPRESENTATIVES),
+    representative=st.sampled_from([*REPRESENTATIVES]),
     seed=st.integers(0, 99),
 )
 def test_the_order_of_the_records_does_not_matter(table, library, representative, seed):

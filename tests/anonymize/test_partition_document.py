@@ -71,7 +71,7 @@ def through_json(partition):
 @given(data=st.data(), table=tables())
 def test_a_loaded_partition_transforms_like_the_fitted_one(library, table, data):
     k = data.draw(st.integers(2, table.n_records), "k")
-    representative = data.draw(st.sampled_from(REPRESENTATIVES), "representative")
+    representative = data.draw(st.sampled_from([*REPRESENTATIVES]), "representative")
     guide = data.draw(guides(table.n_records), "guide")
     table = with_common_categories(table, k)
     frame, other = table.to(library), new_records(table, k).to(library)
@@ -200,7 +200,7 @@ def plain_values(document):
 @given(data=st.data(), table=tables())
 def test_the_document_is_plain_and_has_no_count_below_k(table, data):
     k = data.draw(st.integers(2, table.n_records), "k")
-    representative = data.draw(st.sampled_from(REPRESENTATIVES), "representative")
+    representative = data.draw(st.sampled_from([*REPRESENTATIVES]), "representative")
     anonymizer = ModelGuidedAnonymizer(k, representative=representative, random_state=0)
     anonymizer.fit(table.to("pyarrow"), data.draw(guides(table.n_records), "guide"))
     document = anonymizer.partition_.to_dict()

@@ -106,7 +106,7 @@ def test_persons_are_counted_not_their_records(table, data):
 @given(
     table=tables(),
     library=st.sampled_from(LIBRARIES),
-    representative=st.sampled_from(REPRESENTATIVES),
+    representative=st.sampled_from([*REPRESENTATIVES]),
     seed=st.integers(0, 99),
 )
 def test_the_order_of_the_records_does_not_matter(table, library, representative, seed):
@@ -166,7 +166,7 @@ def publish_in_batches(anonymizer, frame, stops):
 
 
 @in_examples(60)
-@given(data=st.data(), table=tables(min_records=12, max_records=60), representative=st.sampled_from(REPRESENTATIVES))
+@given(data=st.data(), table=tables(min_records=12, max_records=60), representative=st.sampled_from([*REPRESENTATIVES]))
 def test_any_two_publications_have_none_or_at_least_k_records_in_common(table, representative, data):
     k = data.draw(st.integers(2, 4), "k")
     inner = data.draw(st.sets(st.integers(k, table.n_records - 1), min_size=1, max_size=3), "stops")

@@ -60,10 +60,15 @@ def assert_same_files(one: Path, other: Path) -> None:
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "one column": {"l": 3, "sensitive": "occupation", "identifiers": ["name"]},
-    "several columns": {"l": 2, "sensitive": ["occupation", "hours-per-week"], "suppression_limit": 0.5},
-    "impossible": {"l": 3, "sensitive": ["sex", "race"], "suppression_limit": 1.0},
-    "suppressed": {"l": 2, "sensitive": "sex", "suppression_limit": 1.0},
-    "at random": {"l": 4, "sensitive": "education", "assignment": "random", "group": "number"},
+    "several columns": {
+        "l": 2,
+        "sensitive": ["occupation", "hours-per-week"],
+        "suppression_limit": 0.5,
+        "keep": ["name"],
+    },
+    "impossible": {"l": 3, "sensitive": ["sex", "race"], "suppression_limit": 1.0, "keep": ["name"]},
+    "suppressed": {"l": 2, "sensitive": "sex", "suppression_limit": 1.0, "keep": ["name"]},
+    "at random": {"l": 4, "sensitive": "education", "assignment": "random", "group": "number", "keep": ["name"]},
 }
 
 
@@ -95,7 +100,7 @@ def test_files_are_divided_as_the_table_is(adult, tmp_path: Path, name: str):
 def test_random_files_are_divided_as_the_table_is(tmp_path_factory, raw, seed):
     table = raw.to("pyarrow")
     folder = tmp_path_factory.mktemp("random")
-    settings = {"l": 2, "sensitive": ["c0"], "suppression_limit": 1.0, "random_state": seed}
+    settings = {"l": 2, "sensitive": ["c0"], "suppression_limit": 1.0, "random_state": seed, "keep": [*raw.columns][1:]}
     with pytest.MonkeyPatch.context() as patched:
         in_pieces(patched, 4)
         source = written(table, folder / "in")

@@ -119,13 +119,14 @@ def propose(
 
 def choose(
     proposals: Proposals, layout: Layout, shown: Shown, floor: int, count: Callable[[NDArray[np.uint64]], NDArray[Any]]
-) -> tuple[NDArray[np.int32], int]:
-    """Return the codes that each group takes, and how many groups found nothing but what a single record has.
+) -> NDArray[np.int32]:
+    """Return the codes that each group takes.
 
     A combination is safe when no record of the table has it, or at least `floor` have. Where no proposal is, a number
     or date of the typical values moves to one near it that no record has. Without room for that, the proposal is taken
     that most records have, if several do. Else a column of text is left empty in which no record's value is missing,
-    or a number lies beyond all others, or another column is left empty.
+    or a number lies beyond all others, or another column is left empty. Where every column has missing values already,
+    all are left empty: a combination without any value tells of nobody, whoever else has it.
 
     Parameters
     ----------
@@ -141,7 +142,7 @@ def choose(
     found = _looked_up(hashes, ~is_free, count)
     open_groups = np.flatnonzero(~((found == 0) | ((found >= floor) & is_single)))
     if not len(open_groups):
-        return chosen, 0
+        return chosen
     changes = proposals.changes[open_groups]
     own_hashes, own_free, own_single = _hash_changes(
         typical[open_groups], changes, layout.offsets, shown.own, shown.is_single, shown.words
@@ -162,7 +163,6 @@ def choose(
                 chosen[group, second] = other
     is_unsafe = ~is_safe.any(axis=1)
     is_one = np.maximum(own_typical, shared.max(axis=1, initial=0)) < 2
-    n_alone = 0
     for group, is_alone in zip(open_groups[is_unsafe].tolist(), is_one[is_unsafe].tolist(), strict=True):
         at = _column_with_room(typical[group], layout, shown)
         if at is not None:
@@ -170,12 +170,10 @@ def choose(
             chosen[group, at] = FREE - typical[group, at]
         elif is_alone:
             last_resort = _last_resort(typical[group], layout, shown)
-            if last_resort is None:
-                n_alone += 1
-            else:
-                chosen[group] = typical[group]
+            chosen[group] = layout.missing if last_resort is None else typical[group]
+            if last_resort is not None:
                 chosen[group, last_resort[0]] = last_resort[1]
-    return chosen, n_alone
+    return chosen
 
 
 def _column_with_room(typical: NDArray[np.int32], layout: Layout, shown: Shown) -> int | None:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.errors import GuaranteeError
 from sfumato.partition.phantoms import Proposals, choose, count_hashes, propose
 from sfumato.partition.records import make_layout
 from sfumato.representatives.representative import (
@@ -35,23 +34,11 @@ def phantoms(
     proposals : Proposals
     count : callable
         Takes rising hashes and returns how many records of the whole table have each combination.
-
-    Raises
-    ------
-    GuaranteeError
-        When a group is left with nothing but combinations that one record alone has.
     """
     layout = make_layout([column.bins for column in columns])
     shared = columns[0].bins.shared
     assert shared is not None
-    codes, n_alone = choose(proposals, layout, shown_of(columns, layout), shared.floor, count)
-    if n_alone:
-        raise GuaranteeError(
-            f"{n_alone:,} of {len(codes):,} groups could only be shown with a combination of quasi-identifiers that a "
-            "single record has: expected one that no record or several have. Use representative='range', make columns "
-            "coarser with limits=, name fewer quasi-identifiers or raise k."
-        )
-    return values_of_codes(columns, codes)
+    return values_of_codes(columns, choose(proposals, layout, shown_of(columns, layout), shared.floor, count))
 
 
 def _phantom(scene: Scene) -> dict[str, list[GroupValues]]:
