@@ -21,7 +21,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("frames", "grouping", "labels"),
     ("hierarchies",),
     ("schema",),
-    ("partition", "datasets", "models", "promises", "verification"),
+    ("partition", "datasets", "models", "guarantees", "verification"),
     ("files", "sources"),
     ("criteria", "loss", "representatives", "generalization"),
     ("attack", "measurement", "private"),
@@ -46,7 +46,7 @@ ONLY_FROM: dict[str, frozenset[str]] = {
     "arguments": frozenset({"errors"}),
     "documents": frozenset({"errors"}),
     "verification": frozenset({"errors", "columns", "frames"}),  # the judge shares nothing with the engine
-    "promises": frozenset(),  # nor do its formulas
+    "guarantees": frozenset(),  # nor do its formulas
     "testing": frozenset(),  # and the judge of the tests shares nothing with anything
 }
 NEVER_FROM: dict[str, frozenset[str]] = {

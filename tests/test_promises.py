@@ -16,8 +16,8 @@ from sfumato.criteria import (
     LDiversity,
     TCloseness,
 )
+from sfumato.guarantees import Promise, count_promise, count_records_promise
 from sfumato.hierarchies import Hierarchy
-from sfumato.promises import Promise, count_promise, count_records_promise
 
 ROWS = [("a", "x", "*"), ("b", "x", "*"), ("c", "y", "*"), ("d", "y", "*")]
 BOUNDS = st.sampled_from([0.05, 0.1, 0.25, 0.3, 0.5, 0.75, 1.0])
@@ -69,7 +69,7 @@ def test_numbers_are_judged_in_their_own_order(numbers, bound):
 
 
 def test_criteria_of_the_literature_have_a_second_formula():
-    from sfumato.promises import _JUDGES
+    from sfumato.guarantees import _JUDGES
 
     named = {"l-diversity", "t-closeness", "alpha-k-anonymity", "beta-likeness", "delta-disclosure"}
     assert set(_JUDGES) == named

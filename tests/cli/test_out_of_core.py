@@ -265,7 +265,7 @@ def test_persons_may_be_more_than_are_listed_elsewhere(file, tmp_path: Path, mon
 
 
 def test_a_release_that_fails_the_last_count_is_not_written_piece_by_piece_either(file, tmp_path: Path, monkeypatch):
-    from sfumato.cli import anonymize_pieces
+    from sfumato.cli import anonymize_in_pieces as anonymize_pieces
 
     few = Recount(sizes=np.array([3, 597]), n_records=600, n_records_in_small_groups=3, k=8)
     monkeypatch.setattr(anonymize_pieces, "_counted", lambda *given: few)
@@ -312,7 +312,7 @@ def test_an_order_of_categories_is_the_same_in_every_piece(tmp_path: Path, monke
 
 
 def test_anonymize_trains_on_some_of_many_records(file, tmp_path: Path, monkeypatch):
-    from sfumato.cli import anonymize_pieces
+    from sfumato.cli import anonymize_in_pieces as anonymize_pieces
 
     monkeypatch.setattr(anonymize_pieces, "MOST_TRAINED_ON", 200)
     done = call(

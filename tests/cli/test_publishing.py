@@ -74,7 +74,7 @@ def test_a_file_that_was_removed_meanwhile_counts_as_written_to(tmp_path):
 
 
 def test_a_command_whose_output_appears_while_it_works_ends_with_2(people_file, tmp_path, monkeypatch):
-    from sfumato.cli import anonymizing
+    from sfumato.cli import anonymize_in_memory as anonymizing
 
     output = tmp_path / "out.csv"
     plain = anonymizing.note_target

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from partition_cases import Case, cases, in_examples
 
-from sfumato.partition import relaxed
+from sfumato.partition import relaxed_mondrian as relaxed
 from sfumato.partition.binning import bin_categories, bin_numbers
 from sfumato.partition.guides import by_median
 from sfumato.partition.records import make_layout, pack_records

@@ -13,7 +13,8 @@ from sfumato.anonymize.guidance import guide_from
 from sfumato.anonymize.method import MethodFacts, NamedMethod
 from sfumato.criteria import Criterion
 from sfumato.errors import ParameterError
-from sfumato.partition import relaxed, set_aside
+from sfumato.partition import relaxed_mondrian as relaxed
+from sfumato.partition import set_aside
 from sfumato.partition.binning import DEFAULT_MAX_BINS
 from sfumato.partition.grower import Grown, in_group_order
 from sfumato.partition.guides import Guide, by_information_loss, by_median

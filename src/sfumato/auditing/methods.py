@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sfumato.anonymize import METHODS
 from sfumato.auditing.target_values import EXACT, TargetValues, parse_target_values
 from sfumato.errors import ParameterError
-from sfumato.promises import Promise
+from sfumato.guarantees import Promise
 from sfumato.representatives import REPRESENTATIVES
 
 if TYPE_CHECKING:

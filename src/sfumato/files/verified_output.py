@@ -32,7 +32,7 @@ from sfumato.files.table_file import (
 )
 from sfumato.frames.from_arrow import one_chunk
 from sfumato.frames.shuffling import in_order, random_order
-from sfumato.promises import Promise, PromiseCount, count_promise, count_records_promise
+from sfumato.guarantees import Promise, PromiseCount, count_promise, count_records_promise
 
 Writer = Callable[[Path, Mapping[Path, str]], None]
 """Writes a file to a path, given the SHA-256 of other files of the same run by their names."""

@@ -16,7 +16,7 @@ from sfumato.schema.judging import (
     count_values,
     judge_column,
 )
-from sfumato.schema.words import as_read, is_code_name
+from sfumato.schema.name_words import as_read, is_code_name
 
 
 class ColumnWarning(UserWarning):

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from sfumato.columns import Column
 from sfumato.frames import Table, read_table
-from sfumato.schema import words
+from sfumato.schema import name_words as words
 
 #: Below this many records every column of a table is near unique, so nothing could be concluded from it.
 SMALLEST_TABLE_CHECKED = 10

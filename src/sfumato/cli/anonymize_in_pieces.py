@@ -20,7 +20,7 @@ from sfumato.auditing.checking import Checks, check_release
 from sfumato.auditing.methods import Method, rewritten_columns
 from sfumato.auditing.pipeline import Job, compare_models
 from sfumato.auditing.utility import fit, growing, guide_of, read_target, rows_of
-from sfumato.cli.anonymizing import Made, note_method, note_target, report, write_partition
+from sfumato.cli.anonymize_in_memory import Made, note_method, note_target, report, write_partition
 from sfumato.cli.out_of_core import progress_of
 from sfumato.cli.request import check_schema
 from sfumato.errors import ParameterError

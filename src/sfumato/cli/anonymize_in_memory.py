@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ``sfumato anonymize`` does with a table: train a guide, anonymize, retrain, write, and judge what was written.
 
-``anonymize`` parses and calls; ``anonymize_pieces`` does the same with a file that is not held in memory.
+``anonymize`` parses and calls; ``anonymize_in_pieces`` does the same with a file that is not held in memory.
 """
 
 from __future__ import annotations
