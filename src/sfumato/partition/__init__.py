@@ -19,8 +19,8 @@ The layers, each in a file of its own and each using only those before it::
     node_search count nodes and find their candidates
     grower     level by level, or best-first under a leaf limit; streaming, where memory does not hold the records
 
-``hilbert_curve`` and ``rplus`` form groups in their own way, along a curve and by bounding boxes; ``relaxed_mondrian`` by
-medians that divide equal values; ``set_aside`` by the widths of all columns (``boxes``), with odd records set aside.
+``hilbert_curve`` and ``rplus`` form groups in their own way, along a curve and by bounding boxes; ``relaxed_mondrian``
+by medians that divide equal values; ``set_aside`` by the widths of all columns (``boxes``), with odd records set aside.
 ``lattice`` finds the levels of hierarchies whose groups give up least.
 
 ``guides`` says what makes a split good, ``group_summaries`` collects records by group. Every kernel has
