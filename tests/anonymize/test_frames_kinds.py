@@ -2,6 +2,7 @@
 """The same kind of frame comes back, with its names, index and types, from fitting, applying and releasing."""
 
 import datetime
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato import InputError, ModelGuidedAnonymizer
+from sfumato import InputError, ModelGuidedAnonymizer, MondrianAnonymizer
 from sfumato.representatives import REPRESENTATIVES
 from sfumato.testing import people, rows_of, smallest_group
 from strategies import LIBRARIES, guides, in_examples, tables
@@ -225,3 +226,9 @@ def test_writing_to_the_result_does_not_reach_the_input():
     array = np.arange(40.0)[:, None]
     ModelGuidedAnonymizer(5).fit_transform(array, [0, 1] * 20)[:] = -1
     assert array.ravel().tolist() == list(range(40))
+
+
+def test_numbers_that_no_decimal_holds_stay_floats():
+    fitted = MondrianAnonymizer(k=2, representative="mean").fit(pd.DataFrame({"x": [1e240, 2e240, 3e240, 4e240]}))
+    later = pd.DataFrame({"x": [Decimal("1.50"), Decimal("2.50")]})
+    assert fitted.transform(later)["x"].astype(float).between(1e239, 1e241).all()

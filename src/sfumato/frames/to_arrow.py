@@ -92,7 +92,10 @@ def _integers_to_arrow(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] 
 
 
 def _decimals_to_arrow(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None, kind: Any) -> Any:
-    """Write numbers as decimals: floats by their shortest digits, so that 0.1 is 0.1 with any number of places."""
+    """Write numbers as decimals: floats by their shortest digits, so that 0.1 is 0.1 with any number of places.
+
+    Numbers that no decimal holds stay floats.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -103,7 +106,10 @@ def _decimals_to_arrow(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] 
         context = decimal.Context(prec=400)  # more digits than any float64 has
         step = decimal.Decimal(1).scaleb(-kind.scale, context)
         exact = [decimal.Decimal(repr(value)).quantize(step, context=context) for value in values.tolist()]
-        short = pa.array(exact, widest)
+        try:
+            short = pa.array(exact, widest)
+        except pa.ArrowInvalid:  # more digits than any decimal has
+            return pa.array(values, mask=missing)
         if missing is not None:
             short = pc.if_else(pa.array(missing), None, short)
     # Where there are too many digits for the type: the same scale, and no more digits than other libraries know.
