@@ -16,6 +16,7 @@ from sfumato import (
     HilbertAnonymizer,
     ModelGuidedAnonymizer,
     MondrianAnonymizer,
+    ParameterError,
     RPlusTreeAnonymizer,
     WorkloadAwareAnonymizer,
 )
@@ -26,6 +27,7 @@ METHODS = [
     ModelGuidedAnonymizer,
     WorkloadAwareAnonymizer,
     MondrianAnonymizer,
+    ParameterError,
     HilbertAnonymizer,
     RPlusTreeAnonymizer,
 ]
@@ -212,3 +214,24 @@ def test_persons_with_many_records_do_not_make_their_values_common():
     anonymizer = MondrianAnonymizer(k=5, quasi_identifiers=["town", "age"], criteria=[KAnonymity(5, unit="who")])
     released = anonymizer.fit_transform(table)
     assert set(released["town"].dropna()) == {"y"}
+
+
+@pytest.mark.parametrize("width", [1, 2, 10])
+@pytest.mark.parametrize("representative", ["phantom", "median", "bounds"])
+def test_a_narrow_limit_shows_nobodys_number(representative, width):
+    table = incomes(2_000)
+    anonymizer = MondrianAnonymizer(k=10, representative=representative, limits={"income": width}).fit(table)
+    middles = Counter((table["income"] // width * width + width // 2).tolist())
+    released = anonymizer.transform(table).filter(like="income")
+    shown = set(released.to_numpy().ravel().tolist())
+    if representative != "bounds":  # whose ends are those of intervals
+        assert {value // width * width + width // 2 for value in shown} == shown
+        assert sum(middles[value] == 1 for value in shown) <= len(shown) / 20
+    document = json.dumps(anonymizer.partition_.to_dict()["groups"])
+    own = [str(value) for value, n in Counter(table["income"].tolist()).items() if n == 1]
+    assert sum(f" {value}," in document for value in own) <= len(own) / 20
+
+
+def test_a_limit_that_no_float_holds_is_refused():
+    with pytest.raises(ParameterError, match="limits has 1000.*expected a positive number"):
+        MondrianAnonymizer(k=5, limits={"age": 10**400}).fit(people(50))

@@ -21,6 +21,10 @@ NUMBER_UNITS = tuple(10**digits for digits in range(18, -1, -1))
 """Units that whole numbers between two others are rounded to, the coarsest that fits first."""
 
 
+class OnGrid(tuple[int, ...]):
+    """The width of whole numbers that were made coarse: values between two others lie whole widths away from them."""
+
+
 @dataclass(frozen=True, eq=False)
 class SharedValues:
     """What stands for each bin of a column, missing left out.
@@ -153,8 +157,8 @@ def share_numbers(
     floor : int
         Fewest records of a run.
     units : sequence of int
-        Units to round whole numbers to, falling; the last is the smallest step between two values. Without any, only
-        values that occur are published.
+        Units to round whole numbers to, falling; the last is the smallest step between two values. `OnGrid` for
+        middles of intervals. Without any, only values that occur are published.
 
     Examples
     --------
@@ -288,6 +292,8 @@ def smallest_step(distinct: NDArray[Any], units: Sequence[int]) -> int:
     """
     if not units:
         return 0
+    if isinstance(units, OnGrid):
+        return units[0]
     if distinct.dtype.kind == "f":
         is_whole = bool((np.abs(distinct[[0, -1]]) < 2**53).all() and (distinct == np.floor(distinct)).all())
         return units[-1] if is_whole else 0
@@ -334,6 +340,8 @@ def number_between(low: Any, high: Any, units: Sequence[int], step: int) -> Any:
     """
     if not units:
         return None
+    if isinstance(units, OnGrid):
+        return int(low) + (int(high) - int(low)) // (2 * step) * step if int(high) - int(low) >= 2 * step else None
     if step:
         a, b = int(low), int(high)
         middle = a + (b - a) // 2

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import datetime
-import math
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from sfumato.errors import ParameterError
 Limit = int | float | datetime.timedelta
 
 #: Widths beyond this would leave 64 bits when multiplied.
+_LARGEST_LIMIT = 1e300
 _WIDEST = 2**62
 
 
@@ -108,7 +108,7 @@ def checked_limit(column: Column, limit: Limit) -> float | int:
         raise ParameterError(
             f"{given}: expected a positive number. Give a width, a number of characters, or a number of days."
         )
-    if not (math.isfinite(limit) and limit > 0):
+    if not (0 < limit <= _LARGEST_LIMIT):  # neither NaN nor infinite, nor more than a float holds
         raise ParameterError(
             f"{given}: expected a positive number. Give a larger limit, or leave the column out of limits."
         )

@@ -14,7 +14,7 @@ from sfumato.columns import MICROSECONDS_PER_DAY, Kind, Moment
 from sfumato.partition.binning import Bins
 from sfumato.partition.guides import Guide
 from sfumato.partition.records import Layout, Records
-from sfumato.partition.shared_values import NUMBER_UNITS
+from sfumato.partition.shared_values import NUMBER_UNITS, OnGrid
 
 _TIME_UNITS = (MICROSECONDS_PER_DAY, 3_600_000_000, 60_000_000, 1_000_000, 1_000, 1)
 
@@ -65,10 +65,14 @@ def named_anyway(bins: Bins, categories: NDArray[np.object_]) -> Bins:
     return replace(bins, shared=replace(bins.shared, is_common=np.ones(bins.n_values, np.bool_)))
 
 
-def units_of(moment: Moment | None, limit: Any = None) -> Sequence[int]:
-    """Return the units in which a value between two others is rounded; none where a limit says which values exist."""
-    if limit is not None:
-        return ()
+def units_of(moment: Moment | None, width: float | None = None) -> Sequence[int]:
+    """Return the units in which a value between two others is rounded.
+
+    With a limit, whose width is given, values are middles of intervals, and so is what lies between them; of numbers
+    with fractions only those that occur.
+    """
+    if width is not None:
+        return OnGrid((width,)) if isinstance(width, int) else ()
     if moment is None:
         return NUMBER_UNITS
     return _TIME_UNITS[:1] if moment == "date" else _TIME_UNITS

@@ -107,6 +107,7 @@ def code_column(
     column: Column, *, max_bins: int = DEFAULT_MAX_BINS, floor: int = 0, limit: Limit | None = None
 ) -> CodedColumn:
     """Bin one column, which was made as coarse as its limit where it has one."""
+    width = None if limit is None or column.kind == "category" else checked_limit(column, limit)
     if column.kind == "category":
         assert column.categories is not None
         if len(column.categories) > MAX_CODES - 3:
@@ -116,9 +117,8 @@ def code_column(
         bins = named_anyway(bins, column.categories)
     else:
         bins, codes = bin_numbers(
-            column.values, column.missing, max_bins=max_bins, floor=floor, units=units_of(column.moment, limit)
+            column.values, column.missing, max_bins=max_bins, floor=floor, units=units_of(column.moment, width)
         )
-    width = None if limit is None or column.kind == "category" else checked_limit(column, limit)
     return CodedColumn(
         column.name, column.kind, bins, codes, column.categories, column.moment, width, column.is_zoned, column.places
     )
