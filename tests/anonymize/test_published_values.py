@@ -233,5 +233,5 @@ def test_a_narrow_limit_shows_nobodys_number(representative, width):
 
 
 def test_a_limit_that_no_float_holds_is_refused():
-    with pytest.raises(ParameterError, match="limits has 1000.*expected a positive number"):
+    with pytest.raises(ParameterError, match=r"limits has 1000.*expected a positive number"):
         MondrianAnonymizer(k=5, limits={"age": 10**400}).fit(people(50))
