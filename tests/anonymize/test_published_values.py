@@ -27,7 +27,6 @@ METHODS = [
     ModelGuidedAnonymizer,
     WorkloadAwareAnonymizer,
     MondrianAnonymizer,
-    ParameterError,
     HilbertAnonymizer,
     RPlusTreeAnonymizer,
 ]
