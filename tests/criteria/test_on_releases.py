@@ -360,18 +360,25 @@ def test_presence_holds_on_a_release(data, k, bounds):
     anonymizer.fit(table, guide)
     rows = np.arange(len(guide) * data.draw(st.sampled_from([3, 4]), "quarters") // 4)
     some = table.take(rows)
-    release = anonymizer.release(some, guide[rows])
-
-    def count(places):
-        members = sum(place < len(rows) for place in places)
-        return members, len(places) - members
-
-    def is_safe(places):
-        members, everybody = count(places)
-        return (members == 0 or members >= k) and low * everybody <= members <= high * everybody
-
     document = anonymizer.partition_._to_dict()
     leaves = [leaf_of(document, record) for record in some.to_pylist() + population.to_pylist()]
+    with_records = set(leaves[: len(rows)])
+
+    def count(places):
+        """Return the records of a group, all its population, and the population of the leaves that show records."""
+        members = sum(place < len(rows) for place in places)
+        in_shown = sum(place >= len(rows) and leaves[place] in with_records for place in places)
+        return members, len(places) - members, in_shown
+
+    def is_safe(places):
+        members, everybody, in_shown = count(places)
+        return (members == 0 or members >= k) and low * everybody <= members <= high * in_shown
+
+    if not is_safe(range(len(leaves))):
+        with pytest.raises(GuaranteeError, match="which not even all of them together meet"):
+            anonymizer.release(some, guide[rows])
+        return
+    release = anonymizer.release(some, guide[rows])
     groups = merged(document, leaves, is_safe, pick=min)
     shown = rows_of(release.table)
     counted = {}
@@ -382,10 +389,10 @@ def test_presence_holds_on_a_release(data, k, bounds):
             counted.setdefault(key, []).append(count(places))
     assert set(counted) == set(shown)
     for parts in counted.values():  # groups that happen to show the same values are one group to a reader
-        members, everybody = (sum(part) for part in zip(*parts, strict=True))
+        members, everybody, in_shown = (sum(part) for part in zip(*parts, strict=True))
         assert members >= k
-        assert low * everybody <= members <= high * everybody
-    largest = max(members / everybody for parts in counted.values() for members, everybody in parts)
+        assert low * everybody <= members <= high * in_shown
+    largest = max(members / in_shown for parts in counted.values() for members, _, in_shown in parts)
     reached = release.measures[f"DeltaPresence(delta_min={low!r}, delta_max={high!r})"]
     assert reached == pytest.approx(largest)
 
@@ -400,6 +407,19 @@ def test_presence_joins_groups_that_fit_transform_would_not():
     assert release.n_merged > 0
     assert 0.05 <= release.measures["DeltaPresence(delta_min=0.05, delta_max=0.35)"] <= 0.35
     assert release.measures["n_groups"] < anonymizer.n_groups_
+
+
+def test_population_of_cells_that_show_no_record_does_not_lower_a_share():
+    """What is released of 3 people in the left cell must not hide behind 4 in the right one, where nobody is."""
+    ages = [20, 21, 22, 60, 61, 62, 63]
+    population = pa.table({"age": ages})
+    fitted = pa.table({"age": [20, 21, 22, 60, 61, 62]})
+    criterion = DeltaPresence(0, 0.65, population=pa.table({"age": [*ages, *ages]}))
+    anonymizer = MondrianAnonymizer(2, criteria=[criterion], representative="bounds").fit(fitted)
+    assert anonymizer.n_groups_ > 1
+    anonymizer.criteria = [DeltaPresence(0, 0.65, population=population)]
+    with pytest.raises(GuaranteeError, match="which not even all of them together meet"):
+        anonymizer.release(pa.table({"age": [20, 21]}), shuffle=False)
 
 
 def test_presence_that_cannot_be_met_or_counted_is_refused():

@@ -223,6 +223,19 @@ def publishing_floor(counters: Sequence[Counter]) -> int:
     return max(floors)
 
 
+def among_released(counters: Sequence[Counter], leaf: NDArray[np.integer[Any]]) -> list[Counter]:
+    """Return the counters of the records that leave, given the fitted group of every record (-1: suppressed).
+
+    A population is counted twice: all of it, and its members in the fitted groups of which records leave. A reader of
+    the released values sees those groups alone and leaves the other members out, so neither share may be too large.
+    """
+    result = [counter.among(leaf >= 0) for counter in counters]
+    for counter in counters:
+        if counter.population is not None:
+            result.append(replace(counter, population=counter.population[np.isin(counter.population, leaf)]))
+    return result
+
+
 def hold_together(leaf: NDArray[np.int32], counters: list[Counter]) -> bool:
     """Say whether the records that are not suppressed (-1) meet the criteria as one group."""
     together = np.where(leaf >= 0, 0, -1)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sfumato.anonymize.counting import Counter, publishing_floor, shown
+from sfumato.anonymize.counting import Counter, among_released, publishing_floor, shown
 from sfumato.anonymize.guidance import guide_from
 from sfumato.anonymize.hierarchy_columns import in_tree_order
 from sfumato.anonymize.reading import GroupParameters
@@ -275,7 +275,7 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
         partition = self.partition_
         counters = self._counters(table, self._all_criteria(), target, partition)
         leaf = suppress(partition.apply_to(table), partition.n_groups, counters, self.suppression_limit)
-        counters = [counter.among(leaf >= 0) for counter in counters]
+        counters = among_released(counters, leaf)
         check_releasable(leaf, counters, self.k)
         group, n_merged = self._safe_groups(leaf, counters)
         counters = self._regrouped(leaf, group, counters)

@@ -111,7 +111,7 @@ def check_releasable(leaf: NDArray[np.int32], counters: list[Counter], k: int) -
         has = f"fewer than {k}" if 0 < n_left < k else f"{n_left}"
         raise GuaranteeError(
             f"{has} records to release: expected that "
-            f"{' and '.join(c.criterion.describe() for c in counters)}, which not even all of them together "
+            f"{' and '.join(dict.fromkeys(c.criterion.describe() for c in counters))}, which not even all of them together "
             "meet. Release more records at once, or lower the requirement."
         )
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.anonymize.counting import Counter, hold_together
+from sfumato.anonymize.counting import Counter, among_released, hold_together
 from sfumato.partition.group_summaries import Summary
 from sfumato.partition.records import Layout
 
@@ -54,9 +54,9 @@ def suppress(leaf: NDArray[np.int32], n_leaves: int, counters: list[Counter], li
     # Where too little is left, the largest groups come back first: few of them are enough.
     for n in range(n_dropped, 0, -1):
         left = np.where(np.isin(leaf, candidates[:n]), np.int32(-1), leaf)
-        if hold_together(left, [counter.among(left >= 0) for counter in counters]):
+        if hold_together(left, among_released(counters, left)):
             return left
-        if n == n_dropped and not hold_together(leaf, counters):
+        if n == n_dropped and not hold_together(leaf, among_released(counters, leaf)):
             break  # not even all records can be released
     return leaf
 

@@ -34,6 +34,10 @@ class DeltaPresence:
     released table. The population must hold every released record, else the shares mean nothing: a group with more
     records than the population has there is never safe. It keeps holding when groups are joined.
 
+    Members of the population in whose cell no record is released do not lower the share of a group they are joined
+    with: the released values do not show their cell, so a reader does not count them. Such a reader knows that they are
+    not in the table, and delta_min does not protect them from that; it holds for who counts by the fitted cells.
+
     `passes` and `value` take two counts per group: its records, and the members of the population whose
     quasi-identifiers lie in its cell. Whose do is known only once the cells are, and the engine counts no records
     beside those it groups; so this is a condition on `release`, which joins groups until all are safe, and a
