@@ -109,10 +109,10 @@ def check_releasable(leaf: NDArray[np.int32], counters: list[Counter], k: int) -
     n_left = int((leaf >= 0).sum())
     if not hold_together(leaf, counters):
         has = f"fewer than {k}" if 0 < n_left < k else f"{n_left}"
+        asked = " and ".join(dict.fromkeys(counter.criterion.describe() for counter in counters))
         raise GuaranteeError(
-            f"{has} records to release: expected that "
-            f"{' and '.join(dict.fromkeys(c.criterion.describe() for c in counters))}, which not even all of them together "
-            "meet. Release more records at once, or lower the requirement."
+            f"{has} records to release: expected that {asked}, which not even all of them together meet. "
+            "Release more records at once, or lower the requirement."
         )
 
 
