@@ -22,7 +22,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("hierarchies",),
     ("schema",),
     ("partition", "datasets", "models", "guarantees", "verification"),
-    ("files", "sources"),
+    ("files", "backends"),
     ("criteria", "loss", "representatives", "generalization"),
     ("attack", "measurement", "private"),
     ("anonymize",),

@@ -258,3 +258,48 @@ def one_of(*words: Any) -> Callable[[Any], bool]:
 def or_none(shape: Callable[[Any], bool]) -> Callable[[Any], bool]:
     """Return a shape that null fits, too."""
     return lambda value: value is None or shape(value)
+
+
+@contextlib.contextmanager
+def unpublished(destination: Path) -> Iterator[Path]:
+    """Lend a file in the folder of the destination; what was written there gets its name at the end, or is gone.
+
+    Only the owner can read the file while it is not judged. Where the system allows it, the file has no name until
+    then: even a process that is killed leaves nothing behind.
+    """
+    folder = destination.absolute().parent
+    if not folder.is_dir():
+        raise InputError(
+            f"the folder of {destination.name!r} does not exist: expected a folder to write to. Create it first."
+        )
+    hidden = folder / f".{destination.name}.unpublished-{secrets.token_hex(4)}"
+    file = None
+    try:
+        file = _nameless(folder)
+        if file is None:
+            file = os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+        nameless = Path(f"/proc/self/fd/{file}")
+        yield hidden if hidden.exists() else nameless
+        if not hidden.exists():
+            # Only with a folder does this follow the link to the file itself; the absolute path has no use for it.
+            os.link(nameless, hidden, src_dir_fd=file, follow_symlinks=True)
+        hidden.chmod(permitted(0o666))
+        hidden.replace(destination)
+    except OSError as error:
+        raise InputError(
+            f"{destination.name!r} cannot be written: {error.strerror or 'input/output error'}. Nothing was published."
+        ) from None
+    finally:
+        if file is not None:
+            os.close(file)
+        hidden.unlink(missing_ok=True)
+
+
+def _nameless(folder: Path) -> int | None:
+    """Open a file without a name, for its owner alone; None where the system has no such files."""
+    if not hasattr(os, "O_TMPFILE") or not Path("/proc/self/fd").is_dir():
+        return None
+    try:
+        return os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o600)
+    except OSError:
+        return None

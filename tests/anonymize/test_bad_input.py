@@ -412,7 +412,7 @@ def test_a_refused_fit_leaves_nothing_behind():
 
 
 def test_of_several_refused_columns_the_first_is_named_whatever_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.sources.memory._THREADED_FROM", 1)
+    monkeypatch.setattr("sfumato.backends.memory._THREADED_FROM", 1)
     frame = pd.DataFrame({f"x{i}": np.arange(2_000.0) / 3 for i in range(6)})
     for name in ("x4", "x1"):
         frame.loc[1_500, name] = np.inf  # beyond the records that are looked at first

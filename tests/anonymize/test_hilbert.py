@@ -20,8 +20,8 @@ from sfumato import GuaranteeError, HilbertAnonymizer, KAnonymity, MondrianAnony
 from sfumato.anonymize import hilbert
 from sfumato.anonymize.counting import Counter
 from sfumato.anonymize.hilbert import join_runs
+from sfumato.backends import MemorySource
 from sfumato.representatives import REPRESENTATIVES
-from sfumato.sources import MemorySource
 from sfumato.testing import ANONYMIZER_CHECKS, group_sizes, people, rows_of
 from strategies import LIBRARIES, in_examples, tables
 from twins import naive_runs

@@ -28,10 +28,10 @@ from sfumato.attack import (
 from sfumato.attack.intervals import wilson_interval
 from sfumato.attack.reconstruction_adversaries import answer
 from sfumato.attack.reconstruction_questions import ask
+from sfumato.backends import MemorySource
 from sfumato.errors import ParameterError
 from sfumato.frames import read_table
 from sfumato.generalization import generalization_from_bins
-from sfumato.sources import MemorySource
 from strategies import in_examples
 
 SLACK = 1e-9

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato import MondrianAnonymizer
+from sfumato.backends.parquet.reader import ParquetFiles
 from sfumato.cli import out_of_core
 from sfumato.files.verified_output import Recount
-from sfumato.parquet.files import ParquetFiles
 
 from .conftest import call
 
@@ -254,7 +254,7 @@ def test_anonymize_writes_the_same_file(file, tmp_path: Path, name: str):
 
 
 def test_persons_may_be_more_than_are_listed_elsewhere(file, tmp_path: Path, monkeypatch):
-    from sfumato.parquet import value_codes
+    from sfumato.backends.blocks import value_codes
 
     monkeypatch.setattr(value_codes, "MOST_LISTED", 10)
     done = call(

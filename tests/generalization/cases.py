@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from sfumato.backends import MemorySource
 from sfumato.frames import read_table
 from sfumato.generalization import Generalization, generalization_from_bins
-from sfumato.sources import MemorySource
 from strategies import RawColumn, RawTable
 
 #: Text that exports get wrong: quotes, escapes, blanks at the end, look-alikes, tags, what looks like other types.

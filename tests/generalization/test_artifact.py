@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sfumato.backends import MemorySource
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import read_table
 from sfumato.generalization import Generalization, generalization_from_bins
-from sfumato.sources import MemorySource
 from strategies import in_examples
 
 from .cases import KINDS, bucket_by_document, cases, document_of, raw_table

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
+from sfumato.backends import MemorySource
 from sfumato.errors import InputError
 from sfumato.frames import read_table
 from sfumato.generalization import Generalization, generalization_from_bins
 from sfumato.generalization.building import safe_shares
-from sfumato.sources import MemorySource
 from strategies import in_examples
 
 from .cases import cases

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from sfumato.backends import MemorySource
 from sfumato.errors import ParameterError
 from sfumato.frames import read_table
 from sfumato.generalization import generalization_from_bins
-from sfumato.sources import MemorySource
 from strategies import in_examples
 
 from .cases import KINDS, cases

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato import minimize
+from sfumato.backends import MemorySource
 from sfumato.frames import read_table
 from sfumato.generalization import Generalization, generalization_from_bins
 from sfumato.generalization.rarity import joined_runs
 from sfumato.minimize import sweep_minimizers
-from sfumato.sources import MemorySource
 from strategies import in_examples
 
 from .cases import random_buckets

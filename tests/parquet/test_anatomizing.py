@@ -18,10 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato import AnatomizedTable, Anatomizer
+from sfumato.backends.blocks import reordering as shuffling
+from sfumato.backends.blocks import value_codes
+from sfumato.backends.parquet import reader as files
 from sfumato.datasets import load_adult
 from sfumato.errors import GuaranteeError, InputError, ParameterError
-from sfumato.parquet import anatomize, anatomizing, files, value_codes
-from sfumato.parquet import reordering as shuffling
+from sfumato.parquet import anatomize, anatomizing
 from strategies import in_examples, tables
 
 

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato import PrivacyAwareTree, UniformMinimizer
+from sfumato.backends.parquet import reader as files
 from sfumato.datasets import load_adult
 from sfumato.errors import GuaranteeError, InputError, ParameterError
-from sfumato.parquet import files, transform
+from sfumato.parquet import transform
 from strategies import in_examples, tables
 
 OUTPUTS = ("codes", "labels", "representatives")

@@ -14,9 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sfumato
+from sfumato.backends.blocks import value_codes, working_files
+from sfumato.backends.parquet import reader as files
 from sfumato.datasets import load_adult, make_census
 from sfumato.errors import InputError, ParameterError
-from sfumato.parquet import files, measure, ranking, value_codes, working_files
+from sfumato.parquet import measure, ranking
 from strategies import in_examples, tables
 
 

@@ -26,9 +26,11 @@ from sfumato import (
     TCloseness,
     WorkloadAwareAnonymizer,
 )
+from sfumato.backends.parquet import joined_file as joining
+from sfumato.backends.parquet import reader as files
 from sfumato.datasets import load_adult, make_census
 from sfumato.errors import GuaranteeError, InputError, ParameterError
-from sfumato.parquet import anonymizing, files, fit_transform, joining
+from sfumato.parquet import anonymizing, fit_transform
 
 
 @pytest.fixture(autouse=True)

@@ -17,20 +17,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato import KAnonymity, MondrianAnonymizer
+from sfumato import KAnonymity, MondrianAnonymizer, documents
 from sfumato.anonymize.counting import make_counter
+from sfumato.backends import MemorySource
+from sfumato.backends.blocks.coding import ColumnLearner, ValueCounts, write_codes
+from sfumato.backends.blocks.float_counts import FloatCounts
+from sfumato.backends.parquet import reader as files
+from sfumato.backends.parquet.joined_file import JoinedFile
+from sfumato.backends.parquet.reader import ParquetFiles
 from sfumato.datasets import make_census
+from sfumato.documents import unpublished
 from sfumato.errors import GuaranteeError, InputError
 from sfumato.frames import read_table
-from sfumato.parquet import files, fit_transform
-from sfumato.parquet.coding import ColumnLearner, ValueCounts, write_codes
-from sfumato.parquet.files import ParquetFiles, unpublished
-from sfumato.parquet.float_counts import FloatCounts
-from sfumato.parquet.joining import JoinedFile
+from sfumato.parquet import fit_transform
 from sfumato.parquet.recounting import claimed_sizes, recount
 from sfumato.partition.binning import bin_counts
 from sfumato.progress import PrintedProgress, describe
-from sfumato.sources import MemorySource
 
 
 def columns_of_all_kinds(n: int, seed: int = 0) -> pa.Table:
@@ -204,7 +206,7 @@ def test_files_that_cannot_grow_are_said_and_nothing_is_left(tmp_path: Path, sta
 @pytest.mark.parametrize("is_nameless", [True, False])
 def test_an_unpublished_file_is_for_its_owner_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_nameless: bool):
     if not is_nameless:
-        monkeypatch.setattr(files, "_nameless", lambda folder: None)
+        monkeypatch.setattr(documents, "_nameless", lambda folder: None)
     destination = tmp_path / "out.parquet"
     destination.write_bytes(b"before")
     with unpublished(destination) as temporary:

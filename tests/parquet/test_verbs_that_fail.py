@@ -18,8 +18,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato import Anatomizer, UniformMinimizer
+from sfumato.backends.blocks import value_codes
 from sfumato.errors import InputError
-from sfumato.parquet import anatomize, measure, transform, value_codes
+from sfumato.parquet import anatomize, measure, transform
 
 N = 3_000
 

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from partition_cases import Case, assert_same_trees, cases, diversity, in_examples, persons, separated_case
 
+from sfumato.backends.blocks import code_file
+from sfumato.backends.blocks.code_file import CodeFile
 from sfumato.partition.conditions import Check
 from sfumato.partition.records import Records, pack_records
 from sfumato.partition.streaming import Branch, grow_outer
 from sfumato.partition.tree import Tree
-from sfumato.sources import code_file
-from sfumato.sources.code_file import CodeFile
 
 
 def grown_outside(

@@ -17,6 +17,7 @@ from sfumato.anonymize.groups import Fit, GroupAnonymizer
 from sfumato.anonymize.hierarchy_columns import taxonomy_of
 from sfumato.anonymize.partition import Partition, partition_from_tree
 from sfumato.arguments import checked_weight
+from sfumato.backends import MemorySource
 from sfumato.errors import ParameterError
 from sfumato.partition.conditions import Check
 from sfumato.partition.group_summaries import lined_up
@@ -27,7 +28,6 @@ from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
 from sfumato.partition.tree import close_unsafe
 from sfumato.representatives import looks_at_classes
 from sfumato.schema import Schema
-from sfumato.sources import MemorySource
 
 logger = logging.getLogger("sfumato")
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from sfumato.anonymize.partition import Partition
 from sfumato.anonymize.recoding import PartitionColumn, cut_after
+from sfumato.backends import CodedColumn
 from sfumato.columns import Column
 from sfumato.partition.tree import Tree
-from sfumato.sources import CodedColumn
 
 
 def join_columns(first: Column, second: Column) -> Column:

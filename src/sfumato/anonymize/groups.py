@@ -24,6 +24,7 @@ from sfumato.anonymize.recounting import verify
 from sfumato.anonymize.release import Release, check_releasable, in_released_order, remembered, warn_of_real_records
 from sfumato.anonymize.suppression import drop_costly, suppress
 from sfumato.arguments import as_table_like
+from sfumato.backends import CodedColumn, MemorySource
 from sfumato.errors import GuaranteeError, ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.frames.pandas_frames import warn_of_telling_index
@@ -34,7 +35,6 @@ from sfumato.partition.guides import Guide
 from sfumato.partition.records import Layout, make_layout
 from sfumato.representatives import REPRESENTATIVES, GroupValues, represent, shown_of
 from sfumato.schema import Schema
-from sfumato.sources import CodedColumn, MemorySource
 
 
 @dataclass(frozen=True, eq=False)

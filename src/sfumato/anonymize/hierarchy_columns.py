@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from sfumato.anonymize.domains import as_hierarchy
+from sfumato.backends import CodedColumn
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import Table
 from sfumato.hierarchies import CodePaths, Hierarchy
 from sfumato.partition.records import Layout
 from sfumato.partition.taxonomy import Taxonomy, make_taxonomy
-from sfumato.sources import CodedColumn
 
 
 def checked_hierarchies(given: Any, table: Table, quasi_identifiers: Sequence[str]) -> dict[str, Hierarchy]:

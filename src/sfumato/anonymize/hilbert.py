@@ -15,6 +15,7 @@ from sfumato.anonymize.counting import Counter, fewest_records, publishing_floor
 from sfumato.anonymize.groups import Fit, GroupAnonymizer
 from sfumato.anonymize.method import MethodFacts, NamedMethod
 from sfumato.anonymize.recoding import PartitionColumn, Recoding, cuts_after
+from sfumato.backends import CodedColumn
 from sfumato.criteria import Criterion
 from sfumato.partition.binning import DEFAULT_MAX_BINS
 from sfumato.partition.group_summaries import Groups, collect
@@ -29,7 +30,6 @@ from sfumato.partition.hilbert_curve import (
     sort_keys,
 )
 from sfumato.representatives import GroupValues, Representative
-from sfumato.sources import CodedColumn
 
 logger = logging.getLogger("sfumato")
 

@@ -11,6 +11,7 @@ from sfumato.anonymize.base import TreeAnonymizer, check_of
 from sfumato.anonymize.counting import Counter, fewest_records
 from sfumato.anonymize.guidance import guide_from
 from sfumato.anonymize.method import MethodFacts, NamedMethod
+from sfumato.backends import MemorySource
 from sfumato.criteria import Criterion
 from sfumato.errors import ParameterError
 from sfumato.partition import relaxed_mondrian as relaxed
@@ -22,7 +23,6 @@ from sfumato.partition.records import Records
 from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
 from sfumato.representatives import Representative
 from sfumato.schema import Schema
-from sfumato.sources import MemorySource
 
 _RULES = {"median": by_median, "information_loss": by_information_loss}
 

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from sfumato.anonymize.document_checks import check_partition
 from sfumato.anonymize.recoding import PartitionColumn, Recoding, cuts_after
+from sfumato.backends import CodedColumn
 from sfumato.documents import read_document, write_document
 from sfumato.errors import InputError
 from sfumato.partition.tree import Tree
 from sfumato.representatives import GroupValues
-from sfumato.sources import CodedColumn
 
 FORMAT = "sfumato-partition"
 VERSION = 1

@@ -11,14 +11,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.backends import CodedColumn
+from sfumato.backends.base import units_of
+from sfumato.backends.memory import read_limited
 from sfumato.columns import Column, GroupedLabels, GroupedValues, Kind, Moment
 from sfumato.errors import InputError
 from sfumato.frames import Table, read_table
 from sfumato.partition.shared_values import NUMBER_UNITS, number_between
 from sfumato.representatives import GroupValues
-from sfumato.sources import CodedColumn
-from sfumato.sources.base import units_of
-from sfumato.sources.memory import read_limited
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,8 @@ from sfumato.anonymize.hierarchy_columns import in_tree_order
 from sfumato.anonymize.method import MethodFacts, NamedMethod
 from sfumato.anonymize.target import names_target, target_column
 from sfumato.arguments import as_table_like
+from sfumato.backends import MemorySource
+from sfumato.backends.memory import code_column, read_limited
 from sfumato.columns import Column
 from sfumato.criteria import Criterion
 from sfumato.errors import ParameterError
@@ -32,8 +34,6 @@ from sfumato.partition.rplus import Check, pack
 from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
 from sfumato.representatives import Representative
 from sfumato.schema import Schema
-from sfumato.sources import MemorySource
-from sfumato.sources.memory import code_column, read_limited
 
 
 @dataclass(frozen=True, eq=False)

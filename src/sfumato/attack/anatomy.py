@@ -18,11 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato.attack.intervals import judge, wilson_interval
 from sfumato.attack.result import AttackResult
+from sfumato.backends import MemorySource
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.grouping import group_rows
 from sfumato.loss.released_groups import code_values
-from sfumato.sources import MemorySource
 
 _MOST_ENUMERATED = 5  # groups of up to so many records have few enough orders to try them all
 _N_ROUNDS = 30  # of making rows and columns of larger groups sum to 1

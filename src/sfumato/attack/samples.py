@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.backends import CodedColumn
+from sfumato.backends.memory import code_column
 from sfumato.columns import Column
 from sfumato.errors import InputError
 from sfumato.frames import read_table
 from sfumato.generalization import CategoryAttribute, Generalization, OrderedAttribute
 from sfumato.partition.binning import DEFAULT_MAX_BINS
-from sfumato.sources import CodedColumn
-from sfumato.sources.memory import code_column
 
 
 class Samples:

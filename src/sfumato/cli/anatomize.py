@@ -132,8 +132,8 @@ def anatomize(
     console = Console(quiet=quiet, as_json=as_json)
     with exit_codes(console, debug=debug):
         from sfumato.auditing.roles import without_names
+        from sfumato.backends.parquet.reader import ParquetFiles
         from sfumato.files.table_file import format_of, read_and_tell
-        from sfumato.parquet.files import ParquetFiles
 
         said = reading.parsed()
         written_as = format or ("parquet" if format_of(file) == "parquet" else "csv")
@@ -224,9 +224,9 @@ def _run(console: Console, source: FileTable, settings: Settings) -> None:
 
 def _run_piecewise(console: Console, settings: Settings) -> None:
     """Anatomize and judge a file that is not held in memory."""
+    from sfumato.backends.parquet.reader import ParquetFiles
     from sfumato.files.table_file import unfinished
     from sfumato.parquet.anatomizing import write_anatomy
-    from sfumato.parquet.files import ParquetFiles
 
     files = ParquetFiles(settings.file)
     anatomizer = _new_anatomizer(settings, files.names)

@@ -60,8 +60,8 @@ def telling_columns(table: Any, sensitive: str, columns: Sequence[str]) -> list[
     """
     import numpy as np
 
+    from sfumato.backends import MemorySource
     from sfumato.frames import read_table
-    from sfumato.sources import MemorySource
 
     source = MemorySource(read_table(table), [sensitive, *columns])
     truth = source.columns[0].codes.astype(np.int64)

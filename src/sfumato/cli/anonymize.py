@@ -220,11 +220,11 @@ def anonymize(
     console = Console(quiet=quiet, as_json=as_json)
     with exit_codes(console, debug=debug):
         from sfumato.auditing.target_values import parse_target_values
+        from sfumato.backends.parquet.reader import ParquetFiles
         from sfumato.cli.anonymize_in_memory import anonymize_table
         from sfumato.cli.anonymize_in_pieces import anonymize_pieces
         from sfumato.cli.request import check_method, check_numbers, obstacle_to_pieces, parse_guide, resolve, settle
         from sfumato.files.table_file import check_output, format_of, read_and_tell
-        from sfumato.parquet.files import ParquetFiles
 
         options.check_jobs(jobs)
         said = reading.parsed()

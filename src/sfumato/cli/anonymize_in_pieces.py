@@ -20,6 +20,7 @@ from sfumato.auditing.checking import Checks, check_release
 from sfumato.auditing.methods import Method, rewritten_columns
 from sfumato.auditing.pipeline import Job, compare_models
 from sfumato.auditing.utility import fit, growing, guide_of, read_target, rows_of
+from sfumato.backends.parquet.reader import ParquetFiles
 from sfumato.cli.anonymize_in_memory import Made, note_method, note_target, report, write_partition
 from sfumato.cli.out_of_core import progress_of
 from sfumato.cli.request import check_schema
@@ -28,7 +29,6 @@ from sfumato.files.table_file import FileTable, ReadingOptions, table_in_memory,
 from sfumato.files.verified_output import ORDER_KEPT, Recount, SensitiveCount, check_holds, count_sensitive
 from sfumato.frames import read_table
 from sfumato.parquet import fit_transform
-from sfumato.parquet.files import ParquetFiles
 from sfumato.verification import GroupCounter
 
 if TYPE_CHECKING:

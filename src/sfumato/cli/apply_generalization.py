@@ -124,9 +124,9 @@ def _minimize_pieces(
     keep: list[str] | None,
     check_schema: Callable[..., Any],
 ) -> None:
+    from sfumato.backends.parquet.reader import ParquetFiles
     from sfumato.cli.apply_pieces import check_passing, minimize_pieces
     from sfumato.files.table_file import unfinished
-    from sfumato.parquet.files import ParquetFiles
 
     files = ParquetFiles(file)
     dropped, kept = split_names(identifiers, files.names), split_names(keep, files.names)

@@ -62,9 +62,9 @@ def recode_pieces_of(
     dropped_and_kept: tuple[list[str] | None, list[str] | None],
 ) -> None:
     """Recode a file that is not held in memory; no group size is promised."""
+    from sfumato.backends.parquet.reader import ParquetFiles
     from sfumato.cli.apply_pieces import check_passing, recode_pieces
     from sfumato.files.table_file import unfinished
-    from sfumato.parquet.files import ParquetFiles
 
     files = ParquetFiles(file)
     dropped, kept = (options.split_names(names, files.names) for names in dropped_and_kept)

@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sfumato.backends.blocks.pass_through import PassThrough
+from sfumato.backends.parquet.reader import ParquetFiles
 from sfumato.cli.out_of_core import progress_of
 from sfumato.errors import InputError
 from sfumato.files.verified_output import Recount
 from sfumato.frames import read_table
 from sfumato.frames.arrow_tables import without_metadata
-from sfumato.parquet.files import ParquetFiles
 from sfumato.parquet.generalizing import (
     missing_as_nan,
     transform,
@@ -20,7 +21,6 @@ from sfumato.parquet.generalizing import (
     with_one_kind_of_missing,
     write_piecewise,
 )
-from sfumato.parquet.pass_through import PassThrough
 from sfumato.parquet.writing import used_categories
 from sfumato.verification import GroupCounter
 

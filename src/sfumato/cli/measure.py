@@ -189,9 +189,9 @@ def _measured(
     is_judged: bool,
 ) -> tuple[Measurement, Reasons]:
     """Measure the file; return also what each column was taken for, and why."""
+    from sfumato.backends.parquet.reader import ParquetFiles
     from sfumato.measurement import measure as measure_table
     from sfumato.parquet import measure as measure_pieces
-    from sfumato.parquet.files import ParquetFiles
 
     columns = ParquetFiles(file).names if source is None else source.table.column_names
     quasi_identifiers, sensitive, categorical = names_of_columns

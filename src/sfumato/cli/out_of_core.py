@@ -76,7 +76,7 @@ def is_chosen(
 
 
 def _bytes_needed(file: Path) -> int:
-    from sfumato.parquet.files import ParquetFiles
+    from sfumato.backends.parquet.reader import ParquetFiles
 
     files = ParquetFiles(file)
     return files.n_records * (_BYTES_PER_RECORD + _BYTES_PER_VALUE * len(files.names))

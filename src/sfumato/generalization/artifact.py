@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.backends import CodedColumn
 from sfumato.columns import GroupedLabels, GroupedValues
 from sfumato.documents import check_shape, parse_json
 from sfumato.errors import InputError, ParameterError
@@ -25,7 +26,6 @@ from sfumato.generalization.document import (
     attributes_to_list,
     fingerprint_of,
 )
-from sfumato.sources import CodedColumn
 
 Output = Literal["codes", "labels", "representatives"]
 ExportOutput = Literal["labels", "codes"]

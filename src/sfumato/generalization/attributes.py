@@ -10,10 +10,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.backends import CodedColumn
 from sfumato.columns import Column, Kind, Moment
 from sfumato.errors import InputError, ParameterError
 from sfumato.generalization.naming import OTHER, category_label, finished, moment_labels, number_labels
-from sfumato.sources import CodedColumn
 
 CategoryType = Literal["text", "boolean", "number"]
 _WORDS = {"number": "numbers", "moment": "dates or times", "category": "categories"}

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.backends import CodedColumn
 from sfumato.columns import MICROSECONDS_PER_DAY
 from sfumato.errors import ParameterError
 from sfumato.generalization.artifact import Generalization, json_value
@@ -28,7 +29,6 @@ from sfumato.generalization.attributes import (
 )
 from sfumato.generalization.rarity import joined_runs, pool_rare
 from sfumato.generalization.thresholds import moment_threshold, real_threshold, whole_threshold
-from sfumato.sources import CodedColumn
 
 SAFE_SIZE = 10
 """Records below which a document about people tells no share, and no value of theirs where it can be helped."""
@@ -76,7 +76,7 @@ def generalization_from_bins(
     --------
     >>> import numpy as np, pyarrow as pa
     >>> from sfumato.frames import read_table
-    >>> from sfumato.sources import MemorySource
+    >>> from sfumato.backends import MemorySource
     >>> source = MemorySource(read_table(pa.table({"age": [18, 30, 63, 64, 80] * 10})), ["age"])
     >>> generalization_from_bins(source.columns, [np.array([0, 1, 1, 2, 2])]).attributes[0].labels
     ('20 and under', '21-63', '64 and over')

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from sfumato.arguments import is_integer, is_number, thread_count
+from sfumato.backends import CodedColumn
 from sfumato.errors import ParameterError
 from sfumato.generalization.building import SAFE_SIZE
 from sfumato.grouping import merge_rows
@@ -23,7 +24,6 @@ from sfumato.partition.binning import DEFAULT_MAX_BINS
 from sfumato.partition.grower import Grower
 from sfumato.partition.records import make_layout, pack_records
 from sfumato.partition.tree import Tree
-from sfumato.sources import CodedColumn
 
 _ROWS_AT_ONCE = 1 << 20
 """Rows that the model is asked about at a time; asking costs more than answering where they are few."""

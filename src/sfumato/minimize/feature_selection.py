@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.arguments import is_integer
+from sfumato.backends import CodedColumn
 from sfumato.errors import ParameterError
 from sfumato.generalization.building import SAFE_SIZE
 from sfumato.minimize.minimizer import Buckets, Output, Sample, WeightedMinimizer
 from sfumato.partition.binning import DEFAULT_MAX_BINS
-from sfumato.sources import CodedColumn
 
 Statistic = Literal["anova", "mutual_information", "chi_squared"]
 

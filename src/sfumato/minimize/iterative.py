@@ -13,13 +13,13 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from sfumato.arguments import is_integer, is_number
+from sfumato.backends import CodedColumn
 from sfumato.errors import ParameterError
 from sfumato.generalization.building import SAFE_SIZE
 from sfumato.grouping import merge_rows
 from sfumato.minimize.bucket_utility import Codes, CodesClassifier, held_out_and_learned
 from sfumato.minimize.minimizer import Buckets, Output, Sample, WeightedMinimizer
 from sfumato.partition.binning import DEFAULT_MAX_BINS
-from sfumato.sources import CodedColumn
 
 
 class IterativeMinimizer(WeightedMinimizer):

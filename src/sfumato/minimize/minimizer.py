@@ -21,11 +21,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.anonymize.guidance import as_target_array
 from sfumato.arguments import as_table_like, checked_weight, distinct_labels, is_integer, thread_count
+from sfumato.backends import CodedColumn, MemorySource
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.generalization import Generalization, generalization_from_bins
 from sfumato.partition.binning import MAX_CODES, code_type
-from sfumato.sources import CodedColumn, MemorySource
 
 _FEWEST_JUDGED = 50
 """In samples with fewer records, values that one record has alone say little about a column."""

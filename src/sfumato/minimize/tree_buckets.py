@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.backends import CodedColumn
 from sfumato.minimize.minimizer import Buckets
 from sfumato.partition.tree import Tree
-from sfumato.sources import CodedColumn
 
 
 def buckets_of_tree(tree: Tree, columns: Sequence[CodedColumn]) -> Buckets:

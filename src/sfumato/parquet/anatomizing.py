@@ -22,15 +22,15 @@ from sklearn.utils.validation import validate_data
 
 from sfumato.anatomize import Anatomizer
 from sfumato.anatomize.tables import MANIFEST, describe_files, value_type
+from sfumato.backends.blocks.many_values import ManyValues
+from sfumato.backends.blocks.reordering import write_in_order
+from sfumato.backends.blocks.value_codes import ValueCodes, read_for_counting
+from sfumato.backends.blocks.working_files import WorkingFiles
+from sfumato.backends.parquet.reader import ParquetFiles
 from sfumato.documents import named_at_the_end
 from sfumato.errors import GuaranteeError, InputError, ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.parquet.anonymizing import Paths
-from sfumato.parquet.files import ParquetFiles
-from sfumato.parquet.many_values import ManyValues
-from sfumato.parquet.reordering import write_in_order
-from sfumato.parquet.value_codes import ValueCodes, read_for_counting
-from sfumato.parquet.working_files import WorkingFiles
 from sfumato.progress import Progress
 from sfumato.verification import diversity_of
 

@@ -21,19 +21,23 @@ from sfumato.anonymize.base import TreeAnonymizer, check_of
 from sfumato.anonymize.counting import Counter, fewest_records, publishing_floor
 from sfumato.anonymize.mondrian import MondrianAnonymizer
 from sfumato.anonymize.partition import partition_from_tree
+from sfumato.backends import CodedColumn
+from sfumato.backends.blocks.code_file import CodeFile
+from sfumato.backends.blocks.coding import ColumnLearner, write_codes
+from sfumato.backends.blocks.pass_through import PassThrough
+from sfumato.backends.blocks.reordering import stretches_in_order
+from sfumato.backends.blocks.table import RECORDS_AT_ONCE, in_turn
+from sfumato.backends.blocks.working_files import WorkingFiles
+from sfumato.backends.parquet.joined_file import JoinedFile
+from sfumato.backends.parquet.reader import ParquetFiles
+from sfumato.documents import unpublished
 from sfumato.errors import ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.frames.shuffling import random_order
-from sfumato.parquet.coding import ColumnLearner, write_codes
-from sfumato.parquet.files import RECORDS_AT_ONCE, ParquetFiles, in_turn, unpublished
 from sfumato.parquet.fitting import check_supported, guide_shape, hand_over, with_hidden_guides
 from sfumato.parquet.groups import DescribedGroups, Describing, joined_sizes
 from sfumato.parquet.guiding import NumberGuide, WholeGuide, read_predictions
-from sfumato.parquet.joining import JoinedFile
-from sfumato.parquet.pass_through import PassThrough
 from sfumato.parquet.recounting import recount
-from sfumato.parquet.reordering import stretches_in_order
-from sfumato.parquet.working_files import WorkingFiles
 from sfumato.parquet.writing import ReleaseWriter
 from sfumato.partition.guides import Guide
 from sfumato.partition.records import make_layout, pack_records
@@ -41,8 +45,6 @@ from sfumato.partition.streaming import Branch, grow_outer
 from sfumato.progress import Progress, told
 from sfumato.representatives import GroupValues
 from sfumato.schema import Schema
-from sfumato.sources import CodedColumn
-from sfumato.sources.code_file import CodeFile
 
 MOST_HELD = 50_000_000
 """Records held in memory at once, as codes: about 40 bytes each."""

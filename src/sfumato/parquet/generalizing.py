@@ -10,13 +10,14 @@ from typing import Any, get_args
 
 import numpy as np
 
+from sfumato.backends.parquet.reader import ParquetFiles
+from sfumato.documents import unpublished
 from sfumato.errors import GuaranteeError, ParameterError
 from sfumato.frames.arrow_tables import compact_dictionary
 from sfumato.generalization import Generalization
 from sfumato.generalization.artifact import Output
 from sfumato.generalization.attributes import CategoryAttribute
 from sfumato.parquet.anonymizing import Paths
-from sfumato.parquet.files import ParquetFiles, unpublished
 from sfumato.progress import Progress
 
 

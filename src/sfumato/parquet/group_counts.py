@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.backends.blocks.value_codes import ValueCodes
+from sfumato.backends.blocks.working_files import Buckets
 from sfumato.grouping import MISSING, Grouping, group
 from sfumato.measurement.count_rows import CountRows, count_rows
 from sfumato.measurement.criterion_values import LARGEST_WORK, Sensitive, rows_of_matches
 from sfumato.measurement.measuring import count_matches, fewest_persons
 from sfumato.measurement.tally import GroupTally, distinct_sizes
 from sfumato.parquet.ranking import as_codes, n_alone_with
-from sfumato.parquet.value_codes import ValueCodes
-from sfumato.parquet.working_files import Buckets
 
 
 class GroupsOfBuckets:

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.backends import CodedColumn
 from sfumato.loss import group_ncp
 from sfumato.partition.group_summaries import Groups, collect, lined_up, summarize, widths
 from sfumato.partition.guides import Guide
 from sfumato.partition.phantoms import Proposals, propose
 from sfumato.partition.records import Layout, Records, make_layout
 from sfumato.representatives import GroupValues, phantoms, represent, shown_of
-from sfumato.sources import CodedColumn
 
 
 @dataclass(frozen=True, eq=False)

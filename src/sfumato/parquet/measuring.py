@@ -16,6 +16,10 @@ from typing import Any
 import numpy as np
 
 from sfumato.arguments import is_integer, thread_count
+from sfumato.backends.blocks.many_values import ManyValues
+from sfumato.backends.blocks.value_codes import ValueCodes, read_for_counting
+from sfumato.backends.blocks.working_files import Buckets, ColumnFile, WorkingFiles, into_buckets, n_buckets_for
+from sfumato.backends.parquet.reader import ParquetFiles
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.frames.assembling import as_arrow
@@ -33,12 +37,8 @@ from sfumato.measurement.measuring import (
 from sfumato.measurement.tally import population_size
 from sfumato.measurement.wildcard import match_counts
 from sfumato.parquet.anonymizing import Paths
-from sfumato.parquet.files import ParquetFiles
 from sfumato.parquet.group_counts import GroupsOfBuckets, SensitiveCodes
-from sfumato.parquet.many_values import ManyValues
 from sfumato.parquet.ranking import ColumnRanking
-from sfumato.parquet.value_codes import ValueCodes, read_for_counting
-from sfumato.parquet.working_files import Buckets, ColumnFile, WorkingFiles, into_buckets, n_buckets_for
 from sfumato.progress import Progress
 
 MOST_HELD = 8_000_000

@@ -14,9 +14,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from sfumato.backends.blocks.working_files import ColumnFile, WorkingFiles, chunks_of, into_buckets, n_buckets_for
 from sfumato.grouping import MOST_CELLS, Codes, Grouping, count_alone, group
 from sfumato.measurement.ranking import Ranking, make_ranking, tried_in_sets
-from sfumato.parquet.working_files import ColumnFile, WorkingFiles, chunks_of, into_buckets, n_buckets_for
 
 _CELLS_OF_PAIR = 4 * MOST_CELLS  # combinations of two columns that are counted in one table
 _CELLS_AT_ONCE = 8 * _CELLS_OF_PAIR

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.anonymize.counting import Counter
+from sfumato.backends.parquet.reader import ParquetFiles
 from sfumato.errors import GuaranteeError
-from sfumato.parquet.files import ParquetFiles
 from sfumato.progress import Progress, told
 from sfumato.verification import GroupCounter, label_groups
 

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.anonymize.partition import Partition
+from sfumato.backends import CodedColumn
 from sfumato.frames import read_table
 from sfumato.frames.arrow_tables import compact_dictionary
 from sfumato.frames.parquet_columns import without_views
 from sfumato.schema import Schema
-from sfumato.sources import CodedColumn
 
 
 class ReleaseWriter:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.backends import CodedColumn
 from sfumato.columns import MICROSECONDS_PER_DAY
 from sfumato.partition.group_summaries import Groups, Summary
 from sfumato.representatives.representative import (
@@ -18,7 +19,6 @@ from sfumato.representatives.representative import (
     values_of_bins,
     values_of_codes,
 )
-from sfumato.sources import CodedColumn
 
 _LARGEST_SUMMED = 2.0**940  # a sum of 2^80 such numbers is still finite
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.backends import CodedColumn
 from sfumato.partition.phantoms import Proposals, choose, count_hashes, propose
 from sfumato.partition.records import make_layout
 from sfumato.representatives.representative import (
@@ -18,7 +19,6 @@ from sfumato.representatives.representative import (
     shown_of,
     values_of_codes,
 )
-from sfumato.sources import CodedColumn
 
 
 def phantoms(

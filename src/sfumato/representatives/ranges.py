@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.backends import CodedColumn
 from sfumato.columns import MICROSECONDS_PER_DAY
 from sfumato.hierarchies import CodePaths
 from sfumato.labels import label_range, label_set, with_missing
 from sfumato.partition.group_summaries import Groups, Summary
 from sfumato.representatives.representative import GroupValues, NamedRepresentative, RepresentativeFacts, Scene
-from sfumato.sources import CodedColumn
 
 RARE = "other"
 """What stands in a label for categories that fewer than k records have."""

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.backends import CodedColumn
 from sfumato.errors import ParameterError
 from sfumato.hierarchies import CodePaths
 from sfumato.partition.binning import Bins
@@ -23,7 +24,6 @@ from sfumato.partition.guides import Guide
 from sfumato.partition.phantoms import FREE, NOTHING, Shown, make_shown, shown_or_fallback
 from sfumato.partition.records import Layout
 from sfumato.representatives import REPRESENTATIVES
-from sfumato.sources import CodedColumn
 
 Representative = str
 """One of the names of `REPRESENTATIVES`."""

@@ -21,9 +21,18 @@ from sklearn.utils.validation import validate_data
 from sfumato.anatomize import Anatomizer
 from sfumato.anatomize.anatomizer import check_enough, numbered, refusal
 from sfumato.anatomize.bucketize import assign_groups
+from sfumato.backends.spark.session import (
+    check_finite,
+    check_frame,
+    collected,
+    example_of,
+    joined,
+    kept,
+    plain_column,
+    quoted,
+)
 from sfumato.errors import GuaranteeError
 from sfumato.frames import read_table
-from sfumato.spark.session import check_finite, check_frame, collected, example_of, joined, kept, plain_column, quoted
 
 MOST_HELD = 1_000_000
 """Records of a block, which one worker holds."""

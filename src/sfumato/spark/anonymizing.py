@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from sfumato.anonymize.base import TreeAnonymizer, check_of
 from sfumato.anonymize.counting import MOST_VALUES, Counter, fewest_records, make_counter
 from sfumato.anonymize.partition import Partition, partition_from_tree
+from sfumato.backends import CodedColumn
+from sfumato.backends.spark.session import check_frame, collected, example_of, kept, pieces
+from sfumato.backends.spark.values import CountedColumn, Counts, Wanted, count_columns
 from sfumato.columns import Column
 from sfumato.criteria import AlphaKAnonymity, Criterion, KAnonymity
 from sfumato.errors import ParameterError
@@ -23,12 +26,9 @@ from sfumato.parquet.groups import Describing, joined_sizes
 from sfumato.partition.records import make_layout
 from sfumato.partition.streaming import OuterGrower, attach_branch
 from sfumato.schema import Frequencies, Judgement, Schema, check_naming, check_passing, judge_column
-from sfumato.sources import CodedColumn
 from sfumato.spark.codes import Coding, GrownBranch, SparkCounting, grow_branches
 from sfumato.spark.guiding import learn_guide
 from sfumato.spark.recounting import PERSON, recount
-from sfumato.spark.session import check_frame, collected, example_of, kept, pieces
-from sfumato.spark.values import CountedColumn, Counts, Wanted, count_columns
 
 MOST_HELD = 1_000_000
 """Records whose branch one worker grows in memory: about 200 bytes each."""

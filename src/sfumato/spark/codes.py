@@ -17,9 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.backends import CodedColumn
+from sfumato.backends.blocks.coding import encode
+from sfumato.backends.memory import read_limited
+from sfumato.backends.spark.session import collected, pieces, selected
 from sfumato.columns import Column
 from sfumato.frames import read_table
-from sfumato.parquet.coding import encode
 from sfumato.parquet.groups import DescribedGroups, Describing
 from sfumato.partition.candidates import Candidates
 from sfumato.partition.chunks import Routing, advance_chunk, count_sides_of_chunk
@@ -30,10 +33,7 @@ from sfumato.partition.histogram import Shape
 from sfumato.partition.phantoms import count_hashes
 from sfumato.partition.records import Layout, Records, pack_records
 from sfumato.partition.tree import NodeTable
-from sfumato.sources import CodedColumn
-from sfumato.sources.memory import read_limited
 from sfumato.spark.guiding import Guiding
-from sfumato.spark.session import collected, pieces, selected
 
 _MOST_ADDED = 64  # shares whose histograms one worker adds up; more are added in two rounds
 

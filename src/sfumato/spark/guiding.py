@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from sfumato.anonymize.base import TreeAnonymizer
 from sfumato.anonymize.guidance import kind_of_targets
 from sfumato.anonymize.mondrian import MondrianAnonymizer
+from sfumato.backends.spark.session import collected, pieces, selected
 from sfumato.errors import InputError, ParameterError
 from sfumato.parquet.guiding import read_predictions
 from sfumato.partition.guides import Guide, Spread, unit_weights
 from sfumato.schema import Schema
-from sfumato.spark.session import collected, pieces, selected
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sfumato.spark.session import collected, joined
+from sfumato.backends.spark.session import collected, joined
 
 
 def sum_of_equal(own: Any, others: Any, keys: Sequence[str], counted: str) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.backends.spark.session import check_finite, check_frame, collected, example_of, kept, plain_column, quoted
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import read_table
 from sfumato.measurement.criterion_values import presence
@@ -30,7 +31,6 @@ from sfumato.measurement.tally import GroupTally, population_size
 from sfumato.measurement.uniqueness import estimate_from_expected, expected_inverse
 from sfumato.spark.matching import sum_of_equal, sum_of_matches
 from sfumato.spark.sensitive import measure_column
-from sfumato.spark.session import check_finite, check_frame, collected, example_of, kept, plain_column, quoted
 from sfumato.spark.unique_sets import rank
 
 

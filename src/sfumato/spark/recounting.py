@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from sfumato.anonymize.partition import Partition
+from sfumato.backends.blocks.coding import encode
+from sfumato.backends.spark.session import collected, quoted
 from sfumato.errors import GuaranteeError
 from sfumato.frames import read_table
-from sfumato.parquet.coding import encode
 from sfumato.schema import Schema
-from sfumato.spark.session import collected, quoted
 
 PERSON = "sfumato: person"
 """The column that names persons beside a release, until they are counted."""

@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.anonymize.counting import MOST_VALUES
+from sfumato.backends.spark.session import collected, joined, kept
 from sfumato.frames import read_table
 from sfumato.measurement.count_rows import CountRows
 from sfumato.measurement.criterion_values import LARGEST_WORK, Sensitive, evaluate
 from sfumato.measurement.measurement import CriterionValue
 from sfumato.spark.matching import matches
-from sfumato.spark.session import collected, joined, kept
 
 
 @dataclass(frozen=True, eq=False)

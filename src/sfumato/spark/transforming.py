@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, get_args
 
+from sfumato.backends.spark.session import check_frame, example_of, pieces, quoted
 from sfumato.errors import ParameterError
 from sfumato.generalization import Generalization
 from sfumato.generalization.artifact import Output
 from sfumato.generalization.attributes import OrderedAttribute
 from sfumato.generalization.export.sql import case_expressions
-from sfumato.spark.session import check_frame, example_of, pieces, quoted
 
 
 def transform(generalization: Generalization, frame: Any, *, output: Output = "codes") -> Any:

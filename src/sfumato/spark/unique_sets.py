@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
+from sfumato.backends.spark.session import collected, kept
 from sfumato.grouping import CODED_BY_SUBTRACTION
 from sfumato.measurement.ranking import MOST_IN_PAIRS, Ranking, make_ranking, tried_in_sets
-from sfumato.spark.session import collected, kept
 
 _SETS_AT_ONCE = 30  # every record is handled once per set
 

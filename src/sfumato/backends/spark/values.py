@@ -15,19 +15,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.backends import CodedColumn
+from sfumato.backends.base import units_of
+from sfumato.backends.blocks.coding import as_counted, coded_categories, join_runs
+from sfumato.backends.memory import read_limited
+from sfumato.backends.spark.session import collected, kept, pieces, selected
+from sfumato.backends.spark.shared_values import as_keys, describe_bins, from_keys, share_bins
 from sfumato.columns import Column, Kind, Moment
 from sfumato.errors import InputError
 from sfumato.frames import Table, read_table
-from sfumato.parquet.coding import as_counted, coded_categories, join_runs
 from sfumato.partition.binning import Bins, code_type, nothing_shared
 from sfumato.partition.shared_values import SharedValues, smallest_step
 from sfumato.partition.sorting import sorted_distinct
 from sfumato.schema.limits import checked_limit
-from sfumato.sources import CodedColumn
-from sfumato.sources.base import units_of
-from sfumato.sources.memory import read_limited
-from sfumato.spark.session import collected, kept, pieces, selected
-from sfumato.spark.shared_values import as_keys, describe_bins, from_keys, share_bins
 
 _ROWS = "place int, number bigint, text binary, n bigint"
 

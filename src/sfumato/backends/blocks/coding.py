@@ -17,11 +17,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from sfumato.backends import CodedColumn
+from sfumato.backends.base import named_anyway, units_of
+from sfumato.backends.blocks.float_counts import FloatCounts
+from sfumato.backends.blocks.shortening import read_piece, shortened
 from sfumato.columns import Column
 from sfumato.errors import InputError
 from sfumato.frames.from_arrow import one_chunk
-from sfumato.parquet.float_counts import FloatCounts
-from sfumato.parquet.shortening import read_piece, shortened
 from sfumato.partition.binning import (
     bin_counts,
     bin_own_categories,
@@ -32,8 +34,6 @@ from sfumato.partition.binning import (
 )
 from sfumato.partition.sorting import sorted_distinct
 from sfumato.schema.limits import checked_limit
-from sfumato.sources import CodedColumn
-from sfumato.sources.base import named_anyway, units_of
 
 
 class ValueCounts:

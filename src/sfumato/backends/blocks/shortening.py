@@ -15,10 +15,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from sfumato.backends.memory import read_limited
 from sfumato.columns import Column
 from sfumato.frames import read_table
 from sfumato.frames.from_arrow import one_chunk
-from sfumato.sources.memory import read_limited
 
 _WIDEST_RANGE = 1 << 17
 """Whole numbers that span less than this are taken for places."""

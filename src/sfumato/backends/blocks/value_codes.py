@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.backends.blocks.coding import join_runs
 from sfumato.columns import Column
 from sfumato.errors import InputError
 from sfumato.frames import Table, read_table
 from sfumato.grouping import CODED_BY_SUBTRACTION, MISSING, WORDS
-from sfumato.parquet.coding import join_runs
 from sfumato.partition.sorting import sorted_distinct
 
 MOST_LISTED = 1 << 20

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.backends.spark.session import collected
 from sfumato.partition.shared_values import (
     InsideRun,
     Run,
@@ -22,7 +23,6 @@ from sfumato.partition.shared_values import (
     runs_of,
     share_runs,
 )
-from sfumato.spark.session import collected
 
 _LOW_BITS = np.int64(np.iinfo(np.int64).max)
 

@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every source hands out."""
+"""Columns as codes, which all backends hand out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.columns import MICROSECONDS_PER_DAY, Kind, Moment
 from sfumato.partition.binning import Bins
-from sfumato.partition.guides import Guide
-from sfumato.partition.records import Layout, Records
 from sfumato.partition.shared_values import NUMBER_UNITS, OnGrid
 
 _TIME_UNITS = (MICROSECONDS_PER_DAY, 3_600_000_000, 60_000_000, 1_000_000, 1_000, 1)
@@ -76,14 +74,3 @@ def units_of(moment: Moment | None, width: float | None = None) -> Sequence[int]
     if moment is None:
         return NUMBER_UNITS
     return _TIME_UNITS[:1] if moment == "date" else _TIME_UNITS
-
-
-class Source(Protocol):
-    """Hands the grower what it needs of the data."""
-
-    columns: Sequence[CodedColumn]
-    layout: Layout
-
-    def records(self, guide: Guide, weights: NDArray[np.int64] | None = None) -> Records:
-        """Return the codes of all columns together with the guide's channels."""
-        ...

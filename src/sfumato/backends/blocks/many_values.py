@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.backends.blocks.working_files import ColumnFile, WorkingFiles, cannot_write
 from sfumato.columns import Column
-from sfumato.parquet.working_files import ColumnFile, WorkingFiles, cannot_write
 
 
 @contextmanager

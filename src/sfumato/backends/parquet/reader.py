@@ -1,23 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parquet files as one long table that is read piece by piece, and a file that appears only when it is judged."""
+"""Parquet files as one long table that is read block by block."""
 
 from __future__ import annotations
 
 import os
-import secrets
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sfumato.documents import permitted
+from sfumato.backends.blocks.table import RECORDS_AT_ONCE, in_turn, numbered, one_ahead
 from sfumato.errors import InputError
 from sfumato.frames.parquet_columns import without_views
-
-RECORDS_AT_ONCE = 1 << 20
 
 _LARGEST_PIECE = 4  # times RECORDS_AT_ONCE: row groups up to this size are read whole
 
@@ -160,7 +155,7 @@ class ParquetFiles:
         wanted = self.names if columns is None else list(columns)
         pieces = self._pieces()
         if pieces is None:
-            yield from in_turn(_numbered(self.batches(wanted)), work, n_threads)
+            yield from in_turn(numbered(self.batches(wanted)), work, n_threads)
             return
         text = self._text_columns(wanted) if text_as_categories else []
         yield from in_turn(
@@ -221,43 +216,6 @@ def _plain(table: Any, names: list[str]) -> Any:
     return chosen.cast(without_views(chosen.schema))
 
 
-def one_ahead(pieces: Iterator[Any]) -> Iterator[Any]:
-    """Yield the pieces, the next one being read while the caller works on the last."""
-    nothing = object()
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(next, pieces, nothing)
-        while (piece := waiting.result()) is not nothing:
-            waiting = pool.submit(next, pieces, nothing)
-            yield piece
-
-
-def _numbered(tables: Iterator[Any]) -> Iterator[tuple[int, int, Any]]:
-    start = 0
-    for table in tables:
-        yield start, table.num_rows, table
-        start += table.num_rows
-
-
-def in_turn(
-    pieces: Iterator[tuple[int, int, Any]], work: Callable[[int, Any], Any], n_threads: int
-) -> Iterator[tuple[int, Any]]:
-    """Call a function with pieces in several threads and yield sizes and results in order; few pieces wait."""
-    waiting: deque[tuple[int, Future[Any]]] = deque()
-    with ThreadPoolExecutor(n_threads) as pool:
-        try:
-            for start, n_records, piece in pieces:
-                waiting.append((n_records, pool.submit(work, start, piece)))
-                if len(waiting) > n_threads + 1:
-                    n_done, result = waiting.popleft()
-                    yield n_done, result.result()
-            while waiting:
-                n_done, result = waiting.popleft()
-                yield n_done, result.result()
-        finally:
-            for _, left in waiting:
-                left.cancel()
-
-
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
     """Turn what is wrong with a file into a sentence."""
@@ -274,48 +232,3 @@ def readable(path: Path) -> Iterator[None]:
             f"the file {path.name!r} cannot be read as Parquet: expected a whole file. It may be truncated or of "
             "another kind; copy or write it again. Nothing was published."
         ) from None
-
-
-@contextmanager
-def unpublished(destination: Path) -> Iterator[Path]:
-    """Lend a file in the folder of the destination; what was written there gets its name at the end, or is gone.
-
-    Only the owner can read the file while it is not judged. Where the system allows it, the file has no name until
-    then: even a process that is killed leaves nothing behind.
-    """
-    folder = destination.absolute().parent
-    if not folder.is_dir():
-        raise InputError(
-            f"the folder of {destination.name!r} does not exist: expected a folder to write to. Create it first."
-        )
-    hidden = folder / f".{destination.name}.unpublished-{secrets.token_hex(4)}"
-    file = None
-    try:
-        file = _nameless(folder)
-        if file is None:
-            file = os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
-        nameless = Path(f"/proc/self/fd/{file}")
-        yield hidden if hidden.exists() else nameless
-        if not hidden.exists():
-            # Only with a folder does this follow the link to the file itself; the absolute path has no use for it.
-            os.link(nameless, hidden, src_dir_fd=file, follow_symlinks=True)
-        hidden.chmod(permitted(0o666))
-        hidden.replace(destination)
-    except OSError as error:
-        raise InputError(
-            f"{destination.name!r} cannot be written: {error.strerror or 'input/output error'}. Nothing was published."
-        ) from None
-    finally:
-        if file is not None:
-            os.close(file)
-        hidden.unlink(missing_ok=True)
-
-
-def _nameless(folder: Path) -> int | None:
-    """Open a file without a name, for its owner alone; None where the system has no such files."""
-    if not hasattr(os, "O_TMPFILE") or not Path("/proc/self/fd").is_dir():
-        return None
-    try:
-        return os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o600)
-    except OSError:
-        return None

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.backends.base import CodedColumn, named_anyway, units_of
 from sfumato.columns import Column
 from sfumato.frames import Table
 from sfumato.partition.binning import (
@@ -24,7 +25,6 @@ from sfumato.partition.guides import Guide
 from sfumato.partition.records import Records, make_layout, pack_records
 from sfumato.schema import coarsen
 from sfumato.schema.limits import Limit, checked_limit
-from sfumato.sources.base import CodedColumn, named_anyway, units_of
 from sfumato.threads import map_in_threads
 
 _THREADED_FROM = 200_000  # records; below it the threads cost more than they bring
