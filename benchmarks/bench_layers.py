@@ -21,7 +21,7 @@ from benchmarks.harness import Context
 from benchmarks.workloads import adult_workload, census_workload
 from sfumato import ModelGuidedAnonymizer
 from sfumato.anonymize.partition import Partition
-from sfumato.backends import MemorySource
+from sfumato.backends.memory import MemorySource
 from sfumato.partition.grower import Grower
 
 TITLE = "where the time goes"

@@ -245,7 +245,7 @@ def test_a_sensitive_column_is_no_quasi_identifier():
 
 
 def test_a_column_of_too_many_values_is_refused(monkeypatch):
-    monkeypatch.setattr("sfumato.anonymize.counting.MOST_VALUES", 2)
+    monkeypatch.setattr("sfumato.criteria.criterion_counts.MOST_VALUES", 2)
     with pytest.raises(ParameterError, match="'ill' has 3 different values: expected at most 2 for a criterion"):
         ModelGuidedAnonymizer(5, criteria=[LDiversity(2, "ill")]).fit(*ill_people())
 
@@ -254,7 +254,7 @@ def test_counts_held_in_small_blocks_say_the_same(monkeypatch):
     table, guide = ill_people()
     anonymizer = ModelGuidedAnonymizer(3, criteria=[LDiversity(2, "ill"), TCloseness(0.4, "ill")])
     before = anonymizer.fit(table, guide).release(table, guide)
-    monkeypatch.setattr("sfumato.anonymize.counting._BLOCK", 4)
+    monkeypatch.setattr("sfumato.criteria.criterion_counts._BLOCK", 4)
     after = anonymizer.release(table, guide)
     assert after.table.equals(before.table)
     assert after.measures == before.measures

@@ -26,11 +26,12 @@ from sfumato import (
     TCloseness,
     WorkloadAwareAnonymizer,
 )
+from sfumato.backends.blocks import backend
 from sfumato.backends.parquet import joined_file as joining
 from sfumato.backends.parquet import reader as files
 from sfumato.datasets import load_adult, make_census
 from sfumato.errors import GuaranteeError, InputError, ParameterError
-from sfumato.parquet import anonymizing, fit_transform
+from sfumato.parquet import fit_transform
 
 
 @pytest.fixture(autouse=True)
@@ -181,13 +182,13 @@ def test_a_full_disk_is_said_and_nothing_is_published(census, tmp_path: Path, mo
 
 def test_a_release_that_fails_its_recount_is_not_published(census, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     source = write_parts(census, tmp_path / "in")
-    plain = anonymizing._Groups.add
+    plain = backend._Groups.add
 
     def spoiled(self: Any, branch: Any) -> None:
         plain(self, branch)
         self.group[np.flatnonzero(self.group == 0)[1:]] = 1
 
-    monkeypatch.setattr(anonymizing._Groups, "add", spoiled)
+    monkeypatch.setattr(backend._Groups, "add", spoiled)
     anonymizer = ModelGuidedAnonymizer(20, quasi_identifiers=QI, keep=["noise"])
     with pytest.raises(GuaranteeError, match="Nothing is published"):
         fit_transform(anonymizer, source, tmp_path / "out.parquet", guide_column="score")

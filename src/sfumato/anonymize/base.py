@@ -12,14 +12,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.anonymize.counting import Counter, fewest_records, publishing_floor
 from sfumato.anonymize.groups import Fit, GroupAnonymizer
 from sfumato.anonymize.hierarchy_columns import taxonomy_of
 from sfumato.anonymize.partition import Partition, partition_from_tree
 from sfumato.arguments import checked_weight
-from sfumato.backends import MemorySource
+from sfumato.backends.base import check_of
+from sfumato.backends.memory import MemorySource
+from sfumato.criteria.criterion_counts import Counter, fewest_records, publishing_floor
 from sfumato.errors import ParameterError
-from sfumato.partition.conditions import Check
 from sfumato.partition.group_summaries import lined_up
 from sfumato.partition.grower import Grower, Grown
 from sfumato.partition.guides import Guide, integer_weights
@@ -197,16 +197,3 @@ class GuidedAnonymizer(TreeAnonymizer):
             When a criterion does not hold on the result.
         """
         return self._fit_transform(X, y, sample_weight, target)
-
-
-def check_of(counter: Counter) -> Check:
-    """Return the condition on the sides of a split that a counter's criterion makes."""
-    assert counter.value_of_row is not None
-    reference = counter.reference
-    criterion = counter.criterion
-    return Check(
-        counter.value_of_row.astype(np.int32),
-        counter.n_values,
-        criterion.counting == "distinct",
-        lambda counts: criterion.passes(counter.seen(counts), reference),
-    )

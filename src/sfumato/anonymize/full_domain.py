@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sfumato.anonymize.counting import Counter, shown
 from sfumato.anonymize.domains import Domain, Records, as_read, join_alike, read_domain
 from sfumato.anonymize.groups import Fit, GroupAnonymizer
 from sfumato.anonymize.hierarchy_columns import checked_hierarchies
@@ -22,6 +21,7 @@ from sfumato.arguments import as_table_like
 from sfumato.columns import GroupedLabels
 from sfumato.criteria import Criterion
 from sfumato.criteria.base import asks_records_alone, least_records
+from sfumato.criteria.criterion_counts import Counter, shown
 from sfumato.errors import ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.frames.pandas_frames import warn_of_telling_index

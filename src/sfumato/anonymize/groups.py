@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sfumato.anonymize.counting import Counter, among_released, publishing_floor, shown
 from sfumato.anonymize.guidance import guide_from
 from sfumato.anonymize.hierarchy_columns import in_tree_order
 from sfumato.anonymize.reading import GroupParameters
@@ -24,7 +23,9 @@ from sfumato.anonymize.recounting import verify
 from sfumato.anonymize.release import Release, check_releasable, in_released_order, remembered, warn_of_real_records
 from sfumato.anonymize.suppression import drop_costly, suppress
 from sfumato.arguments import as_table_like
-from sfumato.backends import CodedColumn, MemorySource
+from sfumato.backends.memory import MemorySource
+from sfumato.coded_columns import CodedColumn
+from sfumato.criteria.criterion_counts import Counter, among_released, publishing_floor, shown
 from sfumato.errors import GuaranteeError, ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.frames.pandas_frames import warn_of_telling_index

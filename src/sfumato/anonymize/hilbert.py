@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.anonymize.counting import Counter, fewest_records, publishing_floor
 from sfumato.anonymize.groups import Fit, GroupAnonymizer
 from sfumato.anonymize.method import MethodFacts, NamedMethod
 from sfumato.anonymize.recoding import PartitionColumn, Recoding, cuts_after
-from sfumato.backends import CodedColumn
+from sfumato.coded_columns import CodedColumn
 from sfumato.criteria import Criterion
+from sfumato.criteria.criterion_counts import Counter, fewest_records, publishing_floor
 from sfumato.partition.binning import DEFAULT_MAX_BINS
 from sfumato.partition.group_summaries import Groups, collect
 from sfumato.partition.guides import Guide

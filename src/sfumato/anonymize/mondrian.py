@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from sfumato.anonymize.base import TreeAnonymizer, check_of
-from sfumato.anonymize.counting import Counter, fewest_records
+from sfumato.anonymize.base import TreeAnonymizer
 from sfumato.anonymize.guidance import guide_from
 from sfumato.anonymize.method import MethodFacts, NamedMethod
-from sfumato.backends import MemorySource
+from sfumato.backends.base import check_of
+from sfumato.backends.memory import MemorySource
 from sfumato.criteria import Criterion
+from sfumato.criteria.criterion_counts import Counter, fewest_records
 from sfumato.errors import ParameterError
 from sfumato.partition import relaxed_mondrian as relaxed
 from sfumato.partition import set_aside

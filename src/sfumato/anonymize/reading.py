@@ -14,12 +14,12 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from sfumato.anonymize.counting import Counter, make_counter, shown
 from sfumato.anonymize.hierarchy_columns import checked_hierarchies, numbers_with_hierarchy
 from sfumato.anonymize.recoding import Recoding
 from sfumato.anonymize.target import names_target, target_column
 from sfumato.arguments import is_integer, is_number, thread_count
 from sfumato.criteria import Criterion, KAnonymity
+from sfumato.criteria.criterion_counts import Counter, make_counter, shown
 from sfumato.errors import ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.hierarchies import Hierarchy

@@ -12,17 +12,16 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.anonymize.base import TreeAnonymizer
-from sfumato.anonymize.counting import Counter, fewest_records, make_counter, publishing_floor
 from sfumato.anonymize.grafting import graft, join_columns
 from sfumato.anonymize.groups import Fit
 from sfumato.anonymize.hierarchy_columns import in_tree_order
 from sfumato.anonymize.method import MethodFacts, NamedMethod
 from sfumato.anonymize.target import names_target, target_column
 from sfumato.arguments import as_table_like
-from sfumato.backends import MemorySource
-from sfumato.backends.memory import code_column, read_limited
+from sfumato.backends.memory import MemorySource, code_column, read_limited
 from sfumato.columns import Column
 from sfumato.criteria import Criterion
+from sfumato.criteria.criterion_counts import Counter, fewest_records, make_counter, publishing_floor
 from sfumato.errors import ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.partition.binning import DEFAULT_MAX_BINS

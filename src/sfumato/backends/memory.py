@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.backends.base import CodedColumn, named_anyway, units_of
+from sfumato.coded_columns import CodedColumn, named_anyway, units_of
 from sfumato.columns import Column
 from sfumato.frames import Table
 from sfumato.partition.binning import (

@@ -17,10 +17,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from sfumato.backends import CodedColumn
-from sfumato.backends.base import named_anyway, units_of
 from sfumato.backends.blocks.float_counts import FloatCounts
 from sfumato.backends.blocks.shortening import read_piece, shortened
+from sfumato.coded_columns import CodedColumn, named_anyway, units_of
 from sfumato.columns import Column
 from sfumato.errors import InputError
 from sfumato.frames.from_arrow import one_chunk
