@@ -26,6 +26,7 @@ from sfumato import (
     TCloseness,
     WorkloadAwareAnonymizer,
 )
+from sfumato.anonymize.partitioners import TreePartitioner
 from sfumato.backends.blocks import backend
 from sfumato.backends.parquet import joined_file as joining
 from sfumato.backends.parquet import reader as files
@@ -214,9 +215,14 @@ def test_a_killed_process_publishes_nothing(census, tmp_path: Path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]  # what has no name is gone with the process
 
 
+class OwnPartitioner(TreePartitioner):
+    def grow(self, *records, **settings):
+        return super().grow(*records, **settings)
+
+
 class CutsInItsOwnWay(ModelGuidedAnonymizer):
-    def _grow(self, *records, **settings):
-        return super()._grow(*records, **settings)
+    def _partitioner(self):
+        return OwnPartitioner()
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from sfumato.anonymize.base import TreeAnonymizer
+from sfumato.anonymize.anonymizer import Anonymizer
 from sfumato.anonymize.guiding import learn_guide
 from sfumato.anonymize.mondrian import MondrianAnonymizer
 from sfumato.anonymize.partition import Partition, partition_from_tree
+from sfumato.anonymize.partitioners import TreePartitioner
 from sfumato.backends.base import Asked, Growth, Guiding, Learned, Need, TableBackend
 from sfumato.backends.group_describer import DescribedGroups, GroupDescriber, joined_loss, joined_sizes
 from sfumato.criteria import Criterion
@@ -45,13 +46,13 @@ class FittedTable:
 
 
 def fit_transform_table(
-    anonymizer: TreeAnonymizer, table: TableBackend, *, guide_column: Any = None, model: Any = None, most_held: int
+    anonymizer: Anonymizer, table: TableBackend, *, guide_column: Any = None, model: Any = None, most_held: int
 ) -> FittedTable:
     """Anonymize a table, and fit the anonymizer.
 
     Parameters
     ----------
-    anonymizer : TreeAnonymizer
+    anonymizer : Anonymizer
         Unfitted; fitted afterwards, as if it had seen the table in memory.
     table : TableBackend
     guide_column : str or list of str, optional
@@ -87,7 +88,7 @@ def fit_transform_table(
 
 
 def _grow(
-    anonymizer: TreeAnonymizer,
+    anonymizer: Anonymizer,
     table: TableBackend,
     schema: Schema,
     learned: Learned,
@@ -97,12 +98,14 @@ def _grow(
 ) -> tuple[Partition, list[DescribedGroups]]:
     """Grow the tree over the codes of all records, and describe its groups."""
     columns = learned.columns
+    partitioner = anonymizer._partitioner()
+    assert isinstance(partitioner, TreePartitioner)  # the one that counts determine
     describer = GroupDescriber(columns[: len(schema.quasi_identifiers)], len(columns), anonymizer.representative)
     growth = Growth(
         layout=make_layout([column.bins for column in columns]),
         guide=_without_channels(guiding.of(None)),
         min_records=fewest_records(learned.counters),
-        fall_back=anonymizer._falls_back(),
+        fall_back=partitioner.fall_back,
         n_threads=anonymizer._n_threads(),
         describer=describer,
         generator=anonymizer._generator(),
@@ -130,10 +133,10 @@ def as_list(names: Any) -> list[Any]:
     return [] if names is None else [names] if isinstance(names, str | int) else list(names)
 
 
-def with_hidden_guides(anonymizer: TreeAnonymizer, guides: Sequence[str]) -> TreeAnonymizer:
+def with_hidden_guides(anonymizer: Anonymizer, guides: Sequence[str]) -> Anonymizer:
     """Return a copy that lets no guide leave, unless it is kept: predictions tell records apart like names do."""
     hidden = [name for name in guides if name not in as_list(anonymizer.keep)]
-    copy: TreeAnonymizer = anonymizer.__class__(**anonymizer.get_params(deep=False))
+    copy: Anonymizer = anonymizer.__class__(**anonymizer.get_params(deep=False))
     copy.set_params(identifiers=[*as_list(anonymizer.identifiers), *hidden] or None)
     return copy
 
@@ -170,7 +173,7 @@ def _needs(anonymizer: Any) -> Iterator[tuple[Need, str, str, str]]:
     if isinstance(anonymizer, MondrianAnonymizer) and (anonymizer.rule != "median" or not anonymizer.strict):
         given = f"{name}(rule={anonymizer.rule!r}, strict={anonymizer.strict!r})"
         yield Need.ALL_RECORDS, given, "the strict median rule, which needs counts only", "Use a table in memory."
-    if not isinstance(anonymizer, TreeAnonymizer) or not anonymizer._grows_from_counts():
+    elif not isinstance(anonymizer, Anonymizer) or not anonymizer._grows_from_counts():
         kinds = "ModelGuidedAnonymizer, MondrianAnonymizer or WorkloadAwareAnonymizer"
         expected = "a method that grows a tree from counts"
         yield Need.ALL_RECORDS, name, expected, f"Use {kinds}, or a table in memory."
@@ -189,7 +192,7 @@ def _needs(anonymizer: Any) -> Iterator[tuple[Need, str, str, str]]:
 
 
 def _hand_over(
-    anonymizer: TreeAnonymizer, partition: Partition, example: Any, schema: Schema, parts: Sequence[DescribedGroups]
+    anonymizer: Anonymizer, partition: Partition, example: Any, schema: Schema, parts: Sequence[DescribedGroups]
 ) -> None:
     """Leave the caller's anonymizer as fitting in memory would."""
     validate_data(anonymizer, example, skip_check_array=True)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.anonymize.base import TreeAnonymizer
+from sfumato.anonymize.anonymizer import Anonymizer
 from sfumato.anonymize.guidance import kind_of_targets
 from sfumato.anonymize.mondrian import MondrianAnonymizer
 from sfumato.backends.base import TableBackend
@@ -33,7 +33,7 @@ class BlockGuide:
     ----------
     names : tuple of str
         The columns of predictions; none for a method that needs none, or where a model predicts.
-    anonymizer : TreeAnonymizer
+    anonymizer : Anonymizer
         Unfitted; knows what the predictions are.
     schema : Schema
     known : ndarray or None
@@ -45,7 +45,7 @@ class BlockGuide:
     """
 
     names: tuple[str, ...]
-    anonymizer: TreeAnonymizer
+    anonymizer: Anonymizer
     schema: Schema
     known: NDArray[Any] | None = None
     weights: NDArray[np.float64] | None = None
@@ -80,13 +80,13 @@ class BlockGuide:
 
 
 def learn_guide(
-    anonymizer: TreeAnonymizer, table: TableBackend, names: Sequence[str], schema: Schema, model: Any = None
+    anonymizer: Anonymizer, table: TableBackend, names: Sequence[str], schema: Schema, model: Any = None
 ) -> BlockGuide:
     """Ask all blocks of a table what must be known of the predictions.
 
     Parameters
     ----------
-    anonymizer : TreeAnonymizer
+    anonymizer : Anonymizer
     table : TableBackend
     names : sequence of str
         The columns of predictions.

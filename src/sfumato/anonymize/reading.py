@@ -48,7 +48,7 @@ class GroupParameters(BaseEstimator):
 
     schema_: Schema
 
-    _counts_population = False  # whether `_safe_groups` joins groups until a criterion on presence is met
+    _counts_population = False  # whether a release joins groups until a criterion on presence is met
 
     def _check_parameters(self) -> None:
         check_representative(self.representative)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.anonymize.base import TreeAnonymizer
+from sfumato.anonymize.anonymizer import Anonymizer
 from sfumato.anonymize.fitting import fit_transform_table
 from sfumato.arguments import thread_count
 from sfumato.backends.blocks.backend import BlockBackend
@@ -49,7 +49,7 @@ class ParquetRelease:
 
 
 def fit_transform(
-    anonymizer: TreeAnonymizer,
+    anonymizer: Anonymizer,
     source: Paths,
     destination: str | os.PathLike[str],
     *,

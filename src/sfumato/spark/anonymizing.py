@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sfumato.anonymize.base import TreeAnonymizer
+from sfumato.anonymize.anonymizer import Anonymizer
 from sfumato.anonymize.fitting import fit_transform_table
 from sfumato.backends.spark.backend import SparkBackend
 
@@ -15,7 +15,7 @@ MOST_HELD = 1_000_000
 
 
 def fit_transform(
-    anonymizer: TreeAnonymizer,
+    anonymizer: Anonymizer,
     frame: Any,
     *,
     guide_column: str | Sequence[str] | None = None,
