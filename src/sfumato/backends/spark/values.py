@@ -363,8 +363,8 @@ def _counted(
         )
     own = next(iter(known))
     if own.kind == "category":
-        categories, n_each = as_counted({pickle.loads(row["text"]): row["n"] for row in rows})
-        counts = n_each.tolist()
+        categories, n_each, of_bins = as_counted({pickle.loads(row["text"]): row["n"] for row in rows})
+        counts = of_bins.tolist()
         column = coded_categories(wanted.name, categories, has_missing, n_each, wanted.floor)
     else:
         rows = sorted(rows, key=lambda row: int(row["low"]))
