@@ -224,10 +224,14 @@ def _why_numbers_name(name: str, whole: npt.NDArray[np.int64], counts: Frequenci
         return None
     if words.is_direct_identifier(name) and np.median(np.abs(whole.astype(np.float64))) >= 1e6:
         return "its name says that it holds numbers of people"
-    if words.is_amount_name(name) or counts.n_present < SMALLEST_TABLE_JUDGED or not counts.is_near_unique:
+    if counts.n_present < SMALLEST_TABLE_JUDGED or not counts.is_near_unique:
         return None
     low, high = int(whole.min()), int(whole.max())
     share = f"{counts.share_unique:.0%} of its numbers are unique"
+    if words.is_amount_name(name):
+        # Amounts leave gaps and repeat: what counts on without one is a record number, whatever it is called.
+        counts_on = len(whole) == counts.n_present == counts.n_distinct == high - low + 1
+        return f"{share} and without a gap, as record numbers are" if counts_on else None
     if counts.share_unique > 0.9 and high - low < 2 * counts.n_distinct:
         return f"{share} and nearly without gaps, as record numbers are"
     n_digits = len(str(high))
