@@ -53,9 +53,10 @@ def anatomize_table(anatomizer: Anatomizer, table: AnatomyBackend) -> Any:
         n_groups = written.recount(division.rule.l)
         validate_data(anatomizer, example, skip_check_array=True)
         anatomizer.n_groups_, anatomizer.n_suppressed_ = n_groups, written.n_suppressed
-        vars(anatomizer).pop("group_sizes_", None)
         if written.group_sizes is not None:
             anatomizer.group_sizes_ = written.group_sizes
+        elif hasattr(anatomizer, "group_sizes_"):  # of an earlier table
+            del anatomizer.group_sizes_
     return written
 
 
