@@ -143,19 +143,14 @@ class Anatomizer(BaseEstimator):
 
 
 class MemoryAnatomies:
-    """A table in memory as what can be divided in two.
-
-    Parameters
-    ----------
-    X : frame or array
-    """
+    """A table in memory that can be divided in two."""
 
     def __init__(self, X: Any) -> None:
-        self.frame = as_table_like(X)
+        self._given = X
 
     def example(self) -> Any:
         """Return the whole table."""
-        return self.frame
+        return as_table_like(self._given)
 
     def judge_naming(self, head: Table, names: Sequence[str]) -> Iterable[Judgement]:
         """Judge whether columns name people."""
@@ -189,14 +184,7 @@ class MemoryAnatomies:
 
 @dataclass(frozen=True, eq=False)
 class AnatomyInMemory:
-    """Two tables, and where the rows of the identifying one come from.
-
-    Attributes
-    ----------
-    tables : AnatomizedTable
-    rows : ndarray of int64
-    group_sizes : ndarray of int64
-    """
+    """Two tables, and the rows of the source that the identifying ones come from."""
 
     tables: AnatomizedTable
     rows: NDArray[np.int64]

@@ -90,10 +90,10 @@ def _drawn_seed(random_state: Any) -> list[int]:
 def _planned(anatomizer: Anatomizer, table: AnatomyBackend, head: Table) -> Division:
     """Settle what each column is for, and draw the seed."""
     sensitive = _sensitive_columns(anatomizer, head)
-    dropped = _resolved(head, anatomizer.identifiers, "identifiers")
-    _check_roles(head, sensitive, dropped, anatomizer.group)
     for name in sensitive:
         head.head(name, for_counting=True)  # raises for a type that cannot be counted
+    dropped = _resolved(head, anatomizer.identifiers, "identifiers")
+    _check_roles(head, sensitive, dropped, anatomizer.group)
     kept = _resolved(head, anatomizer.keep, "keep")
     _check_naming(table, head, [name for name in head.names if name not in {*sensitive, *dropped, *kept}])
     tables = {
@@ -154,17 +154,7 @@ def _check_naming(table: AnatomyBackend, head: Table, names: list[str]) -> None:
 
 @dataclass(frozen=True)
 class DiverseGroups:
-    """The rule by which records are put into groups; see `GroupingRule`.
-
-    Attributes
-    ----------
-    l : int
-    assignment : {"largest", "random"}
-    suppression_limit : float
-        Share of the records that may be suppressed.
-    names : tuple of str
-        The sensitive columns, for messages.
-    """
+    """The rules of `bucketize` with their parameters, as backends ask them; `names` are the sensitive columns."""
 
     l: int  # noqa: E741 - the literature's own letter
     assignment: Assignment

@@ -255,26 +255,11 @@ def check_of(counter: Counter) -> Check:
 
 
 class GroupingRule(Protocol):
-    """Puts records into groups in which no sensitive value is above 1/l."""
+    """Puts records into groups in which no sensitive value is above 1/l; codes have a column per sensitive column."""
 
     @property
     def l(self) -> int:  # noqa: E743 - the literature's own letter
         """No value may have more than 1/l of a group."""
-        ...
-
-    def group(self, codes: NDArray[np.int32], random: np.random.Generator) -> NDArray[np.int64]:
-        """Return the group of every record, -1 where it is suppressed; see `check_enough` and `check_suppressed`.
-
-        Parameters
-        ----------
-        codes : ndarray of int32, shape (records, sensitive columns)
-            A number from 0 for every value, in the order of the values, missing last.
-        random : numpy.random.Generator
-        """
-        ...
-
-    def assign(self, codes: NDArray[np.int32], random: np.random.Generator) -> NDArray[np.int64]:
-        """Return the group of every record, where no value has more than 1/l of the records."""
         ...
 
     def check_enough(self, n_records: int) -> None:
@@ -282,10 +267,15 @@ class GroupingRule(Protocol):
         ...
 
     def check_suppressed(self, n_suppressed: int, n_records: int, largest_l: int) -> None:
-        """Raise GuaranteeError if more records must be suppressed than the limit allows.
+        """Raise GuaranteeError if too many records must be suppressed; up to `largest_l` none must."""
+        ...
 
-        `largest_l` is the largest l that needs no suppression; 1 where none does.
-        """
+    def group(self, codes: NDArray[np.int32], random: np.random.Generator) -> NDArray[np.int64]:
+        """Return the group of every record, -1 where it is suppressed; both checks are made."""
+        ...
+
+    def assign(self, codes: NDArray[np.int32], random: np.random.Generator) -> NDArray[np.int64]:
+        """Return the group of every record, where no value has more than 1/l of the records."""
         ...
 
 
@@ -332,10 +322,7 @@ class WrittenAnatomy(Protocol):
     def recount(self, l: int) -> int:  # noqa: E741
         """Count the groups of both tables again with nothing of what made them; return how many there are.
 
-        Raises
-        ------
-        GuaranteeError
-            When the tables have different groups, or a value is above 1/l of one.
+        Raises GuaranteeError when the tables have different groups, or a value is above 1/l of one.
         """
         ...
 

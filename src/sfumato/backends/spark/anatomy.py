@@ -36,7 +36,7 @@ from sfumato.schema import Judgement
 
 
 class SparkAnatomies:
-    """A Spark DataFrame as what can be divided in two.
+    """A Spark DataFrame that can be divided in two.
 
     Parameters
     ----------
@@ -67,16 +67,7 @@ class SparkAnatomies:
 
 
 class AnatomyInFrames:
-    """Two tables that nobody has yet.
-
-    Attributes
-    ----------
-    identifying, sensitive : pyspark.sql.DataFrame
-        They may be handed out once they were recounted.
-    group : str
-        The name of the column with the group.
-    n_records, n_suppressed : int
-    """
+    """Two DataFrames that may be handed out once they were recounted; `group` is the last column of both."""
 
     group_sizes = None
 
