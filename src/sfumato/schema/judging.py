@@ -65,6 +65,11 @@ class Frequencies:
         return 2 * self.n_single > self.n_present
 
     @property
+    def is_varied(self) -> bool:
+        """Whether there are too many values for kinds of something, such as kinds of phones: others name nobody."""
+        return self.n_distinct > 50 or 5 * self.n_distinct > self.n_present
+
+    @property
     def share_unique(self) -> float:
         """Share of the records whose value no other record has."""
         return self.n_single / self.n_present if self.n_present else 0.0
@@ -177,14 +182,9 @@ def _sample(table: Table, names: Collection[str]) -> Table:
 # -- naming people -----------------------------------------------------------------------------------------------
 
 
-def _is_varied(counts: Frequencies) -> bool:
-    """Return True if there are too many values for kinds of something, such as kinds of phones."""
-    return counts.n_distinct > 50 or 5 * counts.n_distinct > counts.n_present
-
-
 def _why_text_names(column: Column, counts: Frequencies) -> str | None:
     name = column.name
-    if not _is_varied(counts):
+    if not counts.is_varied:
         return None
     assert column.categories is not None
     step = max(1, len(column.categories) // _LOOKED_AT)
@@ -213,7 +213,7 @@ def _have_form(texts: list[str], pattern: re.Pattern[str]) -> bool:
 
 
 def _why_numbers_name(name: str, whole: npt.NDArray[np.int64], counts: Frequencies) -> str | None:
-    if not _is_varied(counts):
+    if not counts.is_varied:
         return None
     each = counts.n_present / counts.n_distinct
     if words.is_person_key(name):
