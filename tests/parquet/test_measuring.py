@@ -135,7 +135,7 @@ def test_large_whole_numbers_are_not_compared_with_reals(tmp_path: Path):
 
 @pytest.mark.parametrize("most_held", [150, 10_000])
 def test_the_census_with_a_population_that_is_a_number(tmp_path: Path, most_held: int, monkeypatch):
-    monkeypatch.setattr(unique_sets, "_CELLS_OF_SET", 400)  # most pairs of columns count as large
+    monkeypatch.setattr(unique_sets, "_CELLS_OF_PAIR", 400)  # most pairs of columns count as large
     monkeypatch.setattr(unique_sets, "_CELLS_AT_ONCE", 1000)
     table = pa.Table.from_pandas(make_census(600, random_state=1).frame, preserve_index=False)
     compare(table, tmp_path, most_held=most_held, population=20_000, sensitive=["monthly_rent"])

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """How many records sets of columns make unique, counted over codes in working files.
 
-Sets with few possible combinations are counted in tables, many sets in one reading. For the others records are sorted
-into buckets by all columns of the set but the last. The buckets serve all sets that begin with these columns.
+Columns and pairs with few possible values are counted in tables, many of them in one reading. For other sets records
+are sorted into buckets by all columns of the set but the last, and the buckets serve all sets that begin with these.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -21,8 +21,8 @@ from sfumato.backends.group_rows import as_codes
 from sfumato.grouping import MOST_CELLS, Codes, Grouping, count_alone, group
 from sfumato.progress import Progress
 
-_CELLS_OF_SET = 4 * MOST_CELLS  # combinations of values that are counted in one table
-_CELLS_AT_ONCE = 8 * _CELLS_OF_SET
+_CELLS_OF_PAIR = 4 * MOST_CELLS  # combinations of two columns that are counted in one table
+_CELLS_AT_ONCE = 8 * _CELLS_OF_PAIR
 
 
 @njit(cache=True, nogil=True)
@@ -44,11 +44,14 @@ class _SortedRecords:
     buckets : Buckets
     n_unique : int
         Records that were left out since their values in the base are unique.
+    groups : Grouping or None
+        Of the base; kept where there is only one bucket.
     """
 
     base: tuple[str, ...]
     buckets: Buckets
     n_unique: int = 0
+    groups: Grouping | None = None
 
 
 class BlockUniqueSets:
@@ -80,7 +83,8 @@ class BlockUniqueSets:
         self._n_codes, self._n_own_codes = codes.n_codes, codes.n_own_codes
         self._n_records = next(iter(codes.columns.values())).n_records
         self._n_buckets = n_buckets_for(self._n_records, most_held)
-        self._first = self._last = _SortedRecords(keys, buckets)
+        # These serve one call, so that leaving out unique records would not pay.
+        self._first = self._last = _SortedRecords(keys, replace(buckets, is_own=False))
 
     def n_codes(self, names: Sequence[str]) -> dict[str, int]:
         """Return how fine columns are."""
@@ -93,10 +97,12 @@ class BlockUniqueSets:
     def unique_counts(self, sets: Sequence[Sequence[str]]) -> list[int]:
         """Return for each set of columns how many records share their values in it with no other."""
         wanted = [tuple(own) for own in sets]
-        small = [own for own in wanted if len(own) == 1 or self._n_cells(own) <= _CELLS_OF_SET]
+        small: list[tuple[str, ...]] = []
         large: dict[tuple[str, ...], list[str]] = {}
         for own in wanted:
-            if len(own) > 1 and self._n_cells(own) > _CELLS_OF_SET:
+            if len(own) == 1 or (len(own) == 2 and self._n_cells(own) <= _CELLS_OF_PAIR):
+                small.append(own)
+            else:
                 base, last = self._split(own)
                 large.setdefault(base, []).append(last)
         counted: dict[frozenset[str], int] = {}
@@ -170,6 +176,8 @@ class BlockUniqueSets:
         buckets = records.buckets
         if not buckets.n_records(bucket):
             return None
+        if len(buckets) == 1:
+            return self._kept_groups(records, base)
         groups = self._grouped(buckets, bucket, base)
         is_unique = groups.sizes == 1
         if not buckets.is_own or 4 * is_unique.sum() <= buckets.n_records(bucket):
@@ -178,6 +186,16 @@ class BlockUniqueSets:
         kept = np.sort(groups.order[np.repeat(~is_unique, groups.sizes)])
         buckets.shrink(bucket, {name: buckets.read(bucket, name)[kept] for name in buckets.columns})
         return self._grouped(buckets, bucket, base) if len(kept) else None
+
+    def _kept_groups(self, records: _SortedRecords, base: tuple[str, ...]) -> Grouping:
+        """Group the records of the only bucket, from the groups of fewer columns where they are known."""
+        if records.groups is None:
+            records.groups = self._grouped(records.buckets, 0, base)
+        else:
+            for name in base[len(records.base) :]:
+                records.groups = records.groups.divided(self._read(records.buckets, 0, name))
+        records.base = base
+        return records.groups
 
     def _grouped(self, buckets: Buckets, bucket: int, base: tuple[str, ...]) -> Grouping:
         return group([self._read(buckets, bucket, name) for name in base], buckets.n_records(bucket))

@@ -126,7 +126,8 @@ class MemoryUniqueSets:
         return [self._numbered_by(tuple(own[:-1])).count_with(own[-1]) for own in sets]
 
     def _numbered_by(self, base: tuple[str, ...]) -> _NumberedRows:
-        rows = next(own for own in (self._last, self._first, self._all) if base[: len(own.base)] == own.base)
+        known = [own for own in (self._last, self._first, self._all) if base[: len(own.base)] == own.base]
+        rows = max(known, key=lambda own: len(own.base))
         for name in base[len(rows.base) :]:
             rows = rows.extended(name)
             if len(rows.base) > 2:
