@@ -22,9 +22,8 @@ from sklearn.utils.validation import validate_data
 
 from sfumato.anatomize import Anatomizer
 from sfumato.anatomize.tables import MANIFEST, describe_files
-from sfumato.backends.blocks.many_values import ManyValues
+from sfumato.backends.blocks.column_codes import Blocks, ColumnCodes
 from sfumato.backends.blocks.reordering import write_in_order
-from sfumato.backends.blocks.value_codes import ValueCodes, read_for_counting
 from sfumato.backends.blocks.working_files import WorkingFiles
 from sfumato.backends.parquet.reader import ParquetFiles
 from sfumato.documents import named_at_the_end
@@ -185,36 +184,25 @@ class _Job:
 
     def codes(self, names: Sequence[str], working: WorkingFiles) -> NDArray[np.int32]:
         """Return a number from 0 for every sensitive value, in the order of the values, missing last."""
-        values = [ValueCodes(name) for name in names]
-        for batch in self._told("counting values", names):
-            table = read_for_counting(batch, self.categorical)
-            for own in values:
-                own.add(table.column(own.name, for_counting=True))
-        for own in values:
-            own.close()
-        many = {v.name: ManyValues(working, self.files.n_records, 1 << 23) for v in values if v.is_on_disk}
-        codes = np.empty((self.files.n_records, len(names)), np.int32, order="F")
-        start = 0
-        for batch in self._told("coding", names):
-            table = read_for_counting(batch, self.categorical)
-            for place, own in enumerate(values):
-                column = table.column(own.name, for_counting=True)
-                if own.name in many:
-                    many[own.name].add(column)
-                else:
-                    codes[start : start + batch.num_rows, place] = own.encode(column)
-            start += batch.num_rows
-        for place, own in enumerate(values):
-            column_codes = codes[:, place]
-            if own.name in many:
-                column_codes[:] = np.concatenate(list(many[own.name].finish().chunks()))
-            counts = np.bincount(column_codes)
-            rank = (np.cumsum(counts > 0) - 1 - (counts[0] > 0)).astype(np.int64)
-            rank[0] = rank[-1] + 1
-            if own.name not in many:
-                _, rank = own.in_order(counts, self.files.schema.field(own.name).type)
-            column_codes[:] = rank.astype(np.int32)[column_codes]
-        return np.ascontiguousarray(codes)
+        coded = ColumnCodes(
+            working,
+            Blocks(self.files.n_records, self.files.batches),
+            names,
+            categorical=self.categorical,
+            most_held=1 << 23,
+            progress=self.progress,
+        )
+        codes = np.empty((self.files.n_records, len(names)), np.int32)
+        for place, name in enumerate(names):
+            own = np.concatenate(list(coded.columns[name].chunks()))
+            counts = np.bincount(own)
+            if coded.values[name].is_on_disk:  # in the order of their numbers
+                rank = np.cumsum(counts > 0) - 1 - (counts[0] > 0)
+                rank[0] = rank[-1] + 1
+            else:
+                _, rank = coded.values[name].in_order(counts, self.files.schema.field(name).type)
+            codes[:, place] = rank[own]
+        return codes
 
     def write(
         self,

@@ -59,10 +59,13 @@ class ColumnCodes:
     Parameters
     ----------
     files : WorkingFiles
-    table, people : Blocks
-        The table, and its population, if there is one.
-    names, keys : sequence of str
-        All columns, and those that the population has, too.
+    table : Blocks
+    names : sequence of str
+        Columns of the table.
+    people : Blocks, optional
+        A population.
+    keys : sequence of str
+        Columns of the population.
     categorical : sequence of str
         Columns of numbers that are codes.
     most_held : int
@@ -82,10 +85,10 @@ class ColumnCodes:
         self,
         files: WorkingFiles,
         table: Blocks,
-        people: Blocks | None,
         names: Sequence[str],
-        keys: Sequence[str],
         *,
+        people: Blocks | None = None,
+        keys: Sequence[str] = (),
         categorical: Sequence[str],
         most_held: int,
         progress: Progress | None,

@@ -116,9 +116,9 @@ class BlockCounting:
         return ColumnCodes(
             self._files,
             Blocks(self.n_records, self._table.batches),
-            self._request.population,
             self._request.columns,
-            self._request.keys,
+            people=self._request.population,
+            keys=self._request.keys,
             categorical=self._example.categorical,
             most_held=self._most_held,
             progress=self._progress,

@@ -2,7 +2,7 @@
 """How many records sets of columns make unique, for a table in memory.
 
 Records are numbered by their values in all columns of a set but the last. The numbers serve all sets that begin with
-these columns. A longer set goes on from there, without the records that are unique already.
+these columns, and a longer set goes on from there.
 """
 
 from __future__ import annotations
@@ -40,8 +40,6 @@ class _NumberedRows:
         1 for a row that is one record, 2 for one that is more and so never unique.
     label : ndarray of int32
         The number of each row, below `n_labels`.
-    n_unique : int
-        Records that were left out since their values in the base are unique.
     """
 
     base: tuple[str, ...]
@@ -49,7 +47,6 @@ class _NumberedRows:
     weights: NDArray[np.uint8]
     label: NDArray[np.int32]
     n_labels: int
-    n_unique: int = 0
 
     @cached_property
     def groups(self) -> Grouping:
@@ -62,11 +59,9 @@ class _NumberedRows:
         n_cells = self.n_labels * column.n_codes
         if n_cells <= 4 * MOST_CELLS:
             cells = np.zeros(n_cells, np.uint8)
-            found = count_alone_in_pair(self.label, column.values, column.n_codes, self.weights, cells)
-        else:
-            groups = self.groups
-            found = count_alone(groups.order, groups.starts, column.values, column.n_codes, self.weights)
-        return self.n_unique + int(found)
+            return int(count_alone_in_pair(self.label, column.values, column.n_codes, self.weights, cells))
+        groups = self.groups
+        return int(count_alone(groups.order, groups.starts, column.values, column.n_codes, self.weights))
 
     def extended(self, name: str) -> _NumberedRows:
         """Return the rows numbered by one more column."""
@@ -75,18 +70,6 @@ class _NumberedRows:
             return replace(self, base=(name,), label=column.values, n_labels=column.n_codes)
         label, n_labels = combined(self.label, self.n_labels, column) or _numbered(self.label, self.n_labels, column)
         return replace(self, base=(*self.base, name), label=label, n_labels=n_labels)
-
-    def without_unique(self) -> _NumberedRows:
-        """Leave out the rows that are unique already, where they are many: they are so with any further column."""
-        sizes = np.bincount(self.label, weights=self.weights, minlength=self.n_labels)
-        is_unique = sizes[self.label] == 1
-        if 4 * is_unique.sum() <= len(is_unique):  # copying the columns costs about as much as counting one
-            return self
-        columns = {name: replace(own, values=own.values[~is_unique]) for name, own in self.columns.items()}
-        rows = _unnumbered(columns, self.weights[~is_unique])
-        for name in self.base:
-            rows = rows.extended(name)
-        return replace(rows, n_unique=self.n_unique + int(is_unique.sum()))
 
 
 def _unnumbered(columns: Mapping[str, Codes], weights: NDArray[np.uint8]) -> _NumberedRows:
@@ -130,8 +113,6 @@ class MemoryUniqueSets:
         rows = max(known, key=lambda own: len(own.base))
         for name in base[len(rows.base) :]:
             rows = rows.extended(name)
-            if len(rows.base) > 2:
-                rows = rows.without_unique()
         self._last = rows
         return rows
 
