@@ -19,11 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.backends.base import Division
-from sfumato.backends.blocks.many_values import ManyValues
+from sfumato.backends.blocks.column_codes import Blocks, ColumnCodes
 from sfumato.backends.blocks.pass_through import SampledValues
 from sfumato.backends.blocks.reordering import write_in_order
 from sfumato.backends.blocks.table import BlockTable
-from sfumato.backends.blocks.value_codes import ValueCodes, read_for_counting
 from sfumato.backends.blocks.working_files import WorkingFiles
 from sfumato.backends.parquet.reader import ParquetFiles
 from sfumato.errors import GuaranteeError
@@ -104,37 +103,26 @@ class BlockAnatomies:
 
     def _codes(self, division: Division, working: WorkingFiles) -> NDArray[np.int32]:
         """Return a number from 0 for every sensitive value, in the order of the values, missing last."""
-        names, n_records = division.sensitive, self.table.n_records
-        values = [ValueCodes(name) for name in names]
-        for batch in self._batches("counting values", names):
-            table = read_for_counting(batch, division.head.categorical)
-            for own in values:
-                own.add(table.column(own.name, for_counting=True))
-        for own in values:
-            own.close()
-        many = {v.name: ManyValues(working, n_records, 1 << 23) for v in values if v.is_on_disk}
-        codes = np.empty((n_records, len(names)), np.int32, order="F")
-        start = 0
-        for batch in self._batches("coding", names):
-            table = read_for_counting(batch, division.head.categorical)
-            for place, own in enumerate(values):
-                column = table.column(own.name, for_counting=True)
-                if own.name in many:
-                    many[own.name].add(column)
-                else:
-                    codes[start : start + batch.num_rows, place] = own.encode(column)
-            start += batch.num_rows
-        for place, own in enumerate(values):
-            column_codes = codes[:, place]
-            if own.name in many:
-                column_codes[:] = np.concatenate(list(many[own.name].finish().chunks()))
-            counts = np.bincount(column_codes)
-            rank = (np.cumsum(counts > 0) - 1 - (counts[0] > 0)).astype(np.int64)
-            rank[0] = rank[-1] + 1
-            if own.name not in many:
-                _, rank = own.in_order(counts, self.table.schema.field(own.name).type)
-            column_codes[:] = rank.astype(np.int32)[column_codes]
-        return np.ascontiguousarray(codes)
+        names = division.sensitive
+        coded = ColumnCodes(
+            working,
+            Blocks(self.table.n_records, self.table.batches),
+            names,
+            categorical=division.head.categorical,
+            most_held=1 << 23,
+            progress=self.progress,
+        )
+        codes = np.empty((self.table.n_records, len(names)), np.int32)
+        for place, name in enumerate(names):
+            own = np.concatenate(list(coded.columns[name].chunks()))
+            counts = np.bincount(own)
+            if coded.values[name].is_on_disk:  # in the order of their numbers
+                rank = np.cumsum(counts > 0) - 1 - (counts[0] > 0)
+                rank[0] = rank[-1] + 1
+            else:
+                _, rank = coded.values[name].in_order(counts, self.table.schema.field(name).type)
+            codes[:, place] = rank[own]
+        return codes
 
     def _write(
         self,

@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 RECORDS_AT_ONCE = 1 << 20
 """Records of a block."""
 
 
+@runtime_checkable
 class BlockTable(Protocol):
     """A table in files or in a database. Whenever it is read, it has the same records in the same order.
 
