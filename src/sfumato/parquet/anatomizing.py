@@ -24,9 +24,10 @@ from sfumato.anatomize import Anatomizer
 from sfumato.anatomize.tables import MANIFEST, describe_files, value_type
 from sfumato.backends.blocks.many_values import ManyValues
 from sfumato.backends.blocks.reordering import write_in_order
+from sfumato.backends.blocks.table import BlockTable
 from sfumato.backends.blocks.value_codes import ValueCodes, read_for_counting
 from sfumato.backends.blocks.working_files import WorkingFiles
-from sfumato.backends.parquet.reader import ParquetFiles
+from sfumato.backends.parquet.reader import ParquetFiles, as_blocks
 from sfumato.documents import named_at_the_end
 from sfumato.errors import GuaranteeError, InputError, ParameterError
 from sfumato.frames import Table, read_table
@@ -106,7 +107,7 @@ def anatomize(
     (2, {'illness': 2.0})
     """
     final = Path(destination)
-    files = ParquetFiles(source)
+    files = as_blocks(source)
     if final.exists():
         raise ParameterError(f"{final.name!r} exists already: expected a new folder. Give another name.")
     if not final.absolute().parent.is_dir():
@@ -126,7 +127,7 @@ def anatomize(
 
 def write_anatomy(
     anatomizer: Anatomizer,
-    files: ParquetFiles,
+    files: BlockTable,
     paths: Sequence[Path],
     folder: Path,
     *,
@@ -169,7 +170,7 @@ def write_anatomy(
 
 
 class _Job:
-    def __init__(self, files: ParquetFiles, table: Table, progress: Progress | None) -> None:
+    def __init__(self, files: BlockTable, table: Table, progress: Progress | None) -> None:
         self.files, self.categorical, self.progress = files, table.categorical, progress
 
     def _told(self, what: str, names: Sequence[str]) -> Iterator[Any]:

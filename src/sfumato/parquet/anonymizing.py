@@ -26,10 +26,10 @@ from sfumato.backends.blocks.code_file import CodeFile
 from sfumato.backends.blocks.coding import ColumnLearner, write_codes
 from sfumato.backends.blocks.pass_through import PassThrough
 from sfumato.backends.blocks.reordering import stretches_in_order
-from sfumato.backends.blocks.table import RECORDS_AT_ONCE, in_turn
+from sfumato.backends.blocks.table import RECORDS_AT_ONCE, BlockTable, in_turn
 from sfumato.backends.blocks.working_files import WorkingFiles
 from sfumato.backends.parquet.joined_file import JoinedFile
-from sfumato.backends.parquet.reader import ParquetFiles
+from sfumato.backends.parquet.reader import as_blocks
 from sfumato.documents import unpublished
 from sfumato.errors import ParameterError
 from sfumato.frames import Table, read_table
@@ -52,7 +52,7 @@ MOST_HELD = 50_000_000
 BRANCH = 2_000_000
 """Records from which on a node is split from counts: what lies below is grown by one thread."""
 
-Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | BlockTable
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def fit_transform(
         When a criterion does not hold on what was written. Nothing is published then.
     """
     path = Path(destination)
-    files = ParquetFiles(source)
+    files = as_blocks(source)
     if any(path.exists() and path.samefile(own) for own in files.paths):
         raise ParameterError(f"the destination {path.name!r} is one of the files read: expected another name.")
     job = _Job(anonymizer, files, guide_column, model, shuffle, most_held, progress)
@@ -133,14 +133,14 @@ class _Job:
     def __init__(
         self,
         anonymizer: TreeAnonymizer,
-        files: ParquetFiles,
+        files: BlockTable,
         guide_column: str | Sequence[str] | None,
         model: Any,
         shuffle: bool,
         most_held: int,
         progress: Progress | None,
     ) -> None:
-        check_supported(anonymizer, "Parquet files")
+        check_supported(anonymizer, files.words)
         self.files, self.model, self.most_held, self.progress = files, model, most_held, progress
         self.shuffle = shuffle
         self.guides = (

@@ -17,9 +17,10 @@ import numpy as np
 
 from sfumato.arguments import is_integer, thread_count
 from sfumato.backends.blocks.many_values import ManyValues
+from sfumato.backends.blocks.table import BlockTable, is_block_table
 from sfumato.backends.blocks.value_codes import ValueCodes, read_for_counting
 from sfumato.backends.blocks.working_files import Buckets, ColumnFile, WorkingFiles, into_buckets, n_buckets_for
-from sfumato.backends.parquet.reader import ParquetFiles
+from sfumato.backends.parquet.reader import as_blocks
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.frames.assembling import as_arrow
@@ -107,7 +108,7 @@ def measure(
             f"weights is of the type {type(weights).__name__}: expected the name of the column that holds them. Add "
             "the weights to the files."
         )
-    files = ParquetFiles(source)
+    files = as_blocks(source)
     head = read_table(files.head(1), categorical=as_list(categorical_features))
     roles = resolve_roles(head, quasi_identifiers, sensitive, weights, unit)
     check_hierarchies(head, hierarchies, roles)
@@ -135,11 +136,11 @@ class _People:
                     "the number of people that the table was drawn from."
                 )
             return None
-        is_path = isinstance(given, str | os.PathLike) or (
+        is_path = isinstance(given, str | os.PathLike) or is_block_table(given) or (
             isinstance(given, list | tuple) and all(isinstance(path, str | os.PathLike) for path in given)
         )
         if is_path:
-            files = ParquetFiles(given)
+            files = as_blocks(given)
             read_table(files.head(1)).resolve(names, "quasi_identifiers (in the population)")
             return cls(lambda: files.batches(names), files.n_records)
         table = read_table(given)
@@ -155,7 +156,7 @@ class _People:
 class _Job:
     def __init__(
         self,
-        files: ParquetFiles,
+        files: BlockTable,
         head: Table,
         roles: Roles,
         people: _People | None,
