@@ -136,8 +136,10 @@ class _People:
                     "the number of people that the table was drawn from."
                 )
             return None
-        is_path = isinstance(given, str | os.PathLike) or is_block_table(given) or (
-            isinstance(given, list | tuple) and all(isinstance(path, str | os.PathLike) for path in given)
+        is_path = (
+            isinstance(given, str | os.PathLike)
+            or is_block_table(given)
+            or (isinstance(given, list | tuple) and all(isinstance(path, str | os.PathLike) for path in given))
         )
         if is_path:
             files = as_blocks(given)

@@ -12,10 +12,11 @@ from typing import Any, Self
 
 from sfumato.backends.blocks.table import RECORDS_AT_ONCE, in_turn, numbered, one_ahead
 from sfumato.backends.blocks.working_files import WorkingFiles
-from sfumato.backends.duckdb.address import EXPECTED, DuckDBAddress, is_address, parse_address
+from sfumato.backends.duckdb.address import EXPECTED, DuckDBAddress, parse_address
 from sfumato.backends.duckdb.session import identifier, in_words, library, literal, own_connection
 from sfumato.errors import InputError, ParameterError
 
+_NAMED = 20  # tables that a message lists
 _COPY = "sfumato_copy"
 _TAKEN = ("memory", "system", "temp", _COPY)  # names of databases that are not free
 # Types whose Arrow form is another value, or none that anything here reads.
@@ -54,7 +55,7 @@ class DuckDBTable:
 
     def __init__(self, source: Any, *, folder: str | os.PathLike[str] | None = None) -> None:
         duckdb = library()
-        address = parse_address(source) if is_address(source) else None
+        address = parse_address(source) if isinstance(source, str | DuckDBAddress) else None
         if address is None and not isinstance(source, duckdb.DuckDBPyRelation):
             raise ParameterError(
                 f"a source of the type {type(source).__name__}: expected an address, such as {EXPECTED}, or a "
@@ -110,8 +111,7 @@ class DuckDBTable:
     def _in_database(self, address: DuckDBAddress, path: Path) -> str:
         """Attach a database; return the table in it, or a copy of what is no table."""
         duckdb = library()
-        if not path.is_file():
-            raise InputError(f"the database {str(path)!r} does not exist: expected a file of DuckDB. Check the path.")
+        _check_database(path)
         catalog = path.stem if path.stem.lower() not in _TAKEN else f"{path.stem}_db"
         try:
             self._connection.execute(f"attach {literal(path)} as {identifier(catalog)} (read_only)")
@@ -185,7 +185,9 @@ class DuckDBTable:
     def head(self, n: int = 1000) -> Any:
         """Return the first records."""
         with in_words(f"{self._called} cannot be read"):
-            return self._connection.sql(f"select {self._listed(None)} from {self._table} limit {int(n)}").to_arrow_table()
+            return self._connection.sql(
+                f"select {self._listed(None)} from {self._table} limit {int(n)}"
+            ).to_arrow_table()
 
     def whole(self) -> Any:
         """Return all records."""
@@ -239,6 +241,18 @@ class DuckDBTable:
         return ", ".join(map(identifier, self.names if columns is None else columns))
 
 
+def _check_database(path: Path) -> None:
+    if not path.is_file():
+        raise InputError(f"the database {str(path)!r} does not exist: expected a file of DuckDB. Check the path.")
+    with path.open("rb") as file:
+        is_database = file.read(12)[8:] == b"DUCK"
+    if not is_database:
+        raise InputError(
+            f"the file {path.name!r} is not a database of DuckDB: expected one. To read files of other kinds, use a "
+            "query, such as duckdb:?query=select * from 'people.parquet'."
+        )
+
+
 def _single_query(text: str, connection: Any) -> str:
     """Return the one SELECT of some text, after running what may stand before it to reach other databases."""
     duckdb = library()
@@ -268,13 +282,10 @@ def _found(connection: Any, catalog: str, address: DuckDBAddress) -> tuple[str, 
         if (own_schema.lower(), own_table.lower()) == (schema.lower(), table.lower()):
             return kind, ".".join(map(identifier, (catalog, own_schema, own_table)))
     there = sorted({name if own == "main" else f"{own}.{name}" for _, own, name in listed})
-    raise InputError(
-        f"the database {address.path and address.path.name!r} has no table or view named {table!r}"
-        f"{f' in the schema {schema!r}' if address.schema else ''}: expected one of {', '.join(map(repr, there[:20]))}"
-        f"{f' and {len(there) - 20} more' if len(there) > 20 else ''}."
-        if there
-        else f"the database {address.path and address.path.name!r} has no tables: expected one named {table!r}."
-    )
+    more = f" and {len(there) - _NAMED} more" if len(there) > _NAMED else ""
+    expected = f"expected one of {', '.join(map(repr, there[:_NAMED]))}{more}" if there else "it has none at all"
+    where = f" in the schema {schema!r}" if address.schema else ""
+    raise InputError(f"the database {catalog!r} has no table or view named {table!r}{where}: {expected}.")
 
 
 def _check_types(names: Sequence[str], types: Sequence[Any]) -> None:

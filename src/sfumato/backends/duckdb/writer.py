@@ -12,7 +12,7 @@ from typing import Any
 from sfumato.backends.blocks.working_files import WorkingFiles
 from sfumato.backends.duckdb.address import DuckDBAddress, parse_address
 from sfumato.backends.duckdb.session import identifier, in_words, library, literal
-from sfumato.errors import GuaranteeError, ParameterError
+from sfumato.errors import GuaranteeError, InputError, ParameterError
 
 
 def check_destination(given: str | DuckDBAddress, *, replace: bool = False) -> DuckDBAddress:
@@ -31,7 +31,9 @@ def check_destination(given: str | DuckDBAddress, *, replace: bool = False) -> D
             "duckdb:out.db?table=released."
         )
     if not address.path.absolute().parent.is_dir():
-        raise ParameterError(f"the folder of {str(address.path)!r} does not exist: expected one to write to. Create it.")
+        raise ParameterError(
+            f"the folder of {str(address.path)!r} does not exist: expected one to write to. Create it."
+        )
     if address.path.exists():
         with in_words(f"the database {address.path.name!r} cannot be written"), _opened(address.path) as connection:
             _check_free(connection, address, replace=replace)
@@ -89,6 +91,11 @@ def write_table(
                     f"the database {str(path)!r} was made by another process while this one was at work: expected "
                     "none. Nothing was written. Give another name, or run again."
                 ) from None
+            except OSError as error:
+                raise InputError(
+                    f"the database {str(path)!r} cannot be written: {error.strerror or 'input/output error'}. Nothing "
+                    "was published."
+                ) from None
 
 
 def _create(
@@ -136,8 +143,7 @@ def _check_free(connection: Any, address: DuckDBAddress, *, replace: bool) -> st
     ).fetchall()
     if schema.lower() not in {own.lower() for (own,) in schemas}:
         raise ParameterError(
-            f"the database {address.path and address.path.name!r} has no schema {schema!r}: expected one. Create it, or leave "
-            "schema= out."
+            f"the database {catalog!r} has no schema {schema!r}: expected one. Create it, or leave schema= out."
         )
     listed = connection.execute(
         "select 'table', table_name from duckdb_tables() where database_name = $1 and lower(schema_name) = lower($2) "
@@ -150,8 +156,8 @@ def _check_free(connection: Any, address: DuckDBAddress, *, replace: bool) -> st
         raise ParameterError(f"{table!r} is a view: expected the name of a table to write. Give another name.")
     if kind == "table" and not replace:
         raise ParameterError(
-            f"the table {table!r} exists already in {address.path and address.path.name!r}: expected a new one. Give "
-            "another name, or ask to replace it."
+            f"the table {table!r} exists already in the database {catalog!r}: expected a new one. Give another name, or "
+            "ask to replace it."
         )
     return ".".join(map(identifier, (catalog, schema, table)))
 
@@ -165,5 +171,3 @@ def _opened(path: Path) -> Iterator[Any]:
         yield cursor
     finally:
         connection.close()
-
-
