@@ -61,7 +61,7 @@ def left_in(folder: Path) -> list[str]:
         ("duckdb:p.db?table=two words", "p.db", "two words", None, None),
         ("duckdb:p.db?query=select * from a where b like '%20%' and c = '?&=+'", "p.db", None, None,
          "select * from a where b like '%20%' and c = '?&=+'"),
-        ("duckdb:p.db?query=select%20*%20from%20a%20where%20b=1%2B1", "p.db", None, None, "select * from a where b=1+1"),
+        ("duckdb:p.db?query=from%20a%20where%20b=1%2B1", "p.db", None, None, "from a where b=1+1"),
         ("duckdb:?query=from 'parts/*.parquet'", None, None, None, "from 'parts/*.parquet'"),
     ],
 )  # fmt: skip
@@ -202,7 +202,7 @@ ODD = ['a"b', " ", "select", "group", "x;y", "tab\tbed", "ünï", "it's", "a.b",
 
 @pytest.mark.parametrize("table", ['a"b', " ", "select", "it's", 'x"; drop table people; --', "a.b", "100%"])
 def test_odd_names_are_names_and_nothing_else(people: Path, tmp_path: Path, table: str):
-    frame = pa.table({name: np.arange(40) // 10 + place for place, name in enumerate(ODD)})
+    frame = pa.table({name: np.arange(40) // 10 + place for place, name in enumerate(ODD)})  # noqa: F841 - in SQL
     quoted = table.replace('"', '""')
     with duckdb.connect(people) as connection:
         connection.execute(f'create table "{quoted}" as from frame')
@@ -274,9 +274,10 @@ def test_types_that_cannot_be_read_are_refused_by_column(name: str):
 
 
 def test_numbers_beyond_all_reading_are_refused_in_words():
-    for value in ("170141183460469231731687303715884105727::hugeint", "'infinity'::double"):
-        with pytest.raises(InputError, match="'odd'"):
-            MondrianAnonymizer(2).fit(duckdb.connect().sql(f"select {value} as odd from range(9)").to_arrow_table())
+    for value in (
+        "170141183460469231731687303715884105727::hugeint", "'infinity'::double", "'infinity'::timestamp",
+        "'-infinity'::date", "'infinity'::timestamptz",
+    ):  # fmt: skip
         with pytest.raises(InputError, match="'odd'"):
             fit_transform(
                 MondrianAnonymizer(2), f"duckdb:?query=select {value} as odd from range(9)", "never-written.parquet"

@@ -93,6 +93,7 @@ def fit_transform(
         keys = anonymizer.partition_.output_names(anonymizer.schema_.quasi_identifiers)
         return {"keys": keys, "n_records": release.n_records, "smallest": release.smallest_group}
 
+    release: ParquetRelease
     release, path = _written(source, destination, made, counted, replace=replace)
     return with_changes(release, path=path)
 
@@ -232,6 +233,6 @@ def _written(
 
 
 def _folder_of(path: Destination) -> Path | None:
-    """Return the folder of an output, where working files have room; None where there is none, which others will say."""
+    """Return the folder of an output, where working files have room; None where it cannot be written to."""
     folder = Path(path).absolute().parent
     return folder if folder.is_dir() and os.access(folder, os.W_OK) else None

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from sfumato.errors import ParameterError
 
@@ -51,6 +51,20 @@ class DuckDBAddress:
         """What messages and reports call the table."""
         return "the query" if self.table is None else self.table
 
+    @property
+    def stem(self) -> str:
+        """What files made of the table are called, before their ending."""
+        return self.table or "query"
+
+    @property
+    def suffix(self) -> str:
+        """The ending of files made of the table, which keep its types."""
+        return ".parquet"
+
+    def at(self, path: Path) -> DuckDBAddress:
+        """Return the same table of a database at another path."""
+        return replace(self, path=path, text=f"{SCHEME}{quote(str(path))}?{self.text.partition('?')[2]}")
+
     def __str__(self) -> str:
         return self.text
 
@@ -82,8 +96,8 @@ def parse_address(given: str | DuckDBAddress) -> DuckDBAddress:
     file, mark, rest = given[len(SCHEME) :].partition("?")
     if file.startswith("//"):
         raise ParameterError(
-            f"the address {given!r} has slashes after {SCHEME}: expected a path, such as {SCHEME}people.db?table=people "
-            f"or {SCHEME}/data/people.db?table=people. Remove two slashes."
+            f"the address {given!r} has slashes after {SCHEME}: expected a path, such as "
+            f"{SCHEME}people.db?table=people or {SCHEME}/data/people.db?table=people. Remove two slashes."
         )
     path = Path(_decoded(file)) if file else None
     if rest[:6].lower() == "query=":
@@ -111,7 +125,8 @@ def parse_address(given: str | DuckDBAddress) -> DuckDBAddress:
     if path is None:
         raise ParameterError(
             f"the address {given!r} names a table but no database: expected a file, such as {SCHEME}people.db?table="
-            f"{parts['table']}. For files without a database, use a query: {SCHEME}?query=select * from 'people.parquet'."
+            f"{parts['table']}. To read files without a database, use a query, such as "
+            f"{SCHEME}?query=select * from 'people.parquet'."
         )
     return DuckDBAddress(given, path, parts["table"], parts.get("schema"))
 

@@ -165,6 +165,26 @@ class DuckDBTable:
         self.n_records = int(self._connection.sql(f"select count(*) from {self._table}").fetchall()[0][0])
         if self.n_records == 0:
             raise InputError(f"{self._called} has 0 records in {len(self.schema.names)} columns: expected some.")
+        self._check_moments(described)
+
+    def _check_moments(self, described: Any) -> None:
+        """Refuse infinite dates and times, which in Arrow are days that do not exist."""
+        moments = [
+            name
+            for name, kind in zip(described.columns, map(str, described.types), strict=True)
+            if kind.startswith(("DATE", "TIMESTAMP"))
+        ]
+        if not moments:
+            return
+        counts = ", ".join(f"count(*) filter (isinf({identifier(name)}))" for name in moments)
+        for name, n in zip(
+            moments, self._connection.sql(f"select {counts} from {self._table}").fetchall()[0], strict=True
+        ):
+            if n:
+                raise InputError(
+                    f"column {name!r} contains infinity in {n} of {self.n_records} records: expected finite dates. "
+                    "Replace infinity by a date or by a missing value."
+                )
 
     def _check_names(self, names: Sequence[str]) -> None:
         folded = [name.lower() for name in names]
@@ -185,9 +205,7 @@ class DuckDBTable:
     def head(self, n: int = 1000) -> Any:
         """Return the first records."""
         with in_words(f"{self._called} cannot be read"):
-            return self._connection.sql(
-                f"select {self._listed(None)} from {self._table} limit {int(n)}"
-            ).to_arrow_table()
+            return self._connection.sql(f"from {self._table} limit {int(n)}").to_arrow_table()
 
     def whole(self) -> Any:
         """Return all records."""

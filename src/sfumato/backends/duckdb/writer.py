@@ -31,9 +31,7 @@ def check_destination(given: str | DuckDBAddress, *, replace: bool = False) -> D
             "duckdb:out.db?table=released."
         )
     if not address.path.absolute().parent.is_dir():
-        raise ParameterError(
-            f"the folder of {str(address.path)!r} does not exist: expected one to write to. Create it."
-        )
+        raise ParameterError(f"the folder of {str(address.path)!r} does not exist: expected a folder. Create it first.")
     if address.path.exists():
         with in_words(f"the database {address.path.name!r} cannot be written"), _opened(address.path) as connection:
             _check_free(connection, address, replace=replace)
@@ -156,8 +154,8 @@ def _check_free(connection: Any, address: DuckDBAddress, *, replace: bool) -> st
         raise ParameterError(f"{table!r} is a view: expected the name of a table to write. Give another name.")
     if kind == "table" and not replace:
         raise ParameterError(
-            f"the table {table!r} exists already in the database {catalog!r}: expected a new one. Give another name, or "
-            "ask to replace it."
+            f"the table {table!r} exists already in the database {catalog!r}: expected a new one. Give another name, "
+            "or ask to replace it."
         )
     return ".".join(map(identifier, (catalog, schema, table)))
 
