@@ -35,9 +35,12 @@ HELP = options.help_text(
 @options.reads_tables
 def audit(
     original: Annotated[
-        options.Location, options.table_argument("The table before: a file, or duckdb:people.db?table=people.")
+        options.Location,
+        options.table_argument(
+            "The table before: a file, or a table such as duckdb:people.db?table=people.", "ORIGINAL"
+        ),
     ],
-    release: Annotated[options.Location, options.table_argument("The table after.")],
+    release: Annotated[options.Location, options.table_argument("The table after.", "RELEASE")],
     quasi_identifiers: Annotated[
         list[str] | None,
         typer.Option(

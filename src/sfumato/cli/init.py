@@ -29,7 +29,7 @@ HELP = options.help_text(
 
 @options.reads_tables
 def init(
-    file: Annotated[Path, typer.Argument(help="A CSV or Parquet file, one record per row.", show_default=False)],
+    file: options.File,
     target: Annotated[str, typer.Option(help="The column that the model predicts.", show_default=False)],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Where the policy goes.", rich_help_panel="Output")

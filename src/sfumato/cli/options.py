@@ -72,9 +72,9 @@ def _location(text: str) -> Any:
         raise typer.BadParameter(str(error)) from None
 
 
-def table_argument(help: str) -> Any:
+def table_argument(help: str, metavar: str = "FILE") -> Any:
     """Return an argument that says where a table is: a file, or an address in a database."""
-    return typer.Argument(help=help, parser=_location, show_default=False)
+    return typer.Argument(help=help, metavar=metavar, parser=_location, show_default=False)
 
 
 def table_option(help: str, *, show_default: bool | str = "none", **how: Any) -> Any:

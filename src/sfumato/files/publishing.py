@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sfumato.backends.duckdb.address import DuckDBAddress
+from sfumato.backends.duckdb.address import DuckDBAddress, is_address
 from sfumato.documents import permitted, sync
 from sfumato.errors import InputError, ParameterError
 
@@ -37,6 +37,11 @@ def check_output(
     option: str = "-o",
 ) -> None:
     """Refuse an output that cannot or should not be written, before any work is done."""
+    if is_address(str(path)):
+        raise ParameterError(
+            f"{option} {str(path)!r} is a table of a database: expected a file. Give a name that ends in .parquet; "
+            "sfumato.duckdb.fit_transform writes tables, from Python."
+        )
     if path.is_dir():
         raise ParameterError(f"{option} {str(path)!r} is a folder. Give a file name in it.")
     folder = path.absolute().parent

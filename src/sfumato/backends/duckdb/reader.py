@@ -227,8 +227,12 @@ class DuckDBTable:
     ) -> Iterator[tuple[int, Any]]:
         """Call a function with every block of the table, several at a time; see `BlockTable`.
 
-        One query reads, with DuckDB's own threads: 10 million records of 13 columns in 0.7 s on two cores, and row-id
-        ranges in two cursors in as much. Text is text: DuckDB hands over no dictionaries but those of ENUM.
+        One query reads, with DuckDB's own threads: 10 million records of 13 columns in 0.7 s on two cores, as fast as
+        row-id ranges in two cursors. Text comes as text: DuckDB hands over no dictionaries but those of ENUM.
+
+        Values are counted from these blocks, not by DuckDB's ``GROUP BY``. That counts 12 columns of 10 million
+        records in 1.8 s instead of 3.7 s (1 million: 0.3 s instead of 0.7 s), but a fit of them takes 40 s to 60 s, so
+        nobody would notice, and limits, hashes of passing columns and codes need the blocks anyway.
         """
         return in_turn(numbered(self.batches(columns)), work, n_threads)
 
@@ -303,7 +307,8 @@ def _found(connection: Any, catalog: str, address: DuckDBAddress) -> tuple[str, 
     more = f" and {len(there) - _NAMED} more" if len(there) > _NAMED else ""
     expected = f"expected one of {', '.join(map(repr, there[:_NAMED]))}{more}" if there else "it has none at all"
     where = f" in the schema {schema!r}" if address.schema else ""
-    raise InputError(f"the database {catalog!r} has no table or view named {table!r}{where}: {expected}.")
+    database = address.path.name if address.path else catalog
+    raise InputError(f"the database {database!r} has no table or view named {table!r}{where}: {expected}.")
 
 
 def _check_types(names: Sequence[str], types: Sequence[Any]) -> None:

@@ -135,13 +135,14 @@ def _recount(connection: Any, name: str, keys: Sequence[str], n_records: int, sm
 def _check_free(connection: Any, address: DuckDBAddress, *, replace: bool) -> str:
     """Return the whole name of the table, unless there is one already that may not be replaced, or a view."""
     schema, table = address.schema or "main", address.table or ""
+    database = "" if address.path is None else address.path.name
     [[catalog]] = connection.sql("select current_database()").fetchall()
     schemas = connection.execute(
         "select schema_name from duckdb_schemas() where database_name = $1", [catalog]
     ).fetchall()
     if schema.lower() not in {own.lower() for (own,) in schemas}:
         raise ParameterError(
-            f"the database {catalog!r} has no schema {schema!r}: expected one. Create it, or leave schema= out."
+            f"the database {database!r} has no schema {schema!r}: expected one. Create it, or leave schema= out."
         )
     listed = connection.execute(
         "select 'table', table_name from duckdb_tables() where database_name = $1 and lower(schema_name) = lower($2) "
@@ -154,7 +155,7 @@ def _check_free(connection: Any, address: DuckDBAddress, *, replace: bool) -> st
         raise ParameterError(f"{table!r} is a view: expected the name of a table to write. Give another name.")
     if kind == "table" and not replace:
         raise ParameterError(
-            f"the table {table!r} exists already in the database {catalog!r}: expected a new one. Give another name, "
+            f"the table {table!r} exists already in the database {database!r}: expected a new one. Give another name, "
             "or ask to replace it."
         )
     return ".".join(map(identifier, (catalog, schema, table)))
