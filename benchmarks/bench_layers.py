@@ -15,13 +15,13 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 
-import sfumato.anonymize.base as growing
-import sfumato.anonymize.groups as fitting
+import sfumato.anonymize.anonymizer as fitting
+import sfumato.anonymize.partitioners as growing
 from benchmarks.harness import Context
 from benchmarks.workloads import adult_workload, census_workload
 from sfumato import ModelGuidedAnonymizer
 from sfumato.anonymize.partition import Partition
-from sfumato.backends import MemorySource
+from sfumato.backends.memory import MemorySource
 from sfumato.partition.grower import Grower
 
 TITLE = "where the time goes"

@@ -320,13 +320,13 @@ def test_a_recount_that_fails_raises_and_returns_nothing(monkeypatch, library):
 
 
 def test_a_recount_of_persons_that_fails_raises(monkeypatch):
-    from sfumato.anonymize import base
+    from sfumato.anonymize import partitioners
 
     table, guide = people()
     persons = (np.arange(120) % 40).tolist()
     frame = table.append_column("person", [persons])
     # The grower no longer asks about persons, so groups with few of them come out.
-    monkeypatch.setattr(base, "Grower", lambda *args, **more: grower(*args, **(more | {"checks": []})))
+    monkeypatch.setattr(partitioners, "Grower", lambda *args, **more: grower(*args, **(more | {"checks": []})))
     from sfumato.partition.grower import Grower as grower  # noqa: N813 - the real one, under a name not patched
 
     with pytest.raises(GuaranteeError, match="different persons"):
@@ -334,10 +334,10 @@ def test_a_recount_of_persons_that_fails_raises(monkeypatch):
 
 
 def test_a_grower_that_forgets_k_is_caught(monkeypatch):
-    from sfumato.anonymize import base
+    from sfumato.anonymize import partitioners
     from sfumato.partition.grower import Grower
 
     table, guide = people()
-    monkeypatch.setattr(base, "Grower", lambda *args, **more: Grower(*args, **(more | {"min_records": 1})))
+    monkeypatch.setattr(partitioners, "Grower", lambda *args, **more: Grower(*args, **(more | {"min_records": 1})))
     with pytest.raises(GuaranteeError, match="every group has at least 7 records"):
         anonymizer_of(7).fit_transform(table, guide)

@@ -18,9 +18,9 @@ from anonymize.group_properties import (
 )
 from sfumato import GuaranteeError, HilbertAnonymizer, KAnonymity, MondrianAnonymizer
 from sfumato.anonymize import hilbert
-from sfumato.anonymize.counting import Counter
 from sfumato.anonymize.hilbert import join_runs
-from sfumato.backends import MemorySource
+from sfumato.backends.memory import MemorySource
+from sfumato.criteria.criterion_counts import Counter
 from sfumato.representatives import REPRESENTATIVES
 from sfumato.testing import ANONYMIZER_CHECKS, group_sizes, people, rows_of
 from strategies import LIBRARIES, in_examples, tables

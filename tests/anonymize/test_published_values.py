@@ -199,9 +199,32 @@ def test_a_column_of_more_categories_than_codes_is_anonymized():
         [table, pd.DataFrame({"place": np.char.mod("x%d", np.arange(20_000)), "age": 5})], ignore_index=True
     )
     assert wide["place"].nunique() > 65_533
+    frequent = pd.concat([wide, pd.DataFrame({"place": ["capital"] * 2_000, "age": 5})], ignore_index=True)
+    common = {place for place, n in Counter(frequent["place"]).items() if n >= 10}
     for method in (MondrianAnonymizer, HilbertAnonymizer):
-        released = method(k=10, quasi_identifiers=["place", "age"]).fit_transform(wide)
+        anonymizer = method(k=10, quasi_identifiers=["place", "age"])
+        released = anonymizer.fit_transform(frequent)
         assert min(combinations(released).values()) >= 10
+        # A code stands for many of the categories, and is shared by more records than have the one it is called by.
+        shown = set(released["place"].dropna())
+        assert "capital" in shown
+        assert shown <= common
+
+
+def test_a_column_of_more_categories_than_codes_shows_none_that_few_have_from_files(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from sfumato.parquet import fit_transform
+
+    names = [f"{i:05d}" for i in range(33_000) for _ in range(2)] + [f"x{i:05d}" for i in range(34_000)]
+    table = pa.table({"place": names, "age": [30 + i % 50 for i in range(len(names))]})
+    pq.write_table(table, tmp_path / "in.parquet")
+    anonymizer = MondrianAnonymizer(k=10, quasi_identifiers=["place", "age"])
+    fit_transform(anonymizer, tmp_path / "in.parquet", tmp_path / "out.parquet")
+    assert set(pq.read_table(tmp_path / "out.parquet").column("place").to_pylist()) == {None}
+    anonymizer.partition_.save(tmp_path / "partition.json")
+    assert "x00001" not in (tmp_path / "partition.json").read_text()
 
 
 def test_persons_with_many_records_do_not_make_their_values_common():

@@ -116,7 +116,7 @@ def test_the_smallest_failing_groups_are_left_out_while_the_limit_lasts(table, d
         with pytest.raises(GuaranteeError, match="not even all of them together"):
             anonymizer.release(frame)
         return
-    with mock.patch("sfumato.anonymize.groups.drop_costly", lambda group, *_: group):  # failing groups alone
+    with mock.patch("sfumato.anonymize.anonymizer.drop_costly", lambda group, *_: group):  # failing groups alone
         assert_is_expected(anonymizer.release(frame), expected, other)
     release = anonymizer.release(frame)
     assert len(expected[2]) <= release.n_suppressed <= limit * len(rows)
@@ -251,12 +251,12 @@ def test_a_criterion_on_the_values_of_a_column_holds_in_every_group(table, data)
 
 
 def test_a_criterion_on_values_that_fails_the_recount_raises(monkeypatch):
-    from sfumato.anonymize import base
+    from sfumato.anonymize import partitioners
     from sfumato.partition.grower import Grower
 
     table, guide = people()
     frame = table.append_column("diagnosis", [diagnoses(120, 0)])
-    monkeypatch.setattr(base, "Grower", lambda *args, **more: Grower(*args, **(more | {"checks": []})))
+    monkeypatch.setattr(partitioners, "Grower", lambda *args, **more: Grower(*args, **(more | {"checks": []})))
     anonymizer = MedianAnonymizer(2, quasi_identifiers=table.column_names, criteria=[SeveralValues("diagnosis", 0.5)])
     with pytest.raises(GuaranteeError, match=r"no value of diagnosis covers more than 0\.5 of a group"):
         anonymizer.fit_transform(frame, guide)

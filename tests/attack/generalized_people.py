@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from sfumato.attack import FamilySettings, Samples
-from sfumato.backends import MemorySource
+from sfumato.backends.memory import MemorySource
 from sfumato.frames import read_table
 from sfumato.generalization import Generalization, generalization_from_bins
 

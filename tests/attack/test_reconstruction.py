@@ -28,7 +28,7 @@ from sfumato.attack import (
 from sfumato.attack.intervals import wilson_interval
 from sfumato.attack.reconstruction_adversaries import answer
 from sfumato.attack.reconstruction_questions import ask
-from sfumato.backends import MemorySource
+from sfumato.backends.memory import MemorySource
 from sfumato.errors import ParameterError
 from sfumato.frames import read_table
 from sfumato.generalization import generalization_from_bins

@@ -10,7 +10,7 @@ from hypothesis import given
 
 from sfumato.attack import FamilySettings, Samples, reconstruct
 from sfumato.attack.samples import bucket_span, samples_for
-from sfumato.backends import MemorySource
+from sfumato.backends.memory import MemorySource
 from sfumato.errors import InputError
 from sfumato.frames import read_table
 from sfumato.generalization import generalization_from_bins

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from attack.generalized_people import coarser, people, random_generalization
 from sfumato.attack import link_records, single_out
-from sfumato.backends import MemorySource
+from sfumato.backends.memory import MemorySource
 from sfumato.errors import ParameterError
 from sfumato.frames import read_table
 from sfumato.generalization import generalization_from_bins

@@ -202,11 +202,11 @@ def test_without_the_criterion_groups_are_not_diverse():
 
 
 def test_a_grower_that_forgets_the_criterion_is_caught(monkeypatch):
-    from sfumato.anonymize import base
+    from sfumato.anonymize import partitioners
     from sfumato.partition.grower import Grower
 
     table, guide = ill_people()
-    monkeypatch.setattr(base, "Grower", lambda *args, **more: Grower(*args, **(more | {"checks": []})))
+    monkeypatch.setattr(partitioners, "Grower", lambda *args, **more: Grower(*args, **(more | {"checks": []})))
     with pytest.raises(GuaranteeError, match=r"at least 2 different values of 'ill'.*Nothing is released"):
         ModelGuidedAnonymizer(2, criteria=[LDiversity(2, "ill")]).fit_transform(table, guide)
 
@@ -245,7 +245,7 @@ def test_a_sensitive_column_is_no_quasi_identifier():
 
 
 def test_a_column_of_too_many_values_is_refused(monkeypatch):
-    monkeypatch.setattr("sfumato.anonymize.counting.MOST_VALUES", 2)
+    monkeypatch.setattr("sfumato.criteria.criterion_counts.MOST_VALUES", 2)
     with pytest.raises(ParameterError, match="'ill' has 3 different values: expected at most 2 for a criterion"):
         ModelGuidedAnonymizer(5, criteria=[LDiversity(2, "ill")]).fit(*ill_people())
 
@@ -254,7 +254,7 @@ def test_counts_held_in_small_blocks_say_the_same(monkeypatch):
     table, guide = ill_people()
     anonymizer = ModelGuidedAnonymizer(3, criteria=[LDiversity(2, "ill"), TCloseness(0.4, "ill")])
     before = anonymizer.fit(table, guide).release(table, guide)
-    monkeypatch.setattr("sfumato.anonymize.counting._BLOCK", 4)
+    monkeypatch.setattr("sfumato.criteria.criterion_counts._BLOCK", 4)
     after = anonymizer.release(table, guide)
     assert after.table.equals(before.table)
     assert after.measures == before.measures
@@ -439,12 +439,14 @@ def test_presence_that_cannot_be_met_or_counted_is_refused():
 
 
 def test_a_release_whose_presence_was_miscounted_is_caught(monkeypatch):
-    from sfumato.anonymize.base import TreeAnonymizer
+    from sfumato.anonymize.partitioners import TreePartitioner
 
     table, guide = people()
     criterion = DeltaPresence(0.05, 0.35, population=population_of(table))
     anonymizer = ModelGuidedAnonymizer(3, criteria=[criterion]).fit(table, guide)
-    joined = TreeAnonymizer._join
-    monkeypatch.setattr(TreeAnonymizer, "_join", lambda self, leaf, counters: joined(self, leaf, counters[:1]))
+    joined = TreePartitioner.join
+    monkeypatch.setattr(
+        TreePartitioner, "join", lambda self, tree, leaf, counters: joined(self, tree, leaf, counters[:1])
+    )
     with pytest.raises(GuaranteeError, match=r"between 0.05 and 0.35 of the population.*Nothing is released"):
         anonymizer.release(table, guide)

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from sfumato.backends import MemorySource
+from sfumato.backends.memory import MemorySource
 from sfumato.frames import read_table
 from sfumato.generalization import Generalization, generalization_from_bins
 from strategies import RawColumn, RawTable

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cli.conftest import call, people, read_rows, run
-from sfumato.backends import MemorySource
+from sfumato.backends.memory import MemorySource
 from sfumato.files.table_file import read_file
 from sfumato.frames import read_table
 from sfumato.generalization import generalization_from_bins

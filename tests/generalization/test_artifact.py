@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.backends import MemorySource
+from sfumato.backends.memory import MemorySource
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import read_table
 from sfumato.generalization import Generalization, generalization_from_bins

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from sfumato.backends import MemorySource
+from sfumato.backends.memory import MemorySource
 from sfumato.errors import InputError
 from sfumato.frames import read_table
 from sfumato.generalization import Generalization, generalization_from_bins

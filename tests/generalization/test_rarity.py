@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato import minimize
-from sfumato.backends import MemorySource
+from sfumato.backends.memory import MemorySource
 from sfumato.frames import read_table
 from sfumato.generalization import Generalization, generalization_from_bins
 from sfumato.generalization.rarity import joined_runs

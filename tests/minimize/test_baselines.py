@@ -14,7 +14,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 from sfumato import AptMinimizer, FeatureSelectionMinimizer, IterativeMinimizer, UniformMinimizer
-from sfumato.backends import MemorySource
+from sfumato.backends.memory import MemorySource
 from sfumato.frames import read_table
 from sfumato.minimize.apt import _information_loss, _most_frequent
 from sfumato.minimize.iterative import quantile_buckets, variance_buckets

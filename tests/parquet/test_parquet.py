@@ -26,11 +26,13 @@ from sfumato import (
     TCloseness,
     WorkloadAwareAnonymizer,
 )
+from sfumato.anonymize.partitioners import TreePartitioner
+from sfumato.backends.blocks import backend
 from sfumato.backends.parquet import joined_file as joining
 from sfumato.backends.parquet import reader as files
 from sfumato.datasets import load_adult, make_census
 from sfumato.errors import GuaranteeError, InputError, ParameterError
-from sfumato.parquet import anonymizing, fit_transform
+from sfumato.parquet import fit_transform
 
 
 @pytest.fixture(autouse=True)
@@ -181,13 +183,13 @@ def test_a_full_disk_is_said_and_nothing_is_published(census, tmp_path: Path, mo
 
 def test_a_release_that_fails_its_recount_is_not_published(census, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     source = write_parts(census, tmp_path / "in")
-    plain = anonymizing._Groups.add
+    plain = backend._Groups.add
 
     def spoiled(self: Any, branch: Any) -> None:
         plain(self, branch)
         self.group[np.flatnonzero(self.group == 0)[1:]] = 1
 
-    monkeypatch.setattr(anonymizing._Groups, "add", spoiled)
+    monkeypatch.setattr(backend._Groups, "add", spoiled)
     anonymizer = ModelGuidedAnonymizer(20, quasi_identifiers=QI, keep=["noise"])
     with pytest.raises(GuaranteeError, match="Nothing is published"):
         fit_transform(anonymizer, source, tmp_path / "out.parquet", guide_column="score")
@@ -213,9 +215,14 @@ def test_a_killed_process_publishes_nothing(census, tmp_path: Path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]  # what has no name is gone with the process
 
 
+class OwnPartitioner(TreePartitioner):
+    def grow(self, *records, **settings):
+        return super().grow(*records, **settings)
+
+
 class CutsInItsOwnWay(ModelGuidedAnonymizer):
-    def _grow(self, *records, **settings):
-        return super()._grow(*records, **settings)
+    def _partitioner(self):
+        return OwnPartitioner()
 
 
 @pytest.mark.parametrize(

@@ -18,19 +18,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato import KAnonymity, MondrianAnonymizer, documents
-from sfumato.anonymize.counting import make_counter
-from sfumato.backends import MemorySource
 from sfumato.backends.blocks.coding import ColumnLearner, ValueCounts, write_codes
 from sfumato.backends.blocks.float_counts import FloatCounts
+from sfumato.backends.memory import MemorySource
 from sfumato.backends.parquet import reader as files
 from sfumato.backends.parquet.joined_file import JoinedFile
 from sfumato.backends.parquet.reader import ParquetFiles
+from sfumato.backends.parquet.recount import claimed_sizes, recount
+from sfumato.criteria.criterion_counts import make_counter
 from sfumato.datasets import make_census
 from sfumato.documents import unpublished
 from sfumato.errors import GuaranteeError, InputError
 from sfumato.frames import read_table
 from sfumato.parquet import fit_transform
-from sfumato.parquet.recounting import claimed_sizes, recount
 from sfumato.partition.binning import bin_counts
 from sfumato.progress import PrintedProgress, describe
 

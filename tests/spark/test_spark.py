@@ -147,7 +147,7 @@ def test_only_counts_and_splits_reach_the_driver(runs: dict[int, Run]):
 def test_a_worker_killed_in_the_middle_changes_nothing(
     cluster: Any, frame: Any, census: pa.Table, monkeypatch: pytest.MonkeyPatch
 ):
-    from sfumato.spark.codes import SparkCounting
+    from sfumato.backends.spark.codes import SparkCounting
 
     plain_advance, n_calls = SparkCounting.advance, Counter[str]()
 
@@ -158,7 +158,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(
         return plain_advance(self, routing, shape)
 
     monkeypatch.setattr(SparkCounting, "advance", fatal)
-    monkeypatch.setattr("sfumato.spark.codes._MOST_ADDED", 3)  # and shares are added in two rounds
+    monkeypatch.setattr("sfumato.backends.spark.codes._MOST_ADDED", 3)  # and shares are added in two rounds
     anonymizer = ModelGuidedAnonymizer(15, quasi_identifiers=QI, keep=["person"], identifiers=["number"], n_jobs=1)
     release = spark.fit_transform(anonymizer, frame, guide_column="score", most_held=300)
     assert "second" not in cluster.processes
@@ -170,14 +170,16 @@ def test_a_worker_killed_in_the_middle_changes_nothing(
 def test_a_release_that_fails_its_recount_is_not_handed_out(frame: Any, monkeypatch: pytest.MonkeyPatch):
     from pyspark.sql import functions as sql
 
-    rewritten = spark.anonymizing._rewritten
+    from sfumato.backends.spark import backend
+
+    rewritten = backend._rewritten
 
     def spoiled(*arguments: Any) -> Any:
         release = rewritten(*arguments)
         is_one = sql.monotonically_increasing_id() == 0
         return release.withColumn("age", sql.when(is_one, sql.lit(101)).otherwise(sql.col("age")).cast("tinyint"))
 
-    monkeypatch.setattr(spark.anonymizing, "_rewritten", spoiled)
+    monkeypatch.setattr(backend, "_rewritten", spoiled)
     anonymizer = MondrianAnonymizer(100, quasi_identifiers=QI, keep=["person", "score"], identifiers=["number"])
     with pytest.raises(GuaranteeError, match="Nothing is handed out"):
         spark.fit_transform(anonymizer, frame)

@@ -21,6 +21,7 @@ from sfumato.arguments import thread_count
 from sfumato.documents import MapOf, check_shape, is_count, is_text, named_at_the_end, or_none, parse_json
 from sfumato.errors import GuaranteeError, InputError, ParameterError
 from sfumato.frames import read_table
+from sfumato.frames.arrow_tables import value_type
 from sfumato.frames.assembling import as_arrow, select, side_by_side
 from sfumato.grouping import sort_groups
 from sfumato.notebooks import facts_as_html
@@ -306,13 +307,6 @@ def plain_table(table: Any) -> Any:
         for field in table.schema
     }
     return pa.table(columns)
-
-
-def value_type(kind: Any) -> Any:
-    """Return the type of a column's values: that of its categories, where it has some."""
-    import pyarrow as pa
-
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _write(table: Any, path: Path, format: str) -> None:

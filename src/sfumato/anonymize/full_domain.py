@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sfumato.anonymize.counting import Counter, shown
+from sfumato.anonymize.anonymizer import Anonymizer, Fit
 from sfumato.anonymize.domains import Domain, Records, as_read, join_alike, read_domain
-from sfumato.anonymize.groups import Fit, GroupAnonymizer
 from sfumato.anonymize.hierarchy_columns import checked_hierarchies
 from sfumato.anonymize.method import MethodFacts, NamedMethod
 from sfumato.anonymize.recounting import verify
@@ -22,6 +21,7 @@ from sfumato.arguments import as_table_like
 from sfumato.columns import GroupedLabels
 from sfumato.criteria import Criterion
 from sfumato.criteria.base import asks_records_alone, least_records
+from sfumato.criteria.criterion_counts import Counter, shown
 from sfumato.errors import ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.frames.pandas_frames import warn_of_telling_index
@@ -33,7 +33,7 @@ logger = logging.getLogger("sfumato")
 _MOST_COUNTS = 1 << 24  # counts of values in groups that are held at once
 
 
-class FullDomainAnonymizer(GroupAnonymizer):
+class FullDomainAnonymizer(Anonymizer):
     """Make a table k-anonymous by publishing every quasi-identifier at one level of its hierarchy.
 
     All combinations of levels are compared, and the one that gives up least is taken: no other combination of levels
@@ -146,6 +146,11 @@ class FullDomainAnonymizer(GroupAnonymizer):
 
     def _categorical_features(self, table: Table) -> Any:
         return self.categorical_features  # numbers with a hierarchy keep their type at level 0
+
+    _counts_population = False
+
+    def _grows_from_counts(self) -> bool:
+        return False  # levels are compared by all records
 
     def _fit(self, X: Any, y: Any, sample_weight: Any = None, target: Any = None) -> Fit:
         self._check_parameters()

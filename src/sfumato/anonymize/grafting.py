@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sfumato.anonymize.partition import Partition
 from sfumato.anonymize.recoding import PartitionColumn, cut_after
-from sfumato.backends import CodedColumn
+from sfumato.coded_columns import CodedColumn
 from sfumato.columns import Column
 from sfumato.partition.tree import Tree
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.anonymize.domains import as_hierarchy
-from sfumato.backends import CodedColumn
+from sfumato.coded_columns import CodedColumn
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import Table
 from sfumato.hierarchies import CodePaths, Hierarchy

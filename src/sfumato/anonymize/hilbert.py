@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.anonymize.counting import Counter, fewest_records, publishing_floor
-from sfumato.anonymize.groups import Fit, GroupAnonymizer
+from sfumato.anonymize.anonymizer import Anonymizer
 from sfumato.anonymize.method import MethodFacts, NamedMethod
+from sfumato.anonymize.partitioners import Divided, Task
 from sfumato.anonymize.recoding import PartitionColumn, Recoding, cuts_after
-from sfumato.backends import CodedColumn
+from sfumato.coded_columns import CodedColumn
 from sfumato.criteria import Criterion
+from sfumato.criteria.criterion_counts import Counter, fewest_records
 from sfumato.partition.binning import DEFAULT_MAX_BINS
 from sfumato.partition.group_summaries import Groups, collect
 from sfumato.partition.guides import Guide
@@ -77,7 +78,7 @@ class HilbertPartition(Recoding):
         yield self.first_keys
 
 
-class HilbertAnonymizer(GroupAnonymizer):
+class HilbertAnonymizer(Anonymizer):
     """Make a table k-anonymous by cutting a Hilbert curve through its records into runs.
 
     The curve visits neighbouring places of the grid of all quasi-identifiers one after the other. The records are
@@ -161,7 +162,6 @@ class HilbertAnonymizer(GroupAnonymizer):
     """
 
     partition_: HilbertPartition
-    _counts_population = True
 
     def __init__(
         self,
@@ -194,15 +194,21 @@ class HilbertAnonymizer(GroupAnonymizer):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any = None, target: Any = None) -> Fit:
-        X, table, schema, counters = self._begin_fit(X, y if target is None else target)
-        hierarchies = self._checked_hierarchies(table, schema)
-        guide = self._make_guide_for_release(y, table.n_records)
-        names, floor = schema.quasi_identifiers, publishing_floor(counters)
-        source, paths = self._coded(table, names, schema, hierarchies, floor=floor)
+    def _partitioner(self) -> CurvePartitioner:
+        return CurvePartitioner()
+
+
+class CurvePartitioner:
+    """Cuts the curve into runs of records that lose least."""
+
+    by_counts = False
+
+    def divide(self, task: Task) -> Divided:
+        """Find the best runs, and join those that fail a criterion on more than records with the next."""
+        source, counters = task.source, task.counters
         codes = source.records(Guide(0)).codes
         grid = make_grid(source.layout)
-        keys = hilbert_keys(grid_coordinates(codes, grid), grid.n_bits, n_threads=self._n_threads())
+        keys = hilbert_keys(grid_coordinates(codes, grid), grid.n_bits, n_threads=task.n_threads)
         order, first = sort_keys(keys)
         counts = np.diff(first, append=len(order))
         starts, _ = best_runs(codes[order[first]], counts, source.layout, fewest_records(counters))
@@ -212,36 +218,23 @@ class HilbertAnonymizer(GroupAnonymizer):
         run_of_group = join_runs(group, len(starts), asked)
         starts = starts[np.flatnonzero(np.diff(run_of_group, prepend=-1))]
         group = run_of_group[group]
-        logger.info("%d groups of %d records", len(starts), table.n_records)
-        self.schema_ = schema
-        self.hierarchies_ = hierarchies
-        values = self._describe_groups(source.columns, codes, collect(group, len(starts)), guide, paths)
-        self.partition_ = HilbertPartition(
-            columns=tuple(_all_cuts(column) for column in source.columns),
-            grid=grid,
-            first_keys=keys[order[first[starts]]],
-            values=values,
-            group_sizes=self.group_sizes_,
-            dropped=schema.dropped,
-            limits=schema.to_dict()["limits"],
-            categorical=schema.categorical_features,
-        )
-        return Fit(table, counters, group)
+        first_keys = keys[order[first[starts]]]
 
-    def _safe_groups(self, leaf: NDArray[np.int32], counters: list[Counter]) -> tuple[NDArray[np.int32], int]:
-        run_of_leaf = join_runs(leaf, self.partition_.n_groups, counters)
-        used = np.unique(leaf[leaf >= 0])
-        is_joined = np.bincount(run_of_leaf[used])[run_of_leaf[used]] > 1
-        _, group = np.unique(np.where(leaf >= 0, run_of_leaf[leaf], -1), return_inverse=True)
-        return (group - int((leaf < 0).any())).astype(np.int32), int(is_joined.sum())
+        def make_partition(values: Any, sizes: NDArray[np.int64], **facts: Any) -> HilbertPartition:
+            return HilbertPartition(
+                columns=tuple(_all_cuts(column) for column in source.columns),
+                grid=grid,
+                first_keys=first_keys,
+                values=values,
+                group_sizes=sizes,
+                **{name: facts[name] for name in ("dropped", "limits", "categorical")},
+            )
 
-    def _regrouped(self, leaf: NDArray[np.int32], group: NDArray[np.int32], counters: list[Counter]) -> list[Counter]:
-        if all(counter.population is None for counter in counters):
-            return counters
-        run_of_leaf = join_runs(leaf, self.partition_.n_groups, counters)
-        group_of_run = np.full(int(run_of_leaf.max()) + 1, -1, np.int64)
-        group_of_run[run_of_leaf[leaf[leaf >= 0]]] = group[leaf >= 0]
-        return [counter.regrouped(group, group_of_run[run_of_leaf]) for counter in counters]
+        return Divided(group, codes, collect(group, len(starts)), task.guide, make_partition)
+
+    def join(self, partition: Any, leaf: NDArray[np.int32], counters: list[Counter]) -> NDArray[np.int32]:
+        """Join a run that fails with the next, until all pass."""
+        return join_runs(leaf, partition.n_groups, counters)
 
 
 def join_runs(group: NDArray[np.int32], n_groups: int, counters: list[Counter]) -> NDArray[np.int32]:

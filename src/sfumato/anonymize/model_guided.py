@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_regressor
 
-from sfumato.anonymize.base import GuidedAnonymizer
+from sfumato.anonymize.anonymizer import GuidedAnonymizer
 from sfumato.anonymize.guidance import GuideKind, guide_from, is_fitted, predictions_of, train_guide
 from sfumato.anonymize.method import MethodFacts, NamedMethod
+from sfumato.anonymize.partitioners import TreePartitioner
 from sfumato.criteria import Criterion
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import read_table
@@ -187,12 +188,15 @@ class ModelGuidedAnonymizer(GuidedAnonymizer):
         is_number = self.guide_kind == "auto" and has_tags and is_regressor(self.guide_estimator)
         return "numbers" if is_number else self.guide_kind
 
-    def _falls_back(self) -> bool:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         if self.keep_splitting not in (True, False):
             raise ParameterError(
                 f"keep_splitting={self.keep_splitting!r}: expected True or False. True makes groups near size k."
             )
-        return bool(self.keep_splitting)
+
+    def _partitioner(self) -> TreePartitioner:
+        return TreePartitioner(fall_back=bool(self.keep_splitting))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -7,27 +7,26 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from sfumato.anonymize.base import TreeAnonymizer, check_of
-from sfumato.anonymize.counting import Counter, fewest_records
+from sfumato.anonymize.anonymizer import Anonymizer
 from sfumato.anonymize.guidance import guide_from
 from sfumato.anonymize.method import MethodFacts, NamedMethod
-from sfumato.backends import MemorySource
+from sfumato.anonymize.partitioners import (
+    InformationLossPartitioner,
+    Partitioner,
+    RelaxedPartitioner,
+    TreePartitioner,
+)
 from sfumato.criteria import Criterion
 from sfumato.errors import ParameterError
-from sfumato.partition import relaxed_mondrian as relaxed
-from sfumato.partition import set_aside
 from sfumato.partition.binning import DEFAULT_MAX_BINS
-from sfumato.partition.grower import Grown, in_group_order
 from sfumato.partition.guides import Guide, by_information_loss, by_median
-from sfumato.partition.records import Records
-from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
 from sfumato.representatives import Representative
 from sfumato.schema import Schema
 
 _RULES = {"median": by_median, "information_loss": by_information_loss}
 
 
-class MondrianAnonymizer(TreeAnonymizer):
+class MondrianAnonymizer(Anonymizer):
     """Make a table k-anonymous without knowing what it is for.
 
     Parameters
@@ -146,8 +145,6 @@ class MondrianAnonymizer(TreeAnonymizer):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    split_on = "quasi_identifiers"  # nothing but the quasi-identifiers speaks for a cut
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.rule not in _RULES:
@@ -165,32 +162,10 @@ class MondrianAnonymizer(TreeAnonymizer):
     def _make_guide_for_release(self, y: Any, n_records: int) -> Guide | None:
         return guide_from(y, n_records=n_records)
 
-    def _falls_back(self) -> bool:
-        return False
-
-    def _grows_from_counts(self) -> bool:
-        return self.rule == "median" and bool(self.strict) and type(self)._grow is MondrianAnonymizer._grow
-
-    def _grow(
-        self,
-        records: Records,
-        source: MemorySource,
-        guide: Guide,
-        counters: list[Counter],
-        taxonomy: Taxonomy = NO_TAXONOMY,
-    ) -> Grown:
-        if self.rule == "median" and self.strict:
-            return super()._grow(records, source, guide, counters, taxonomy)
-        checks = [check_of(counter) for counter in counters if counter.value_of_row is not None]
-        grow = relaxed.grow if self.rule == "median" else set_aside.grow
-        tree, group = grow(
-            records.codes,
-            source.layout,
-            fewest_records(counters),
-            taxonomy=taxonomy,
-            is_safe=(lambda rows: all(check.is_safe(rows) for check in checks)) if checks else None,
-        )
-        return in_group_order(tree, group, records)
+    def _partitioner(self) -> Partitioner:
+        if self.rule == "information_loss":
+            return InformationLossPartitioner()
+        return TreePartitioner(fall_back=False) if self.strict else RelaxedPartitioner()
 
 
 MONDRIAN = NamedMethod(

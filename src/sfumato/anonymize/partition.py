@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sfumato.anonymize.document_checks import check_partition
 from sfumato.anonymize.recoding import PartitionColumn, Recoding, cuts_after
-from sfumato.backends import CodedColumn
+from sfumato.coded_columns import CodedColumn
 from sfumato.documents import read_document, write_document
 from sfumato.errors import InputError
 from sfumato.partition.tree import Tree

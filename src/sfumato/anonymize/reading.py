@@ -14,12 +14,12 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from sfumato.anonymize.counting import Counter, make_counter, shown
 from sfumato.anonymize.hierarchy_columns import checked_hierarchies, numbers_with_hierarchy
 from sfumato.anonymize.recoding import Recoding
 from sfumato.anonymize.target import names_target, target_column
 from sfumato.arguments import is_integer, is_number, thread_count
 from sfumato.criteria import Criterion, KAnonymity
+from sfumato.criteria.criterion_counts import Counter, make_counter, shown
 from sfumato.errors import ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.hierarchies import Hierarchy
@@ -48,7 +48,7 @@ class GroupParameters(BaseEstimator):
 
     schema_: Schema
 
-    _counts_population = False  # whether `_safe_groups` joins groups until a criterion on presence is met
+    _counts_population = False  # whether a release joins groups until a criterion on presence is met
 
     def _check_parameters(self) -> None:
         check_representative(self.representative)

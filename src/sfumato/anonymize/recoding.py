@@ -11,9 +11,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.backends import CodedColumn
-from sfumato.backends.base import units_of
 from sfumato.backends.memory import read_limited
+from sfumato.coded_columns import CodedColumn, units_of
 from sfumato.columns import Column, GroupedLabels, GroupedValues, Kind, Moment
 from sfumato.errors import InputError
 from sfumato.frames import Table, read_table

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.anonymize.counting import Counter
+from sfumato.criteria.criterion_counts import Counter
 from sfumato.errors import GuaranteeError
 from sfumato.verification import count_groups, count_values_by_block, label_groups
 

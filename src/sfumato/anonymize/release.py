@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.anonymize.counting import Counter, hold_together
 from sfumato.anonymize.publications import Publication, compare, earlier_publications, make_publication
+from sfumato.criteria.criterion_counts import Counter, hold_together
 from sfumato.errors import GuaranteeError, ParameterError, PrivacyWarning
 from sfumato.frames import Table
 from sfumato.frames.assembling import with_plain_index

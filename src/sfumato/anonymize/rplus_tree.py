@@ -11,29 +11,27 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sfumato.anonymize.base import TreeAnonymizer
-from sfumato.anonymize.counting import Counter, fewest_records, make_counter, publishing_floor
+from sfumato.anonymize.anonymizer import Anonymizer, Fit
 from sfumato.anonymize.grafting import graft, join_columns
-from sfumato.anonymize.groups import Fit
 from sfumato.anonymize.hierarchy_columns import in_tree_order
 from sfumato.anonymize.method import MethodFacts, NamedMethod
+from sfumato.anonymize.partition import Partition
+from sfumato.anonymize.partitioners import Task, TreePartitioner
 from sfumato.anonymize.target import names_target, target_column
 from sfumato.arguments import as_table_like
-from sfumato.backends import MemorySource
 from sfumato.backends.memory import code_column, read_limited
 from sfumato.columns import Column
 from sfumato.criteria import Criterion
+from sfumato.criteria.criterion_counts import Counter, fewest_records, make_counter, publishing_floor
 from sfumato.errors import ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.partition.binning import DEFAULT_MAX_BINS
 from sfumato.partition.group_summaries import collect
 from sfumato.partition.grower import Grown, in_group_order
-from sfumato.partition.guides import Guide
 from sfumato.partition.records import Records, make_layout, pack_records
 from sfumato.partition.rplus import Check, pack
-from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
+from sfumato.partition.taxonomy import Taxonomy
 from sfumato.representatives import Representative
-from sfumato.schema import Schema
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +65,7 @@ class _Held:
         )
 
 
-class RPlusTreeAnonymizer(TreeAnonymizer):
+class RPlusTreeAnonymizer(Anonymizer):
     """Make a table k-anonymous with the leaves of an R+-tree, and take in later batches without leaking.
 
     The records are packed top-down: of all columns, the cut with the smallest bounding boxes on both sides, until
@@ -157,7 +155,7 @@ class RPlusTreeAnonymizer(TreeAnonymizer):
     [[46, 0], [46, 0]]
     """
 
-    split_on = "quasi_identifiers"
+    partition_: Partition
     _held: _Held | None
 
     def __init__(
@@ -274,25 +272,23 @@ class RPlusTreeAnonymizer(TreeAnonymizer):
             )
         return fitted
 
-    def _grow(
-        self,
-        records: Records,
-        source: MemorySource,
-        guide: Guide,
-        counters: list[Counter],
-        taxonomy: Taxonomy = NO_TAXONOMY,
-    ) -> Grown:
+    def _partitioner(self) -> RPlusTreePartitioner:
+        return RPlusTreePartitioner()
+
+
+class RPlusTreePartitioner(TreePartitioner):
+    """Packs records into the leaves of a spatial index."""
+
+    def grow(self, records: Records, task: Task, taxonomy: Taxonomy) -> Grown:
+        """Grow the index."""
         tree, group = pack(
             records.codes,
-            source.layout,
-            fewest_records(counters),
-            check=_check_publications(counters, np.zeros(records.n_records, np.int32), None),
-            n_threads=self._n_threads(),
+            task.source.layout,
+            fewest_records(task.counters),
+            check=_check_publications(task.counters, np.zeros(records.n_records, np.int32), None),
+            n_threads=task.n_threads,
         )
         return in_group_order(tree, group, records)
-
-    def _make_guide(self, X: Any, y: Any, schema: Schema, n_records: int, sample_weight: Any) -> Guide:
-        return self._make_guide_for_release(y, n_records) or Guide(0)
 
 
 def _counted_columns(table: Table, criteria: list[Criterion], target: Any) -> list[Column | None]:

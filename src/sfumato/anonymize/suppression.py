@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.anonymize.counting import Counter, among_released, hold_together
+from sfumato.criteria.criterion_counts import Counter, among_released, hold_together
 from sfumato.partition.group_summaries import Summary
 from sfumato.partition.records import Layout
 

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sfumato.anonymize.base import GuidedAnonymizer
+from sfumato.anonymize.anonymizer import GuidedAnonymizer
 from sfumato.anonymize.guidance import GuideKind, guide_from
 from sfumato.anonymize.method import MethodFacts, NamedMethod
+from sfumato.anonymize.partitioners import TreePartitioner
 from sfumato.criteria import Criterion
 from sfumato.partition.binning import DEFAULT_MAX_BINS
 from sfumato.partition.guides import ENTROPY, Guide, from_labels
@@ -125,6 +126,9 @@ class WorkloadAwareAnonymizer(GuidedAnonymizer):
         self.max_bins = max_bins
         self.random_state = random_state
         self.n_jobs = n_jobs
+
+    def _partitioner(self) -> TreePartitioner:
+        return TreePartitioner()
 
     def _make_guide(self, X: Any, y: Any, schema: Schema, n_records: int, sample_weight: Any) -> Guide:
         guide = guide_from(y, kind=self.guide_kind, n_records=n_records)

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato.attack.intervals import judge, wilson_interval
 from sfumato.attack.result import AttackResult
-from sfumato.backends import MemorySource
+from sfumato.backends.memory import MemorySource
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.grouping import group_rows

@@ -74,7 +74,7 @@ def link_records(
     >>> import pyarrow as pa
     >>> from sfumato.frames import read_table
     >>> from sfumato.generalization import generalization_from_bins
-    >>> from sfumato.backends import MemorySource
+    >>> from sfumato.backends.memory import MemorySource
     >>> people = pa.table({"job": ["nurse", "smith"] * 50, "shift": ["night", "day"] * 50})
     >>> columns = MemorySource(read_table(people), ["job", "shift"]).columns
     >>> generalization = generalization_from_bins(columns, [[0, 1], [0, 1]], floor=1)

@@ -240,7 +240,7 @@ def reconstruct_from_breaches(
     >>> import pyarrow as pa
     >>> from sfumato.attack import FamilySettings, Samples
     >>> from sfumato.generalization import generalization_from_bins
-    >>> from sfumato.backends import MemorySource
+    >>> from sfumato.backends.memory import MemorySource
     >>> from sfumato.frames import read_table
     >>> people = pa.table({"age": [30, 50, 70] * 20})
     >>> columns = MemorySource(read_table(people), ["age"]).columns

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.backends import CodedColumn
 from sfumato.backends.memory import code_column
+from sfumato.coded_columns import CodedColumn
 from sfumato.columns import Column
 from sfumato.errors import InputError
 from sfumato.frames import read_table

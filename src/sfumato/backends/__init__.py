@@ -1,11 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a table lives: in memory, in Parquet files, in Spark. Each hands the engine codes, never values.
 
-Tables in memory are coded at once (`MemorySource`). Those in files are read in blocks (`blocks`), those in Spark by its
+Tables in memory are coded at once (`memory`). Those in files are read in blocks (`blocks`), those in Spark by its
 workers. All give the same codes, so all give the same groups.
 """
-
-from sfumato.backends.base import CodedColumn
-from sfumato.backends.memory import MemorySource
-
-__all__ = ["CodedColumn", "MemorySource"]

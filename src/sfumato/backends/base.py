@@ -1,76 +1,251 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns as codes, which all backends hand out."""
+"""What the verbs ask of a table that does not lie in memory, whichever backend has it.
+
+A verb is written once against :class:`TableBackend`. What a backend cannot do it declares in `cannot`, with the reason
+that users read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.columns import MICROSECONDS_PER_DAY, Kind, Moment
-from sfumato.partition.binning import Bins
-from sfumato.partition.shared_values import NUMBER_UNITS, OnGrid
+from sfumato.backends.group_describer import DescribedGroups, GroupDescriber
+from sfumato.coded_columns import CodedColumn
+from sfumato.criteria import Criterion
+from sfumato.criteria.criterion_counts import Counter
+from sfumato.frames import Table
+from sfumato.partition.conditions import Check
+from sfumato.partition.guides import Guide
+from sfumato.partition.records import Layout
+from sfumato.partition.tree import Tree
+from sfumato.schema import Schema
 
-_TIME_UNITS = (MICROSECONDS_PER_DAY, 3_600_000_000, 60_000_000, 1_000_000, 1_000, 1)
+
+class Need(Enum):
+    """What an anonymizer may need of a table."""
+
+    ALL_RECORDS = "all records at once"
+    SUPPRESSION = "records to leave out"
+    HIERARCHIES = "labels of hierarchies"
+    TRAINING = "a guide to train"
+    POPULATION = "a population to compare with"
 
 
-@dataclass(frozen=True, eq=False)
-class CodedColumn:
-    """A column after binning: what its codes stand for, without its values.
+FROM_COUNTS: Mapping[Need, str] = {
+    Need.ALL_RECORDS: "its records are counted and never held together",
+    Need.SUPPRESSION: "all of its records are kept",
+    Need.HIERARCHIES: "only bins are counted",
+    Need.TRAINING: "a model is trained on a table in memory",
+    Need.POPULATION: "groups are not joined after they were made",
+}
+"""What a table cannot do of which only counts are known."""
+
+
+class Guiding(Protocol):
+    """Turns predictions of any records into channels."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of predictions."""
+        ...
+
+    def of(self, block: Any, start: int = 0) -> Guide:
+        """Return the guide of the records of a block, the first of which has this number; of no records with None."""
+        ...
+
+
+class Recipe(Protocol):
+    """Says what each group's records are rewritten to: a fitted partition."""
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        ...
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """What every group gets, for each quasi-identifier."""
+        ...
+
+    @property
+    def dropped(self) -> Sequence[str]:
+        """Columns that do not leave."""
+        ...
+
+    @property
+    def columns(self) -> Sequence[Any]:
+        """The columns that were split on."""
+        ...
+
+    @property
+    def categorical(self) -> Sequence[str]:
+        """Columns of numbers that are codes."""
+        ...
+
+    def apply(self, X: Any) -> NDArray[np.int32]:
+        """Return the group of every record."""
+        ...
+
+    def rewrite(self, table: Table, group: NDArray[np.int32]) -> Any:
+        """Return the records with the values of their groups."""
+        ...
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a fit wants to know of the values of a table.
 
     Attributes
     ----------
-    name : str
-    kind : {"number", "moment", "category"}
-    bins : Bins
-    codes : ndarray of uint8 or uint16
-        Code of each record.
-    categories : ndarray of object or None
-        The sorted categories that occur.
-    moment : {"date", "datetime", "duration", "time"} or None
-    width : int, float or None
-        Width of the intervals whose middles the values are, where a limit made them coarser: in the unit of the
-        values. None for categories and without a limit.
-    is_zoned : bool
-        Whether the values are datetimes with a time zone.
-    places : ndarray of int or None
-        Place of each category in the order that its type declares, where it does.
+    schema : Schema
+    head : Table
+        Some records, by which the form of values is judged.
+    criteria : sequence of Criterion
+    split : sequence of str
+        The columns that are binned, the quasi-identifiers first.
+    max_bins : int
+    is_chosen : bool
+        Whether the quasi-identifiers were named, and not all columns taken for them.
     """
 
-    name: str
-    kind: Kind
-    bins: Bins
-    codes: NDArray[Any]
-    categories: NDArray[np.object_] | None
-    moment: Moment | None
-    width: float | None = None
-    is_zoned: bool = False
-    places: NDArray[np.int64] | None = None
+    schema: Schema
+    head: Table
+    criteria: Sequence[Criterion]
+    split: Sequence[str]
+    max_bins: int
+    is_chosen: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What is known of the values of a table.
+
+    Attributes
+    ----------
+    columns : list of CodedColumn
+        Bins of the columns asked for.
+    counters : list of Counter
+        One per criterion.
+    n_records : int
+    """
+
+    columns: list[CodedColumn]
+    counters: list[Counter]
+    n_records: int
+
+
+@dataclass(frozen=True, eq=False)
+class Growth:
+    """How a tree is grown.
+
+    Attributes
+    ----------
+    layout : Layout
+    guide : Guide
+        Rule and weights, without channels.
+    min_records : int
+    fall_back : bool
+    n_threads : int
+    describer : GroupDescriber
+    generator : numpy.random.Generator or None
+        Draws representatives that are drawn.
+    """
+
+    layout: Layout
+    guide: Guide
+    min_records: int
+    fall_back: bool
+    n_threads: int
+    describer: GroupDescriber
+    generator: np.random.Generator | None
+
+
+class CodedTable(Protocol):
+    """The records of a table as codes, wherever they are."""
+
+    def grow(self, growth: Growth) -> tuple[Tree, list[DescribedGroups]]:
+        """Return the tree that growing in memory would give, and its groups from left to right, in parts."""
+        ...
+
+    def count_hashes(self, layout: Layout, words: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Return how many records have each of some combinations of codes; see `partition.phantoms`."""
+        ...
+
+
+class WrittenTable(Protocol):
+    """A release that nobody can see yet."""
+
+    def recount(self, names: Sequence[str], counters: Sequence[Counter]) -> int:
+        """Count the groups again with nothing of the engine; return the size of the smallest.
+
+        Raises
+        ------
+        GuaranteeError
+            When records are missing, or a criterion fails.
+        """
+        ...
+
+
+class TableBackend(Protocol):
+    """A table of which only counts, codes and blocks are asked.
+
+    Attributes
+    ----------
+    where : str
+        How sentences name the place of the table.
+    cannot : mapping
+        What the table cannot do, with the reason.
+    """
+
+    where: str
+    cannot: Mapping[Need, str]
 
     @property
-    def is_text(self) -> bool:
-        """Whether the values are text, of which any column can miss some without changing its type."""
-        return self.categories is not None and all(isinstance(value, str) for value in self.categories)
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        ...
+
+    def example(self) -> Any:
+        """Return some records as an Arrow table; one without any value where records must not be seen."""
+        ...
+
+    def learn(self, asked: Asked, check_feasible: Callable[[list[Counter], int], None]) -> Learned:
+        """Count values; raise for columns that name people and that nobody chose.
+
+        `check_feasible` is called as soon as the counters and the number of records are known.
+        """
+        ...
+
+    def map_blocks(self, work: Callable[[int, Any], Any], names: Sequence[str]) -> list[Any]:
+        """Return what a function makes of every block of some columns, given the number of its first record."""
+        ...
+
+    def coded(
+        self, schema: Schema, learned: Learned, guiding: Guiding, most_held: int
+    ) -> AbstractContextManager[CodedTable]:
+        """Lend the records as codes and channels."""
+        ...
+
+    def rewritten(self, recipe: Recipe, schema: Schema, learned: Learned) -> AbstractContextManager[WrittenTable]:
+        """Lend the release of the table that was grown last; it is published when the context ends without an error."""
+        ...
 
 
-def named_anyway(bins: Bins, categories: NDArray[np.object_]) -> Bins:
-    """Return the bins of categories; true and false may be named however few records have them, for all know them."""
-    if bins.shared is None or not all(isinstance(value, bool | np.bool_) for value in categories):
-        return bins
-    return replace(bins, shared=replace(bins.shared, is_common=np.ones(bins.n_values, np.bool_)))
-
-
-def units_of(moment: Moment | None, width: float | None = None) -> Sequence[int]:
-    """Return the units in which a value between two others is rounded.
-
-    With a limit, whose width is given, values are middles of intervals, and so is what lies between them; of numbers
-    with fractions only those that occur.
-    """
-    if width is not None:
-        return OnGrid((width,)) if isinstance(width, int) else ()
-    if moment is None:
-        return NUMBER_UNITS
-    return _TIME_UNITS[:1] if moment == "date" else _TIME_UNITS
+def check_of(counter: Counter) -> Check:
+    """Return the condition on the sides of a split that a counter's criterion makes."""
+    assert counter.value_of_row is not None
+    reference = counter.reference
+    criterion = counter.criterion
+    return Check(
+        counter.value_of_row.astype(np.int32),
+        counter.n_values,
+        criterion.counting == "distinct",
+        lambda counts: criterion.passes(counter.seen(counts), reference),
+    )

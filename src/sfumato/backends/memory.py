@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.backends.base import CodedColumn, named_anyway, units_of
+from sfumato.coded_columns import CodedColumn, named_anyway, units_of
 from sfumato.columns import Column
 from sfumato.frames import Table
 from sfumato.partition.binning import (
@@ -93,14 +93,19 @@ def read_limited(table: Table, name: str, limits: Mapping[str, Any]) -> Column:
     return coarsen(column, limits[name]) if name in limits else column
 
 
-def _with_fewer_categories(column: Column) -> Column:
-    """Return a column of more categories than there are codes, the less frequent ones as their neighbours."""
+def _with_fewer_categories(column: Column) -> tuple[Column, NDArray[np.int64]]:
+    """Return a column of more categories than there are codes, the less frequent ones as their neighbours.
+
+    Beside it, how many records have each category that is left, its neighbours not counted.
+    """
     assert column.categories is not None
     present = column.values if column.missing is None else column.values[~column.missing]
-    kept = most_frequent(np.bincount(present, minlength=len(column.categories)))
+    counts = np.bincount(present, minlength=len(column.categories))
+    kept = most_frequent(counts)
     codes = shared_codes(kept, len(column.categories)).astype(column.values.dtype)
     places = None if column.places is None else column.places[kept]
-    return replace(column, values=codes[column.values], categories=column.categories[kept], places=places)
+    fewer = replace(column, values=codes[column.values], categories=column.categories[kept], places=places)
+    return fewer, counts[kept]
 
 
 def code_column(
@@ -110,10 +115,11 @@ def code_column(
     width = None if limit is None or column.kind == "category" else checked_limit(column, limit)
     if column.kind == "category":
         assert column.categories is not None
+        counts = None
         if len(column.categories) > MAX_CODES - 3:
-            column = _with_fewer_categories(column)
+            column, counts = _with_fewer_categories(column)
         assert column.categories is not None
-        bins, codes = bin_categories(column.values, column.missing, len(column.categories), floor=floor)
+        bins, codes = bin_categories(column.values, column.missing, len(column.categories), counts=counts, floor=floor)
         bins = named_anyway(bins, column.categories)
     else:
         bins, codes = bin_numbers(

@@ -60,7 +60,7 @@ def telling_columns(table: Any, sensitive: str, columns: Sequence[str]) -> list[
     """
     import numpy as np
 
-    from sfumato.backends import MemorySource
+    from sfumato.backends.memory import MemorySource
     from sfumato.frames import read_table
 
     source = MemorySource(read_table(table), [sensitive, *columns])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato.backends.blocks.pass_through import PassThrough
 from sfumato.backends.parquet.reader import ParquetFiles
+from sfumato.backends.parquet.rewrite import used_categories
 from sfumato.cli.out_of_core import progress_of
 from sfumato.errors import InputError
 from sfumato.files.verified_output import Recount
@@ -21,7 +22,6 @@ from sfumato.parquet.generalizing import (
     with_one_kind_of_missing,
     write_piecewise,
 )
-from sfumato.parquet.writing import used_categories
 from sfumato.verification import GroupCounter
 
 if TYPE_CHECKING:

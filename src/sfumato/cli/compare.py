@@ -67,8 +67,7 @@ def compare(
             read = read_files([first, second], said)
         for sentence in dict.fromkeys(note for file in read for note in file.notes):
             console.note(sentence)
-        are_files = isinstance(first, Path) and isinstance(second, Path)
-        if first.samefile(second) if are_files else first == second:
+        if first == second or (isinstance(first, Path) and isinstance(second, Path) and first.samefile(second)):
             console.note("both names are of one file: it reveals no more than it does alone.")
         tables = [file.table for file in read]
         _check_named(tables, quasi_identifiers)

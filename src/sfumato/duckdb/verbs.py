@@ -22,7 +22,7 @@ from sfumato.parquet.measuring import MOST_HELD as MOST_MEASURED
 
 if TYPE_CHECKING:
     from sfumato.anatomize import Anatomizer
-    from sfumato.anonymize.base import TreeAnonymizer
+    from sfumato.anonymize.anonymizer import Anonymizer
     from sfumato.generalization import Generalization
     from sfumato.generalization.artifact import Output
     from sfumato.measurement.measurement import Measurement, MissingPolicy
@@ -34,7 +34,7 @@ Destination = str | os.PathLike[str]
 
 
 def fit_transform(
-    anonymizer: TreeAnonymizer,
+    anonymizer: Anonymizer,
     source: Any,
     destination: Destination,
     *,

@@ -16,6 +16,7 @@ from sfumato.errors import InputError
 from sfumato.files.csv_columns import MISSING_WORDS
 from sfumato.files.csv_reading import CsvLayout
 from sfumato.files.csv_values import ColumnStyle, TypeName, format_values
+from sfumato.frames.arrow_tables import value_type
 
 _RECORDS_AT_ONCE = 65_536
 # Spreadsheets begin a formula with these, also in their wide forms; a lone dash or a negative number is none.
@@ -42,8 +43,8 @@ def style_for(table: Any, known: CsvStyle | None = None) -> CsvStyle:
     all_quoted = known.layout.all_quoted
     columns: dict[str, ColumnStyle] = {}
     for name in table.column_names:
-        value_type = _value_type(table.schema.field(name).type)
-        type_name = type_name_of(value_type)
+        values = value_type(table.schema.field(name).type)
+        type_name = type_name_of(values)
         if name in known.columns and known.columns[name].type == type_name:
             columns[name] = known.columns[name]
             continue
@@ -52,7 +53,7 @@ def style_for(table: Any, known: CsvStyle | None = None) -> CsvStyle:
             quoted=all_quoted or (type_name == "text" and _reads_as_something_else(table.column(name))),
             missing='""' if all_quoted else "",
             decimal=known.decimal,
-            zone=_zone_of(value_type),
+            zone=_zone_of(values),
         )
     return CsvStyle(known.layout, known.decimal, known.written_names, columns)
 
@@ -161,7 +162,7 @@ def formula_columns(table: Any) -> list[str]:
     for name in table.column_names:
         column = table.column(name)
         is_formula = bool(pc.match_substring_regex(pa.scalar(name), _FORMULA).as_py())
-        if type_name_of(_value_type(column.type)) == "text":
+        if type_name_of(value_type(column.type)) == "text":
             values = column.unique()
             values = values.cast(pa.string()) if not pa.types.is_dictionary(values.type) else values.dictionary
             begins = pc.match_substring_regex(values.cast(pa.string()), _FORMULA)
@@ -206,12 +207,6 @@ def _reads_as_something_else(column: Any) -> bool:
 
 def _is_binary(arrow_type: Any) -> bool:
     return str(arrow_type).endswith(("binary", "binary_view")) or str(arrow_type).startswith("fixed_size_binary")
-
-
-def _value_type(arrow_type: Any) -> Any:
-    import pyarrow as pa
-
-    return arrow_type.value_type if pa.types.is_dictionary(arrow_type) else arrow_type
 
 
 def _zone_of(arrow_type: Any) -> str:

@@ -172,3 +172,10 @@ def has_nan_only(array: Any) -> bool:
     import pyarrow.compute as pc
 
     return array.null_count == 0 and bool(pc.any(pc.is_nan(array)).as_py())
+
+
+def value_type(kind: Any) -> Any:
+    """Return the type of a column's values: that of its categories, where it has some."""
+    import pyarrow as pa
+
+    return kind.value_type if pa.types.is_dictionary(kind) else kind

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.backends import CodedColumn
+from sfumato.coded_columns import CodedColumn
 from sfumato.columns import GroupedLabels, GroupedValues
 from sfumato.documents import check_shape, parse_json
 from sfumato.errors import InputError, ParameterError

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.backends import CodedColumn
+from sfumato.coded_columns import CodedColumn
 from sfumato.columns import Column, Kind, Moment
 from sfumato.errors import InputError, ParameterError
 from sfumato.generalization.naming import OTHER, category_label, finished, moment_labels, number_labels

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.backends import CodedColumn
+from sfumato.coded_columns import CodedColumn
 from sfumato.columns import MICROSECONDS_PER_DAY
 from sfumato.errors import ParameterError
 from sfumato.generalization.artifact import Generalization, json_value
@@ -76,7 +76,7 @@ def generalization_from_bins(
     --------
     >>> import numpy as np, pyarrow as pa
     >>> from sfumato.frames import read_table
-    >>> from sfumato.backends import MemorySource
+    >>> from sfumato.backends.memory import MemorySource
     >>> source = MemorySource(read_table(pa.table({"age": [18, 30, 63, 64, 80] * 10})), ["age"])
     >>> generalization_from_bins(source.columns, [np.array([0, 1, 1, 2, 2])]).attributes[0].labels
     ('20 and under', '21-63', '64 and over')

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.arguments import is_integer
-from sfumato.backends import CodedColumn
+from sfumato.coded_columns import CodedColumn
 from sfumato.errors import ParameterError
 from sfumato.generalization.building import SAFE_SIZE
 from sfumato.minimize.minimizer import Buckets, Output, Sample, WeightedMinimizer

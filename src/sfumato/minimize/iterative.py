@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from sfumato.arguments import is_integer, is_number
-from sfumato.backends import CodedColumn
+from sfumato.coded_columns import CodedColumn
 from sfumato.errors import ParameterError
 from sfumato.generalization.building import SAFE_SIZE
 from sfumato.grouping import merge_rows

@@ -21,7 +21,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.anonymize.guidance import as_target_array
 from sfumato.arguments import as_table_like, checked_weight, distinct_labels, is_integer, thread_count
-from sfumato.backends import CodedColumn, MemorySource
+from sfumato.backends.memory import MemorySource
+from sfumato.coded_columns import CodedColumn
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.generalization import Generalization, generalization_from_bins

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from sfumato.anatomize import Anatomizer
-from sfumato.anatomize.tables import MANIFEST, describe_files, value_type
+from sfumato.anatomize.tables import MANIFEST, describe_files
 from sfumato.backends.blocks.many_values import ManyValues
 from sfumato.backends.blocks.reordering import write_in_order
 from sfumato.backends.blocks.table import BlockTable
@@ -31,6 +31,7 @@ from sfumato.backends.parquet.reader import ParquetFiles, as_blocks
 from sfumato.documents import named_at_the_end
 from sfumato.errors import GuaranteeError, InputError, ParameterError
 from sfumato.frames import Table, read_table
+from sfumato.frames.arrow_tables import value_type
 from sfumato.parquet.anonymizing import Paths
 from sfumato.progress import Progress
 from sfumato.verification import diversity_of

@@ -195,7 +195,7 @@ def bin_counts(
 def bin_own_categories(
     n_categories: int, has_missing: bool, counts: NDArray[np.int64] | None = None, floor: int = 0
 ) -> Bins:
-    """Return the bins of categories: one each; with a floor, `counts` say how many records have each."""
+    """Return the bins of categories: one each; with a floor, `counts` say how many records have just that one."""
     own = np.arange(n_categories, dtype=np.int64)
     shared = share_categories(counts, floor) if floor and counts is not None else None
     return Bins(False, own, own, own, has_missing, shared)
@@ -218,12 +218,19 @@ def shared_codes(kept: NDArray[np.int64], n_categories: int) -> NDArray[np.int64
 
 
 def bin_categories(
-    indexes: NDArray[Any], missing: NDArray[np.bool_] | None, n_categories: int, *, floor: int = 0
+    indexes: NDArray[Any],
+    missing: NDArray[np.bool_] | None,
+    n_categories: int,
+    *,
+    counts: NDArray[np.int64] | None = None,
+    floor: int = 0,
 ) -> tuple[Bins, NDArray[Any]]:
-    """Give every category a bin: its own index. `indexes` point into the sorted categories that occur."""
+    """Give every category a bin: its own index. `indexes` point into the sorted categories that occur.
+
+    `counts` say how many records have each category itself, where others share its bin.
+    """
     has_missing = missing is not None and bool(missing.any())
-    counts = None
-    if floor:
+    if floor and counts is None:
         present = indexes if missing is None else indexes[~missing]
         counts = np.bincount(present, minlength=n_categories).astype(np.int64)
     bins = bin_own_categories(n_categories, has_missing, counts, floor)

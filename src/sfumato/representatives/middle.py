@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.backends import CodedColumn
+from sfumato.coded_columns import CodedColumn
 from sfumato.columns import MICROSECONDS_PER_DAY
 from sfumato.partition.group_summaries import Groups, Summary
 from sfumato.representatives.representative import (

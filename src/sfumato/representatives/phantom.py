@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.backends import CodedColumn
+from sfumato.coded_columns import CodedColumn
 from sfumato.partition.phantoms import Proposals, choose, count_hashes, propose
 from sfumato.partition.records import make_layout
 from sfumato.representatives.representative import (

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.backends import CodedColumn
+from sfumato.coded_columns import CodedColumn
 from sfumato.errors import ParameterError
 from sfumato.hierarchies import CodePaths
 from sfumato.partition.binning import Bins

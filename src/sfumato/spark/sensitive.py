@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.anonymize.counting import MOST_VALUES
 from sfumato.backends.spark.session import collected, joined, kept
+from sfumato.criteria.criterion_counts import MOST_VALUES
 from sfumato.frames import read_table
 from sfumato.measurement.count_rows import CountRows
 from sfumato.measurement.criterion_values import LARGEST_WORK, Sensitive, evaluate

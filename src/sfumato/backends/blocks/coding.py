@@ -17,10 +17,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from sfumato.backends import CodedColumn
-from sfumato.backends.base import named_anyway, units_of
 from sfumato.backends.blocks.float_counts import FloatCounts
 from sfumato.backends.blocks.shortening import read_piece, shortened
+from sfumato.coded_columns import CodedColumn, named_anyway, units_of
 from sfumato.columns import Column
 from sfumato.errors import InputError
 from sfumato.frames.from_arrow import one_chunk
@@ -153,7 +152,7 @@ class ValueCounts:
             return CodedColumn(self.name, "number", bins, np.zeros(0, code_type(bins.n_bins)), None, None)
         assert column is not None
         if column.kind == "category":
-            categories, counts = as_counted(self._categories)
+            categories, counts, _ = as_counted(self._categories)
             coded = coded_categories(self.name, categories, self._has_missing, counts, self._floor)
             places = self._places or {}
             if len(places) < len(categories) or len(set(places.values())) < len(places) or not places:
@@ -215,18 +214,21 @@ def coded_categories(
     return CodedColumn(name, "category", bins, np.zeros(0, code_type(bins.n_bins)), categories, None)
 
 
-def as_counted(categories: Mapping[Any, int]) -> tuple[NDArray[np.object_], NDArray[np.int64]]:
-    """Return categories, sorted, and how often each occurs; of more than there are codes, the most frequent.
+def as_counted(
+    categories: Mapping[Any, int],
+) -> tuple[NDArray[np.object_], NDArray[np.int64], NDArray[np.int64]]:
+    """Return categories, sorted, and how many records have each; of more than there are codes, the most frequent.
 
-    The others are counted with the kept one before them, whose bin they share.
+    The others share the bin of the kept one before them: the last numbers are the records of each bin.
     """
     every: NDArray[np.object_] = np.empty(len(categories), object)
     every[:] = sorted(categories)
     counts = np.array([categories[value] for value in every.tolist()], np.int64)
     kept = most_frequent(counts)
-    if len(kept) < len(every):
-        counts = np.bincount(shared_codes(kept, len(every)), counts, minlength=len(kept)).astype(np.int64)
-    return every[kept], counts
+    if len(kept) == len(every):
+        return every, counts, counts
+    of_bins = np.bincount(shared_codes(kept, len(every)), counts, minlength=len(kept)).astype(np.int64)
+    return every[kept], counts[kept], of_bins
 
 
 def write_codes(

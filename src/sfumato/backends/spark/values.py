@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.backends import CodedColumn
-from sfumato.backends.base import units_of
 from sfumato.backends.blocks.coding import as_counted, coded_categories, join_runs
 from sfumato.backends.memory import read_limited
 from sfumato.backends.spark.session import collected, kept, pieces, selected
 from sfumato.backends.spark.shared_values import as_keys, describe_bins, from_keys, share_bins
+from sfumato.coded_columns import CodedColumn, units_of
 from sfumato.columns import Column, Kind, Moment
 from sfumato.errors import InputError
 from sfumato.frames import Table, read_table
@@ -364,8 +363,8 @@ def _counted(
         )
     own = next(iter(known))
     if own.kind == "category":
-        categories, n_each = as_counted({pickle.loads(row["text"]): row["n"] for row in rows})
-        counts = n_each.tolist()
+        categories, n_each, of_bins = as_counted({pickle.loads(row["text"]): row["n"] for row in rows})
+        counts = of_bins.tolist()
         column = coded_categories(wanted.name, categories, has_missing, n_each, wanted.floor)
     else:
         rows = sorted(rows, key=lambda row: int(row["low"]))

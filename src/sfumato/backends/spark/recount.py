@@ -11,40 +11,43 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.anonymize.partition import Partition
 from sfumato.backends.blocks.coding import encode
 from sfumato.backends.spark.session import collected, quoted
 from sfumato.errors import GuaranteeError
 from sfumato.frames import read_table
-from sfumato.schema import Schema
 
 PERSON = "sfumato: person"
 """The column that names persons beside a release, until they are counted."""
 
 
-def recount(release: Any, schema: Schema, partition: Partition, counters: Sequence[Any], n_records: int) -> Any:
-    """Count the groups of a release, and return it without the persons; raise where a criterion does not hold.
+def recount(release: Any, names: Sequence[str], counters: Sequence[Any], n_records: int) -> tuple[Any, int]:
+    """Count the groups of a release; return it without the persons, and the size of its smallest group.
 
     Parameters
     ----------
     release : Spark DataFrame
         Kept in Spark's cache from here on.
-    schema : Schema
-    partition : Partition
+    names : sequence of str
+        The quasi-identifiers, as they are called in the release.
     counters : sequence of WholeCounter
     n_records : int
         Of the table.
+
+    Raises
+    ------
+    GuaranteeError
+        When records are missing, or a criterion fails.
     """
     from pyspark.sql import functions as sql
 
-    names = partition.output_names(schema.quasi_identifiers)
+    smallest = n_records
     release.persist()
     try:
         keys = [sql.col(quoted(name)).alias(f"key {place}") for place, name in enumerate(names)]
         counted = [sql.col(quoted(name)).alias(name) for name in _counted_names(counters, release)]
         plain = release.select(*keys, *counted)
         for counter in counters:
-            n_failed, n_groups, n_seen = _failed(plain, [f"`key {i}`" for i in range(len(names))], counter)
+            n_failed, n_groups, n_seen, fewest = _judge(plain, [f"`key {i}`" for i in range(len(names))], counter)
             if n_seen != n_records:
                 raise GuaranteeError(
                     f"{n_seen} records were rewritten instead of {n_records}: expected all. Nothing is handed out. "
@@ -55,10 +58,12 @@ def recount(release: Any, schema: Schema, partition: Partition, counters: Sequen
                     f"the rewritten table has {n_failed} of {n_groups} groups for which it does not hold that "
                     f"{counter.criterion.describe()}: expected none. Nothing is handed out. Please report this."
                 )
+            if counter.value_of_row is None:
+                smallest = fewest
     except BaseException:
         release.unpersist()
         raise
-    return release.drop(PERSON)
+    return release.drop(PERSON), smallest
 
 
 def _counted_names(counters: Sequence[Any], release: Any) -> list[str]:
@@ -70,8 +75,8 @@ def _counted_names(counters: Sequence[Any], release: Any) -> list[str]:
     return [name for name in dict.fromkeys(names) if name in release.columns]
 
 
-def _failed(plain: Any, keys: Sequence[str], counter: Any) -> tuple[int, int, int]:
-    """Return the groups that fail, all groups, and all records."""
+def _judge(plain: Any, keys: Sequence[str], counter: Any) -> tuple[int, int, int, int]:
+    """Return the groups that fail, all groups, all records, and the fewest records or persons of a group."""
     from pyspark.sql import functions as sql
 
     counting = counter.criterion.counting
@@ -94,10 +99,11 @@ def _failed(plain: Any, keys: Sequence[str], counter: Any) -> tuple[int, int, in
         found = collected(groups)
         counts = found["counted"].to_numpy().astype(np.int64)[:, None]
         n_groups = found["groups"].to_numpy()
-        return int(n_groups[~counter.passes(counts)].sum()), int(n_groups.sum()), int(found["records"].to_numpy().sum())
+        n_seen = int(found["records"].to_numpy().sum())
+        return int(n_groups[~counter.passes(counts)].sum()), int(n_groups.sum()), n_seen, int(counts.min())
     found = collected(groups.mapInArrow(_judged(counter), "failed bigint, groups bigint, records bigint"))
     failed, n_groups, n_records = (int(found[name].to_numpy().sum()) for name in ("failed", "groups", "records"))
-    return failed, n_groups, n_records
+    return failed, n_groups, n_records, 0
 
 
 def _judged(counter: Any) -> Any:

@@ -17,23 +17,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.backends import CodedColumn
+from sfumato.backends.base import Growth, Guiding
 from sfumato.backends.blocks.coding import encode
+from sfumato.backends.group_describer import DescribedGroups
 from sfumato.backends.memory import read_limited
 from sfumato.backends.spark.session import collected, pieces, selected
+from sfumato.coded_columns import CodedColumn
 from sfumato.columns import Column
 from sfumato.frames import read_table
-from sfumato.parquet.groups import DescribedGroups, Describing
 from sfumato.partition.candidates import Candidates
 from sfumato.partition.chunks import Routing, advance_chunk, count_sides_of_chunk
 from sfumato.partition.conditions import Check
 from sfumato.partition.grower import Grower
-from sfumato.partition.guides import Guide
 from sfumato.partition.histogram import Shape
 from sfumato.partition.phantoms import count_hashes
 from sfumato.partition.records import Layout, Records, pack_records
 from sfumato.partition.tree import NodeTable
-from sfumato.spark.guiding import Guiding
 
 _MOST_ADDED = 64  # shares whose histograms one worker adds up; more are added in two rounds
 
@@ -188,10 +187,6 @@ class SparkCounting:
 
         return self._summed(count, (1, len(wanted), 1))[0, :, 0]
 
-    def gather(self, nodes: NDArray[np.int64]) -> list[Records]:
-        """Refuse: records stay with the workers, who grow what fits them in `grow_branches`."""
-        raise NotImplementedError(f"the records of {len(nodes)} nodes stay with the workers")
-
     def reached(self, layout: Layout) -> Callable[[Chunk], NDArray[np.uint32]]:
         """Return what tells the node that each record of a chunk has reached."""
         routing = self._routing
@@ -272,12 +267,7 @@ class GrownBranch:
 def grow_branches(
     counting: SparkCounting,
     routing: Routing,
-    layout: Layout,
-    guide: Guide,
-    describing: Describing,
-    *,
-    min_records: int,
-    fall_back: bool,
+    growth: Growth,
     generators: Mapping[int, np.random.Generator] | None = None,
 ) -> dict[int, GrownBranch]:
     """Hand the records of every leaf of the top to one worker each, which grows them to the end.
@@ -287,9 +277,7 @@ def grow_branches(
     counting : SparkCounting
     routing : Routing
         Of the finished top, with nothing to count.
-    layout, guide, min_records, fall_back
-        As of `Grower`.
-    describing : Describing
+    growth : Growth
     generators : mapping, optional
         By leaf, for a representative that is drawn.
 
@@ -298,6 +286,8 @@ def grow_branches(
     branches : dict
         By leaf.
     """
+    layout, guide, describer = growth.layout, growth.guide, growth.describer
+    min_records, fall_back = growth.min_records, growth.fall_back
     counting.advance(routing, _no_shape(layout))
     reached, checks, empty = counting.reached(layout), counting.checks, counting.empty
 
@@ -318,7 +308,7 @@ def grow_branches(
         leaf = table["leaf"][0].as_py()
         random = None if generators is None else generators[leaf]
         classed = replace(guide, classes=whole.classes)
-        groups = describing.describe(whole.records, group, tree.n_groups, classed, random)
+        groups = describer.describe(whole.records, group, tree.n_groups, classed, random)
         branch = zlib.compress(pickle.dumps(GrownBranch(grower.nodes.trimmed(), groups), 5))
         return pa.table({"leaf": pa.array([leaf], pa.int32()), "branch": pa.array([branch], pa.binary())})
 

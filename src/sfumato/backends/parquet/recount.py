@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.anonymize.counting import Counter
 from sfumato.backends.parquet.reader import ParquetFiles
+from sfumato.criteria.criterion_counts import Counter
 from sfumato.errors import GuaranteeError
 from sfumato.progress import Progress, told
 from sfumato.verification import GroupCounter, label_groups
@@ -24,7 +24,7 @@ def recount(
     path: Path,
     n_records: int,
     names: Sequence[str],
-    counters: list[Counter],
+    counters: Sequence[Counter],
     *,
     claimed: Any,
     group: NDArray[np.int32],
@@ -40,7 +40,7 @@ def recount(
         How many the file must have.
     names : sequence of str
         The quasi-identifiers, as they are called in the release.
-    counters : list of Counter
+    counters : sequence of Counter
         What must hold.
     claimed : pyarrow.Table
         What the records of each group are claimed to be.

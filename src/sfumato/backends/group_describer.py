@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.backends import CodedColumn
+from sfumato.coded_columns import CodedColumn
 from sfumato.loss import group_ncp
 from sfumato.partition.group_summaries import Groups, collect, lined_up, summarize, widths
 from sfumato.partition.guides import Guide
@@ -45,7 +45,7 @@ class DescribedGroups:
 
 
 @dataclass(frozen=True, eq=False)
-class Describing:
+class GroupDescriber:
     """How groups are described.
 
     Attributes

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every anonymizer that rewrites groups of records shares, however it forms them: rewrite, release, recount.
+"""The anonymizer: fit, rewrite, release, recount. Everything that protects is here, once.
 
-A subclass forms the groups (``_fit``) and says how groups that fail are joined (``_safe_groups``).
+Methods differ in their partitioner, which forms the groups and joins those that fail, and in what guides it; a public
+class is a signature and the partitioner that it stands for.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -15,16 +17,18 @@ from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sfumato.anonymize.counting import Counter, among_released, publishing_floor, shown
 from sfumato.anonymize.guidance import guide_from
 from sfumato.anonymize.hierarchy_columns import in_tree_order
+from sfumato.anonymize.partitioners import Partitioner, Task
 from sfumato.anonymize.reading import GroupParameters
 from sfumato.anonymize.recoding import Recoding
 from sfumato.anonymize.recounting import verify
 from sfumato.anonymize.release import Release, check_releasable, in_released_order, remembered, warn_of_real_records
 from sfumato.anonymize.suppression import drop_costly, suppress
-from sfumato.arguments import as_table_like
-from sfumato.backends import CodedColumn, MemorySource
+from sfumato.arguments import as_table_like, checked_weight
+from sfumato.backends.memory import MemorySource
+from sfumato.coded_columns import CodedColumn
+from sfumato.criteria.criterion_counts import Counter, among_released, publishing_floor, shown
 from sfumato.errors import GuaranteeError, ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.frames.pandas_frames import warn_of_telling_index
@@ -33,8 +37,10 @@ from sfumato.loss import group_ncp
 from sfumato.partition.group_summaries import Groups, Summary, collect, summarize, widths
 from sfumato.partition.guides import Guide
 from sfumato.partition.records import Layout, make_layout
-from sfumato.representatives import REPRESENTATIVES, GroupValues, represent, shown_of
+from sfumato.representatives import REPRESENTATIVES, GroupValues, looks_at_classes, represent, shown_of
 from sfumato.schema import Schema
+
+logger = logging.getLogger("sfumato")
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,15 +59,70 @@ class _Description(NamedTuple):
     values: dict[str, list[GroupValues]]
 
 
-class GroupAnonymizer(TransformerMixin, GroupParameters):
-    """Base of the anonymizers that put records into groups and rewrite each group."""
+class Anonymizer(TransformerMixin, GroupParameters):
+    """Puts records into groups and rewrites each group."""
 
     partition_: Recoding
     hierarchies_: dict[str, Hierarchy]
 
+    split_on = "quasi_identifiers"
+    _counts_population = True
+
+    def _partitioner(self) -> Partitioner:
+        """Return what forms the groups."""
+        raise NotImplementedError
+
+    def _grows_from_counts(self) -> bool:
+        """Whether counts determine the groups, so that tables need not lie in memory."""
+        return self._partitioner().by_counts
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.split_on not in ("quasi_identifiers", "all"):
+            raise ParameterError(
+                f"split_on={self.split_on!r}: expected 'quasi_identifiers' or 'all'. "
+                "The first is the paper's algorithm."
+            )
+
+    def _split_columns(self, schema: Schema) -> list[str]:
+        """The quasi-identifiers first, then, when asked for, the other columns that pass through."""
+        names = list(schema.quasi_identifiers)
+        if self.split_on == "all":
+            names += [n for n in schema.with_role("other") if n not in schema.keep]
+        return names
+
+    def _make_guide(self, X: Any, y: Any, schema: Schema, n_records: int, sample_weight: Any) -> Guide:
+        """Return what guides the groups, and what representatives look at."""
+        return self._make_guide_for_release(y, n_records) or Guide(0)
+
     def _fit(self, X: Any, y: Any, sample_weight: Any = None, target: Any = None) -> Fit:
         """Form the groups and set the fitted attributes."""
-        raise NotImplementedError
+        X, table, schema, counters = self._begin_fit(X, y if target is None else target)
+        weight = checked_weight(sample_weight, table.n_records)
+        hierarchies = self._checked_hierarchies(table, schema)
+        guide = self._make_guide(X, y, schema, table.n_records, weight)
+        names = self._split_columns(schema)
+        source, paths = self._coded(table, names, schema, hierarchies, floor=publishing_floor(counters))
+        divided = self._partitioner().divide(
+            Task(
+                source, paths, guide, weight, counters, self._n_threads(), looks_at_classes(self.representative, guide)
+            )
+        )
+        logger.info("%d groups of %d records", divided.groups.n_groups, table.n_records)
+        self.schema_ = schema
+        self.hierarchies_ = hierarchies
+        columns = source.columns[: len(schema.quasi_identifiers)]
+        values = self._describe_groups(columns, divided.codes, divided.groups, divided.guide, paths)
+        self.partition_ = divided.make_partition(
+            values,
+            self.group_sizes_,
+            dropped=schema.dropped,
+            limits=schema.to_dict()["limits"],
+            categorical=schema.categorical_features,
+            representative=self.representative,
+            guarantees=tuple(criterion.describe() for criterion in self._all_criteria()),
+        )
+        return Fit(table, counters, divided.group)
 
     def _begin_fit(self, X: Any, target: Any) -> tuple[Any, Table, Schema, list[Counter]]:
         """Check the parameters, read the records, and refuse what the whole table fails already."""
@@ -91,13 +152,28 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
         source.columns, paths = in_tree_order(source.columns, hierarchies)
         return source, paths
 
-    def _safe_groups(self, leaf: NDArray[np.int32], counters: list[Counter]) -> tuple[NDArray[np.int32], int]:
-        """Return the group of each record (-1: suppressed) and how many fitted groups were joined with others."""
-        raise NotImplementedError
+    def _joined(self, leaf: NDArray[np.int32], counters: list[Counter]) -> tuple[NDArray[np.int32], int, list[Counter]]:
+        """Join fitted groups that fail with these records.
 
-    def _regrouped(self, leaf: NDArray[np.int32], group: NDArray[np.int32], counters: list[Counter]) -> list[Counter]:
-        """Return the counters that count a population by the joined groups."""
-        return counters
+        Returns
+        -------
+        group : ndarray of int32
+            Of every record (-1: suppressed).
+        n_merged : int
+            Fitted groups that were joined with others.
+        counters : list of Counter
+            The same, which count a population by the joined groups.
+        """
+        joined = self._partitioner().join(self.partition_, leaf, counters)
+        is_kept = leaf >= 0
+        used = np.unique(leaf[is_kept])
+        is_joined = np.bincount(joined[used])[joined[used]] > 1
+        _, numbers = np.unique(np.where(is_kept, joined[leaf], -1), return_inverse=True)
+        group = (numbers - int(not is_kept.all())).astype(np.int32)
+        group_of_joined = np.full(int(joined.max()) + 1, -1, np.int64)
+        group_of_joined[joined[leaf[is_kept]]] = group[is_kept]
+        regrouped = [counter.regrouped(group, group_of_joined[joined]) for counter in counters]
+        return group, int(is_joined.sum()), regrouped
 
     def _make_guide_for_release(self, y: Any, n_records: int) -> Guide | None:
         """Return what ``"model"`` and ``"member"`` look at; the groups themselves never depend on it."""
@@ -277,8 +353,7 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
         leaf = suppress(partition.apply_to(table), partition.n_groups, counters, self.suppression_limit)
         counters = among_released(counters, leaf)
         check_releasable(leaf, counters, self.k)
-        group, n_merged = self._safe_groups(leaf, counters)
-        counters = self._regrouped(leaf, group, counters)
+        group, n_merged, counters = self._joined(leaf, counters)
         group, leaf, counters = self._without_costly(table, group, leaf, counters)
         groups = collect(group, int(group.max()) + 1)
         made = self._rewrite_release(
@@ -375,6 +450,47 @@ class GroupAnonymizer(TransformerMixin, GroupParameters):
         tags.input_tags.string = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+class GuidedAnonymizer(Anonymizer):
+    """An anonymizer whose splits follow predictions or labels, in which records can have weights."""
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, target: Any = None) -> Self:
+        """Learn the groups of the records of X.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n, columns)
+            The records.
+        y : array-like, optional
+            What guides the splits; see the class.
+        sample_weight : array-like of shape (n,), optional
+            How much each record counts when a guide is trained and when splits are compared. k and all criteria count
+            records or persons, never weights.
+        target : array-like of shape (n,), optional
+            What a criterion on the target counts, where `y` is something else, such as predictions; else `y`.
+
+        Returns
+        -------
+        self
+        """
+        self._fit(X, y, sample_weight, target)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, *, target: Any = None) -> Any:
+        """Learn the groups of the records of X and return X rewritten; all rows are kept, in their order.
+
+        The result is recounted before it is returned. It is for training: categorical types keep their list of
+        categories, which models need and which names also those that no record has any more, and the order of the rows
+        can tell which member of a group is which. Publish what ``release(X, shuffle=True)`` returns. Parameters as in
+        `fit`.
+
+        Raises
+        ------
+        GuaranteeError
+            When a criterion does not hold on the result.
+        """
+        return self._fit_transform(X, y, sample_weight, target)
 
 
 def _widths(

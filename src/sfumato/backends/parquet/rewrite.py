@@ -2,23 +2,127 @@
 """Write a release piece by piece: the rewritten columns of one record per group, and each record's group.
 
 What a group gets is put into the types of the files once, for all groups together; a piece of the release takes from
-that by the numbers of its groups. ``anonymizing`` calls this.
+that by the numbers of its groups.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.anonymize.partition import Partition
-from sfumato.backends import CodedColumn
+from sfumato.backends.base import Recipe
+from sfumato.backends.blocks.reordering import stretches_in_order
+from sfumato.backends.blocks.table import RECORDS_AT_ONCE, BlockTable, in_turn
+from sfumato.backends.blocks.working_files import WorkingFiles
+from sfumato.backends.parquet.joined_file import JoinedFile
+from sfumato.backends.parquet.recount import recount
+from sfumato.coded_columns import CodedColumn
+from sfumato.criteria.criterion_counts import Counter
 from sfumato.frames import read_table
-from sfumato.frames.arrow_tables import compact_dictionary
+from sfumato.frames.arrow_tables import compact_dictionary, value_type
 from sfumato.frames.parquet_columns import without_views
+from sfumato.progress import Progress, told
 from sfumato.schema import Schema
+
+
+@dataclass(frozen=True, eq=False)
+class WrittenFile:
+    """A release in a file that nobody can see yet.
+
+    Attributes
+    ----------
+    path : Path
+    n_records : int
+        How many it must have.
+    order : ndarray of int or None
+        The record of the source that stands in each row; None where they are in the same order.
+    claimed : pyarrow.Table
+        What the records of each group are claimed to be.
+    group : ndarray of int32
+        The group that each record is claimed to be of.
+    """
+
+    path: Path
+    n_records: int
+    order: NDArray[np.integer[Any]] | None
+    claimed: Any
+    group: NDArray[np.int32]
+    n_threads: int
+    progress: Progress | None
+
+    def recount(self, names: Sequence[str], counters: Sequence[Counter]) -> int:
+        """Read the file back and count its groups with nothing of the engine; return the size of the smallest."""
+        own = [counter if self.order is None else counter.in_order(self.order) for counter in counters]
+        return recount(
+            self.path, self.n_records, names, own,
+            claimed=self.claimed, group=self.group, n_threads=self.n_threads, progress=self.progress,
+        )  # fmt: skip
+
+
+def written_file(
+    table: BlockTable,
+    path: Path,
+    folder: Path,
+    recipe: Recipe,
+    schema: Schema,
+    columns: Sequence[CodedColumn],
+    group: NDArray[np.int32],
+    order: NDArray[np.integer[Any]] | None,
+    *,
+    n_threads: int,
+    progress: Progress | None,
+) -> WrittenFile:
+    """Write a release to an existing file.
+
+    Parameters
+    ----------
+    table : BlockTable
+    path : Path
+    folder : Path
+        For private working files.
+    recipe : Recipe
+    schema : Schema
+    columns : sequence of CodedColumn
+    group : ndarray of int32
+        Of every record of the release.
+    order : ndarray of int or None
+        The record of the table that stands in each row of the release.
+    """
+    writer = ReleaseWriter(table.schema, schema, recipe, columns, group, table.compression)
+    with JoinedFile(path) as file, WorkingFiles(folder) as working:
+        if order is None or not writer.others:  # the values of a group are taken by its number, in any order
+            blocks = table.each(writer.piece, writer.others or table.names[:1], n_threads=n_threads)
+        else:
+            blocks = in_turn(_moved(table, writer.others, order, working.path), writer.piece, n_threads)
+        for block in told(blocks, progress, "writing", table.n_records):
+            file.add(block)
+    return WrittenFile(path, table.n_records, order, writer.of_groups, group, n_threads, progress)
+
+
+def _moved(
+    table: BlockTable, names: Sequence[str], order: NDArray[np.integer[Any]], folder: Path
+) -> Iterator[tuple[int, int, Any]]:
+    """Yield the columns that pass through in another order, as blocks with their first record and their size."""
+    import pyarrow as pa
+
+    source = pa.schema([table.schema.field(name) for name in names])
+    # Dictionaries differ from block to block; where their order is declared, all blocks have the same.
+    plain = pa.schema([f if getattr(f.type, "ordered", False) else f.with_type(value_type(f.type)) for f in source])
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order), dtype=order.dtype)
+    batches = (batch.cast(plain) for batch in table.batches(names))
+    start = 0
+    for stretch in stretches_in_order(batches, place, plain, folder):
+        moved = stretch.cast(source)
+        for at in range(0, moved.num_rows, RECORDS_AT_ONCE):
+            block = moved.slice(at, RECORDS_AT_ONCE)
+            yield start, block.num_rows, block
+            start += block.num_rows
 
 
 class ReleaseWriter:
@@ -29,7 +133,7 @@ class ReleaseWriter:
     source : pyarrow.Schema
         Of the files read.
     schema : Schema
-    partition : Partition
+    partition : Recipe
     columns : sequence of CodedColumn
         With the order that types declare for their categories, where they do.
     group : ndarray of int32
@@ -42,7 +146,7 @@ class ReleaseWriter:
         self,
         source: Any,
         schema: Schema,
-        partition: Partition,
+        partition: Recipe,
         columns: Sequence[CodedColumn],
         group: NDArray[np.int32],
         compression: str,
@@ -88,7 +192,7 @@ def _without_unused(column: Any) -> Any:
     return column if getattr(column.type, "ordered", False) else compact_dictionary(column)
 
 
-def rewritten_groups(source: Any, schema: Schema, partition: Partition, columns: Sequence[CodedColumn]) -> Any:
+def rewritten_groups(source: Any, schema: Schema, partition: Recipe, columns: Sequence[CodedColumn]) -> Any:
     """Return a release with one record per group, in the types of the files; what passes through is missing in it."""
     import pyarrow as pa
 
@@ -117,7 +221,7 @@ def _nothing(n: int, kind: Any, listed: list[Any] | None) -> Any:
     return pa.DictionaryArray.from_arrays(pa.nulls(n, kind.index_type), declared, ordered=kind.ordered)
 
 
-def used_categories(partition: Partition, listed: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+def used_categories(partition: Recipe, listed: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
     """Return, for each rewritten column of categories, those that some group got, in their order."""
     used: dict[str, list[Any]] = {}
     for column in partition.columns:

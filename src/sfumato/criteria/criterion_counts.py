@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from sfumato.criteria import Criterion, KnowsValues
 from sfumato.criteria.base import asks_records_alone, least_records
 from sfumato.criteria.sensitive import OnSensitiveColumn
 from sfumato.errors import ParameterError
-from sfumato.frames import Column
+from sfumato.frames import Column, Table
 
 MOST_VALUES = 1 << 16
 """Different values of a sensitive column at most: beyond, nearly every record has one of its own."""
@@ -201,6 +201,14 @@ def make_counter(criterion: Criterion, column: Column | None) -> Counter:
             values = distinct.tolist() + ([None] if has_missing and not leaves_out else [])
             criterion = criterion.for_values(values)
     return Counter(criterion, codes, max(1, n_values + has_missing), leaves_out_last=leaves_out)
+
+
+def make_counters(criteria: Iterable[Criterion], table: Table) -> list[Counter]:
+    """Read off a table's columns what each criterion counts."""
+    return [
+        make_counter(criterion, None if criterion.column is None else table.column(criterion.column, for_counting=True))
+        for criterion in criteria
+    ]
 
 
 def fewest_records(counters: Sequence[Counter]) -> int:

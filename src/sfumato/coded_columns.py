@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Columns as codes, which all backends hand out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.columns import MICROSECONDS_PER_DAY, Kind, Moment
+from sfumato.partition.binning import Bins
+from sfumato.partition.shared_values import NUMBER_UNITS, OnGrid
+
+_TIME_UNITS = (MICROSECONDS_PER_DAY, 3_600_000_000, 60_000_000, 1_000_000, 1_000, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class CodedColumn:
+    """A column after binning: what its codes stand for, without its values.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"number", "moment", "category"}
+    bins : Bins
+    codes : ndarray of uint8 or uint16
+        Code of each record.
+    categories : ndarray of object or None
+        The sorted categories that occur.
+    moment : {"date", "datetime", "duration", "time"} or None
+    width : int, float or None
+        Width of the intervals whose middles the values are, where a limit made them coarser: in the unit of the
+        values. None for categories and without a limit.
+    is_zoned : bool
+        Whether the values are datetimes with a time zone.
+    places : ndarray of int or None
+        Place of each category in the order that its type declares, where it does.
+    """
+
+    name: str
+    kind: Kind
+    bins: Bins
+    codes: NDArray[Any]
+    categories: NDArray[np.object_] | None
+    moment: Moment | None
+    width: float | None = None
+    is_zoned: bool = False
+    places: NDArray[np.int64] | None = None
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the values are text, of which any column can miss some without changing its type."""
+        return self.categories is not None and all(isinstance(value, str) for value in self.categories)
+
+
+def named_anyway(bins: Bins, categories: NDArray[np.object_]) -> Bins:
+    """Return the bins of categories; true and false may be named however few records have them, for all know them."""
+    if bins.shared is None or not all(isinstance(value, bool | np.bool_) for value in categories):
+        return bins
+    return replace(bins, shared=replace(bins.shared, is_common=np.ones(bins.n_values, np.bool_)))
+
+
+def units_of(moment: Moment | None, width: float | None = None) -> Sequence[int]:
+    """Return the units in which a value between two others is rounded.
+
+    With a limit, whose width is given, values are middles of intervals, and so is what lies between them; of numbers
+    with fractions only those that occur.
+    """
+    if width is not None:
+        return OnGrid((width,)) if isinstance(width, int) else ()
+    if moment is None:
+        return NUMBER_UNITS
+    return _TIME_UNITS[:1] if moment == "date" else _TIME_UNITS
