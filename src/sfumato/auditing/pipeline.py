@@ -10,7 +10,6 @@ import sys
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from math import ceil
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,7 +37,7 @@ from sfumato.auditing.utility import (
 )
 from sfumato.errors import ParameterError
 from sfumato.files.publishing import digest_of, fingerprint_of
-from sfumato.files.table_file import FileTable, ReadingOptions, read_file, table_in_memory, unknown_column
+from sfumato.files.table_file import FileTable, Location, ReadingOptions, read_file, table_in_memory, unknown_column
 from sfumato.files.verified_output import plain_values
 from sfumato.models import make_model
 from sfumato.policy import Policy
@@ -170,7 +169,7 @@ def open_job(reporter: Reporter, policy: Policy, n_jobs: int = 1, *, table: Any 
 
 def _read_source(reporter: Reporter, policy: Policy) -> FileTable:
     """Read the file that a policy names."""
-    file = policy.file("file")
+    file = policy.source()
     if file is None:
         raise ParameterError(
             f"{policy.where('data', 'file')}: not given, and no table either. Expected one of them: add the file to "
@@ -179,7 +178,7 @@ def _read_source(reporter: Reporter, policy: Policy) -> FileTable:
     return _read_file(reporter, policy, file)
 
 
-def _read_file(reporter: Reporter, policy: Policy, file: Path) -> FileTable:
+def _read_file(reporter: Reporter, policy: Policy, file: Location) -> FileTable:
     """Read a file by what a policy says of files."""
     said = policy.values["data"]
     options = ReadingOptions(

@@ -131,7 +131,7 @@ def check_outputs(reporter: Reporter, policy: Policy, *, force: bool) -> None:
     release = policy.file("release")
     if release is None:
         return  # nothing is written
-    inputs = [path for path in (policy.path, policy.file("file")) if path is not None]
+    inputs = [place for place in (policy.path, policy.source()) if place is not None]
     others = _outputs(policy)
     index = others.pop("audit", None)
     if index is not None and (mixture := mixture_in(others, index)):

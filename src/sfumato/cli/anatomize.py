@@ -8,20 +8,21 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
 from sfumato.cli import options
 from sfumato.cli.anatomy_gate import check_attacks
 from sfumato.cli.console import Console, exit_codes
-from sfumato.cli.out_of_core import OutOfCore, is_chosen, progress_of
+from sfumato.cli.out_of_core import OutOfCore, is_chosen, opened, progress_of
 from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
     from sfumato.anatomize import AnatomizedTable
     from sfumato.attack.result import AttackResult
-    from sfumato.files.table_file import FileTable
+    from sfumato.backends.blocks.table import BlockTable
+    from sfumato.files.table_file import FileTable, Location
 
 _TABLES = ("identifying", "sensitive")
 
@@ -43,7 +44,7 @@ HELP = options.help_text(
 class Settings:
     """What the user asked for."""
 
-    file: Path
+    file: Location
     folder: Path
     l: int  # noqa: E741
     sensitive: list[str]
@@ -130,9 +131,8 @@ def anatomize(
 ) -> None:
     """Share exact values, but not who has which sensitive value; ``HELP`` is what users read."""
     console = Console(quiet=quiet, as_json=as_json)
-    with exit_codes(console, debug=debug):
+    with exit_codes(console, debug=debug), contextlib.ExitStack() as open_tables:
         from sfumato.auditing.roles import without_names
-        from sfumato.backends.parquet.reader import ParquetFiles
         from sfumato.files.table_file import format_of, read_and_tell
 
         said = reading.parsed()
@@ -145,16 +145,18 @@ def anatomize(
         obstacle = None
         if written_as != "parquet":
             obstacle = "--out-of-core with --format csv: expected Parquet files to be written. Leave out --format."
-        source = None
-        if not is_chosen(console, file, pieces, said, obstacle=obstacle):
+        source, blocks = None, cast("BlockTable", None)  # one of them
+        if is_chosen(console, file, pieces, said, obstacle=obstacle):
+            blocks = open_tables.enter_context(opened(file))
+        else:
             source = read_and_tell(console, file, said)
-        columns = ParquetFiles(file).names if source is None else source.table.column_names
+        columns = blocks.names if source is None else source.table.column_names
         secrets = options.named_columns("--sensitive", sensitive, columns)
         dropped = options.named_columns("--identifiers", identifiers, columns)
         decided = {*secrets, *dropped, *options.named_columns("--keep", keep, columns)}
         others = [name for name in columns if name not in decided]
         left = without_names(
-            console, ParquetFiles(file).head(1 << 20) if source is None else source.table, others, done="dropped",
+            console, blocks.head(1 << 20) if source is None else source.table, others, done="dropped",
             otherwise="To share it, name it in --keep.",
         )  # fmt: skip
         settings = Settings(
@@ -171,7 +173,7 @@ def anatomize(
         )
         with console.warnings_as_notes():
             if source is None:
-                _run_piecewise(console, settings)
+                _run_piecewise(console, blocks, settings)
             else:
                 _run(console, source, settings)
 
@@ -182,7 +184,7 @@ def _finals(folder: Path, written_as: str) -> list[Path]:
     return [*(folder / f"{name}.{written_as}" for name in _TABLES), folder / MANIFEST]
 
 
-def _check_folder(folder: Path, written_as: str, *, force: bool, file: Path) -> None:
+def _check_folder(folder: Path, written_as: str, *, force: bool, file: Location) -> None:
     """Refuse a folder that cannot or should not be written to, before any work is done."""
     from sfumato.files.publishing import look_at
     from sfumato.files.table_file import check_output
@@ -222,13 +224,11 @@ def _run(console: Console, source: FileTable, settings: Settings) -> None:
     _report(console, anatomizer, settings, reached, attacks)
 
 
-def _run_piecewise(console: Console, settings: Settings) -> None:
-    """Anatomize and judge a file that is not held in memory."""
-    from sfumato.backends.parquet.reader import ParquetFiles
+def _run_piecewise(console: Console, files: BlockTable, settings: Settings) -> None:
+    """Anatomize and judge a table that is not held in memory."""
     from sfumato.files.table_file import unfinished
     from sfumato.parquet.anatomizing import write_anatomy
 
-    files = ParquetFiles(settings.file)
     anatomizer = _new_anatomizer(settings, files.names)
     what = f"dividing {files.n_records:,} records into groups and writing to {settings.folder.name}"
     finals = _finals(settings.folder, settings.format)

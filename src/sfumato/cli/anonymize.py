@@ -3,21 +3,24 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
 from sfumato.anonymize import METHODS
 from sfumato.cli import options
 from sfumato.cli.console import Console, exit_codes
-from sfumato.cli.out_of_core import OutOfCore, is_chosen
+from sfumato.cli.out_of_core import OutOfCore, is_chosen, opened
 from sfumato.models import MODELS
 from sfumato.representatives import REPRESENTATIVES
 
 DEFAULT_REPRESENTATIVE = "phantom"
 TaskName = Literal["classification", "regression"]
 if TYPE_CHECKING:
+    from sfumato.backends.blocks.table import BlockTable
+
     ModelName = str
     RepresentativeName = str
     MethodName = str
@@ -218,9 +221,8 @@ def anonymize(
 ) -> None:
     """Make a file k-anonymous at the least cost to a model trained on it; ``HELP`` is what users read."""
     console = Console(quiet=quiet, as_json=as_json)
-    with exit_codes(console, debug=debug):
+    with exit_codes(console, debug=debug), ExitStack() as open_tables:
         from sfumato.auditing.target_values import parse_target_values
-        from sfumato.backends.parquet.reader import ParquetFiles
         from sfumato.cli.anonymize_in_memory import anonymize_table
         from sfumato.cli.anonymize_in_pieces import anonymize_pieces
         from sfumato.cli.request import check_method, check_numbers, obstacle_to_pieces, parse_guide, resolve, settle
@@ -242,11 +244,13 @@ def anonymize(
         obstacle = obstacle or obstacle_to_pieces(chosen, hierarchies, suppression_limit)
         if target_values != "exact":
             obstacle = "--out-of-core with --target-values: expected exact values, or --in-memory."
-        source = None
-        if not is_chosen(console, file, pieces, said, obstacle=obstacle):
+        source, blocks = None, cast("BlockTable", None)  # one of them
+        if is_chosen(console, file, pieces, said, obstacle=obstacle):
+            blocks = open_tables.enter_context(opened(file))
+        else:
             source = read_and_tell(console, file, said)
         request = resolve(
-            ParquetFiles(file).names if source is None else source.table.column_names,
+            blocks.names if source is None else source.table.column_names,
             method=chosen,
             k=k,
             l=l,
@@ -271,13 +275,15 @@ def anonymize(
         request = settle(
             console,
             request,
-            ParquetFiles(file).head(1 << 20) if source is None else source.table,
+            blocks.head(1 << 20) if source is None else source.table,
             is_chosen=bool(quasi_identifiers),
             says_codes=categorical is not None,
         )
         with console.warnings_as_notes():
             if source is None and output is not None:
-                anonymize_pieces(console, file, request, task, test_fraction, output, save, keep_order=keep_order)
+                anonymize_pieces(
+                    console, file, blocks, request, task, test_fraction, output, save, keep_order=keep_order
+                )
             elif source is not None:
                 anonymize_table(
                     console, file, source, request, task, test_fraction, output, save, keep_order=keep_order

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sfumato.auditing.checking import Checks
     from sfumato.auditing.methods import Method
     from sfumato.auditing.utility import Target, Utility
-    from sfumato.files.table_file import FileTable
+    from sfumato.files.table_file import FileTable, Location
     from sfumato.files.verified_output import Recount
     from sfumato.models import Task
     from sfumato.schema import Schema
@@ -38,7 +38,7 @@ class Made:
 
 def anonymize_table(
     console: Console,
-    file: Path,
+    file: Location,
     source: FileTable,
     request: Method,
     task: Task | None,
@@ -168,7 +168,7 @@ def write_partition(path: Path, anonymizer: Any, request: Method, source: FileTa
 
 def report(
     console: Console,
-    file: Path,
+    file: Location,
     request: Method,
     target: Target | None,
     utility: Utility | None,

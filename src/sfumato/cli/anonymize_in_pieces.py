@@ -32,7 +32,9 @@ from sfumato.parquet import fit_transform
 from sfumato.verification import GroupCounter
 
 if TYPE_CHECKING:
+    from sfumato.backends.blocks.table import BlockTable
     from sfumato.cli.console import Console
+    from sfumato.files.table_file import Location
     from sfumato.models import Task
 
 MOST_TRAINED_ON = 1_000_000
@@ -41,7 +43,8 @@ MOST_TRAINED_ON = 1_000_000
 
 def anonymize_pieces(
     console: Console,
-    file: Path,
+    file: Location,
+    files: BlockTable,
     request: Method,
     task: Task | None,
     test_fraction: float,
@@ -51,7 +54,6 @@ def anonymize_pieces(
     keep_order: bool = False,
 ) -> None:
     """Measure on a split of some records, then anonymize all of them, write and judge."""
-    files = ParquetFiles(file)
     if files.n_records < request.k:
         raise ParameterError(
             f"--k {request.k} with {files.n_records:,} records: expected at most as many as there are records. Lower k."
@@ -84,7 +86,7 @@ def anonymize_pieces(
     with unfinished(output, *([save] if save is not None else [])) as (temporary, *beside):
         with console.step(growing(f"anonymizing all {files.n_records:,} records piece by piece")):
             made = fit_transform(
-                anonymizer, file, temporary,
+                anonymizer, files, temporary,
                 guide_column=column, model=model, shuffle=not keep_order, progress=progress_of(console),
             )  # fmt: skip
         with console.step("counting the groups of the written file"):
@@ -98,7 +100,7 @@ def anonymize_pieces(
     report(console, file, request, target, utility, outcome, output, save, keep_order=keep_order)
 
 
-def _checks(files: ParquetFiles, output: Path, anonymizer: Any, request: Method, counted: Recount) -> Checks:
+def _checks(files: BlockTable, output: Path, anonymizer: Any, request: Method, counted: Recount) -> Checks:
     """Check the release as in memory, where that does not take much of it."""
     import pyarrow as pa
 
@@ -130,7 +132,7 @@ class PiecewiseGuide:
         return guide_of(self._model, self._request.features(piece), self._request.guide)
 
 
-def drawn(files: ParquetFiles, most: int, seed: int) -> Any:
+def drawn(files: BlockTable, most: int, seed: int) -> Any:
     """Return all records, or so many drawn at random, in their order."""
     import pyarrow as pa
 
@@ -151,7 +153,7 @@ def _new_anonymizer(request: Method) -> Any:
     return replace(request, dropped=dropped).new_anonymizer()
 
 
-def _counted(path: Path, anonymizer: Any, files: ParquetFiles, request: Method, order: NDArray[Any] | None) -> Recount:
+def _counted(path: Path, anonymizer: Any, files: BlockTable, request: Method, order: NDArray[Any] | None) -> Recount:
     """Count the groups of the written file, in records or in persons; `order` is the one that it was written in."""
     names = rewritten_columns(anonymizer)
     persons = None if request.unit is None else _numbers(files, request.unit)
@@ -183,7 +185,7 @@ def _sensitive_counts(path: Path, names: list[str], request: Method) -> Iterator
         yield count_sensitive(name, np.bincount(values), [counter.counts()], request.l, request.t)
 
 
-def _numbers(files: ParquetFiles, name: str) -> NDArray[np.int64]:
+def _numbers(files: BlockTable, name: str) -> NDArray[np.int64]:
     """Return a number for the value of every record, such as a person; that column is held."""
     import pyarrow as pa
 

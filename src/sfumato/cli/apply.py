@@ -46,7 +46,12 @@ def apply(
             metavar="DOCUMENT",
         ),
     ],
-    file: Annotated[Path, typer.Argument(help="A CSV or Parquet file with new records.", show_default=False)],
+    file: Annotated[
+        options.Location,
+        options.table_argument(
+            "A CSV or Parquet file with new records, or a table such as duckdb:people.db?table=people."
+        ),
+    ],
     output: Annotated[
         Path,
         typer.Option(

@@ -15,7 +15,7 @@ from sfumato.files.names import split_names
 if TYPE_CHECKING:
     from sfumato.cli.console import Console
     from sfumato.files.csv_values import GivenType
-    from sfumato.files.table_file import FileTable, ReadingOptions
+    from sfumato.files.table_file import FileTable, Location, ReadingOptions
     from sfumato.files.verified_output import Recount
     from sfumato.generalization.artifact import Output
 
@@ -65,7 +65,7 @@ def load_generalization(path: Path) -> SavedGeneralization:
 def minimize_file(
     console: Console,
     document: Path,
-    file: Path,
+    file: Location,
     output: Path,
     *,
     reading: ReadingOptions,
@@ -117,23 +117,22 @@ def minimize_file(
 def _minimize_pieces(
     console: Console,
     generalization: Any,
-    file: Path,
+    file: Location,
     output: Path,
     values: Output,
     identifiers: list[str] | None,
     keep: list[str] | None,
     check_schema: Callable[..., Any],
 ) -> None:
-    from sfumato.backends.parquet.reader import ParquetFiles
     from sfumato.cli.apply_pieces import check_passing, minimize_pieces
+    from sfumato.cli.out_of_core import opened
     from sfumato.files.table_file import unfinished
 
-    files = ParquetFiles(file)
-    dropped, kept = split_names(identifiers, files.names), split_names(keep, files.names)
-    names = [name for name in generalization.names if name in files.names]
-    _check_names(names, files.names, dropped, kept)
-    passed = [name for name in files.names if name not in names and name not in dropped]
-    with console.warnings_as_notes():
+    with opened(file) as files, console.warnings_as_notes():
+        dropped, kept = split_names(identifiers, files.names), split_names(keep, files.names)
+        names = [name for name in generalization.names if name in files.names]
+        _check_names(names, files.names, dropped, kept)
+        passed = [name for name in files.names if name not in names and name not in dropped]
         if passed:
             with console.step("looking at the columns that pass through"):
                 roles = {"quasi_identifiers": names, "identifiers": dropped or None, "keep": kept or None}
@@ -141,7 +140,8 @@ def _minimize_pieces(
         what = f"finding the buckets of {files.n_records:,} records and writing {output.name}"
         with console.step(what), unfinished(output) as [temporary]:
             minimize_pieces(console, generalization, files, temporary, values=values, drop=dropped)
-    _report(console, file, output, generalization, files.n_records, passed, values)
+        n_records = files.n_records
+    _report(console, file, output, generalization, n_records, passed, values)
 
 
 def _minimized(
@@ -185,7 +185,7 @@ def _check_names(names: Sequence[str], columns: Sequence[str], identifiers: Sequ
 
 def _report(
     console: Console,
-    file: Path,
+    file: Location,
     output: Path,
     generalization: Any,
     n_records: int,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sfumato.anonymize import Release
     from sfumato.cli.console import Console
     from sfumato.files.csv_values import GivenType
-    from sfumato.files.table_file import FileTable
+    from sfumato.files.table_file import FileTable, Location
     from sfumato.files.verified_output import Recount
 
 _NOTES = {"k?": or_none(is_count), "unit?": or_none(is_text), "keep?": [is_text], "types?": MapOf(is_text)}
@@ -54,7 +54,7 @@ def read_comparing(earlier: list[str] | None, persons: str | None, remember: Pat
 
 def recode_pieces_of(
     console: Console,
-    file: Path,
+    file: Location,
     saved: SavedPartition,
     output: Path,
     k: int | None,
@@ -62,15 +62,14 @@ def recode_pieces_of(
     dropped_and_kept: tuple[list[str] | None, list[str] | None],
 ) -> None:
     """Recode a file that is not held in memory; no group size is promised."""
-    from sfumato.backends.parquet.reader import ParquetFiles
     from sfumato.cli.apply_pieces import check_passing, recode_pieces
+    from sfumato.cli.out_of_core import opened
     from sfumato.files.table_file import unfinished
 
-    files = ParquetFiles(file)
-    dropped, kept = (options.split_names(names, files.names) for names in dropped_and_kept)
-    saved = for_this_file(saved, files.names, k, unit, dropped, kept)
-    partition = saved.partition
-    with console.warnings_as_notes():
+    with opened(file) as files, console.warnings_as_notes():
+        dropped, kept = (options.split_names(names, files.names) for names in dropped_and_kept)
+        saved = for_this_file(saved, files.names, k, unit, dropped, kept)
+        partition = saved.partition
         with console.step("looking at the columns that pass through"):
             check_passing(
                 files,
@@ -143,7 +142,7 @@ def for_this_file(
 
 def recode_table(
     console: Console,
-    file: Path,
+    file: Location,
     source: FileTable,
     saved: SavedPartition,
     output: Path,
@@ -314,7 +313,7 @@ def _release(
 
 def _report(
     console: Console,
-    file: Path,
+    file: Location,
     saved: SavedPartition,
     output: Path,
     counted: Recount,

@@ -25,18 +25,19 @@ from sfumato.parquet.generalizing import (
 from sfumato.verification import GroupCounter
 
 if TYPE_CHECKING:
+    from sfumato.backends.blocks.table import BlockTable
     from sfumato.cli.console import Console
     from sfumato.generalization.artifact import Output
 
 
 def check_passing(
-    files: ParquetFiles, check_schema: Callable[..., Any], categorical: Sequence[str], **roles: Any
+    files: BlockTable, check_schema: Callable[..., Any], categorical: Sequence[str], **roles: Any
 ) -> None:
     """Refuse columns that would pass through and point at persons by themselves, looking at all records.
 
     Parameters
     ----------
-    files : ParquetFiles
+    files : BlockTable
     check_schema : callable
         Builds the schema of a table, given its roles.
     categorical : sequence of str
@@ -56,13 +57,13 @@ def check_passing(
 
 
 def minimize_pieces(
-    console: Console, generalization: Any, files: ParquetFiles, output: Path, *, values: Output, drop: Sequence[str]
+    console: Console, generalization: Any, files: BlockTable, output: Path, *, values: Output, drop: Sequence[str]
 ) -> None:
     """Replace every value by its bucket."""
-    transform(generalization, files.paths, output, output=values, drop=drop, progress=progress_of(console))
+    transform(generalization, files, output, output=values, drop=drop, progress=progress_of(console))
 
 
-def recode_pieces(console: Console, partition: Any, files: ParquetFiles, output: Path, k: int) -> Recount:
+def recode_pieces(console: Console, partition: Any, files: BlockTable, output: Path, k: int) -> Recount:
     """Give every record the values of the group it falls into, and count the groups of what was written."""
     import pyarrow as pa
 

@@ -34,8 +34,13 @@ HELP = options.help_text(
 
 @options.reads_tables
 def audit(
-    original: Annotated[Path, typer.Argument(help="The table before.", show_default=False)],
-    release: Annotated[Path, typer.Argument(help="The table after.", show_default=False)],
+    original: Annotated[
+        options.Location,
+        options.table_argument(
+            "The table before: a file, or a table such as duckdb:people.db?table=people.", "ORIGINAL"
+        ),
+    ],
+    release: Annotated[options.Location, options.table_argument("The table after.", "RELEASE")],
     quasi_identifiers: Annotated[
         list[str] | None,
         typer.Option(
@@ -54,8 +59,8 @@ def audit(
         typer.Option(help="Columns that nobody should learn about a person.", metavar="A,B,...", show_default="none"),
     ] = None,
     control: Annotated[
-        Path | None,
-        typer.Option(help="People who are not in the release, with the columns of ORIGINAL.", show_default="none"),
+        options.Location | None,
+        options.table_option("People who are not in the release, with the columns of ORIGINAL."),
     ] = None,
     min_k: Annotated[
         int | None, typer.Option(help="Minimum group size.", rich_help_panel=_GATE, show_default="none")
@@ -96,7 +101,7 @@ def audit(
     with exit_codes(console, debug=debug):
         from sfumato.auditing.audit import NamedTables, audit_tables, check_gate
         from sfumato.errors import ParameterError
-        from sfumato.files.publishing import fingerprint_of
+        from sfumato.files.publishing import digest_of, fingerprint_of
         from sfumato.files.table_file import check_output, read_files, unfinished
 
         gate = {
@@ -119,10 +124,11 @@ def audit(
         for sentence in dict.fromkeys(note for file in read for note in file.notes):
             console.note(sentence)
         before, after, others = [file.table for file in read] + [None] * (3 - len(read))
+        fingerprint = fingerprint_of(original) if isinstance(original, Path) else digest_of(before)
         with console.warnings_as_notes():
             made, pair = audit_tables(
                 console,
-                NamedTables(before, after, others, original.name, fingerprint_of(original)),
+                NamedTables(before, after, others, original.name, fingerprint),
                 quasi_identifiers=options.split_names(quasi_identifiers, before.column_names),
                 sensitive=options.split_names(sensitive, before.column_names),
                 target=target,

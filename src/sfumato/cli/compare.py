@@ -25,8 +25,8 @@ HELP = options.help_text(
 
 @options.reads_tables
 def compare(
-    first: Annotated[Path, typer.Argument(help="A release.", show_default=False)],
-    second: Annotated[Path, typer.Argument(help="Another release.", show_default=False)],
+    first: Annotated[options.Location, options.table_argument("A release.", "FIRST")],
+    second: Annotated[options.Location, options.table_argument("Another release.", "SECOND")],
     quasi_identifiers: Annotated[
         list[str] | None,
         typer.Option(
@@ -67,7 +67,7 @@ def compare(
             read = read_files([first, second], said)
         for sentence in dict.fromkeys(note for file in read for note in file.notes):
             console.note(sentence)
-        if first.samefile(second):
+        if first == second or (isinstance(first, Path) and isinstance(second, Path) and first.samefile(second)):
             console.note("both names are of one file: it reveals no more than it does alone.")
         tables = [file.table for file in read]
         _check_named(tables, quasi_identifiers)

@@ -29,7 +29,7 @@ HELP = options.help_text(
 
 @options.reads_tables
 def init(
-    file: Annotated[Path, typer.Argument(help="A CSV or Parquet file, one record per row.", show_default=False)],
+    file: options.File,
     target: Annotated[str, typer.Option(help="The column that the model predicts.", show_default=False)],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Where the policy goes.", rich_help_panel="Output")
@@ -66,7 +66,7 @@ def init(
                     raise ParameterError(unknown_column(option, name, columns))
         read_target(source.table, target, None)  # refuses what no model could learn, before a policy is built on it
         with console.step("counting which columns single out records"):
-            relative = Path(os.path.relpath(file, output.parent))
+            relative = _as_seen_from(output.parent, file)
             text, roles = write_policy(
                 source.table,
                 file=relative,
@@ -99,6 +99,15 @@ def init(
                     is_warning=True,
                 )
         console.text(f"Wrote {output.name}. Read it, correct it, then: sfumato run {output.name}")
+
+
+def _as_seen_from(folder: Path, file: options.Location) -> Any:
+    """Return where a table is, relative to a folder."""
+    path = file if isinstance(file, Path) else file.path
+    if path is None:  # a query that needs no database
+        return file
+    relative = Path(os.path.relpath(path, folder))
+    return relative if isinstance(file, Path) else file.at(relative)
 
 
 def _reading(given: ReadingOptions) -> dict[str, Any]:

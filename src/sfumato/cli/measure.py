@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,11 +13,11 @@ from sfumato.cli import options
 from sfumato.cli.audit import show_roles
 from sfumato.cli.console import GUARANTEE_FAILED, Console, exit_codes
 from sfumato.cli.measured_roles import Reasons, measured_roles
-from sfumato.cli.out_of_core import OutOfCore, is_chosen, progress_of
+from sfumato.cli.out_of_core import OutOfCore, is_chosen, opened, progress_of
 from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
-    from sfumato.files.table_file import FileTable, ReadingOptions
+    from sfumato.files.table_file import FileTable, Location, ReadingOptions
     from sfumato.measurement import Measurement
     from sfumato.measurement.measurement import CriterionValue
 
@@ -75,7 +76,8 @@ def measure(
     population: Annotated[
         str | None,
         typer.Option(
-            help="The people that the file was drawn from: a file with the quasi-identifiers, or only their number.",
+            help="The people that the file was drawn from: a file or a table with the quasi-identifiers, or only their "
+            "number.",
             metavar="FILE|NUMBER",
             rich_help_panel=options.METHOD,
             show_default="not known",
@@ -108,7 +110,7 @@ def measure(
 ) -> None:
     """Measure how well people hide in a file; ``HELP`` is what users read."""
     console = Console(quiet=quiet, as_json=as_json)
-    with exit_codes(console, debug=debug):
+    with exit_codes(console, debug=debug), ExitStack() as open_tables:
         from sfumato.files.table_file import read_and_tell
 
         said = reading.parsed()
@@ -119,16 +121,19 @@ def measure(
                 "--min-k with --unit and --missing-is wildcard: expected --missing-is value, since groups that overlap "
                 "are not counted in persons."
             )
-        source = None
-        if not is_chosen(console, file, pieces, said):
+        source = blocks = None
+        if is_chosen(console, file, pieces, said):
+            blocks = open_tables.enter_context(opened(file))
+        else:
             source = read_and_tell(console, file, said)
-        people = _read_population(console, population, source, said)
+        people = _read_population(console, population, source, said, open_tables)
         files = options.split_pairs(hierarchies, "--hierarchies", "disease=disease.csv")
         trees = {name: _read_hierarchy(Path(path)) for name, path in files.items()}
         names = (quasi_identifiers, sensitive, categorical)
         found, reasons = _measured(
-            console, file, source, people, names, target, unit, weights, missing_is, trees, is_judged=min_k is not None
-        )
+            console, file, source or blocks, people, names, target, unit, weights, missing_is, trees,
+            is_judged=min_k is not None,
+        )  # fmt: skip
         reached = found.k if found.groups.smallest_in_persons is None else found.groups.smallest_in_persons
         holds = None if min_k is None else reached >= min_k
         if console.as_json:
@@ -144,26 +149,29 @@ def measure(
             raise typer.Exit(GUARANTEE_FAILED)
 
 
-def _read_population(console: Console, given: str | None, source: FileTable | None, reading: ReadingOptions) -> Any:
+def _read_population(
+    console: Console, given: str | None, source: FileTable | None, reading: ReadingOptions, open_tables: ExitStack
+) -> Any:
     """Return the population's table or number; its columns get the types that the file's have.
 
-    Where the file itself is worked through piece by piece, so is a population in Parquet: its path is returned.
+    Where the file itself is worked through piece by piece, so is a population in Parquet or DuckDB.
     """
     from sfumato.files.csv_columns import parse_type
-    from sfumato.files.table_file import format_of, read_file
+    from sfumato.files.table_file import format_of, location, read_file
 
     if given is None:
         return None
     if given.isdecimal() and not Path(given).exists():
         return int(given)
-    if source is None and Path(given).is_file() and format_of(Path(given)) == "parquet":
-        return Path(given)
+    people = location(given)
+    if source is None and (not isinstance(people, Path) or people.is_file()) and format_of(people) == "parquet":
+        return open_tables.enter_context(opened(people))
     types = {}
     if source is not None and source.style is not None:
         for name, column in source.style.columns.items():
             types[name] = parse_type(name, column.type + (f":{column.format}" if column.format else ""))
-    with console.step(f"reading {Path(given).name}"):
-        return read_file(Path(given), reading, types_if_present=types).table
+    with console.step(f"reading {people.name}"):
+        return read_file(people, reading, types_if_present=types).table
 
 
 def _read_hierarchy(path: Path) -> Any:
@@ -176,8 +184,8 @@ def _read_hierarchy(path: Path) -> Any:
 
 def _measured(
     console: Console,
-    file: Path,
-    source: FileTable | None,
+    file: Location,
+    source: Any,
     people: Any,
     names_of_columns: tuple[list[str] | None, list[str] | None, list[str] | None],
     target: str | None,
@@ -188,12 +196,13 @@ def _measured(
     *,
     is_judged: bool,
 ) -> tuple[Measurement, Reasons]:
-    """Measure the file; return also what each column was taken for, and why."""
-    from sfumato.backends.parquet.reader import ParquetFiles
+    """Measure what was read, or opened to be read in pieces; return also what each column was taken for, and why."""
+    from sfumato.files.table_file import FileTable
     from sfumato.measurement import measure as measure_table
     from sfumato.parquet import measure as measure_pieces
 
-    columns = ParquetFiles(file).names if source is None else source.table.column_names
+    is_whole = isinstance(source, FileTable)
+    columns = source.table.column_names if is_whole else source.names
     quasi_identifiers, sensitive, categorical = names_of_columns
     named = {
         "--quasi-identifiers": options.split_names(quasi_identifiers, columns),
@@ -208,8 +217,8 @@ def _measured(
         options.check_columns(option, names, columns)
     if target is not None and (both := {target} & {*named["--quasi-identifiers"], *named["--unit"]}):
         raise ParameterError(f"the column {both.pop()!r} is named with --target and in another role. Name it once.")
-    table = ParquetFiles(file).head(1 << 20) if source is None else source.table
-    chosen, reasons = measured_roles(console, table, named, is_whole=source is not None, is_judged=is_judged)
+    table = source.table if is_whole else source.head(1 << 20)
+    chosen, reasons = measured_roles(console, table, named, is_whole=is_whole, is_judged=is_judged)
     asked: dict[str, Any] = {
         "quasi_identifiers": chosen,
         "sensitive": named["--sensitive"],
@@ -220,9 +229,9 @@ def _measured(
         "categorical_features": named["--categorical"],
         "hierarchies": hierarchies,
     }
-    if source is None:
+    if not is_whole:
         with console.step(f"measuring {file.name} piece by piece"):
-            return measure_pieces(file, **asked, progress=progress_of(console)), reasons
+            return measure_pieces(source, **asked, progress=progress_of(console)), reasons
     with console.step(f"measuring {source.table.num_rows:,} records"):
         return measure_table(source.table, **asked), reasons
 
@@ -230,7 +239,7 @@ def _measured(
 # -- what is shown ---------------------------------------------------------------------------------------------
 
 
-def _report(console: Console, file: Path, found: Measurement, reasons: Reasons) -> None:
+def _report(console: Console, file: Location, found: Measurement, reasons: Reasons) -> None:
     groups, uniqueness = found.groups, found.uniqueness
     console.heading(f"{file.name}: {len(found.quasi_identifiers)} quasi-identifiers")
     rows = [

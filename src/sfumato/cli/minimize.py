@@ -15,7 +15,7 @@ from sfumato.cli.console import Console, exit_codes
 from sfumato.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
-    from sfumato.files.table_file import FileTable
+    from sfumato.files.table_file import FileTable, Location
     from sfumato.minimize import MinimizerSweep
     from sfumato.minimize.sweep_result import SweepPoint
 
@@ -228,7 +228,7 @@ def minimize(
         show_minimized(console, file, [path for _, path in outputs.named()], swept, chosen, max_loss, wanted)
 
 
-def _check_outputs(outputs: Outputs, file: Path, *, force: bool) -> None:
+def _check_outputs(outputs: Outputs, file: Location, *, force: bool) -> None:
     from sfumato.files.table_file import check_output
 
     seen: dict[Path, str] = {}

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sfumato.cli.console import Console
+    from sfumato.files.table_file import Location
     from sfumato.minimize import MinimizerSweep
     from sfumato.minimize.sweep_result import SweepPoint
 
 
 def show_minimized(
     console: Console,
-    file: Path,
+    file: Location,
     paths: list[Path],
     swept: MinimizerSweep,
     chosen: SweepPoint,

@@ -16,6 +16,7 @@ from sfumato.errors import ParameterError
 from sfumato.files.names import split_names as split_names
 
 if TYPE_CHECKING:
+    from sfumato.backends.duckdb.address import DuckDBAddress
     from sfumato.files.table_file import ReadingOptions
 
 COLUMNS, METHOD, OUTPUT = "Columns", "Method", "Output"
@@ -56,7 +57,35 @@ def choice(help: str, *, show_default: bool | str = True) -> Any:
     return typer.Option(help=help, metavar="NAME", rich_help_panel=METHOD, show_default=show_default)
 
 
-File = Annotated[Path, typer.Argument(help="A CSV or Parquet file, one record per row.", show_default=False)]
+if TYPE_CHECKING:
+    Location = Path | DuckDBAddress
+else:  # typer takes no unions; what is typed is read by `_location`
+    Location = Path
+
+
+def _location(text: str) -> Any:
+    from sfumato.files.table_file import location
+
+    try:
+        return location(text)
+    except ParameterError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def table_argument(help: str, metavar: str = "FILE") -> Any:
+    """Return an argument that says where a table is: a file, or an address in a database."""
+    return typer.Argument(help=help, metavar=metavar, parser=_location, show_default=False)
+
+
+def table_option(help: str, *, show_default: bool | str = "none", **how: Any) -> Any:
+    """Return an option that says where a table is: a file, or an address in a database."""
+    return typer.Option(help=help, parser=_location, show_default=show_default, metavar="FILE", **how)
+
+
+File = Annotated[
+    Location,
+    table_argument("A CSV or Parquet file, one record per row, or a table such as duckdb:people.db?table=people."),
+]
 Identifiers = Annotated[list[str] | None, columns("Columns that name a person; they are dropped.")]
 Categorical = Annotated[list[str] | None, columns("Columns of numbers that are codes, not amounts.")]
 Keep = Annotated[list[str] | None, columns("Columns to use although they seem to name people.")]

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,15 +14,16 @@ import typer
 from sfumato.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
+    from sfumato.backends.blocks.table import BlockTable
     from sfumato.cli.console import Console
-    from sfumato.files.table_file import ReadingOptions
+    from sfumato.files.table_file import Location, ReadingOptions
 
 OutOfCore = Annotated[
     bool | None,
     typer.Option(
         "--out-of-core/--in-memory",
-        help="Work through a Parquet file piece by piece, with little memory per record, or hold the table in memory. "
-        "The result is the same.",
+        help="Work through a Parquet file or a table in DuckDB piece by piece, with little memory per record, or hold "
+        "the table in memory. The result is the same.",
         rich_help_panel="Method",
         show_default="piece by piece where the table would need more than half of the memory",
     ),
@@ -33,14 +36,14 @@ _SHARE = 0.5
 
 
 def is_chosen(
-    console: Console, file: Path, asked: bool | None, reading: ReadingOptions, *, obstacle: str | None = None
+    console: Console, file: Location, asked: bool | None, reading: ReadingOptions, *, obstacle: str | None = None
 ) -> bool:
     """Say whether to work piece by piece: where asked to, or where the table is large; then a line says so.
 
     Parameters
     ----------
     console : Console
-    file : Path
+    file : Path or DuckDBAddress
         The input.
     asked : bool or None
         What the user said.
@@ -53,7 +56,7 @@ def is_chosen(
 
     if asked is False or reading.is_given:
         return False
-    if not file.is_file() or format_of(file) != "parquet":
+    if isinstance(file, Path) and (not file.is_file() or format_of(file) != "parquet"):
         obstacle = f"--out-of-core with {file.name!r}: expected a Parquet file. Convert it first."
     if obstacle is not None:
         if asked:
@@ -75,11 +78,23 @@ def is_chosen(
     return True
 
 
-def _bytes_needed(file: Path) -> int:
-    from sfumato.backends.parquet.reader import ParquetFiles
+def _bytes_needed(file: Location) -> int:
+    with opened(file) as files:
+        return files.n_records * (_BYTES_PER_RECORD + _BYTES_PER_VALUE * len(files.names))
 
-    files = ParquetFiles(file)
-    return files.n_records * (_BYTES_PER_RECORD + _BYTES_PER_VALUE * len(files.names))
+
+@contextmanager
+def opened(file: Location) -> Iterator[BlockTable]:
+    """Open a table that is worked through piece by piece."""
+    if isinstance(file, Path):
+        from sfumato.backends.parquet.reader import ParquetFiles
+
+        yield ParquetFiles(file)
+        return
+    from sfumato.backends.duckdb.reader import DuckDBTable
+
+    with DuckDBTable(file) as table:
+        yield table
 
 
 def memory_bytes() -> int | None:

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sfumato.backends.duckdb.address import DuckDBAddress, is_address
 from sfumato.documents import permitted, sync
 from sfumato.errors import InputError, ParameterError
 
@@ -28,15 +29,26 @@ _SEEN: dict[Path, State] = {}  # the outputs of this command as they were when i
 
 
 def check_output(
-    path: Path, *, force: bool, inputs: Sequence[Path] = (), outputs: Sequence[Path] = (), option: str = "-o"
+    path: Path,
+    *,
+    force: bool,
+    inputs: Sequence[Path | DuckDBAddress] = (),
+    outputs: Sequence[Path] = (),
+    option: str = "-o",
 ) -> None:
     """Refuse an output that cannot or should not be written, before any work is done."""
+    if is_address(str(path)):
+        raise ParameterError(
+            f"{option} {str(path)!r} is a table of a database: expected a file. Give a name that ends in .parquet; "
+            "sfumato.duckdb.fit_transform writes tables, from Python."
+        )
     if path.is_dir():
         raise ParameterError(f"{option} {str(path)!r} is a folder. Give a file name in it.")
     folder = path.absolute().parent
     if not folder.is_dir():
         raise ParameterError(f"{option} {str(path)!r}: the folder {str(folder)!r} does not exist. Create it first.")
-    if any(path.absolute() == other.absolute() or _is_same_file(path, other) for other in inputs):
+    read = [other if isinstance(other, Path) else other.path for other in inputs]
+    if any(path.absolute() == other.absolute() or _is_same_file(path, other) for other in read if other is not None):
         raise ParameterError(f"{option} {str(path)!r} is the input itself. Give another name; nothing was written.")
     if any(path.absolute() == other.absolute() or _is_same_file(path, other) for other in outputs):
         raise ParameterError(

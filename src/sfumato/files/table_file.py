@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from sfumato.backends.duckdb.address import DuckDBAddress, is_address, parse_address
 from sfumato.errors import InputError, ParameterError
 from sfumato.files.csv_columns import MISSING_WORDS, MOST_DISTINCT, ReadingRules, detect_decimal, read_column
 from sfumato.files.csv_reading import read_text_columns
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from sfumato.progress import Reporter
 
 Format = Literal["csv", "csv.gz", "parquet"]
+Location = Path | DuckDBAddress
+"""Where a table is: a file, or a table in a database."""
 _RECORDS_PER_PIECE = 1 << 18  # of a Parquet file
 _SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
 _ENDINGS: dict[str, Format] = {
@@ -80,7 +83,9 @@ class FileTable:
     columns : ParquetColumns or None
         The columns of a Parquet file once more, to read them one by one when the table is not held any longer.
     path : Path or None
-        The file; None for a table that was handed over.
+        The file; None for a table that was handed over, or read from a database.
+    address : DuckDBAddress or None
+        The table of a database.
     """
 
     table: Any
@@ -90,11 +95,13 @@ class FileTable:
     notes: tuple[str, ...] = ()
     columns: ParquetColumns | None = None
     path: Path | None = None
+    address: DuckDBAddress | None = None
 
     @property
     def name(self) -> str:
         """What reports call the table."""
-        return "the table" if self.path is None else self.path.name
+        place = self.path or self.address
+        return "the table" if place is None else place.name
 
 
 def table_in_memory(frame: Any) -> FileTable:
@@ -107,8 +114,15 @@ def table_in_memory(frame: Any) -> FileTable:
 # --- reading ----------------------------------------------------------------------------------------------
 
 
-def format_of(path: Path) -> Format:
-    """Tell the format by the ending of the name."""
+def location(text: str) -> Location:
+    """Return where a table is: a file, unless the text is an address in a database."""
+    return parse_address(text) if is_address(text) else Path(text)
+
+
+def format_of(path: Location) -> Format:
+    """Tell the format by the ending of the name; tables of databases have types of their own, as Parquet has."""
+    if isinstance(path, DuckDBAddress):
+        return "parquet"
     name = path.name.lower()
     for ending, found in _ENDINGS.items():
         if name.endswith(ending):
@@ -125,18 +139,18 @@ def format_of(path: Path) -> Format:
 
 
 def read_file(
-    path: Path,
+    path: Location,
     options: ReadingOptions | None = None,
     *,
     as_format: Format | None = None,
     types_if_present: Mapping[str, GivenType] | None = None,
     keep_types: bool = True,
 ) -> FileTable:
-    """Read a CSV or Parquet file.
+    """Read a CSV or Parquet file, or a table of a database.
 
     Parameters
     ----------
-    path : Path
+    path : Path or DuckDBAddress
         The file; its ending tells the format.
     options : ReadingOptions, optional
         For CSV.
@@ -148,6 +162,8 @@ def read_file(
         For Parquet: False holds text as that of CSV is held, as dictionaries; its own types are those of ``columns``.
     """
     options = options or ReadingOptions()
+    if isinstance(path, DuckDBAddress):
+        return _read_database(path, options)
     _check_is_there(path)
     found = as_format or format_of(path)
     try:
@@ -160,14 +176,31 @@ def read_file(
         raise InputError(f"{str(path)!r} cannot be read: {error.strerror or 'input/output error'}.") from None
 
 
-def _check_is_there(path: Path) -> None:
+def _read_database(address: DuckDBAddress, options: ReadingOptions) -> FileTable:
+    from sfumato.backends.duckdb.reader import DuckDBTable
+
+    if options.is_given:
+        raise ParameterError(
+            f"{address.text!r} is a table of a database, which has its own types: expected nothing about types, "
+            "separator, encoding, decimal mark, missing values or header, which are for CSV. Leave that out; name "
+            "numbers that are codes with --categorical."
+        )
+    with DuckDBTable(address) as table:
+        whole = table.whole()
+    notes = tuple(nearly_equal_names(table.names))
+    return FileTable(whole, "parquet", None, options, notes, address=address)
+
+
+def _check_is_there(path: Location) -> None:
+    if isinstance(path, DuckDBAddress):
+        return
     if path.is_dir():
         raise InputError(f"{str(path)!r} is a folder. Expected one CSV or Parquet file.")
     if not path.exists():
         raise InputError(f"{str(path)!r} does not exist. Check the name and the folder.")
 
 
-def read_files(paths: Sequence[Path], options: ReadingOptions) -> list[FileTable]:
+def read_files(paths: Sequence[Location], options: ReadingOptions) -> list[FileTable]:
     """Read several files by one set of options, which says nothing about Parquet files among them.
 
     A type may be given for a column that only some of them have.
@@ -276,7 +309,7 @@ def _with_dictionaries(columns: ParquetColumns) -> Any:
 
 
 def read_and_tell(
-    reporter: Reporter, path: Path, reading: ReadingOptions, types_if_present: Mapping[str, GivenType] | None = None
+    reporter: Reporter, path: Location, reading: ReadingOptions, types_if_present: Mapping[str, GivenType] | None = None
 ) -> FileTable:
     """Read a file as a step of a command, and show what is worth knowing about how it was read."""
     with reporter.step(f"reading {path.name}"):

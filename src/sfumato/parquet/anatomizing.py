@@ -18,7 +18,7 @@ from sfumato.anatomize.dividing import anatomize_table
 from sfumato.anatomize.tables import MANIFEST, describe_files
 from sfumato.backends.blocks.anatomy import BlockAnatomies
 from sfumato.backends.blocks.table import BlockTable
-from sfumato.backends.parquet.reader import ParquetFiles
+from sfumato.backends.parquet.reader import as_blocks
 from sfumato.documents import named_at_the_end
 from sfumato.errors import InputError, ParameterError
 from sfumato.parquet.anonymizing import Paths
@@ -93,7 +93,7 @@ def anatomize(
     (2, {'illness': 2.0})
     """
     final = Path(destination)
-    files = ParquetFiles(source)
+    files = as_blocks(source)
     if final.exists():
         raise ParameterError(f"{final.name!r} exists already: expected a new folder. Give another name.")
     if not final.absolute().parent.is_dir():

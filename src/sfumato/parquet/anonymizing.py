@@ -16,14 +16,15 @@ from sfumato.anonymize.anonymizer import Anonymizer
 from sfumato.anonymize.fitting import fit_transform_table
 from sfumato.arguments import thread_count
 from sfumato.backends.blocks.backend import BlockBackend
-from sfumato.backends.parquet.reader import ParquetFiles
+from sfumato.backends.blocks.table import BlockTable
+from sfumato.backends.parquet.reader import as_blocks
 from sfumato.errors import ParameterError
 from sfumato.progress import Progress
 
 MOST_HELD = 50_000_000
 """Records held in memory at once, as codes: about 40 bytes each."""
 
-Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | BlockTable
 
 
 @dataclass(frozen=True)
@@ -92,12 +93,12 @@ def fit_transform(
         When a criterion does not hold on what was written. Nothing is published then.
     """
     path = Path(destination)
-    files = ParquetFiles(source)
+    files = as_blocks(source)
     if any(path.exists() and path.samefile(own) for own in files.paths):
         raise ParameterError(f"the destination {path.name!r} is one of the files read: expected another name.")
     table = BlockBackend(
         files, path,
-        where="Parquet files", shuffle=shuffle, n_threads=thread_count(anonymizer.n_jobs), progress=progress,
+        where=files.words, shuffle=shuffle, n_threads=thread_count(anonymizer.n_jobs), progress=progress,
     )  # fmt: skip
     made = fit_transform_table(anonymizer, table, guide_column=guide_column, model=model, most_held=most_held)
     measures = {"information_loss": anonymizer.information_loss_}

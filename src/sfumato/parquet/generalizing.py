@@ -10,7 +10,8 @@ from typing import Any, get_args
 
 import numpy as np
 
-from sfumato.backends.parquet.reader import ParquetFiles
+from sfumato.backends.blocks.table import BlockTable
+from sfumato.backends.parquet.reader import ParquetFiles, as_blocks
 from sfumato.documents import unpublished
 from sfumato.errors import GuaranteeError, ParameterError
 from sfumato.frames.arrow_tables import compact_dictionary
@@ -65,7 +66,7 @@ def transform(
     """
     if output not in get_args(Output):
         raise ParameterError(f"output={output!r}: expected one of {', '.join(map(repr, get_args(Output)))}.")
-    files = ParquetFiles(source)
+    files = as_blocks(source)
     left_out = list(drop)
     for name in left_out:
         if name not in files.names:
@@ -86,7 +87,7 @@ def transform(
 
 
 def write_piecewise(
-    files: ParquetFiles, path: Path, made: Callable[[Any], Any], touched: Iterable[str], progress: Progress | None
+    files: BlockTable, path: Path, made: Callable[[Any], Any], touched: Iterable[str], progress: Progress | None
 ) -> None:
     """Write what a function makes of every piece, read the records back and count them, and publish the file.
 
@@ -118,7 +119,7 @@ def write_piecewise(
             )
 
 
-def _told(what: str, files: ParquetFiles, progress: Progress | None) -> Iterator[Any]:
+def _told(what: str, files: BlockTable, progress: Progress | None) -> Iterator[Any]:
     done = 0
     for batch in files.batches():
         if progress is not None:
@@ -129,7 +130,7 @@ def _told(what: str, files: ParquetFiles, progress: Progress | None) -> Iterator
         progress(what, done, files.n_records)
 
 
-def _that_may_be_missing(generalization: Generalization, files: ParquetFiles, left_out: list[str]) -> list[str]:
+def _that_may_be_missing(generalization: Generalization, files: BlockTable, left_out: list[str]) -> list[str]:
     """Return the real attributes of which a bucket is written as missing."""
     import pyarrow as pa
 
@@ -144,7 +145,7 @@ def _that_may_be_missing(generalization: Generalization, files: ParquetFiles, le
     ]
 
 
-def missing_as_nan(files: ParquetFiles, names: Sequence[str]) -> dict[str, bool]:
+def missing_as_nan(files: BlockTable, names: Sequence[str]) -> dict[str, bool]:
     """Say of each column of reals whether the whole of it says missing by NaN alone.
 
     The type of a column does not tell, and a piece may differ from the whole.

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sfumato.backends.blocks.groups import MOST_HELD, MeasurableBlocks
-from sfumato.backends.parquet.reader import ParquetFiles
+from sfumato.backends.parquet.reader import ParquetFiles, as_blocks
 from sfumato.measurement import Measurement
 from sfumato.measurement.measurement import MissingPolicy
 from sfumato.measurement.measuring import Names, as_list, measure_table
@@ -73,7 +73,7 @@ def measure(
     (1, 1, 0.6)
     """
     table = MeasurableBlocks(
-        ParquetFiles(source),
+        as_blocks(source),
         categorical=as_list(categorical_features),
         most_held=most_held,
         scratch=scratch,

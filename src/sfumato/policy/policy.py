@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato.anonymize import METHODS
 from sfumato.attack import ATTACKS
+from sfumato.backends.duckdb.address import is_address, parse_address
 from sfumato.errors import ParameterError
 from sfumato.policy import criteria as criteria_of_policy
 from sfumato.policy.policy_file import PolicyText, plain_toml, read_text, toml
@@ -24,6 +25,7 @@ from sfumato.policy.settings import MAX_UNIQUE_TARGET, SECTIONS, TITLES, VERSION
 
 if TYPE_CHECKING:
     from sfumato.anonymize.method import NamedMethod
+    from sfumato.files.table_file import Location
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,14 @@ class Policy:
         """Return a path of the ``data`` section, relative to the folder of the policy; None where none is given."""
         given = self.values["data"][name]
         return None if given is None else self.folder / given
+
+    def source(self) -> Location | None:
+        """Return where the table is: a file, or a table of a database; None where none is given."""
+        given = self.values["data"]["file"]
+        if given is None or not is_address(given):
+            return self.file("file")
+        address = parse_address(given)
+        return address if address.path is None else address.at(self.folder / address.path)
 
     def check(self) -> None:
         """Raise ParameterError if settings contradict each other; every policy was checked when it was made."""

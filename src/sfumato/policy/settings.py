@@ -65,7 +65,9 @@ _LARGEST_SEED = 2**32 - 1  # what scikit-learn takes
 
 SECTIONS: dict[str, dict[str, Setting]] = {
     "data": {
-        "file": Setting("text", None, "the table to protect: CSV or Parquet; relative to this file"),
+        "file": Setting(
+            "text", None, "the table to protect: CSV, Parquet or duckdb:people.db?table=people; relative to this file"
+        ),
         "release": Setting("text", None, "where the protected table goes; nothing is written when the gate fails"),
         "artifact": Setting("text", None, "where the partition goes, for 'sfumato apply'; it is data about people"),
         "report": Setting("text", "report.html", "the report for people, one HTML page"),

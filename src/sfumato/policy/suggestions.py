@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, Literal
 
 from sfumato.columns import Column
 from sfumato.errors import ParameterError
+from sfumato.files.table_file import Location
 from sfumato.frames import Table, read_table
 from sfumato.measurement import measure
 from sfumato.policy.policy_file import toml
@@ -145,7 +145,7 @@ def _suggest(found: Judgement, column: Column, shares: tuple[float, float], spec
 def write_policy(
     frame: Any,
     *,
-    file: Path,
+    file: Location,
     target: str,
     sensitive: tuple[str, ...] = (),
     k: int = _DEFAULT_K,
@@ -156,8 +156,8 @@ def write_policy(
     Parameters
     ----------
     frame : frame or array
-    file : Path
-        The table's file, as the policy shall name it.
+    file : Path or DuckDBAddress
+        Where the table is, as the policy shall name it.
     target : str
     sensitive : tuple of str
         Columns known to be sensitive; they are not rewritten.

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.backends.blocks.column_codes import Blocks, ColumnCodes
-from sfumato.backends.blocks.table import BlockTable
+from sfumato.backends.blocks.table import BlockTable, is_block_table
 from sfumato.backends.blocks.unique_sets import BlockUniqueSets
 from sfumato.backends.blocks.working_files import Buckets, ColumnFile, WorkingFiles, into_buckets, n_buckets_for
 from sfumato.backends.group_counts import WEIGHTS_BY_POSITION, GroupCounts, GroupRequest, SensitiveCounts
@@ -52,7 +52,7 @@ class BlockPopulation(Blocks):
     """The people that a table was drawn from."""
 
     def __init__(self, given: BlockTable | Any) -> None:
-        if isinstance(given, BlockTable):
+        if is_block_table(given):
             self.example = read_table(given.head(1))
             super().__init__(given.n_records, given.batches)
         else:

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Protocol, runtime_checkable
+from pathlib import Path
+from typing import Any, Protocol
 
 RECORDS_AT_ONCE = 1 << 20
 """Records of a block."""
 
 
-@runtime_checkable
 class BlockTable(Protocol):
     """A table in files or in a database. Whenever it is read, it has the same records in the same order.
 
@@ -20,10 +20,16 @@ class BlockTable(Protocol):
     ----------
     n_records : int
     schema : pyarrow.Schema
+    paths : list of Path
+        The files that it is read from, which nothing may be written over.
+    words : str
+        What messages call such tables, such as ``"Parquet files"``.
     """
 
     n_records: int
     schema: Any
+    paths: list[Path]
+    words: str
 
     @property
     def names(self) -> list[str]:
@@ -71,6 +77,11 @@ class BlockTable(Protocol):
             What the function returned, in the order of the blocks.
         """
         ...
+
+
+def is_block_table(given: Any) -> bool:
+    """Return True if an object is a `BlockTable`; a frame with a column called ``each`` is none."""
+    return hasattr(type(given), "each")
 
 
 def one_ahead(pieces: Iterator[Any]) -> Iterator[Any]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sfumato.backends.blocks.table import RECORDS_AT_ONCE, in_turn, numbered, one_ahead
+from sfumato.backends.blocks.table import RECORDS_AT_ONCE, BlockTable, in_turn, is_block_table, numbered, one_ahead
 from sfumato.errors import InputError
 from sfumato.frames.parquet_columns import without_views
 
@@ -48,6 +48,8 @@ class ParquetFiles:
     InputError
         When there is no file, when one cannot be read, or when they differ in their columns.
     """
+
+    words = "Parquet files"
 
     def __init__(self, source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> None:
         import pyarrow.parquet as pq
@@ -208,6 +210,12 @@ class ParquetFiles:
         path = next(path for path in self.paths if self._metadata[path].num_rows)
         with readable(path), pq.ParquetFile(path, pre_buffer=False) as file:
             return _plain(pa.Table.from_batches([next(file.iter_batches(batch_size=n))]), self.names)
+
+
+def as_blocks(source: Any) -> BlockTable:
+    """Return a table that is read in blocks: one that is so already, or Parquet files."""
+    blocks: BlockTable = source if is_block_table(source) else ParquetFiles(source)
+    return blocks
 
 
 def _plain(table: Any, names: list[str]) -> Any:

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables in DuckDB: the verbs of `sfumato.parquet` for a table, a view, a query, or a relation.
+
+A source is an address such as ``duckdb:people.db?table=people`` or ``duckdb:people.db?query=select ...``, or a
+``duckdb.DuckDBPyRelation``. Results are those of the same table in memory. Needs the extra ``duckdb``.
+"""
+
+from sfumato.duckdb.verbs import anatomize, fit_transform, measure, transform
+from sfumato.parquet import ParquetAnatomy, ParquetRelease, PrintedProgress
+
+__all__ = [
+    "ParquetAnatomy",
+    "ParquetRelease",
+    "PrintedProgress",
+    "anatomize",
+    "fit_transform",
+    "measure",
+    "transform",
+]
