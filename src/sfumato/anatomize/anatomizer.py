@@ -17,7 +17,7 @@ from sfumato.anatomize.bucketize import Assignment, assign_groups, largest_l, pl
 from sfumato.anatomize.tables import AnatomizedTable
 from sfumato.arguments import as_table_like, is_integer, is_number
 from sfumato.columns import Column
-from sfumato.errors import GuaranteeError, InputError, ParameterError
+from sfumato.errors import GuaranteeError, InputError, ParameterError, named
 from sfumato.frames import Table, read_table
 from sfumato.frames.assembling import with_integers, with_sorted_categories
 from sfumato.schema import judge_naming
@@ -191,23 +191,24 @@ class Anatomizer(BaseEstimator):
 
     def _check_parameters(self) -> None:
         if not is_integer(self.l) or self.l < 2:
-            raise ParameterError(f"l={self.l!r}: expected a whole number of at least 2; 2 to 5 is common.")
+            raise ParameterError(f"{named('l', self.l)}: expected a whole number of at least 2; 2 to 5 is common.")
         limit = self.suppression_limit
         if not is_number(limit) or not 0 <= limit <= 1:
-            raise ParameterError(f"suppression_limit={limit!r}: expected a share from 0 to 1, such as 0.01.")
+            raise ParameterError(f"{named('suppression_limit', limit)}: expected a share from 0 to 1, such as 0.01.")
         if self.assignment not in ("largest", "random"):
-            raise ParameterError(f"assignment={self.assignment!r}: expected 'largest' or 'random'.")
+            raise ParameterError(f"{named('assignment', self.assignment)}: expected 'largest' or 'random'.")
         if not isinstance(self.group, str) or not self.group:
-            raise ParameterError(f"group={self.group!r}: expected the name of a column.")
+            raise ParameterError(f"{named('group', self.group)}: expected the name of a column.")
 
     def _sensitive(self, table: Table) -> list[str]:
         if self.sensitive is None:
             raise ParameterError(
-                "sensitive=None: expected the columns whose values must not be told about a person. Name at least one."
+                f"{named('sensitive')} is not given: expected the columns whose values must not be told about a "
+                "person. Name at least one."
             )
         names = list(table.resolve(self.sensitive, "sensitive"))
         if not names:
-            raise ParameterError("sensitive names no column: expected at least one.")
+            raise ParameterError(f"{named('sensitive')} names no column: expected at least one.")
         return names
 
     def _identifiers(self, table: Table) -> list[str]:
@@ -221,8 +222,8 @@ class Anatomizer(BaseEstimator):
             if found.names_people is not None:
                 raise InputError(
                     f"column {found.name!r} would be shared with its exact values, but {found.names_people}: expected "
-                    "columns that describe people and do not name them. List it in identifiers to drop it, or in keep "
-                    "to share it."
+                    f"columns that describe people and do not name them. List it in {named('identifiers')} to drop it, "
+                    f"or in {named('keep')} to share it."
                 )
 
     def _check_rest(self, table: Table, names: list[str]) -> None:
@@ -230,18 +231,18 @@ class Anatomizer(BaseEstimator):
         both = [name for name in names if name in dropped]
         if both:
             raise ParameterError(
-                f"the column {both[0]!r} is named in sensitive and in identifiers: expected one role per column. "
-                "Remove it from one of them."
+                f"the column {both[0]!r} is named in {named('sensitive')} and in {named('identifiers')}: expected one "
+                "role per column. Remove it from one of them."
             )
         if len(names) + len(dropped) == len(table.names):
             raise ParameterError(
                 f"no identifying column is left of the {len(table.names)} feature(s): expected at least one beside "
-                "sensitive and identifiers."
+                f"{named('sensitive')} and {named('identifiers')}."
             )
         if self.group in table.names:
             raise InputError(
                 f"the table has a column {self.group!r} already: expected a name for the group that is free. "
-                "Choose another with group=."
+                f"Choose another with {named('group')}."
             )
 
 
@@ -292,7 +293,7 @@ def refusal(names: list[str], l: int, best: int, n_records: int, n_dropped: int,
         The share that may.
     """
     listed = ", ".join(map(repr, names))
-    given = f"l={l} for {listed} with {n_records} records"
+    given = f"{named('l', l)} for {listed} with {n_records} records"
     if n_dropped == n_records:
         lower = f"the largest l that works is {best}" if best >= 2 else "no l works without leaving records out"
         return (
@@ -303,7 +304,7 @@ def refusal(names: list[str], l: int, best: int, n_records: int, n_dropped: int,
     how_many = f"{n_dropped}" if n_dropped >= l else f"fewer than {l}"
     advice = "Lower l, or set" if best >= 2 else "Set"
     return (
-        f"{given}: expected no value in more than 1/{l} of them, and {lower}. {advice} suppression_limit to "
+        f"{given}: expected no value in more than 1/{l} of them, and {lower}. {advice} {named('suppression_limit')} to "
         f"{_rounded_up(n_dropped, n_records)} or more (it is {limit:g}), which leaves out {how_many} records."
     )
 

@@ -19,7 +19,7 @@ from sfumato.arguments import checked_weight
 from sfumato.backends.base import check_of
 from sfumato.backends.memory import MemorySource
 from sfumato.criteria.criterion_counts import Counter, fewest_records, publishing_floor
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, named
 from sfumato.partition.group_summaries import lined_up
 from sfumato.partition.grower import Grower, Grown
 from sfumato.partition.guides import Guide, integer_weights
@@ -46,7 +46,7 @@ class TreeAnonymizer(GroupAnonymizer):
         super()._check_parameters()
         if self.split_on not in ("quasi_identifiers", "all"):
             raise ParameterError(
-                f"split_on={self.split_on!r}: expected 'quasi_identifiers' or 'all'. "
+                f"{named('split_on', self.split_on)}: expected 'quasi_identifiers' or 'all'. "
                 "The first is the paper's algorithm."
             )
 

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.errors import InputError, ParameterError
+from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames import Table, read_table
 from sfumato.grouping import Codes, Grouping, encode, encode_together, group
 from sfumato.measurement.criterion_values import measure_criteria
@@ -136,8 +136,8 @@ def check_policy(missing: str) -> None:
     """Refuse an unknown meaning of missing values."""
     if missing not in get_args(MissingPolicy):
         raise ParameterError(
-            f"missing={missing!r}: expected 'value' (a missing value is a value of its own) or 'wildcard' (a missing "
-            "quasi-identifier matches anything)."
+            f"{named('missing', missing)}: expected 'value' (a missing value is a value of its own) or 'wildcard' (a "
+            "missing quasi-identifier matches anything)."
         )
 
 
@@ -146,8 +146,8 @@ def check_hierarchies(table: Table, hierarchies: Mapping[str, Any] | None, roles
     for name in table.resolve(list(hierarchies or {}), "hierarchies"):
         if name not in roles.sensitive:
             raise ParameterError(
-                f"hierarchies names the column {name!r}, which is not named in sensitive: expected sensitive columns. "
-                "Name it in sensitive, too, or leave its hierarchy out."
+                f"{named('hierarchies')} names the column {name!r}, which is not named in {named('sensitive')}: "
+                f"expected sensitive columns. Name it in {named('sensitive')}, too, or leave its hierarchy out."
             )
 
 
@@ -178,20 +178,21 @@ def resolve_roles(
     taken = {**dict.fromkeys(sensitive_names, "sensitive"), **dict.fromkeys(unit_name, "unit")}
     taken |= dict.fromkeys(weight_name, "weights")
     if quasi_identifiers is None:
-        named: tuple[str, ...] = tuple(name for name in table.names if name not in taken)
+        chosen: tuple[str, ...] = tuple(name for name in table.names if name not in taken)
     else:
-        named = table.resolve(as_list(quasi_identifiers), "quasi_identifiers")
-    for name in named:
+        chosen = table.resolve(as_list(quasi_identifiers), "quasi_identifiers")
+    for name in chosen:
         if name in taken:
             raise ParameterError(
-                f"the column {name!r} is named in quasi_identifiers and in {taken[name]}: expected one role per "
-                "column. Remove it from one of them."
+                f"the column {name!r} is named in {named('quasi_identifiers')} and in {named(taken[name])}: expected "
+                "one role per column. Remove it from one of them."
             )
-    if not named:
+    if not chosen:
         raise ParameterError(
-            "quasi_identifiers names no column: expected at least one. Name the columns that could point at a person."
+            f"{named('quasi_identifiers')} names no column: expected at least one. Name the columns that could point "
+            "at a person."
         )
-    return Roles(named, sensitive_names, unit_name, weight_name)
+    return Roles(chosen, sensitive_names, unit_name, weight_name)
 
 
 def _read_population(population: Any, names: Sequence[str], table: Table) -> Table | None:
@@ -210,7 +211,7 @@ def _read_population(population: Any, names: Sequence[str], table: Table) -> Tab
             f"the population has {len(people.names)} columns without names and the table has {len(table.names)}: "
             "expected the same columns. Give a frame with names."
         )
-    people.resolve(names, "quasi_identifiers (in the population)")
+    people.resolve(names, "quasi_identifiers", where="in the population")
     return people
 
 

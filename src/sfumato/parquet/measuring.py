@@ -140,10 +140,10 @@ class _People:
         )
         if is_path:
             files = ParquetFiles(given)
-            read_table(files.head(1)).resolve(names, "quasi_identifiers (in the population)")
+            read_table(files.head(1)).resolve(names, "quasi_identifiers", where="in the population")
             return cls(lambda: files.batches(names), files.n_records)
         table = read_table(given)
-        table.resolve(names, "quasi_identifiers (in the population)")
+        table.resolve(names, "quasi_identifiers", where="in the population")
         arrow = as_arrow(given).select(list(names))
         return cls(lambda: iter([arrow]), table.n_records)
 

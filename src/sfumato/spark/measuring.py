@@ -240,7 +240,7 @@ def _checked_population(population: Any, roles: Roles) -> Any:
         )
     check_frame(population)
     people = read_table(example_of(population))
-    people.resolve(roles.quasi_identifiers, "quasi_identifiers (in the population)")
+    people.resolve(roles.quasi_identifiers, "quasi_identifiers", where="in the population")
     check_finite(population, roles.quasi_identifiers)
     return population
 
