@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.errors import InputError, ParameterError
+from sfumato.errors import InputError, ParameterError, named
 
 MOST_THREADS = 1_024
 """More are refused: starting them takes longer than the work, and beyond what the system allows it never ends."""
@@ -111,8 +111,8 @@ def thread_count(n_jobs: int | None) -> int:
         return int(effective_n_jobs(None))
     if not is_integer(n_jobs) or n_jobs == 0 or n_jobs > MOST_THREADS:
         raise ParameterError(
-            f"n_jobs={n_jobs!r}: expected an integer from 1 to {MOST_THREADS:,}, or -1 for all cores. Leave it out for "
-            "one thread."
+            f"{named('n_jobs', n_jobs)}: expected an integer from 1 to {MOST_THREADS:,}, or -1 for all cores. Leave it "
+            "out for one thread."
         )
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return int(n_jobs) if n_jobs > 0 else max(1, available + 1 + int(n_jobs))

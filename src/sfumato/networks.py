@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sfumato.errors import MissingExtraError, ParameterError
+from sfumato.errors import MissingExtraError, ParameterError, named
 
 PREDICTION_ROWS = 65_536
 """Rows put through a network at a time when it only predicts."""
@@ -47,10 +47,11 @@ def pick_device(device: Any = None) -> Any:
         picked = torch.device(device)
     except (RuntimeError, TypeError) as error:
         raise ParameterError(
-            f"device={device!r}: expected a device of torch such as 'cpu' or 'cuda'. Leave it None to have one picked."
+            f"{named('device', device)}: expected a device of torch such as 'cpu' or 'cuda'. Leave it None to have one "
+            "picked."
         ) from error
     if picked.type == "cuda" and not torch.cuda.is_available():
-        raise ParameterError(f"device={device!r}: no GPU is available here. Leave device None, or pass 'cpu'.")
+        raise ParameterError(f"{named('device', device)}: no GPU is available here. Leave device None, or pass 'cpu'.")
     return picked
 
 
@@ -243,7 +244,7 @@ def fit_network(
         losses.append(float(total) / n_rows)
         if not np.isfinite(losses[-1]):
             raise ParameterError(
-                f"learning_rate={learning_rate!r}: the loss left the range of numbers in epoch {epoch + 1}. "
+                f"{named('learning_rate', learning_rate)}: the loss left the range of numbers in epoch {epoch + 1}. "
                 "Lower learning_rate, or scale the inputs."
             )
         if progress is not None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sfumato.anatomize.kernels import add_looked_up, add_squares
 from sfumato.columns import MICROSECONDS_PER_DAY, Column
-from sfumato.errors import InputError, ParameterError
+from sfumato.errors import InputError, ParameterError, named
 from sfumato.threads import for_stretches, run_side_by_side
 
 CodingName = Literal["paper", "one-hot"]
@@ -130,7 +130,7 @@ def learn_coding(columns: Sequence[Column], coding: CodingName, weight: NDArray[
         How often a record counts.
     """
     if coding not in CODINGS:
-        raise ParameterError(f"coding={coding!r}: expected 'paper' or 'one-hot'.")
+        raise ParameterError(f"{named('coding', coding)}: expected 'paper' or 'one-hot'.")
     tasks: list[Callable[[], NumberCoding | CategoryCoding]] = [
         partial(_learn_categories if column.kind == "category" else _learn_number, column, coding, weight)
         for column in columns

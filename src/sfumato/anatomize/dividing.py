@@ -19,7 +19,7 @@ from sklearn.utils.validation import validate_data
 from sfumato.anatomize.bucketize import Assignment, Codes, assign_groups, largest_l, plan_suppression
 from sfumato.arguments import is_integer, is_number
 from sfumato.backends.base import AnatomyBackend, Division
-from sfumato.errors import GuaranteeError, InputError, ParameterError
+from sfumato.errors import GuaranteeError, InputError, ParameterError, named
 from sfumato.frames import Table, read_table
 
 if TYPE_CHECKING:
@@ -65,14 +65,14 @@ def anatomize_table(anatomizer: Anatomizer, table: AnatomyBackend) -> Any:
 
 def _check_parameters(anatomizer: Anatomizer) -> None:
     if not is_integer(anatomizer.l) or anatomizer.l < 2:
-        raise ParameterError(f"l={anatomizer.l!r}: expected a whole number of at least 2; 2 to 5 is common.")
+        raise ParameterError(f"{named('l', anatomizer.l)}: expected a whole number of at least 2; 2 to 5 is common.")
     limit = anatomizer.suppression_limit
     if not is_number(limit) or not 0 <= limit <= 1:
-        raise ParameterError(f"suppression_limit={limit!r}: expected a share from 0 to 1, such as 0.01.")
+        raise ParameterError(f"{named('suppression_limit', limit)}: expected a share from 0 to 1, such as 0.01.")
     if anatomizer.assignment not in ("largest", "random"):
-        raise ParameterError(f"assignment={anatomizer.assignment!r}: expected 'largest' or 'random'.")
+        raise ParameterError(f"{named('assignment', anatomizer.assignment)}: expected 'largest' or 'random'.")
     if not isinstance(anatomizer.group, str) or not anatomizer.group:
-        raise ParameterError(f"group={anatomizer.group!r}: expected the name of a column.")
+        raise ParameterError(f"{named('group', anatomizer.group)}: expected the name of a column.")
 
 
 def _drawn_seed(random_state: Any) -> list[int]:
@@ -111,11 +111,12 @@ def _resolved(head: Table, given: Any, parameter: str) -> list[str]:
 def _sensitive_columns(anatomizer: Anatomizer, head: Table) -> list[str]:
     if anatomizer.sensitive is None:
         raise ParameterError(
-            "sensitive=None: expected the columns whose values must not be told about a person. Name at least one."
+            f"{named('sensitive')} is not given: expected the columns whose values must not be told about a person. "
+            "Name at least one."
         )
     names = _resolved(head, anatomizer.sensitive, "sensitive")
     if not names:
-        raise ParameterError("sensitive names no column: expected at least one.")
+        raise ParameterError(f"{named('sensitive')} names no column: expected at least one.")
     return names
 
 
@@ -123,18 +124,18 @@ def _check_roles(head: Table, sensitive: list[str], dropped: list[str], group: s
     both = [name for name in sensitive if name in dropped]
     if both:
         raise ParameterError(
-            f"the column {both[0]!r} is named in sensitive and in identifiers: expected one role per column. "
-            "Remove it from one of them."
+            f"the column {both[0]!r} is named in {named('sensitive')} and in {named('identifiers')}: expected one "
+            "role per column. Remove it from one of them."
         )
     if len(sensitive) + len(dropped) == len(head.names):
         raise ParameterError(
             f"no identifying column is left of the {len(head.names)} feature(s): expected at least one beside "
-            "sensitive and identifiers."
+            f"{named('sensitive')} and {named('identifiers')}."
         )
     if group in head.names:
         raise InputError(
             f"the table has a column {group!r} already: expected a name for the group that is free. "
-            "Choose another with group=."
+            f"Choose another with {named('group')}."
         )
 
 
@@ -144,8 +145,8 @@ def _check_naming(table: AnatomyBackend, head: Table, names: list[str]) -> None:
         if found.names_people is not None:
             raise InputError(
                 f"column {found.name!r} would be shared with its exact values, but {found.names_people}: expected "
-                "columns that describe people and do not name them. List it in identifiers to drop it, or in keep "
-                "to share it."
+                f"columns that describe people and do not name them. List it in {named('identifiers')} to drop it, or "
+                f"in {named('keep')} to share it."
             )
 
 
@@ -182,14 +183,14 @@ class DiverseGroups:
         """Raise InputError if a table has fewer records than one group."""
         if n_records < self.l:
             raise InputError(
-                f"the table has {n_records} sample(s): expected at least l={self.l}, since every group has that many "
-                "records."
+                f"the table has {n_records} sample(s): expected at least {named('l', self.l)}, since every group has "
+                "that many records."
             )
 
     def check_suppressed(self, n_suppressed: int, n_records: int, largest_l: int) -> None:
         """Raise GuaranteeError if more records must be suppressed than the limit allows, or all; say what would do."""
         l, limit = self.l, self.suppression_limit  # noqa: E741
-        given = f"l={l} for {', '.join(map(repr, self.names))} with {n_records} records"
+        given = f"{named('l', l)} for {', '.join(map(repr, self.names))} with {n_records} records"
         lower = f"the largest l that works is {largest_l}"
         if n_suppressed == n_records:
             lower = lower if largest_l >= 2 else "no l works without leaving records out"
@@ -203,8 +204,8 @@ class DiverseGroups:
         how_many = f"{n_suppressed}" if n_suppressed >= l else f"fewer than {l}"
         advice = "Lower l, or set" if largest_l >= 2 else "Set"
         raise GuaranteeError(
-            f"{given}: expected no value in more than 1/{l} of them, and {lower}. {advice} suppression_limit to "
-            f"{_rounded_up(n_suppressed, n_records)} or more (it is {limit:g}), which leaves out {how_many} records."
+            f"{given}: expected no value in more than 1/{l} of them, and {lower}. {advice} "
+            f"{named('suppression_limit')} to {_rounded_up(n_suppressed, n_records)} or more (it is {limit:g}), which leaves out {how_many} records."
         )
 
 

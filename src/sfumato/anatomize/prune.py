@@ -20,7 +20,7 @@ from sfumato.anatomize.coordinates import Coding, CodingName, learn_coding
 from sfumato.anatomize.kernels import extreme_norms, nearest_candidates
 from sfumato.anatomize.tables import AnatomizedTable, matched_groups, without_group
 from sfumato.columns import Column
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, named
 from sfumato.frames import read_table
 from sfumato.frames.assembling import side_by_side
 from sfumato.threads import for_stretches, run_side_by_side
@@ -143,7 +143,7 @@ def prune(
     (4, True)
     """
     if per not in ("record", "group"):
-        raise ParameterError(f"per={per!r}: expected 'record' or 'group'.")
+        raise ParameterError(f"{named('per', per)}: expected 'record' or 'group'.")
     candidates = Candidates.of(anatomized)
     return choose(anatomized, candidates, *candidates.codings(coding), per=per, feature_map=feature_map)
 

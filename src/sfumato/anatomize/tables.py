@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sfumato.arguments import thread_count
 from sfumato.documents import MapOf, check_shape, is_count, is_text, named_at_the_end, or_none, parse_json
-from sfumato.errors import GuaranteeError, InputError, ParameterError
+from sfumato.errors import GuaranteeError, InputError, ParameterError, named
 from sfumato.frames import read_table
 from sfumato.frames.arrow_tables import value_type
 from sfumato.frames.assembling import as_arrow, select, side_by_side
@@ -146,7 +146,7 @@ class AnatomizedTable:
             CSV is written with commas and in UTF-8, dates in ISO form. Categories become text.
         """
         if format not in ("parquet", "csv"):
-            raise ParameterError(f"format={format!r}: expected 'parquet' or 'csv'.")
+            raise ParameterError(f"{named('format', format)}: expected 'parquet' or 'csv'.")
         final = Path(folder)
         if final.exists():
             raise ParameterError(f"{final.name!r} exists already: expected a new folder. Give another name.")

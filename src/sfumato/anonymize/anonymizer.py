@@ -29,7 +29,7 @@ from sfumato.arguments import as_table_like, checked_weight
 from sfumato.backends.memory import MemorySource
 from sfumato.coded_columns import CodedColumn
 from sfumato.criteria.criterion_counts import Counter, among_released, publishing_floor, shown
-from sfumato.errors import GuaranteeError, ParameterError
+from sfumato.errors import GuaranteeError, ParameterError, named
 from sfumato.frames import Table, read_table
 from sfumato.frames.pandas_frames import warn_of_telling_index
 from sfumato.hierarchies import CodePaths, Hierarchy
@@ -80,7 +80,7 @@ class Anonymizer(TransformerMixin, GroupParameters):
         super()._check_parameters()
         if self.split_on not in ("quasi_identifiers", "all"):
             raise ParameterError(
-                f"split_on={self.split_on!r}: expected 'quasi_identifiers' or 'all'. "
+                f"{named('split_on', self.split_on)}: expected 'quasi_identifiers' or 'all'. "
                 "The first is the paper's algorithm."
             )
 
@@ -222,8 +222,8 @@ class Anonymizer(TransformerMixin, GroupParameters):
         self._check_parameters()
         if self.suppression_limit > 0:
             raise ParameterError(
-                f"suppression_limit={self.suppression_limit!r} with fit_transform, which keeps all rows: expected 0. "
-                "Use fit(X, y).release(X), which may leave records out."
+                f"{named('suppression_limit', self.suppression_limit)} with fit_transform, which keeps all rows: "
+                "expected 0. Use fit(X, y).release(X), which may leave records out."
             )
         for criterion in self._all_criteria():
             if criterion.counting == "presence":

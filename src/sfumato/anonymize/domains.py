@@ -57,7 +57,7 @@ def as_hierarchy(given: Any, name: str) -> Hierarchy:
     try:
         return Hierarchy.from_mapping(given) if isinstance(given, Mapping) else read_hierarchy(given)
     except (InputError, ParameterError) as error:
-        raise type(error)(f"the hierarchy of column {name!r}: {error}") from None
+        raise type(error)(f"the hierarchy of column {name!r}: " + error.sentence) from None
 
 
 def read_domain(column: Column, hierarchy: Hierarchy | None, *, is_top: bool = False) -> Domain:

@@ -17,7 +17,7 @@ from sfumato.anonymize.model_guided import ModelGuidedAnonymizer
 from sfumato.anonymize.target import names_target
 from sfumato.arguments import as_table_like, check_wrapped, checked_weight, wrapped_has
 from sfumato.criteria import Criterion
-from sfumato.errors import InputError, ParameterError, PrivacyWarning
+from sfumato.errors import InputError, KeptIndexWarning, ParameterError, named
 from sfumato.frames import read_table
 
 _LOOKED_AT = 2_000  # records at most to see whether a model can be asked about raw ones
@@ -79,7 +79,7 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         if weight is not None and has_fit_parameter(anonymizer, "sample_weight"):
             more["sample_weight"] = weight
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "the index of the frame is kept", PrivacyWarning)  # nothing leaves here
+            warnings.simplefilter("ignore", KeptIndexWarning)  # nothing leaves here
             anonymized = anonymizer.fit_transform(X, guide, **more)
         self.anonymizer_ = anonymizer
         self.estimator_ = fit_weighted(clone(self.estimator), anonymized, y, weight)
@@ -124,8 +124,8 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         own_k = getattr(self.anonymizer, "k", None)
         if self.k is not None and self.k != own_k:
             raise ParameterError(
-                f"k={self.k!r} together with an anonymizer= that has k={own_k!r}: expected one place that says k. "
-                "Leave k out, set it on the anonymizer, and search over anonymizer__k."
+                f"{named('k', self.k)} together with an anonymizer= that has {named('k', own_k)}: expected one place "
+                "that says k. Leave k out, set it on the anonymizer, and search over anonymizer__k."
             )
         anonymizer = clone(self.anonymizer)
         if getattr(anonymizer, "guide_kind", None) == "auto":
@@ -150,7 +150,9 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
     def _guide(self, X: Any, y: Any, sample_weight: Any) -> Any:
         if isinstance(self.guide_estimator, str):
             if self.guide_estimator != "labels":
-                raise ParameterError(f"guide_estimator={self.guide_estimator!r}: expected None, 'labels' or a model.")
+                raise ParameterError(
+                    f"{named('guide_estimator', self.guide_estimator)}: expected None, 'labels' or a model."
+                )
             return y
         model = clone(self.estimator) if self.guide_estimator is None else self.guide_estimator
         fitted = train_guide(

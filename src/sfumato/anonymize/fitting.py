@@ -22,7 +22,7 @@ from sfumato.backends.base import Asked, Growth, Guiding, Learned, Need, TableBa
 from sfumato.backends.group_describer import DescribedGroups, GroupDescriber, joined_loss, joined_sizes
 from sfumato.criteria import Criterion
 from sfumato.criteria.criterion_counts import fewest_records
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, named
 from sfumato.partition.guides import Guide
 from sfumato.partition.records import make_layout
 from sfumato.schema import Schema
@@ -144,9 +144,11 @@ def with_hidden_guides(anonymizer: Anonymizer, guides: Sequence[str]) -> Anonymi
 def _check_names(table: TableBackend, guides: Sequence[str], criteria: Sequence[Criterion], model: Any) -> None:
     for name in guides:
         if name not in table.names:
-            raise ParameterError(f"guide_column names {name!r}, which is no column of the table. Correct the name.")
+            raise ParameterError(
+                f"{named('guide_column')} names {name!r}, which is no column of the table. Correct the name."
+            )
     if model is not None and guides:
-        raise ParameterError("model= beside guide_column=: expected one of them. Leave one out.")
+        raise ParameterError(f"{named('model')} beside {named('guide_column')}: expected one of them. Leave one out.")
     for criterion in criteria:
         if criterion.column is not None and criterion.column not in table.names:
             raise ParameterError(
@@ -178,7 +180,7 @@ def _needs(anonymizer: Any) -> Iterator[tuple[Need, str, str, str]]:
         expected = "a method that grows a tree from counts"
         yield Need.ALL_RECORDS, name, expected, f"Use {kinds}, or a table in memory."
     if anonymizer.suppression_limit:
-        given = f"suppression_limit={anonymizer.suppression_limit!r}"
+        given = named("suppression_limit", anonymizer.suppression_limit)
         remedy = "Use release on a table in memory, which may leave records out."
         yield Need.SUPPRESSION, given, "0", remedy
     if getattr(anonymizer, "hierarchies", None):

@@ -22,7 +22,7 @@ from sfumato.columns import GroupedLabels
 from sfumato.criteria import Criterion
 from sfumato.criteria.base import asks_records_alone, least_records
 from sfumato.criteria.criterion_counts import Counter, shown
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, named
 from sfumato.frames import Table, read_table
 from sfumato.frames.pandas_frames import warn_of_telling_index
 from sfumato.hierarchies import ANY
@@ -212,8 +212,8 @@ class FullDomainAnonymizer(Anonymizer):
         self._check_parameters()
         if self.suppression_limit > 0:
             raise ParameterError(
-                f"suppression_limit={self.suppression_limit!r} with fit_transform, which keeps all rows: expected 0. "
-                "Use fit(X).release(X), which may leave records out."
+                f"{named('suppression_limit', self.suppression_limit)} with fit_transform, which keeps all rows: "
+                "expected 0. Use fit(X).release(X), which may leave records out."
             )
         fitted = self._fit(X, y, None, target)
         released = self._rewrite(fitted.table, self.levels_, None)

@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from sfumato.arguments import distinct_labels
-from sfumato.errors import InputError, ParameterError
+from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames import read_table
 from sfumato.partition import guides
 from sfumato.partition.binning import MAX_CODES, bin_numbers
@@ -42,7 +42,7 @@ def guide_from(targets: Any, *, kind: str = "auto", n_records: int) -> Guide:
     """
     if kind not in ("auto", "labels", "probabilities", "numbers"):
         raise ParameterError(
-            f"guide_kind={kind!r}: expected 'auto', 'labels', 'probabilities' or 'numbers'. 'auto' suits most."
+            f"{named('guide_kind', kind)}: expected 'auto', 'labels', 'probabilities' or 'numbers'. 'auto' suits most."
         )
     if targets is None:
         raise InputError(
@@ -218,7 +218,8 @@ def train_guide(
         return estimator
     if not isinstance(fraction, Real) or not 0 < float(fraction) <= 1:
         raise ParameterError(
-            f"guide_fraction={fraction!r}: expected a share above 0 and up to 1. 1.0 trains the guide on all records."
+            f"{named('guide_fraction', fraction)}: expected a share above 0 and up to 1. 1.0 trains the guide on all "
+            "records."
         )
     weight = None if sample_weight is None else np.asarray(sample_weight, np.float64)
     if float(fraction) < 1:

@@ -11,7 +11,7 @@ import numpy as np
 
 from sfumato.anonymize.domains import as_hierarchy
 from sfumato.coded_columns import CodedColumn
-from sfumato.errors import InputError, ParameterError
+from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames import Table
 from sfumato.hierarchies import CodePaths, Hierarchy
 from sfumato.partition.records import Layout
@@ -23,15 +23,15 @@ def checked_hierarchies(given: Any, table: Table, quasi_identifiers: Sequence[st
     given = {} if given is None else given
     if not isinstance(given, Mapping):
         raise ParameterError(
-            f"hierarchies is of the type {type(given).__name__}: expected a dict of columns and hierarchies. "
-            "Write for example hierarchies={'age': Hierarchy.from_intervals(range(120), [5, 10])}."
+            f"{named('hierarchies')} is of the type {type(given).__name__}: expected a dict of columns and "
+            f"hierarchies. Write for example hierarchies={'age': Hierarchy.from_intervals(range(120), [5, 10])}."
         )
     names = table.resolve(tuple(given), "hierarchies")
     others = [name for name in names if name not in quasi_identifiers]
     if others:
         raise ParameterError(
-            f"hierarchies names the column {others[0]!r}, which is no quasi-identifier: expected columns that are "
-            "rewritten. Add it to quasi_identifiers, or remove its hierarchy."
+            f"{named('hierarchies')} names the column {others[0]!r}, which is not a quasi-identifier: expected columns "
+            f"that are rewritten. Add it to {named('quasi_identifiers')}, or remove its hierarchy."
         )
     return {name: as_hierarchy(own, name) for name, own in zip(names, given.values(), strict=True)}
 

@@ -15,7 +15,7 @@ from sfumato.anonymize.guidance import GuideKind, guide_from, is_fitted, predict
 from sfumato.anonymize.method import MethodFacts, NamedMethod
 from sfumato.anonymize.partitioners import TreePartitioner
 from sfumato.criteria import Criterion
-from sfumato.errors import InputError, ParameterError
+from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames import read_table
 from sfumato.partition.binning import DEFAULT_MAX_BINS
 from sfumato.partition.guides import Guide
@@ -163,7 +163,7 @@ class ModelGuidedAnonymizer(GuidedAnonymizer):
         if model is None or isinstance(model, str):
             if model not in (None, "labels"):
                 raise ParameterError(
-                    f"guide_estimator={model!r}: expected None, 'labels' or a model. Pass the model itself."
+                    f"{named('guide_estimator', model)}: expected None, 'labels' or a model. Pass the model itself."
                 )
             return guide_from(y, kind=self.guide_kind, n_records=n_records)
         if y is None and not is_fitted(model):
@@ -192,7 +192,8 @@ class ModelGuidedAnonymizer(GuidedAnonymizer):
         super()._check_parameters()
         if self.keep_splitting not in (True, False):
             raise ParameterError(
-                f"keep_splitting={self.keep_splitting!r}: expected True or False. True makes groups near size k."
+                f"{named('keep_splitting', self.keep_splitting)}: expected True or False. True makes groups near size "
+                "k."
             )
 
     def _partitioner(self) -> TreePartitioner:

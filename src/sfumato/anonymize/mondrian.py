@@ -17,7 +17,7 @@ from sfumato.anonymize.partitioners import (
     TreePartitioner,
 )
 from sfumato.criteria import Criterion
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, named
 from sfumato.partition.binning import DEFAULT_MAX_BINS
 from sfumato.partition.guides import Guide, by_information_loss, by_median
 from sfumato.representatives import Representative
@@ -148,11 +148,11 @@ class MondrianAnonymizer(Anonymizer):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.rule not in _RULES:
-            raise ParameterError(f"rule={self.rule!r}: expected {' or '.join(map(repr, _RULES))}. Choose one.")
+            raise ParameterError(f"{named('rule', self.rule)}: expected {' or '.join(map(repr, _RULES))}. Choose one.")
         if self.strict not in (True, False) or (self.rule != "median" and not self.strict):
             raise ParameterError(
-                f"strict={self.strict!r} with rule={self.rule!r}: expected True, or False with rule='median'. Only "
-                "cuts at a median can divide the records that have it."
+                f"{named('strict', self.strict)} with {named('rule', self.rule)}: expected True, or False with "
+                "rule='median'. Only cuts at a median can divide the records that have it."
             )
 
     def _make_guide(self, X: Any, y: Any, schema: Schema, n_records: int, sample_weight: Any) -> Guide:

@@ -20,7 +20,7 @@ from sfumato.anonymize.target import names_target, target_column
 from sfumato.arguments import is_integer, is_number, thread_count
 from sfumato.criteria import Criterion, KAnonymity
 from sfumato.criteria.criterion_counts import Counter, make_counter, shown
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, named
 from sfumato.frames import Table, read_table
 from sfumato.hierarchies import Hierarchy
 from sfumato.partition.binning import MAX_CODES
@@ -54,12 +54,13 @@ class GroupParameters(BaseEstimator):
         check_representative(self.representative)
         if not is_number(self.suppression_limit) or not 0 <= self.suppression_limit <= 1:
             raise ParameterError(
-                f"suppression_limit={self.suppression_limit!r}: expected a share of the records from 0 to 1, "
+                f"{named('suppression_limit', self.suppression_limit)}: expected a share of the records from 0 to 1, "
                 "such as 0.05."
             )
         if not is_integer(self.max_bins) or not 2 <= self.max_bins < MAX_CODES - 2:
             raise ParameterError(
-                f"max_bins={self.max_bins!r}: expected an integer from 2 to {MAX_CODES - 3}. 255 is fast and fine."
+                f"{named('max_bins', self.max_bins)}: expected an integer from 2 to {MAX_CODES - 3}. 255 is fast and "
+                "fine."
             )
 
     def _all_criteria(self) -> list[Criterion]:
@@ -142,8 +143,8 @@ class GroupParameters(BaseEstimator):
             name = criterion.column
             if name is not None and name not in table.names:
                 raise ParameterError(
-                    f"sensitive={name!r} names no column of the table, nor the target as it was passed: expected one "
-                    "of them. Pass the target as a series of that name, as when fitting, or call it 'y'."
+                    f"{named('sensitive', name)} names no column of the table, nor the target as it was passed: "
+                    "expected one of them. Pass the target as a series of that name, as when fitting, or call it 'y'."
                 )
             counter = make_counter(criterion, None if name is None else table.column(name, for_counting=True))
             if criterion.counting == "presence":

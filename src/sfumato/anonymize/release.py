@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 
 from sfumato.anonymize.publications import Publication, compare, earlier_publications, make_publication
 from sfumato.criteria.criterion_counts import Counter, hold_together
-from sfumato.errors import GuaranteeError, ParameterError, PrivacyWarning
+from sfumato.errors import GuaranteeError, ParameterError, PrivacyWarning, RealRecordsWarning, named
 from sfumato.frames import Table
 from sfumato.frames.assembling import with_plain_index
 from sfumato.frames.shuffling import in_order, random_order
 from sfumato.measurement.combinations import count_combinations
 from sfumato.notebooks import facts_as_html
 
-REAL_RECORDS = "each group shows the values of a real record:"
 """How the warning of `warn_of_real_records` begins."""
 
 
@@ -67,9 +66,9 @@ def in_released_order(release: Release, shuffle: bool | None, *, keep_index: boo
     Called by the methods named ``release``: the warning points at whoever called those.
     """
     if shuffle not in (None, True, False):
-        raise ParameterError(f"shuffle={shuffle!r}: expected True, False or None.")
+        raise ParameterError(f"{named('shuffle', shuffle)}: expected True, False or None.")
     if keep_index not in (True, False):
-        raise ParameterError(f"keep_index={keep_index!r}: expected True or False.")
+        raise ParameterError(f"{named('keep_index', keep_index)}: expected True or False.")
     if shuffle and keep_index:
         raise ParameterError(
             "shuffle=True with keep_index=True: expected one of them, since the index tells the order. Leave one out."
@@ -96,10 +95,11 @@ def warn_of_real_records(original: Any, released: Any, columns: Sequence[str], r
     shown = count_combinations(original, released, columns, released_columns)
     if shown.n_of_one_record:
         warnings.warn(
-            f"{REAL_RECORDS} {shown.n_of_one_record} of {shown.n_shown} released combinations of quasi-identifiers are "
-            "those of exactly one record, whose values anyone can read off. Take representative='phantom', which shows "
-            "no combination of one record, or 'range'.",
-            PrivacyWarning,
+            RealRecordsWarning(
+                f"each group shows the values of a real record: {shown.n_of_one_record} of {shown.n_shown} released "
+                "combinations of quasi-identifiers are those of exactly one record, whose values anyone can read off. "
+                f"Take {named('representative', 'phantom')}, which shows no combination of one record, or 'range'."
+            ),
             stacklevel=3,
         )
 

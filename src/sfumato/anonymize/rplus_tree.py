@@ -23,7 +23,7 @@ from sfumato.backends.memory import code_column, read_limited
 from sfumato.columns import Column
 from sfumato.criteria import Criterion
 from sfumato.criteria.criterion_counts import Counter, fewest_records, make_counter, publishing_floor
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, named
 from sfumato.frames import Table, read_table
 from sfumato.partition.binning import DEFAULT_MAX_BINS
 from sfumato.partition.group_summaries import collect
@@ -212,8 +212,8 @@ class RPlusTreeAnonymizer(Anonymizer):
         check_is_fitted(self, "partition_")
         if self._held is None:
             raise ParameterError(
-                f"insert with keep_records={self.keep_records!r} at fit: expected True, since cutting a leaf takes "
-                "its records. Fit again with keep_records=True."
+                f"insert with {named('keep_records', self.keep_records)} at fit: expected True, since cutting a leaf "
+                "takes its records. Fit again with keep_records=True."
             )
         X = as_table_like(X)
         table = read_table(X, categorical=self.schema_.categorical_features)

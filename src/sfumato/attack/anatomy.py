@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato.attack.intervals import judge, wilson_interval
 from sfumato.attack.result import AttackResult
 from sfumato.backends.memory import MemorySource
-from sfumato.errors import InputError, ParameterError
+from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames import Table, read_table
 from sfumato.grouping import group_rows
 from sfumato.loss.released_groups import code_values
@@ -150,7 +150,7 @@ def definetti(
     """
     started = time.perf_counter()
     if n_iterations < 1:
-        raise ParameterError(f"n_iterations={n_iterations!r}: expected a whole number of at least 1.")
+        raise ParameterError(f"{named('n_iterations', n_iterations)}: expected a whole number of at least 1.")
     published = _read(identifying, sensitive, truth, column)
     names = published.table.names[:-1]
     codes = [c.codes.astype(np.int64) for c in MemorySource(published.table, names, max_bins=max_bins).columns]

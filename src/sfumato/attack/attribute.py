@@ -27,7 +27,7 @@ from sfumato.attack.intervals import bootstrap_interval, judge, wilson_interval
 from sfumato.attack.membership_signals import Floats, Reader, reader_of
 from sfumato.attack.result import AttackResult
 from sfumato.columns import Column, GroupedValues
-from sfumato.errors import InputError, ParameterError
+from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames import Table, read_table
 
 ATTACKS = ("confidence", "confusion", "learned")
@@ -252,7 +252,7 @@ def _details(
 def _checked_attacks(attacks: Sequence[str]) -> list[str]:
     if isinstance(attacks, str) or not attacks or any(name not in ATTACKS for name in attacks):
         raise ParameterError(
-            f"attacks={attacks!r}: expected a list of some of {', '.join(ATTACKS)}. Correct the names."
+            f"{named('attacks', attacks)}: expected a list of some of {', '.join(ATTACKS)}. Correct the names."
         )
     return list(attacks)
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
 
 from sfumato.attack.result import Verdict
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, named
 
 _DRAWN_AT_ONCE = 1 << 22  # counts held at a time while resampling
 
@@ -47,7 +47,8 @@ def wilson_interval(successes: float, trials: float, confidence: float = 0.95) -
     _check_confidence(confidence)
     if not 0 <= successes <= trials:
         raise ParameterError(
-            f"successes={successes!r} of trials={trials!r}: expected 0 <= successes <= trials. Count both anew."
+            f"{named('successes', successes)} of {named('trials', trials)}: expected 0 <= successes <= trials. Count "
+            "both anew."
         )
     if trials == 0:
         return 0.0, 1.0
@@ -164,4 +165,6 @@ def _resampled_means(
 
 def _check_confidence(confidence: float) -> None:
     if not 0 < confidence < 1:
-        raise ParameterError(f"confidence={confidence!r}: expected a number between 0 and 1. The usual one is 0.95.")
+        raise ParameterError(
+            f"{named('confidence', confidence)}: expected a number between 0 and 1. The usual one is 0.95."
+        )

@@ -25,7 +25,7 @@ from sfumato.attack.membership_network import network_learner
 from sfumato.attack.membership_signals import Floats, Reader, reader_of
 from sfumato.attack.result import AttackResult
 from sfumato.attack.shadows import Progress, ShadowOutputs, train_shadows
-from sfumato.errors import InputError, ParameterError
+from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames import read_table
 
 _FEWEST_OF_EACH = 20
@@ -327,7 +327,7 @@ def _result(
 def _check_attacks(attacks: Sequence[str], estimator: Any) -> None:
     if isinstance(attacks, str) or not attacks or any(name not in _SCORES for name in attacks):
         raise ParameterError(
-            f"attacks={attacks!r}: expected a list of some of {', '.join(ATTACKS)}. Correct the names."
+            f"{named('attacks', attacks)}: expected a list of some of {', '.join(ATTACKS)}. Correct the names."
         )
     needing = sorted(NEED_SHADOWS.intersection(attacks))
     if needing and estimator is None:

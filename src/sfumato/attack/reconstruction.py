@@ -27,7 +27,7 @@ from sfumato.attack.reconstruction_questions import Scores, ask, masked_scores
 from sfumato.attack.reconstruction_scoring import assess
 from sfumato.attack.result import AttackResult, recalled
 from sfumato.attack.samples import Samples, samples_for
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, named
 from sfumato.generalization import Generalization
 
 Names = str | int | Iterable[str | int]
@@ -276,7 +276,7 @@ class _Campaign:
     ) -> None:
         if not 0 < certainty <= 1:
             raise ParameterError(
-                f"certainty={certainty!r}: expected a share above 0 and up to 1. 1 counts all guesses."
+                f"{named('certainty', certainty)}: expected a share above 0 and up to 1. 1 counts all guesses."
             )
         self.attack = attack
         self.generalizations = generalizations
@@ -286,8 +286,8 @@ class _Campaign:
         self.cache = cache
         self.personal = _personal_names(generalizations, samples, personal)
         self.known = samples.resolve(known, "known")
-        named = dict.fromkeys(name for generalization in generalizations for name in generalization.names)
-        self.attributes = tuple(name for name in named if name in samples.names)
+        known = dict.fromkeys(name for generalization in generalizations for name in generalization.names)
+        self.attributes = tuple(name for name in known if name in samples.names)
         self.non_personal = tuple(name for name in self.attributes if name not in self.personal)
 
     def run(self, knows: Callable[[str], Iterable[str]]) -> AttackResult:

@@ -32,7 +32,7 @@ from sfumato.attack.reconstruction_questions import (
     masked_scores,
     selection,
 )
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, named
 from sfumato.grouping import merge_rows
 
 Adversary = Literal["table", "boosting", "network"]
@@ -79,8 +79,8 @@ class FamilySettings:
         unknown = [name for name in self.adversaries if name not in get_args(Adversary)]
         if unknown or not self.adversaries:
             raise ParameterError(
-                f"adversaries={self.adversaries!r}: expected some of {', '.join(map(repr, get_args(Adversary)))}. "
-                "None stands for all of them."
+                f"{named('adversaries', self.adversaries)}: expected some of "
+                f"{', '.join(map(repr, get_args(Adversary)))}. None stands for all of them."
             )
         return self.adversaries
 

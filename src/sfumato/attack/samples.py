@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sfumato.backends.memory import code_column
 from sfumato.coded_columns import CodedColumn
 from sfumato.columns import Column
-from sfumato.errors import InputError
+from sfumato.errors import InputError, named
 from sfumato.frames import read_table
 from sfumato.generalization import CategoryAttribute, Generalization, OrderedAttribute
 from sfumato.partition.binning import DEFAULT_MAX_BINS
@@ -129,7 +129,7 @@ def join_columns(columns: Sequence[Column]) -> Column:
         kinds = sorted({column.kind for column in filled})
         raise InputError(
             f"column {name!r} holds different kinds of values in the samples ({', '.join(kinds)}): expected one kind. "
-            "Convert it alike in all samples, or name it in categorical_features=."
+            f"Convert it alike in all samples, or name it in {named('categorical_features')}."
         )
     like = filled[0] if filled else columns[0]
     categories, values = None, [column.values for column in columns]

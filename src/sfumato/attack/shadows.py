@@ -24,7 +24,7 @@ from sklearn.base import clone
 
 from sfumato.attack.membership_signals import Floats, Reader
 from sfumato.documents import written_whole
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, named
 from sfumato.frames import read_table
 
 logger = logging.getLogger(__name__)
@@ -90,8 +90,8 @@ def train_shadows(
     """
     if isinstance(n_shadows, bool) or not isinstance(n_shadows, int | np.integer) or n_shadows < 2 or n_shadows % 2:
         raise ParameterError(
-            f"n_shadows={n_shadows!r}: expected an even number from 2 on, so that every record is in half of them. "
-            "64 is usual."
+            f"{named('n_shadows', n_shadows)}: expected an even number from 2 on, so that every record is in half of "
+            "them. 64 is usual."
         )
     if not hasattr(estimator, "fit") or isinstance(estimator, type):
         raise ParameterError(

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from sfumato.errors import Sentence, named
 from sfumato.report.data import Audit, ColumnChange, GateCheck, Point, Risk
 
 _REAL_MEMBERS = ("model", "member", "sample")
@@ -43,10 +44,10 @@ def _groups(audit: Audit, check: GateCheck, smallest_without: Callable[[], Mappi
     if found:
         name = max(found, key=lambda column: found[column])
         if found[name] > audit.sizes.smallest:
-            return (
+            return Sentence(
                 f"min_k: without {_named(audit, name)} the smallest group would have {found[name]:,} records (now "
                 f"{audit.sizes.smallest:,}). Make that column coarser or drop it; if it is what a model predicts or is "
-                "sensitive, say so with --target or --sensitive."
+                f"sensitive, say so with {named('target')} or {named('sensitive')}."
             )
     return "min_k: raise k where the release is made, or make columns with many values coarser."
 

@@ -181,7 +181,7 @@ def attack_model(
                 random_state=random_state, n_jobs=n_jobs, cache=cache, progress=None if say is None else _told(say),
             )  # fmt: skip
         except (MissingExtraError, SfumatoError) as error:
-            not_run += [NotRun(name, _facts_of(name).title, str(error)) for name in names]
+            not_run += [NotRun(name, _facts_of(name).title, error.args[0]) for name in names]
             continue
         risks += [make_risk(_facts_of(name).title, _facts_of(name).eu_risk, found[name]) for name in names]
     inside = members[rows]
@@ -198,7 +198,7 @@ def attack_model(
                 model, *own, attribute, control=control, random_state=random_state, n_jobs=n_jobs
             )
         except SfumatoError as error:
-            not_run.append(NotRun("attribute", f"guessing {attribute!r} with the model", str(error)))
+            not_run.append(NotRun("attribute", f"guessing {attribute!r} with the model", error.sentence))
             continue
         ways = [
             make_risk(f"{titles.get(attribute, attribute)}, from the model", "inference", result)
@@ -295,7 +295,7 @@ def attack_release(
             try:
                 risks.append(make_risk(case.title, facts.eu_risk, case.run()))
             except SfumatoError as error:
-                not_run.append(NotRun(attack, case.title, str(error)))
+                not_run.append(NotRun(attack, case.title, error.sentence))
     return Attacks(tuple(risks), tuple(not_run), tuple(told))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from sfumato.errors import InputError, ParameterError
+from sfumato.errors import InputError, ParameterError, named
 from sfumato.progress import QuietReporter, Reporter
 
 if TYPE_CHECKING:
@@ -116,9 +116,7 @@ def audit_tables(
 
     check_gate(gate)
     if not 0 <= random_state <= _LARGEST_SEED:
-        raise ParameterError(
-            f"random_state {random_state}: expected an integer from 0 to {_LARGEST_SEED}.", parameter="random_state"
-        )
+        raise ParameterError(f"{named('random_state', random_state)}: expected an integer from 0 to {_LARGEST_SEED}.")
     before, after, control = tables.before, tables.after, tables.control
     pair = pair_tables(before, after, quasi_identifiers=quasi_identifiers, sensitive=sensitive, target=target)
     if not quasi_identifiers:
@@ -144,17 +142,16 @@ def check_gate(gate: Mapping[str, Any]) -> None:
             continue
         is_number = isinstance(bound, int | float) and not isinstance(bound, bool)
         if name in _COUNTS and not (is_number and bound == int(bound) and bound >= 1):
-            raise ParameterError(f"{name} {bound}: expected an integer >= 1.", parameter=name)
+            raise ParameterError(f"{named(name, bound)}: expected an integer >= 1.")
         if name in _SHARES and not (is_number and 0 <= bound <= 1):
-            raise ParameterError(f"{name} {bound:g}: expected a number from 0 to 1.", parameter=name)
+            raise ParameterError(f"{named(name, bound)}: expected a number from 0 to 1.")
 
 
 def _check_control(others: Any, wanted: list[str]) -> None:
     if absent := [name for name in wanted if name not in others.column_names]:
         raise ParameterError(
-            f"control has no column {absent[0]!r}: expected the quasi-identifiers and the sensitive columns of "
-            "the original. Give records of other people with the same columns.",
-            parameter="control",
+            f"{named('control')} has no column {absent[0]!r}: expected the quasi-identifiers and the sensitive columns "
+            "of the original. Give records of other people with the same columns."
         )
 
 
@@ -182,9 +179,8 @@ def _check_other_people(before: Any, others: Any) -> None:
     n_found = int((groups["count_all"].to_numpy()[is_alone] == 2).sum())
     if is_alone.sum() >= _FEWEST_TO_TELL and n_found > is_alone.sum() / 2:
         raise InputError(
-            f"{n_found:,} of {int(is_alone.sum()):,} records of control that no other record of it equals are in "
-            "the original, too: expected other people, who are not in the release. Give such people, or none.",
-            parameter="control",
+            f"{named('control')}: {n_found:,} of its {int(is_alone.sum()):,} unique records also occur in the "
+            "original: expected people outside the release. Give other people, or none."
         )
 
 
@@ -294,4 +290,4 @@ def warn_of_unique(reporter: Reporter, uniqueness: Uniqueness, titles: Mapping[s
 def say_not_run(reporter: Reporter, attacks: Attacks) -> None:
     """Say which attacks were wanted and could not be run; a report may not be written, and who reads it is another."""
     for attack in attacks.not_run:
-        reporter.note(f"not run: {attack.title}. {attack.why}", is_warning=True)
+        reporter.note(f"not run: {attack.title}. " + attack.why, is_warning=True)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from sfumato.errors import Sentence, named
 from sfumato.files.verified_output import blurred
 
 _FEWEST_JUDGED = 10  # records; of fewer, nearly every column is near unique
@@ -71,9 +72,11 @@ class Checks:
             said.append(self._of_unchanged())
         if self.n_combinations_of_one:
             said.append(
-                f"warning: {blurred(self.n_combinations_of_one, self.k)} of {self.n_combinations:,} released "
-                "combinations of quasi-identifiers are those of exactly one original record: a person's values are "
-                "published. Choose --representative range, or another that shows no real record."
+                Sentence(
+                    f"warning: {blurred(self.n_combinations_of_one, self.k)} of {self.n_combinations:,} released "
+                    "combinations of quasi-identifiers are those of exactly one original record: a person's values "
+                    f"are published. Choose {named('representative', 'range')}, or another that shows no real record."
+                )
             )
         else:
             said.append(
@@ -83,8 +86,10 @@ class Checks:
         if self.invented:
             columns = ", ".join(f"{name!r} ({count:,})" for name, count in self.invented.items())
             said.append(
-                f"Released values that no original record has: {columns}. If these numbers are codes, name the columns "
-                "in --categorical: an average of codes means nothing."
+                Sentence(
+                    f"Released values that no original record has: {columns}. If these numbers are codes, name the "
+                    f"columns in {named('categorical_features')}: an average of codes means nothing."
+                )
             )
         return said
 
@@ -93,10 +98,10 @@ class Checks:
         if not n_unique:
             return "No record is unique by them."
         share = f" ({n_unique / self.n_records:.1%})" if n_unique >= self.k else ""
-        advice = "Name the columns in --quasi-identifiers, or drop them with --identifiers."
+        advice = f"Name the columns in {named('quasi_identifiers')}, or drop them with {named('identifiers')}."
         if self.unchanged == [self.target]:
-            advice = "Release a target of numbers with --target-values round:WIDTH or group-mean."
-        return (
+            advice = f"Release a target of numbers with {named('target_values', 'round:WIDTH')} or group-mean."
+        return Sentence(
             f"warning: {blurred(n_unique, self.k)} of {self.n_records:,} records{share} are unique by them. An "
             f"attacker who knows these values finds the record. {advice}"
         )

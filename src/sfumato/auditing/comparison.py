@@ -26,7 +26,7 @@ from sfumato.attack.membership import NEED_SHADOWS, MembershipResult, attack_mem
 from sfumato.attack.membership_metrics import area_under_curve
 from sfumato.attack.result import AttackResult
 from sfumato.attack.shadows import with_seeds
-from sfumato.errors import InputError, ParameterError
+from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames import read_table
 
 logger = logging.getLogger(__name__)
@@ -322,7 +322,9 @@ def _check(protections: Mapping[str, Any], train_fraction: float) -> None:
             "Begin with {'none': model} to compare with."
         )
     if not 0 < train_fraction < 1:
-        raise ParameterError(f"train_fraction={train_fraction!r}: expected a share between 0 and 1. 0.5 suits shadows.")
+        raise ParameterError(
+            f"{named('train_fraction', train_fraction)}: expected a share between 0 and 1. 0.5 suits shadows."
+        )
 
 
 def _utility(

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.errors import InputError, ParameterError
+from sfumato.errors import InputError, ParameterError, named
 
 _CLASSES = 10  # that numbers are put into to see whether rows belong together
 _CLEARLY_MORE = 1.05
@@ -116,19 +116,19 @@ def _parts_of(name: str, released: list[str]) -> list[str]:
     return bounds if all(bound in released for bound in bounds) else []
 
 
-def _check_roles(named: dict[str, list[str]], common: list[str]) -> None:
+def _check_roles(given: dict[str, list[str]], common: list[str]) -> None:
     from sfumato.files.table_file import unknown_column
 
     roles: dict[str, str] = {}
-    for parameter, names in named.items():
+    for parameter, names in given.items():
         for name in names:
             if name not in common:
-                raise ParameterError(unknown_column(parameter, name, common), parameter=parameter)
+                raise ParameterError(unknown_column(named(parameter), name, common))
             earlier = roles.setdefault(name, parameter)
             if earlier != parameter and (earlier, parameter) != ("sensitive", "target"):
                 raise ParameterError(
-                    f"{parameter} names {name!r}, which {earlier} names, too: expected one role per column.",
-                    parameter=parameter,
+                    f"{named(parameter)} names {name!r}, which {named(earlier)} names, too: expected one role per "
+                    "column."
                 )
 
 

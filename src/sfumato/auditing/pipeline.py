@@ -35,7 +35,7 @@ from sfumato.auditing.utility import (
     rows_of,
     split_records,
 )
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, Sentence, named
 from sfumato.files.publishing import digest_of, fingerprint_of
 from sfumato.files.table_file import FileTable, Location, ReadingOptions, read_file, table_in_memory, unknown_column
 from sfumato.files.verified_output import plain_values
@@ -163,7 +163,7 @@ def open_job(reporter: Reporter, policy: Policy, n_jobs: int = 1, *, table: Any 
     job.method.target_values.check(where, target, counted=counted, name=name)
     if name is not None:
         counts = counts_of_target(source.table, name, job.method.target_values)
-        warn_of_target(reporter, counts, name, job.method.target_values, "target_values =")
+        warn_of_target(reporter, counts, name, job.method.target_values)
     return job
 
 
@@ -249,16 +249,18 @@ def _settled(reporter: Reporter, policy: Policy, table: Any) -> tuple[list[str],
         every = quasi_identifiers
         quasi_identifiers = without_names(
             reporter, table, every, done="dropped", decided={*own["limits"], *with_hierarchy},
-            otherwise="To release it unchanged, name it in keep under [columns]; to rewrite it, name all columns to "
-            "rewrite in quasi_identifiers.",
+            otherwise=f"To release it unchanged, name it in {named('keep')}; to rewrite it, name all columns to "
+            f"rewrite in {named('quasi_identifiers')}.",
         )  # fmt: skip
         dropped = [*dropped, *(name for name in every if name not in quasi_identifiers)]
     known = {*own["categorical"], *own["limits"], *with_hierarchy}
     for one in codes_of(table, [name for name in quasi_identifiers if name not in known], own["target"]):
         if one.is_surely_code:
             reporter.note(
-                f"column {one.name!r} looks like a code: {one.code}. If it is one, name it in categorical under "
-                "[columns]; numbers are averaged and cut into ranges.",
+                Sentence(
+                    f"column {one.name!r} looks like a code: {one.code}. If it is one, name it in "
+                    f"{named('categorical_features')}; numbers are averaged and cut into ranges."
+                ),
                 is_warning=True,
             )
     return quasi_identifiers, dropped

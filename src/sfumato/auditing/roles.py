@@ -31,11 +31,11 @@ def without_names(
     done : str
         What is done with a column that names people, such as ``"dropped"``.
     otherwise : str
-        How to say otherwise, such as ``"To release it unchanged, name it in --keep."``.
+        How to say otherwise, such as ``f"To release it unchanged, name it in {named('keep')}."``.
     decided : collection of str
         Columns that somebody thought of, though they were given no role.
     """
-    from sfumato.errors import ParameterError
+    from sfumato.errors import ParameterError, Sentence
     from sfumato.frames import read_table
     from sfumato.schema import judge_naming
 
@@ -45,7 +45,7 @@ def without_names(
     for one in found:
         if one.names_people is not None:
             dropped.append(one.name)
-            reporter.note(f"column {one.name!r} is {done}: {one.names_people}. {otherwise}", is_warning=True)
+            reporter.note(Sentence(f"column {one.name!r} is {done}: {one.names_people}. {otherwise}"), is_warning=True)
     left = [name for name in names if name not in dropped]
     if names and not left:
         raise ParameterError("every column without a role seems to name people: expected some that describe them.")

@@ -147,13 +147,6 @@ def check_outputs(reporter: Reporter, policy: Policy, *, force: bool) -> None:
     format_of(release)  # an ending that says nothing is refused before any work
 
 
-_ORDER_KEPT = (
-    "the release keeps the order of the input. An attacker who knows a person's place there, as in a file that is "
-    'sorted or grows day by day, can tell which record of a group is theirs, whatever k is. Remove keep_order = "yes" '
-    "under [data] to shuffle."
-)
-
-
 class _GateNotPassedError(Exception):
     """The release must not leave; raised to have nothing written."""
 
@@ -163,7 +156,8 @@ def run_job(reporter: Reporter, job: PolicyJob, *, keep_report: bool = False) ->
     from sfumato.auditing.advice import what_to_try
     from sfumato.auditing.methods import partition_document, rewritten_columns
     from sfumato.auditing.pipeline import compare_models, describe_utility, release_all
-    from sfumato.files.verified_output import formula_warning, recount, shuffled, write_judged
+    from sfumato.files.verified_output import ORDER_KEPT, formula_warning, recount, shuffled, write_judged
+    from sfumato.policy.spelling import with_keys
 
     compared = compare_models(reporter, job, job.policy.get("model", "test_fraction"))
     utility = None if compared is None else describe_utility(job, compared)
@@ -189,8 +183,8 @@ def run_job(reporter: Reporter, job: PolicyJob, *, keep_report: bool = False) ->
 
     output = job.policy.file("release")
     if job.policy.get("data", "keep_order") == "yes":
-        notes = (_ORDER_KEPT,)
-        reporter.note(notes[0], is_warning=True)
+        notes = (with_keys(ORDER_KEPT),)
+        reporter.note(ORDER_KEPT, is_warning=True)
     else:  # after everything that compares it with the input row by row
         table, persons = shuffled(release.table, persons)
         release = replace(release, table=table)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, Sentence, named
 
 if TYPE_CHECKING:
     import numpy as np
@@ -138,18 +138,20 @@ def parse_target_values(text: str, where: str) -> TargetValues:
     raise ParameterError(f"{where} {text!r}: expected exact, group-mean, or round:WIDTH such as round:1000.")
 
 
-def warn_of_target(reporter: Reporter, counts: Frequencies, name: str, chosen: TargetValues, where: str) -> None:
+def warn_of_target(reporter: Reporter, counts: Frequencies, name: str, chosen: TargetValues) -> None:
     """Warn when most values of a target that is released are unique, and say what can be done."""
     from sfumato.schema.judging import SMALLEST_TABLE_CHECKED
 
     if counts.n_present < SMALLEST_TABLE_CHECKED or not counts.is_near_unique or chosen.how == "group-mean":
         return
-    rounded, mean = ('"round:1000"', '"group-mean"') if where.endswith("=") else ("round:1000", "group-mean")
     already = "even rounded" if chosen.how == "round" else "unchanged"
     reporter.note(
-        f"the target {name!r} is released {already} and {counts.share_unique:.2%} of its values are unique: an "
-        f"attacker who knows a person's value finds the record. Release rounded values with {where} {rounded}, or a "
-        f"wider one, or the mean of each group with {where} {mean}.",
+        Sentence(
+            f"the target {name!r} is released {already} and {counts.share_unique:.2%} of its values are unique: an "
+            "attacker who knows a person's value finds the record. Release rounded values with "
+            f"{named('target_values', 'round:1000')}, or a wider one, or the mean of each group with "
+            f"{named('target_values', 'group-mean')}."
+        ),
         is_warning=True,
     )
 

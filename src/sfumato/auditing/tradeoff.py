@@ -67,7 +67,7 @@ def _membership(reporter: Reporter, job: PolicyJob, compared: Any) -> float | No
             random_state=job.policy.get("audit", "seed"),
         )
     except SfumatoError as error:
-        reporter.note(f"k = {job.policy.get('method', 'k')} was not attacked: {error}", is_warning=True)
+        reporter.note(f"k = {job.policy.get('method', 'k')} was not attacked: " + error.sentence, is_warning=True)
         return None
     return float(found["threshold"].rate)
 

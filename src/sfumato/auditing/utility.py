@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.allocator import give_back_small_pieces
-from sfumato.errors import InputError
+from sfumato.errors import InputError, named
 from sfumato.models import Task
 from sfumato.progress import Reporter
 
@@ -95,18 +95,20 @@ def read_target(table: Any, name: str, task: Task | None) -> Target:
     if n_distinct < 2:
         raise InputError(
             f"the target {name!r} has {'one value only' if n_distinct else 'no value'}: expected at least two, "
-            "or there is nothing to learn. Give another --target."
+            f"or there is nothing to learn. Give another {named('target')}."
         )
     if column.kind == "moment":
-        raise InputError(f"the target {name!r} holds dates: expected classes or numbers. Give another --target.")
+        raise InputError(
+            f"the target {name!r} holds dates: expected classes or numbers. Give another {named('target')}."
+        )
     if task is None:
         is_quantity = column.kind == "number" and n_distinct > MOST_CLASSES_OF_NUMBERS
         task = "regression" if is_quantity else "classification"
     if task == "regression":
         if column.kind == "category":
             raise InputError(
-                f"the target {name!r} is not a column of numbers: expected numbers for --task regression. Leave out "
-                "--task, or give another --target."
+                f"the target {name!r} is not a column of numbers: expected numbers for {named('task', task)}. Leave "
+                f"that out, or give another {named('target')}."
             )
         numbers = column.values.astype(np.float64)
         if np.abs(numbers[known]).max() > _LARGEST_NUMBER:
@@ -116,10 +118,10 @@ def read_target(table: Any, name: str, task: Task | None) -> Target:
             )
         return Target(numbers, known, task, 0)
     if len(classes) > MOST_CLASSES:
-        is_number = column.kind == "number"
+        quantity = f", or {named('task', 'regression')} if it is a quantity" if column.kind == "number" else ""
         raise InputError(
             f"the target {name!r} has {len(classes):,} different values: expected at most {MOST_CLASSES} classes. "
-            f"Give another --target{', or --task regression if it is a quantity' if is_number else ''}."
+            f"Give another {named('target')}{quantity}."
         )
     values = np.zeros(column.n_records, np.int64)
     values[known] = np.searchsorted(classes, present)
@@ -177,7 +179,8 @@ def _large_numbers_in_words(table: Any) -> Iterator[None]:
             raise
         raise InputError(
             f"the column {large[0]!r} has numbers beyond {_LARGEST_NUMBER:.0e}, too large for models: expected "
-            "smaller ones. Correct them, read the column as text with --types, or drop it with --identifiers."
+            f"smaller ones. Correct them, read the column as text with {named('types', {large[0]: 'text'})}, or drop "
+            f"it with {named('identifiers')}."
         ) from None
 
 
@@ -209,8 +212,8 @@ def labels_of(target: Target) -> npt.NDArray[Any]:
         return target.values
     if target.task == "regression":
         raise InputError(
-            "--guide labels with a target that is missing for some records: expected a number for every record. "
-            "Take --guide predictions, which the model has for every record."
+            f"{named('guide', 'labels')} with a target that is missing for some records: expected a number for every "
+            f"record. Take {named('guide', 'predictions')}, which the model has for every record."
         )
     return np.where(target.known, target.values, target.n_classes)
 

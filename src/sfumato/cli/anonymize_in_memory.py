@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sfumato.cli.console import Console
-from sfumato.errors import ParameterError, PrivacyWarning
+from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
     from sfumato.auditing.checking import Checks
@@ -49,12 +49,12 @@ def anonymize_table(
     keep_order: bool = False,
 ) -> None:
     """Measure on a split, then anonymize all records, write and judge."""
-    from sfumato.anonymize.release import REAL_RECORDS
     from sfumato.auditing.checking import check_release
     from sfumato.auditing.methods import rewritten_columns
     from sfumato.auditing.pipeline import Job, compare_models, release_all
     from sfumato.auditing.utility import read_target
     from sfumato.cli.request import check_schema
+    from sfumato.errors import RealRecordsWarning
     from sfumato.files.verified_output import (
         ORDER_KEPT,
         compact_dictionaries,
@@ -81,7 +81,7 @@ def anonymize_table(
     utility = None if compared is None else compared.utility
     del compared
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", REAL_RECORDS, PrivacyWarning)  # the checks say so beside the rest
+        warnings.simplefilter("ignore", RealRecordsWarning)  # the checks say so beside the rest
         anonymizer, release, units = release_all(console, Job(request, source, target))
     rewritten = rewritten_columns(anonymizer)
     released = compact_dictionaries(release.table)
@@ -153,7 +153,7 @@ def note_target(console: Console, table: Any, request: Method, target: Target) -
             f"{n_unknown:,} records have no {request.target!r}; they are anonymized, but nothing is trained on them."
         )
     counts = counts_of_target(table, request.target, request.target_values)
-    warn_of_target(console, counts, request.target, request.target_values, "--target-values")
+    warn_of_target(console, counts, request.target, request.target_values)
     if request.representative in ("member", "model", "sample"):
         console.note(f"representative {request.representative}: each group shows the values of one real record.")
 

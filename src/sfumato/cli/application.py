@@ -10,6 +10,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from sfumato.allocator import give_back_large_arrays
 from sfumato.cli import anatomize, anonymize, apply, audit, compare, demo, init, measure, minimize, run, study, sweep
+from sfumato.cli.spelling import options_of
 
 
 class _FlagsWithoutType:
@@ -24,7 +25,12 @@ class _FlagsWithoutType:
 
 
 class Command(_FlagsWithoutType, TyperCommand):
-    """A command whose flags are shown without a type."""
+    """A command whose flags are shown without a type, and whose options the console knows."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        with options_of(self.params):
+            return super().invoke(ctx)
 
 
 class _Group(_FlagsWithoutType, TyperGroup):

@@ -250,12 +250,12 @@ def _check_pass_through(table: Any, saved: SavedPartition) -> None:
 
 def schema_of(table: Any, **roles: Any) -> Any:
     """Build the schema, and advise only what this command has: the partition says what is rewritten."""
-    from sfumato.schema import build_schema
+    from sfumato.schema import ExposedColumnError, build_schema
 
     try:
         return build_schema(table, coarsened=roles.get("quasi_identifiers", ()), **roles)
-    except InputError as error:
-        raise InputError(str(error).replace("in quasi_identifiers or identifiers", "in identifiers")) from None
+    except ExposedColumnError as error:
+        raise ExposedColumnError(error.column, error.why, instead=["identifiers"]) from None
 
 
 def _release(

@@ -11,7 +11,6 @@ from sfumato.backends.blocks.pass_through import PassThrough
 from sfumato.backends.parquet.reader import ParquetFiles
 from sfumato.backends.parquet.rewrite import used_categories
 from sfumato.cli.out_of_core import progress_of
-from sfumato.errors import InputError
 from sfumato.files.verified_output import Recount
 from sfumato.frames import read_table
 from sfumato.frames.arrow_tables import without_metadata
@@ -22,6 +21,7 @@ from sfumato.parquet.generalizing import (
     with_one_kind_of_missing,
     write_piecewise,
 )
+from sfumato.schema import ExposedColumnError
 from sfumato.verification import GroupCounter
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ def check_passing(
         watched.add(batch)
     try:
         watched.check()
-    except InputError as error:
-        raise InputError(str(error).replace("in quasi_identifiers or identifiers", "in identifiers")) from None
+    except ExposedColumnError as error:
+        raise ExposedColumnError(error.column, error.why, instead=["identifiers"]) from None
 
 
 def minimize_pieces(

@@ -204,4 +204,4 @@ def show_risks(console: Console, audit: Audit) -> None:
     if audit.advice:
         console.heading("what to try")
         for sentence in audit.advice:
-            console.text(f"  {sentence}")
+            console.text("  " + sentence)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import math
 import os
 import re
@@ -16,12 +15,11 @@ import signal
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from sfumato.errors import SfumatoError
+from sfumato.cli.spelling import with_options
 
 PASSED, GUARANTEE_FAILED, WRONG_USAGE, UNEXPECTED, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
 
@@ -42,16 +40,16 @@ class Console:
         Say nothing on the way; results, warnings and errors still appear.
     as_json : bool, default=False
         Results as one JSON document on standard output instead of tables.
-    worded : callable, optional
-        Turns a sentence of the library into the words of this command: its options, or the keys of a policy file.
+    worded : callable, default=with_options
+        Spells the settings that a sentence of the library names: as options, or as keys of a policy.
     """
 
     def __init__(
-        self, *, quiet: bool = False, as_json: bool = False, worded: Callable[[str], str] | None = None
+        self, *, quiet: bool = False, as_json: bool = False, worded: Callable[[str], str] = with_options
     ) -> None:
         from rich.console import Console as RichConsole
 
-        self._words_of_notes, self._words_of_errors = worded or str, worded or in_options
+        self._worded = worded
         self.quiet = quiet
         self.as_json = as_json
 
@@ -71,15 +69,14 @@ class Console:
         if self.quiet:
             yield
             return
-        with _engine_messages(self):
-            if not self.err.is_terminal:
-                self.err.print(_visible(what), markup=False, soft_wrap=True)
-                yield
-                return
-            started = time.perf_counter()
-            with self.err.status(f"[cyan]{_escaped(what)}[/cyan]"):
-                yield
-            self.err.print(f"[dim]{_escaped(what)}  {time.perf_counter() - started:.1f} s[/dim]", soft_wrap=True)
+        if not self.err.is_terminal:
+            self.err.print(_visible(what), markup=False, soft_wrap=True)
+            yield
+            return
+        started = time.perf_counter()
+        with self.err.status(f"[cyan]{_escaped(what)}[/cyan]"):
+            yield
+        self.err.print(f"[dim]{_escaped(what)}  {time.perf_counter() - started:.1f} s[/dim]", soft_wrap=True)
 
     def progress(self, sentence: str) -> None:
         """Say how far a long step is; silent with --quiet."""
@@ -91,18 +88,16 @@ class Console:
         if self.quiet and not is_warning:
             return
         label = "[yellow]warning:[/yellow]" if is_warning else "[dim]note:[/dim]"
-        self.err.print(f"{label} {_escaped(self._words_of_notes(sentence))}", soft_wrap=not self.err.is_terminal)
+        self.err.print(f"{label} {_escaped(self._worded(sentence))}", soft_wrap=not self.err.is_terminal)
 
     def error(self, sentence: str) -> None:
         """Say why the command stops."""
-        self.err.print(
-            f"[red]error:[/red] {_escaped(self._words_of_errors(sentence))}", soft_wrap=not self.err.is_terminal
-        )
+        self.err.print(f"[red]error:[/red] {_escaped(self._worded(sentence))}", soft_wrap=not self.err.is_terminal)
 
     @contextlib.contextmanager
     def warnings_as_notes(self) -> Iterator[None]:
         """Turn what the library warns of into one line each; what other packages warn of is not for users."""
-        from sfumato.errors import PrivacyWarning
+        from sfumato.errors import ColumnWarning, PrivacyWarning
         from sfumato.schema.checking import SimilarNamesWarning
 
         seen: set[str] = set()
@@ -110,12 +105,12 @@ class Console:
             warnings.simplefilter("always")
             yield
         for warning in caught:
-            if issubclass(warning.category, SimilarNamesWarning):
+            message = warning.message
+            if isinstance(message, SimilarNamesWarning):
                 continue  # said when the file was read
-            is_ours = warning.category.__module__.startswith("sfumato")
-            if is_ours and (sentence := str(warning.message)) not in seen:
-                seen.add(sentence)
-                self.note(sentence, is_warning=issubclass(warning.category, PrivacyWarning))
+            if isinstance(message, ColumnWarning | PrivacyWarning) and message.sentence not in seen:
+                seen.add(message.sentence)
+                self.note(message.sentence, is_warning=isinstance(message, PrivacyWarning))
 
     # --- results ------------------------------------------------------------------------------------------
 
@@ -173,38 +168,12 @@ class Console:
 
     def text(self, sentence: str) -> None:
         """Print a plain sentence, wrapped at the width of the screen."""
-        self.out.print(_visible(sentence), markup=False)
+        self.out.print(_visible(self._worded(sentence)), markup=False)
 
     @property
     def seconds(self) -> float:
         """Seconds since the command began."""
         return time.perf_counter() - self.started
-
-
-class _EngineMessages(logging.Handler):
-    """Hands what the engine logs, such as that it compiles its kernels, to the console."""
-
-    def __init__(self, console: Console) -> None:
-        super().__init__(level=logging.INFO)
-        self.console = console
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if "compil" not in record.msg:  # the rest is for logs; the result says it better
-            return
-        self.console.err.print(record.getMessage(), markup=False, style="dim", soft_wrap=True)
-
-
-@contextlib.contextmanager
-def _engine_messages(console: Console) -> Iterator[None]:
-    logger = logging.getLogger("sfumato")
-    level, handler = logger.level, _EngineMessages(console)
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(level)
 
 
 @contextlib.contextmanager
@@ -221,9 +190,9 @@ def exit_codes(console: Console, *, debug: bool) -> Iterator[None]:
     try:
         yield
     except GuaranteeError as error:
-        _stop(console, named_as_option(error), GUARANTEE_FAILED, debug)
+        _stop(console, error.sentence, GUARANTEE_FAILED, debug)
     except SfumatoError as error:
-        _stop(console, named_as_option(error), WRONG_USAGE, debug)
+        _stop(console, error.sentence, WRONG_USAGE, debug)
     except MissingExtraError as error:
         _stop(console, str(error), WRONG_USAGE, debug)
     except (KeyboardInterrupt, Terminated) as reason:
@@ -248,80 +217,6 @@ def exit_codes(console: Console, *, debug: bool) -> Iterator[None]:
         _stop(console, sentence, UNEXPECTED, debug)
     finally:
         signal.signal(signal.SIGTERM, earlier)
-
-
-def named_as_option(error: SfumatoError) -> str:
-    """Return the sentence of an error with the option in the place of the parameter it is about.
-
-    Examples
-    --------
-    >>> from sfumato.errors import ParameterError
-    >>> named_as_option(ParameterError("min_k 0: expected an integer >= 1.", parameter="min_k"))
-    '--min-k 0: expected an integer >= 1.'
-    """
-    if error.parameter is None:
-        return str(error)
-    option = _OPTION_OF.get(error.parameter, "--" + error.parameter.replace("_", "-"))
-    return re.sub(rf"(?<![\w-]){error.parameter}(?!\w)", option, str(error), count=1)
-
-
-_OPTION_OF = {"max_attack_advantage": "--max-advantage", "random_state": "--seed"}
-
-
-def in_options(sentence: str) -> str:
-    """Say a sentence of the library in the words of the command line: ``--quasi-identifiers``, ``--keep``.
-
-    Examples
-    --------
-    >>> in_options("Name it in quasi_identifiers or identifiers, or in keep.")
-    'Name it in --quasi-identifiers or --identifiers, or in --keep.'
-    """
-    return _reworded(sentence, _OPTIONS)
-
-
-_OPTIONS = {
-    r"(?<![\w-])quasi_identifiers(?!\w)": "--quasi-identifiers",
-    r"(?<![\w-])categorical_features(?!\w)": "--categorical",
-    r"(?<![\w-])suppression_limit(?!\w)": "--suppression-limit",
-    r"(?<=\bor )identifiers(?=,)": "--identifiers",
-    r"(?<=\bin )(keep|limits|identifiers)\b": r"--\1",
-    r"^limits has": "--limits has",
-    r"Drop the column if it names people, shorten its values, or leave it out of attributes": (
-        "Name the column in --identifiers if it names people, which leaves it out, or shorten its values"
-    ),
-}
-
-
-def _reworded(sentence: str, words: Mapping[str, str]) -> str:
-    for pattern, word in words.items():
-        sentence = re.sub(pattern, word, sentence)
-    return sentence
-
-
-def in_keys(sentence: str) -> str:
-    """Say a sentence about options in the words of a policy file.
-
-    Examples
-    --------
-    >>> in_keys("Give the encoding, for example --encoding cp1252, or another --target.")
-    'Give the encoding, for example encoding = "cp1252" under [data], or another target under [columns].'
-    """
-    return _reworded(sentence, _KEYS)
-
-
-_KEYS = {
-    r"Leave out --keep-order": 'Remove keep_order = "yes" under [data]',
-    r"--header (yes|no)": r'header = "\1" under [data]',
-    r"--decimal ([.,])(?= )": r'decimal = "\1" under [data]',
-    r"--encoding (cp\d+)": r'encoding = "\1" under [data]',
-    r"--types ([^ =]+)=([^ ]+?)(?=\.?$|\. )": r'types = { \1 = "\2" } under [data]',
-    r"--(types|separator|decimal|encoding|missing)\b": r"\1 under [data]",
-    r"--(target|identifiers|keep|limits|unit|categorical)\b": r"\1 under [columns]",
-    r"--quasi-identifiers\b": "quasi_identifiers under [columns]",
-    r"--(task|guide) (classification|regression|labels|predictions)\b": r'\1 = "\2" under [model]',
-    r"--model ([a-z-]+)": r'name = "\1" under [model]',
-    r"\(-o NAME\.parquet\)": '(release = "NAME.parquet" under [data])',
-}
 
 
 def _stop(console: Console, sentence: str, code: int, debug: bool) -> None:

@@ -10,7 +10,8 @@ import typer
 
 from sfumato.cli import options
 from sfumato.cli.audit import show_risks
-from sfumato.cli.console import GUARANTEE_FAILED, Console, exit_codes, in_keys
+from sfumato.cli.console import GUARANTEE_FAILED, Console, exit_codes
+from sfumato.cli.spelling import with_keys
 
 if TYPE_CHECKING:
     from sfumato.auditing.pipeline import PolicyJob
@@ -47,7 +48,7 @@ def run(
     debug: options.Debug = False,
 ) -> None:
     """Do what a policy says; ``HELP`` is what users read."""
-    console = Console(quiet=quiet, as_json=as_json, worded=in_keys)
+    console = Console(quiet=quiet, as_json=as_json, worded=with_keys)
     with exit_codes(console, debug=debug):
         from sfumato.auditing.pipeline import open_job
         from sfumato.auditing.run import check_outputs, run_job

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sfumato.cli import options
-from sfumato.cli.console import Console, exit_codes, in_keys
+from sfumato.cli.console import Console, exit_codes
+from sfumato.cli.spelling import with_keys
 
 if TYPE_CHECKING:
     from sfumato.auditing.pipeline import PolicyJob
@@ -85,7 +86,7 @@ def sweep(
     debug: options.Debug = False,
 ) -> None:
     """Show what other choices would cost; ``HELP`` is what users read."""
-    console = Console(quiet=quiet, as_json=as_json, worded=in_keys)
+    console = Console(quiet=quiet, as_json=as_json, worded=with_keys)
     with exit_codes(console, debug=debug):
         from sfumato.auditing.pipeline import open_job
         from sfumato.auditing.tradeoff import points_over_k, points_over_minimizers

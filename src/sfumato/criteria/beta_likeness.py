@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sfumato.criteria.base import CriterionFacts, Measured
 from sfumato.criteria.sensitive import TOLERANCE, Counts, Missing, OnSensitiveColumn, check_number, shares
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, named
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class BetaLikeness(OnSensitiveColumn):
     def __post_init__(self) -> None:
         check_number("beta", self.beta, above=0, example="1 lets a share double.")
         if self.kind not in ("basic", "enhanced"):
-            raise ParameterError(f"kind={self.kind!r}: expected 'basic' or 'enhanced'.")
+            raise ParameterError(f"{named('kind', self.kind)}: expected 'basic' or 'enhanced'.")
         self._check_sensitive()
 
     def _passes(self, counts: Counts, reference: Counts) -> NDArray[np.bool_]:

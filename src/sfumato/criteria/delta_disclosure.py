@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sfumato.criteria.base import CriterionFacts, Measured
 from sfumato.criteria.sensitive import TOLERANCE, Counts, Missing, OnSensitiveColumn, check_number, shares
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, named
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class DeltaDisclosure(OnSensitiveColumn):
     def __post_init__(self) -> None:
         check_number("delta", self.delta, above=0, example="0.7 lets a share double or halve.")
         if self.absent not in ("fails", "ignored"):
-            raise ParameterError(f"absent={self.absent!r}: expected 'fails' or 'ignored'.")
+            raise ParameterError(f"{named('absent', self.absent)}: expected 'fails' or 'ignored'.")
         self._check_sensitive()
 
     def _passes(self, counts: Counts, reference: Counts) -> NDArray[np.bool_]:

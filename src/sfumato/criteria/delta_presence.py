@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sfumato.criteria.base import Counting, CriterionFacts
 from sfumato.criteria.sensitive import TOLERANCE, Counts
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, named
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ class DeltaPresence:
         are_numbers = all(isinstance(b, numbers.Real) and not isinstance(b, bool) for b in bounds)
         if not are_numbers or not 0 <= self.delta_min <= self.delta_max <= 1:
             raise ParameterError(
-                f"delta_min={self.delta_min!r} and delta_max={self.delta_max!r}: expected numbers from 0 to 1, the "
-                "smaller first, such as 0 and 0.2."
+                f"{named('delta_min', self.delta_min)} and {named('delta_max', self.delta_max)}: expected numbers from "
+                "0 to 1, the smaller first, such as 0 and 0.2."
             )
 
     @property

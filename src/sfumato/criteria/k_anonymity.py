@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.criteria.base import Counting, CriterionFacts
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, named
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,14 @@ class KAnonymity:
         given: object = self.k
         if isinstance(given, bool) or not isinstance(given, numbers.Integral) or given < 2:
             raise ParameterError(
-                f"k={self.k!r}: expected an integer of at least 2. With k=1 every record may stand alone; "
+                f"{named('k', self.k)}: expected an integer of at least 2. With k=1 every record may stand alone; "
                 "5 to 100 is common."
             )
         column: object = self.unit
         if column is not None and not isinstance(column, str):
             raise ParameterError(
-                f"unit={column!r}: expected the name of one column. Records that belong to one person share its value."
+                f"{named('unit', column)}: expected the name of one column. Records that belong to one person share "
+                "its value."
             )
 
     @property

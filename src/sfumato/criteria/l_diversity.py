@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sfumato.criteria.base import CriterionFacts, Measured
 from sfumato.criteria.sensitive import TOLERANCE, Counts, Missing, OnSensitiveColumn, check_number, check_whole
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, named
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class LDiversity(OnSensitiveColumn):
 
     def __post_init__(self) -> None:
         if self.kind not in ("distinct", "entropy", "recursive"):
-            raise ParameterError(f"kind={self.kind!r}: expected 'distinct', 'entropy' or 'recursive'.")
+            raise ParameterError(f"{named('kind', self.kind)}: expected 'distinct', 'entropy' or 'recursive'.")
         if self.kind == "entropy":
             check_number("l", self.l, above=1, example="2 is common.")
         else:
@@ -103,7 +103,10 @@ class LDiversity(OnSensitiveColumn):
         if self.kind == "recursive":
             check_number("c", self.c, above=0, example="3 lets the most frequent value lead three to one.")
         elif self.c is not None:
-            raise ParameterError(f"c={self.c!r} with kind={self.kind!r}: expected it with 'recursive' alone.")
+            raise ParameterError(
+                f"{named('c', self.c)} with {named('kind', self.kind)}: expected it with {named('kind', 'recursive')} "
+                "alone."
+            )
         self._check_sensitive()
 
     def fails_in_parts(self, *, leaves_out_missing: bool) -> bool:

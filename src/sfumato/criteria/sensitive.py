@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.criteria.base import Counting
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, named
 
 Missing = Literal["value", "suppress"]
 Counts = NDArray[np.int64]
@@ -47,12 +47,12 @@ class OnSensitiveColumn:
         name: object = self.sensitive
         if not isinstance(name, str):
             raise ParameterError(
-                f"sensitive={name!r}: expected the name of one column. For several, give one criterion each."
+                f"{named('sensitive', name)}: expected the name of one column. For several, give one criterion each."
             )
         if self.missing not in ("value", "suppress"):
             raise ParameterError(
-                f"missing={self.missing!r}: expected 'value' (a missing value is a value of its own) or 'suppress' "
-                "(the record does not count)."
+                f"{named('missing', self.missing)}: expected 'value' (a missing value is a value of its own) or "
+                "'suppress' (the record does not count)."
             )
 
     @property
@@ -126,13 +126,13 @@ def check_number(name: str, value: object, *, above: float, at_most: float | Non
     if np.isfinite(given) and given > above and (at_most is None or given <= at_most):
         return
     upper = "" if at_most is None else f" and at most {at_most:g}"
-    raise ParameterError(f"{name}={value!r}: expected a number above {above:g}{upper}. {example}")
+    raise ParameterError(f"{named(name, value)}: expected a number above {above:g}{upper}. {example}")
 
 
 def check_whole(name: str, value: object, *, at_least: int, example: str) -> None:
     """Refuse what is no whole number of at least a bound."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < at_least:
-        raise ParameterError(f"{name}={value!r}: expected a whole number of at least {at_least}. {example}")
+        raise ParameterError(f"{named(name, value)}: expected a whole number of at least {at_least}. {example}")
 
 
 def shares(counts: Counts, reference: Counts) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sfumato.criteria.base import CriterionFacts, Measured
 from sfumato.criteria.sensitive import TOLERANCE, Counts, Missing, OnSensitiveColumn, check_number, copied, shares
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, named
 from sfumato.hierarchies import Hierarchy
 
 
@@ -112,16 +112,21 @@ class TCloseness(OnSensitiveColumn):
     def __post_init__(self) -> None:
         check_number("t", self.t, above=0, at_most=1, example="0.15 to 0.3 is common.")
         if self.distance not in ("equal", "ordered", "hierarchical"):
-            raise ParameterError(f"distance={self.distance!r}: expected 'equal', 'ordered' or 'hierarchical'.")
+            raise ParameterError(f"{named('distance', self.distance)}: expected 'equal', 'ordered' or 'hierarchical'.")
         if (self.hierarchy is None) == (self.distance == "hierarchical"):
             raise ParameterError(
-                f"distance={self.distance!r} {'without' if self.hierarchy is None else 'with'} a hierarchy: expected "
-                "a hierarchy with distance='hierarchical', and with no other. Pass hierarchy={'group': ['value', ...]}."
+                f"{named('distance', self.distance)} {'without' if self.hierarchy is None else 'with'} a hierarchy: "
+                f"expected a hierarchy with {named('distance', 'hierarchical')}, and with no other. Pass "
+                f"{named('hierarchy')}, such as {{'group': ['value', ...]}}, or a file."
             )
         if self.order is not None and self.distance != "ordered":
-            raise ParameterError(f"distance={self.distance!r} with an order: expected distance='ordered'.")
+            raise ParameterError(
+                f"{named('distance', self.distance)} with an order: expected {named('distance', 'ordered')}."
+            )
         if self.order is not None and len(set(self.order)) != len(self.order):
-            raise ParameterError("order has a value twice: expected every value once, from lowest to highest.")
+            raise ParameterError(
+                f"{named('order')} has a value twice: expected every value once, from lowest to highest."
+            )
         if self.hierarchy is not None:
             _read(self.hierarchy)  # says what is wrong with it now, not in the middle of the work
         self._check_sensitive()
@@ -154,16 +159,16 @@ class TCloseness(OnSensitiveColumn):
             positions = np.array([0.0 if value is None else rank[value] / steps for value in values])
         elif any(isinstance(value, str) for value in values):
             raise ParameterError(
-                f"distance='ordered' for the text column {self.sensitive!r}: expected its order, since the alphabet "
-                "says nothing about it. Pass order=['low', 'middle', 'high']."
+                f"{named('distance', 'ordered')} for the text column {self.sensitive!r}: expected its order, since the "
+                f"alphabet says nothing about it. Pass {named('order', ['low', 'middle', 'high'])}."
             )
         return copied(self, _positions=positions, _is_missing=is_missing)  # type: ignore[no-any-return]
 
     def _require_all(self, n_absent: int, n_values: int, parameter: str) -> None:
         if n_absent:
             raise ParameterError(
-                f"{parameter} lacks {n_absent} of the {n_values} values of the column {self.sensitive!r}: expected "
-                "all of them. Add them, in the type the column has."
+                f"{named(parameter)} lacks {n_absent} of the {n_values} values of the column {self.sensitive!r}: "
+                "expected all of them. Add them, in the type the column has."
             )
 
     def _nodes_above(self, values: Sequence[Any]) -> Iterator[tuple[float, NDArray[np.float64]]]:
@@ -203,8 +208,8 @@ class TCloseness(OnSensitiveColumn):
             return self._ordered(surplus, known, is_missing[known])
         if self._nodes is None:
             raise ParameterError(
-                "distance='hierarchical' and counts without values: expected to know which value each column of the "
-                "counts is for. Call for_values(values) first."
+                f"{named('distance', 'hierarchical')} and counts without values: expected to know which value each "
+                "column of the counts is for. Call for_values(values) first."
             )
         total = np.zeros(len(surplus))
         for height, belongs in self._nodes:

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.errors import InputError, ParameterError
+from sfumato.errors import InputError, ParameterError, Sentence, named
 from sfumato.files.csv_reading import TextColumn
 from sfumato.files.csv_values import ColumnStyle, GivenType, plain_text
 from sfumato.files.names import split_names
@@ -84,8 +84,8 @@ def parse_type(column: str, text: str) -> GivenType:
     name = {"category": "text", "string": "text", "int": "integer", "float": "real"}.get(name, name)
     if not column or name not in TYPE_NAMES or (date_format and not name.startswith("date")):
         raise ParameterError(
-            f"--types {column}={text}: expected COLUMN=TYPE with TYPE one of {', '.join(TYPE_NAMES)}, "
-            "for example --types zip=text,age=integer,born=date:%d.%m.%Y."
+            f"{named('types', {column: text})}: expected a type for a column, one of {', '.join(TYPE_NAMES)}; for "
+            f"example {named('types', {'zip': 'text', 'age': 'integer', 'born': 'date:%d.%m.%Y'})}."
         )
     return GivenType(name, date_format or None)  # type: ignore[arg-type]
 
@@ -180,13 +180,17 @@ def _inferred_type(
             fitting = _fitting_formats(fields, name)
             if len(fitting) == 1:
                 notes.append(
-                    f"column {column.name!r} was read as dates written {fitting[0][0]}. If that is wrong, give --types "
-                    f"{column.name}=text"
+                    Sentence(
+                        f"column {column.name!r} was read as dates written {fitting[0][0]}. If that is wrong, give "
+                        f"{named('types', {column.name: 'text'})}"
+                    )
                 )
                 return GivenType(name, fitting[0][0])  # type: ignore[arg-type]
             notes.append(
-                f"column {column.name!r} was read as text: its values look like dates that are not written as "
-                f"2024-12-31. If they are, give --types {column.name}={name}"
+                Sentence(
+                    f"column {column.name!r} was read as text: its values look like dates that are not written as "
+                    f"2024-12-31. If they are, give {named('types', {column.name: name})}"
+                )
             )
             return GivenType("text")
     _note_almost_numbers(column, rules, notes)
@@ -216,8 +220,10 @@ def _note_almost_numbers(column: TextColumn, rules: ReadingRules, notes: list[st
         return
     if n_numbers >= 0.9 * (n_records - n_empty) and _distinct_others_are_few(n_others, n_numbers):
         notes.append(
-            f"column {column.name!r} was read as text: {n_numbers:,} of its {n_records - n_empty:,} values are numbers "
-            "and the rest are not. If those mean missing, name them with --missing."
+            Sentence(
+                f"column {column.name!r} was read as text: {n_numbers:,} of its {n_records - n_empty:,} values are "
+                f"numbers and the rest are not. If those mean missing, name them with {named('missing')}."
+            )
         )
 
 
@@ -281,8 +287,8 @@ def _parse_values(
         as_what = wanted.name + (f" by the format {wanted.format}" if wanted.format else "")
         raise InputError(
             f"{file_name}: column {column.name!r} cannot be read as {as_what}: {n_misfits} of its "
-            f"{int(column.counts.sum()):,} values do not fit. Correct them, name what means missing with --missing, "
-            "or give another type with --types."
+            f"{int(column.counts.sum()):,} values do not fit. Correct them, name what means missing with "
+            f"{named('missing')}, or give another type with {named('types')}."
         )
     return values, style
 
@@ -315,7 +321,7 @@ def _parse_moments(
             raise InputError(
                 f"{file_name}: the dates of column {column.name!r} can be read in {len(fitting)} ways "
                 f"({', '.join(date_format for date_format, _ in fitting)}). "
-                f"Say which: --types {column.name}={wanted.name}:{fitting[0][0]}"
+                f"Say which: {named('types', {column.name: f'{wanted.name}:{fitting[0][0]}'})}"
             )
         if not fitting:
             return None, style

@@ -15,7 +15,7 @@ import re
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.errors import InputError, ParameterError
+from sfumato.errors import InputError, ParameterError, Sentence, named
 
 SEPARATORS = (",", ";", "\t", "|")
 BLANKS = "blanks"
@@ -35,14 +35,16 @@ def as_utf8(data: bytes, file_name: str, encoding: str | None, notes: list[str])
             "".encode(codec)  # some names are of codecs that do not write text, such as base64
         except LookupError:
             raise ParameterError(
-                f"encoding {encoding!r} is not known: expected a name such as utf-8, utf-16, latin-1 or cp1252."
+                f"{named('encoding', encoding)} is not known: expected a name such as utf-8, utf-16, latin-1 or cp1252."
             ) from None
     else:
         codec = _detect_encoding(data, file_name)
         if codec == "cp1252":
             notes.append(
-                f"{file_name} is not UTF-8 and was read as Windows-1252 (which includes Latin-1); "
-                "give --encoding if letters look wrong."
+                Sentence(
+                    f"{file_name} is not UTF-8 and was read as Windows-1252 (which includes Latin-1); "
+                    f"give {named('encoding')} if letters look wrong."
+                )
             )
         elif codec.startswith("utf-16"):
             notes.append(f"{file_name} was read as UTF-16.")
@@ -59,7 +61,7 @@ def as_utf8(data: bytes, file_name: str, encoding: str | None, notes: list[str])
         line = body.count(b"\n", 0, misfit) + 1
         raise InputError(
             f"{file_name} cannot be read as {codec}: line {line} has bytes that are not {codec}. "
-            "Give the encoding it was written in, for example --encoding cp1252."
+            f"Give the encoding it was written in, for example {named('encoding', 'cp1252')}."
         )
     text = body if codec == "utf-8" else body.decode(codec).encode("utf-8")
     if b"\x00" in text:
@@ -102,11 +104,11 @@ def _detect_encoding(data: bytes, file_name: str) -> str:
             line = data.count(b"\n", 0, misfit) + 1
             raise InputError(
                 f"{file_name} is UTF-8 but for some bytes, the first in line {line}. Correct them, or give the "
-                "encoding with --encoding if it is another one after all."
+                f"encoding with {named('encoding')} if it is another one after all."
             )
     raise InputError(
         f"{file_name} is neither UTF-8 nor Windows-1252 text. Give the encoding it was written in with "
-        "--encoding, for example --encoding cp437; Parquet files need the ending .parquet."
+        f"{named('encoding')}, for example {named('encoding', 'cp437')}; Parquet files need the ending .parquet."
     )
 
 
@@ -122,12 +124,12 @@ def checked_separator(separator: str) -> str:
     """Take a separator given as itself or by its name."""
     if separator == BLANKS:
         return separator
-    named = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
-    separator = named.get(separator, separator)
+    by_name = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
+    separator = by_name.get(separator, separator)
     if len(separator) != 1 or not separator.isascii() or separator in '"\r\n' or separator.isalnum():
         raise ParameterError(
-            f"separator {separator!r}: expected one character such as ',' or ';', the word tab, or the word blanks for "
-            "runs of them, and neither a quote, a letter nor a digit."
+            f"{named('separator', separator)}: expected one character such as ',' or ';', the word tab, or the word "
+            "blanks for runs of them, and neither a quote, a letter nor a digit."
         )
     return separator
 

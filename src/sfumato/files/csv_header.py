@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from sfumato.errors import InputError
+from sfumato.errors import InputError, named
 
 if TYPE_CHECKING:
     from sfumato.files.csv_reading import TextColumn
@@ -29,8 +29,8 @@ def refuse_record_as_header(columns: Sequence[TextColumn], file_name: str) -> No
     if n_alike:
         raise InputError(
             f"the first line of {file_name} looks like a record: in {n_alike} of {len(columns)} columns it is like the "
-            "values below it. Expected the names of the columns. Give --header no if it is a record (columns are then "
-            "called column1, column2, ...), or --header yes if it names the columns."
+            f"values below it. Expected the names of the columns. Give {named('header', False)} if it is a record "
+            f"(columns are then called column1, column2, ...), or {named('header', True)} if it names the columns."
         )
 
 
@@ -46,7 +46,7 @@ def check_distinct_names(columns: Sequence[TextColumn], file_name: str) -> None:
         more = f", and so have {len(repeated) - 1} other groups of columns" if len(repeated) > 1 else ""
         raise InputError(
             f"the first line of {file_name} has the same text in columns {shown}{more}. Expected every column to have "
-            "its own name: rename them, or give --header no if the first line is a record."
+            f"its own name: rename them, or give {named('header', False)} if the first line is a record."
         )
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.errors import InputError
+from sfumato.errors import InputError, Sentence, named
 from sfumato.files.csv_detection import (
     BLANKS,
     QUOTE,
@@ -144,8 +144,10 @@ def read_text_columns(
     if separator == BLANKS:
         if given is None:
             notes.append(
-                f"the fields of {file_name} are separated by runs of blanks; the output is separated by tabs. Give "
-                "--separator if that is wrong."
+                Sentence(
+                    f"the fields of {file_name} are separated by runs of blanks; the output is separated by tabs. Give "
+                    f"{named('separator')} if that is wrong."
+                )
             )
         text, separator = blanks_to_tabs(text), "\t"
     raw = np.frombuffer(text, dtype=np.uint8)
@@ -238,7 +240,7 @@ def _parse(raw: Bytes, separator: str, quotes: Quotes, file_name: str) -> Any:
         raise InputError(
             f"{file_name}: {where} has {actual} {'field' if actual == 1 else 'fields'} where the first line has "
             f"{expected}{more}. The separator was taken to be {_separator_in_words(separator)}; "
-            "give --separator if that is wrong, or put values that contain it in quotes."
+            f"give {named('separator')} if that is wrong, or put values that contain it in quotes."
         )
     return pa.concat_tables(tables)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sfumato.errors import InputError
+from sfumato.errors import InputError, named
 from sfumato.files.csv_columns import MISSING_WORDS
 from sfumato.files.csv_reading import CsvLayout
 from sfumato.files.csv_values import ColumnStyle, TypeName, format_values
@@ -65,8 +65,8 @@ def type_name_of(arrow_type: Any) -> TypeName:
     types = pa.types
     if types.is_nested(arrow_type) or types.is_duration(arrow_type) or _is_binary(arrow_type):
         raise InputError(
-            f"a column of type {arrow_type} cannot be written as CSV. Write Parquet instead (-o NAME.parquet), "
-            "or drop the column with --identifiers."
+            f"a column of type {arrow_type} cannot be written as CSV. Write Parquet instead "
+            f"({named('output', 'NAME.parquet')}), or drop the column with {named('identifiers')}."
         )
     if pa.types.is_integer(arrow_type):
         return "integer"
@@ -187,7 +187,7 @@ def _encoded(text: str, encoding: str) -> bytes:
         raise InputError(
             f"the output cannot be written as {encoding}, the encoding of the input: "
             f"{error.end - error.start} or more of its letters do not exist there. "
-            "Convert the input to UTF-8 first, or write Parquet (-o NAME.parquet)."
+            f"Convert the input to UTF-8 first, or write Parquet ({named('output', 'NAME.parquet')})."
         ) from None
 
 

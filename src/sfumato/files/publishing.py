@@ -20,7 +20,7 @@ from typing import Any
 
 from sfumato.backends.duckdb.address import DuckDBAddress, is_address
 from sfumato.documents import permitted, sync
-from sfumato.errors import InputError, ParameterError
+from sfumato.errors import InputError, ParameterError, Sentence, named
 
 State = tuple[int, int, int, int] | None
 """What tells one version of a file from another; None: there is no file."""
@@ -55,7 +55,9 @@ def check_output(
             f"{option} {str(path)!r} is the file of another output, too: expected one file each. Give another name."
         )
     if path.exists() and not force:
-        raise ParameterError(f"{option} {str(path)!r} exists already. Give another name, or --force to replace it.")
+        raise ParameterError(
+            f"{option} {str(path)!r} exists already. Give another name, or {named('force', True)} to replace it."
+        )
     if not os.access(folder, os.W_OK):
         raise ParameterError(f"{option} {str(path)!r}: the folder {str(folder)!r} is not writable.")
     look_at(path)
@@ -208,7 +210,8 @@ def mixture_in(outputs: Mapping[str, Path], index: Path) -> str | None:
         return None  # written by something else: nothing can be said
     if not wrong:
         return None
-    return (
+    return Sentence(
         f"{' and '.join(map(repr, wrong))} and {index.name!r} are not of one run: one was killed while it wrote, or a "
-        "file was changed, moved or removed since. Do not publish them together; run again with --force."
+        "file was changed, moved or removed since. Do not publish them together; run again with "
+        f"{named('force', True)}."
     )

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from sfumato.backends.duckdb.address import DuckDBAddress, is_address, parse_address
-from sfumato.errors import InputError, ParameterError
+from sfumato.errors import InputError, ParameterError, Sentence, named
 from sfumato.files.csv_columns import MISSING_WORDS, MOST_DISTINCT, ReadingRules, detect_decimal, read_column
 from sfumato.files.csv_reading import read_text_columns
 from sfumato.files.csv_values import GivenType
@@ -218,7 +218,7 @@ def read_files(paths: Sequence[Location], options: ReadingOptions) -> list[FileT
     columns = list(dict.fromkeys(name for file in files for name in file.table.column_names))
     for name in options.types:
         if name not in columns:
-            raise ParameterError(unknown_column("--types", name, columns))
+            raise ParameterError(unknown_column(named("types"), name, columns))
     return files
 
 
@@ -249,13 +249,15 @@ def _read_csv(
     notes += nearly_equal_names(names)
     unknown = [name for name in options.types if name not in names]
     if unknown:
-        raise ParameterError(unknown_column("--types", unknown[0], names))
+        raise ParameterError(unknown_column(named("types"), unknown[0], names))
     missing = MISSING_WORDS | frozenset(options.missing)
     if options.decimal not in (None, ".", ","):
-        raise ParameterError(f"decimal {options.decimal!r}: expected '.' or ','.")
+        raise ParameterError(f"{named('decimal', options.decimal)}: expected '.' or ','.")
     decimal = options.decimal or detect_decimal(columns, layout.separator, missing)
     if decimal == "," and options.decimal is None:
-        notes.append(f"numbers in {file_name} have a decimal comma; give --decimal . if that is wrong.")
+        notes.append(
+            Sentence(f"numbers in {file_name} have a decimal comma; give {named('decimal', '.')} if that is wrong.")
+        )
     rules = ReadingRules(layout.separator, layout.all_quoted, decimal, missing)
     types = {**types_if_present, **options.types}
     written = {column.name: column.written_name for column in columns}
@@ -266,8 +268,10 @@ def _read_csv(
         arrays.append(array)
     if layout.all_quoted and any(style.type == "integer" for style in styles.values()):
         notes.append(
-            f"every value in {file_name} is in quotes, so quotes were not taken to mean text; "
-            "name columns of codes with --types COLUMN=text."
+            Sentence(
+                f"every value in {file_name} is in quotes, so quotes were not taken to mean text; "
+                f"name columns of codes with {named('types', {'COLUMN': 'text'})}."
+            )
         )
     style = CsvStyle(layout, decimal, written, styles)
     return FileTable(pa.table(dict(zip(names, arrays, strict=True))), found, style, options, tuple(notes), path=path)
@@ -282,7 +286,7 @@ def _read_parquet(path: Path, options: ReadingOptions, *, keep_types: bool) -> F
         raise ParameterError(
             f"{path.name!r} is Parquet, which has its own types: expected nothing about types, separator, encoding, "
             "decimal mark, missing values or header, which are for CSV. Leave that out; name numbers that are codes "
-            "with --categorical."
+            f"with {named('categorical_features')}."
         )
     try:
         columns = ParquetColumns(path)
@@ -319,8 +323,17 @@ def read_and_tell(
     return source
 
 
-def unknown_column(parameter: str, name: str, names: Sequence[str]) -> str:
-    """Word the sentence about a column that is not there, with the nearest names that are."""
+def unknown_column(where: str, name: str, names: Sequence[str]) -> str:
+    """Word the sentence about a column that is not there, with the nearest names that are.
+
+    Parameters
+    ----------
+    where : str
+        What names it: a setting (see `errors.named`), an option, or a place in a policy.
+    name : str
+    names : sequence of str
+        The columns.
+    """
     from difflib import get_close_matches
 
     near = [own for own in names if plain_name(own) == plain_name(name)] or get_close_matches(
@@ -329,7 +342,7 @@ def unknown_column(parameter: str, name: str, names: Sequence[str]) -> str:
     hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"The columns are {listed(names)}."
     if near and near[0] != near[0].strip():
         hint += " Blanks count: put the name in quotes inside the option's value."
-    return f"{parameter} names {name!r}, which is not a column of the file. {hint}"
+    return f"{where} names {name!r}, which is not a column of the file. {hint}"
 
 
 def listed(names: Sequence[str], most: int = 20) -> str:

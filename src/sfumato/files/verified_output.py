@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.allocator import give_back_small_pieces
-from sfumato.errors import GuaranteeError
+from sfumato.errors import GuaranteeError, Sentence, named
 from sfumato.files.csv_values import GivenType
 from sfumato.files.csv_writing import CsvStyle, formula_columns
 from sfumato.files.publishing import fingerprint_of
@@ -40,10 +40,10 @@ Writer = Callable[[Path, Mapping[Path, str]], None]
 _COMPARED_AT_ONCE = 500_000  # records
 _ROUNDING = 1e-9  # of distances, which are sums of fractions
 
-ORDER_KEPT = (
+ORDER_KEPT = Sentence(
     "the release keeps the order of the input. An attacker who knows a person's place there, as in a file that is "
-    "sorted or grows day by day, can tell which record of a group is theirs, whatever k is. Leave out --keep-order to "
-    "shuffle."
+    "sorted or grows day by day, can tell which record of a group is theirs, whatever k is. Remove "
+    f"{named('keep_order', True)} to shuffle."
 )
 
 
@@ -94,7 +94,7 @@ def check_same(written: Any, read: Any) -> None:
         if not all(_is_same(*(column.slice(at, _COMPARED_AT_ONCE) for column in (meant, found))) for at in starts):
             raise GuaranteeError(
                 f"column {name!r} of the written file does not read back as what was written. Nothing was kept. "
-                "Writing Parquet (-o NAME.parquet) avoids text; please report this."
+                f"Writing Parquet ({named('output', 'NAME.parquet')}) avoids text; please report this."
             )
 
 

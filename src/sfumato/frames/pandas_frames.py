@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.columns import Column, GroupedLabels, GroupedValues
-from sfumato.errors import InputError, PrivacyWarning
+from sfumato.errors import InputError, KeptIndexWarning
 from sfumato.frames.arrow_tables import compact_dictionary, write_arrow
 from sfumato.frames.contract import Entry, Rows
 from sfumato.frames.from_arrow import category_column, column_from_arrow, occurring_codes, one_chunk
@@ -216,7 +216,7 @@ def warn_of_telling_index(frame: Any) -> None:
         warnings.warn(
             f"the index of the frame is kept and {n_single / len(telling):.0%} of its entries are unique: an attacker "
             "who knows a person's entry finds the record. Use .reset_index(drop=True) before, or on the result.",
-            PrivacyWarning,
+            KeptIndexWarning,
             stacklevel=3,
         )
 

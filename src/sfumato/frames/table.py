@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from sfumato.arguments import as_table_like
 from sfumato.columns import Column, GroupedLabels, GroupedValues, Kind
-from sfumato.errors import InputError, ParameterError
+from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames.arrow_tables import ArrowBackend
 from sfumato.frames.contract import Backend, Entry
 from sfumato.frames.numpy_arrays import NumpyBackend
@@ -151,7 +151,11 @@ class Table:
         return self._position[self.resolve([name], "columns")[0]]
 
     def resolve(
-        self, names_or_positions: str | int | Iterable[str | int], parameter: str = "quasi_identifiers"
+        self,
+        names_or_positions: str | int | Iterable[str | int],
+        parameter: str = "quasi_identifiers",
+        *,
+        where: str = "",
     ) -> tuple[str, ...]:
         """Turn names or positions of columns into names.
 
@@ -160,41 +164,44 @@ class Table:
         names_or_positions : str, int or iterable of these
             Names as in ``names``, or positions counted from 0 (negative ones from the end).
         parameter : str, default="quasi_identifiers"
-            What to call the parameter in an error message.
+            The parameter that has them, for an error message.
+        where : str, default=""
+            Which table this is, where there are several, such as ``"in the population"``.
 
         Raises
         ------
         ParameterError
             When a column does not exist or is named twice.
         """
+        place = f"{named(parameter)} ({where})" if where else named(parameter)
         if isinstance(names_or_positions, str | int | np.integer):
             names_or_positions = [names_or_positions]
         given_type: object = names_or_positions
         if not isinstance(given_type, Iterable):
             raise ParameterError(
-                f"{parameter} is of the type {type(given_type).__name__}: expected names or positions of columns. "
+                f"{place} is of the type {type(given_type).__name__}: expected names or positions of columns. "
                 "Give them as a list."
             )
         resolved: list[str] = []
         for given in names_or_positions:
-            name = self._resolve_one(given, parameter)
+            name = self._resolve_one(given, place)
             if name in resolved:
                 raise ParameterError(
-                    f"{parameter} names the column {name!r} twice: expected each column once. Remove the repetition."
+                    f"{place} names the column {name!r} twice: expected each column once. Remove the repetition."
                 )
             resolved.append(name)
         return tuple(resolved)
 
-    def _resolve_one(self, given: str | int, parameter: str) -> str:
+    def _resolve_one(self, given: str | int, place: str) -> str:
         if isinstance(given, int | np.integer) and not isinstance(given, bool):
             if self._is_ambiguous(int(given)):
                 raise ParameterError(
-                    f"{parameter} has the integer {given} and the columns are labelled by other integers than their "
+                    f"{place} has the integer {given} and the columns are labelled by other integers than their "
                     f"positions: expected no doubt which column is meant. Give the label as text, {str(given)!r}."
                 )
             if not -len(self.names) <= given < len(self.names):
                 raise ParameterError(
-                    f"{parameter} has the position {given} and the table has {len(self.names)} columns: expected a "
+                    f"{place} has the position {given} and the table has {len(self.names)} columns: expected a "
                     f"position from 0 to {len(self.names) - 1}. Correct the position, or give the name of the column."
                 )
             return self.names[int(given)]
@@ -203,7 +210,7 @@ class Table:
         close = difflib.get_close_matches(str(given), self.names, n=3)
         listed = ", ".join(repr(name) for name in (close or self.names[:10]))
         raise ParameterError(
-            f"{parameter} names the column {given!r}, which the table does not have: expected one of its "
+            f"{place} names the column {given!r}, which the table does not have: expected one of its "
             f"{len(self.names)} columns. {'Did you mean' if close else 'Its first columns are'} {listed}"
             f"{'?' if close else '.'}"
         )

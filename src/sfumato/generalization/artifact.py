@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sfumato.coded_columns import CodedColumn
 from sfumato.columns import GroupedLabels, GroupedValues
 from sfumato.documents import check_shape, parse_json
-from sfumato.errors import InputError, ParameterError
+from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames import Table, read_table
 from sfumato.generalization.attributes import Attribute, CategoryAttribute
 from sfumato.generalization.description import Description, describe_attributes
@@ -109,7 +109,7 @@ class Generalization:
             A frame of the same kind.
         """
         if output not in OUTPUTS:
-            raise ParameterError(f"output={output!r}: expected one of {', '.join(map(repr, OUTPUTS))}.")
+            raise ParameterError(f"{named('output', output)}: expected one of {', '.join(map(repr, OUTPUTS))}.")
         table = self._read(X)
         codes = self._codes(table)
         new: dict[str, GroupedLabels | GroupedValues] = {}

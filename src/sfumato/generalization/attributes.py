@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sfumato.coded_columns import CodedColumn
 from sfumato.columns import Column, Kind, Moment
-from sfumato.errors import InputError, ParameterError
+from sfumato.errors import InputError, ParameterError, named
 from sfumato.generalization.naming import OTHER, category_label, finished, moment_labels, number_labels
 
 CategoryType = Literal["text", "boolean", "number"]
@@ -338,7 +338,7 @@ def ordered_runs(name: str, given: Sequence[int]) -> list[int]:
     if len(set(given)) != (ranks[-1] + 1 if ranks else 0):
         raise ParameterError(
             f"the attribute {name!r} has a bucket that is interrupted by another: expected buckets of neighbouring "
-            "values, since it is ordered. Name it in categorical_features= if its numbers are codes."
+            f"values, since it is ordered. Name it in {named('categorical_features')} if its numbers are codes."
         )
     return ranks
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.errors import InputError, ParameterError
+from sfumato.errors import InputError, ParameterError, named
 from sfumato.hierarchies.rows import (
     ANY,
     check_parents,
@@ -301,7 +301,7 @@ class Hierarchy:
 
     def _checked_level(self, level: int) -> int:
         if not is_whole(level) or not 0 <= level < self.n_levels:
-            raise ParameterError(f"level={level!r}: expected a level from 0 to {self.n_levels - 1}.")
+            raise ParameterError(f"{named('level', level)}: expected a level from 0 to {self.n_levels - 1}.")
         return int(level)
 
 

@@ -48,7 +48,7 @@ def read_hierarchy(source: Any, *, delimiter: str | None = None) -> Hierarchy:
     try:
         return Hierarchy(tuple(map(tuple, rows)))
     except InputError as error:
-        raise InputError(f"the hierarchy file {path.name!r}: {error}") from None
+        raise InputError(f"the hierarchy file {path.name!r}: " + error.sentence) from None
 
 
 def _delimiter_of(lines: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, named
 from sfumato.frames import Table, read_table
 from sfumato.hierarchies import Hierarchy
 from sfumato.loss.extents import CategoryWidth, category_width, hierarchy_width, ordered_width
@@ -100,7 +100,9 @@ def ncp(
     {'age': [0.4, 0.4, 0.0], 'job': [0.667, 0.667, 0.0]}
     """
     if categories not in get_args(CategoryWidth):
-        raise ParameterError(f"categories={categories!r}: expected 'share' (z / D) or 'steps' ((z - 1) / (D - 1)).")
+        raise ParameterError(
+            f"{named('categories', categories)}: expected 'share' (z / D) or 'steps' ((z - 1) / (D - 1))."
+        )
     before, after, names = read_both(original, released, quasi_identifiers)
     codes = () if categorical_features is None else before.resolve(categorical_features, "categorical_features")
     before = before.with_categorical(codes)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.columns import Column
-from sfumato.errors import InputError, ParameterError
+from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames import Table, read_table
 from sfumato.grouping import group_rows
 
@@ -33,7 +33,9 @@ def read_released(released: Any, quasi_identifiers: Names | None) -> tuple[Table
     table = read_table(released)
     names = table.names if quasi_identifiers is None else table.resolve(quasi_identifiers)
     if not names:
-        raise ParameterError("quasi_identifiers names no column: expected at least one. Name the rewritten columns.")
+        raise ParameterError(
+            f"{named('quasi_identifiers')} names no column: expected at least one. Name the rewritten columns."
+        )
     return table, names
 
 
@@ -46,7 +48,7 @@ def columns_of(table: Table, name: str) -> tuple[str, ...]:
         return bounds
     raise InputError(
         f"the release has no column {name!r}, nor {bounds[0]!r} and {bounds[1]!r}: expected the columns of the "
-        "original. Leave out of quasi_identifiers what was not released."
+        f"original. Leave out of {named('quasi_identifiers')} what was not released."
     )
 
 
@@ -55,7 +57,9 @@ def read_both(original: Any, released: Any, quasi_identifiers: Names | None) -> 
     before, after = read_table(original), read_table(released)
     names = before.names if quasi_identifiers is None else before.resolve(quasi_identifiers)
     if not names:
-        raise ParameterError("quasi_identifiers names no column: expected at least one. Name the rewritten columns.")
+        raise ParameterError(
+            f"{named('quasi_identifiers')} names no column: expected at least one. Name the rewritten columns."
+        )
     if before.n_records != after.n_records:
         raise InputError(
             f"the original has {before.n_records} records and the release {after.n_records}: expected the same records "
@@ -76,8 +80,8 @@ def check_suppressed(n_suppressed: object) -> int:
     """Refuse what is no number of records."""
     if isinstance(n_suppressed, bool) or not isinstance(n_suppressed, numbers.Integral) or n_suppressed < 0:
         raise ParameterError(
-            f"n_suppressed={n_suppressed!r}: expected how many records were left out, 0 or more. A release has it as "
-            "n_suppressed."
+            f"{named('n_suppressed', n_suppressed)}: expected how many records were left out, 0 or more. A release has "
+            "it as n_suppressed."
         )
     return int(n_suppressed)
 
@@ -85,7 +89,7 @@ def check_suppressed(n_suppressed: object) -> int:
 def check_k(k: object) -> int | None:
     """Refuse what is no group size."""
     if k is not None and (isinstance(k, bool) or not isinstance(k, numbers.Integral) or k < 1):
-        raise ParameterError(f"k={k!r}: expected a whole number of at least 1, or None.")
+        raise ParameterError(f"{named('k', k)}: expected a whole number of at least 1, or None.")
     return None if k is None else int(k)
 
 

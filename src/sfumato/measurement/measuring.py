@@ -12,7 +12,7 @@ import numpy as np
 from sfumato.arguments import is_integer
 from sfumato.backends.group_counts import WEIGHTS_BY_POSITION, GroupRequest, MeasurableTable, Population
 from sfumato.backends.memory.groups import MemoryTable
-from sfumato.errors import InputError, ParameterError
+from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames import Table, read_table
 from sfumato.measurement.criterion_values import measure_criteria
 from sfumato.measurement.measurement import Measurement, MissingPolicy
@@ -146,8 +146,8 @@ def _check_policy(missing: str) -> None:
     """Raise ParameterError for an unknown meaning of missing values."""
     if missing not in get_args(MissingPolicy):
         raise ParameterError(
-            f"missing={missing!r}: expected 'value' (a missing value is a value of its own) or 'wildcard' (a missing "
-            "quasi-identifier matches anything)."
+            f"{named('missing', missing)}: expected 'value' (a missing value is a value of its own) or 'wildcard' (a "
+            "missing quasi-identifier matches anything)."
         )
 
 
@@ -169,8 +169,8 @@ def _check_hierarchies(table: Table, hierarchies: Mapping[str, Any] | None, role
     for name in table.resolve(list(hierarchies or {}), "hierarchies"):
         if name not in roles.sensitive:
             raise ParameterError(
-                f"hierarchies names the column {name!r}, which is not named in sensitive: expected sensitive columns. "
-                "Name it in sensitive, too, or leave its hierarchy out."
+                f"{named('hierarchies')} names the column {name!r}, which is not named in {named('sensitive')}: "
+                f"expected sensitive columns. Name it in {named('sensitive')}, too, or leave its hierarchy out."
             )
 
 
@@ -201,20 +201,21 @@ def _resolve_roles(
     taken = {**dict.fromkeys(sensitive_names, "sensitive"), **dict.fromkeys(unit_name, "unit")}
     taken |= dict.fromkeys(weight_name, "weights")
     if quasi_identifiers is None:
-        named: tuple[str, ...] = tuple(name for name in table.names if name not in taken)
+        chosen: tuple[str, ...] = tuple(name for name in table.names if name not in taken)
     else:
-        named = table.resolve(as_list(quasi_identifiers), "quasi_identifiers")
-    for name in named:
+        chosen = table.resolve(as_list(quasi_identifiers), "quasi_identifiers")
+    for name in chosen:
         if name in taken:
             raise ParameterError(
-                f"the column {name!r} is named in quasi_identifiers and in {taken[name]}: expected one role per "
-                "column. Remove it from one of them."
+                f"the column {name!r} is named in {named('quasi_identifiers')} and in {named(taken[name])}: expected "
+                "one role per column. Remove it from one of them."
             )
-    if not named:
+    if not chosen:
         raise ParameterError(
-            "quasi_identifiers names no column: expected at least one. Name the columns that could point at a person."
+            f"{named('quasi_identifiers')} names no column: expected at least one. Name the columns that could point "
+            "at a person."
         )
-    return Roles(named, sensitive_names, next(iter(unit_name), None), next(iter(weight_name), None))
+    return Roles(chosen, sensitive_names, next(iter(unit_name), None), next(iter(weight_name), None))
 
 
 def _population_table(table: MeasurableTable, population: Any, keys: Sequence[str]) -> Population | None:
@@ -228,7 +229,7 @@ def _population_table(table: MeasurableTable, population: Any, keys: Sequence[st
             f"the population has {len(theirs.names)} columns without names and the table has {len(own.names)}: "
             "expected the same columns. Give a frame with names."
         )
-    theirs.resolve(keys, "quasi_identifiers (in the population)")
+    theirs.resolve(keys, "quasi_identifiers", where="in the population")
     return people
 
 

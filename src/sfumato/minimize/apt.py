@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from sfumato.arguments import is_integer, is_number, thread_count
 from sfumato.coded_columns import CodedColumn
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, named
 from sfumato.generalization.building import SAFE_SIZE
 from sfumato.grouping import merge_rows
 from sfumato.minimize.bucket_utility import Codes, CodesClassifier, held_out_and_learned, one_thread
@@ -130,12 +130,13 @@ class AptMinimizer(WeightedMinimizer):
         super()._check_parameters()
         if not is_number(self.target_accuracy) or not 0 <= self.target_accuracy <= 1:
             raise ParameterError(
-                f"target_accuracy={self.target_accuracy!r}: expected a share of the records from 0 to 1, such as 0.99."
+                f"{named('target_accuracy', self.target_accuracy)}: expected a share of the records from 0 to 1, such "
+                "as 0.99."
             )
         if not is_number(self.validation_fraction) or not 0 < self.validation_fraction < 1:
             raise ParameterError(
-                f"validation_fraction={self.validation_fraction!r}: expected a share of the records between 0 and 1, "
-                "such as 0.3."
+                f"{named('validation_fraction', self.validation_fraction)}: expected a share of the records between 0 "
+                "and 1, such as 0.3."
             )
         for name in ("max_depth", "min_samples_leaf"):
             value = getattr(self, name)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sfumato.arguments import is_integer
 from sfumato.coded_columns import CodedColumn
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, named
 from sfumato.generalization.building import SAFE_SIZE
 from sfumato.minimize.minimizer import Buckets, Output, Sample, WeightedMinimizer
 from sfumato.partition.binning import DEFAULT_MAX_BINS
@@ -103,9 +103,13 @@ class FeatureSelectionMinimizer(WeightedMinimizer):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if not is_integer(self.n_attributes) or self.n_attributes < 0:
-            raise ParameterError(f"n_attributes={self.n_attributes!r}: expected an integer from 0. 0 collects nothing.")
+            raise ParameterError(
+                f"{named('n_attributes', self.n_attributes)}: expected an integer from 0. 0 collects nothing."
+            )
         if self.statistic not in _STATISTICS:
-            raise ParameterError(f"statistic={self.statistic!r}: expected one of {', '.join(map(repr, _STATISTICS))}.")
+            raise ParameterError(
+                f"{named('statistic', self.statistic)}: expected one of {', '.join(map(repr, _STATISTICS))}."
+            )
 
     def _buckets(self, sample: Sample) -> Buckets:
         scores = [_STATISTICS[self.statistic](column, class_counts(column, sample)) for column in sample.columns]

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from sfumato.arguments import is_integer, is_number
 from sfumato.coded_columns import CodedColumn
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, named
 from sfumato.generalization.building import SAFE_SIZE
 from sfumato.grouping import merge_rows
 from sfumato.minimize.bucket_utility import Codes, CodesClassifier, held_out_and_learned
@@ -117,14 +117,14 @@ class IterativeMinimizer(WeightedMinimizer):
         super()._check_parameters()
         if not is_number(self.max_loss) or not 0 <= self.max_loss <= 1:
             raise ParameterError(
-                f"max_loss={self.max_loss!r}: expected a share of the records from 0 to 1. 0.01 is one point."
+                f"{named('max_loss', self.max_loss)}: expected a share of the records from 0 to 1. 0.01 is one point."
             )
         if not is_integer(self.n_buckets) or self.n_buckets < 1:
-            raise ParameterError(f"n_buckets={self.n_buckets!r}: expected an integer from 1. 4 is usual.")
+            raise ParameterError(f"{named('n_buckets', self.n_buckets)}: expected an integer from 1. 4 is usual.")
         if not is_number(self.validation_fraction) or not 0 < self.validation_fraction < 1:
             raise ParameterError(
-                f"validation_fraction={self.validation_fraction!r}: expected a share of the records between 0 and 1, "
-                "such as 0.3."
+                f"{named('validation_fraction', self.validation_fraction)}: expected a share of the records between 0 "
+                "and 1, such as 0.3."
             )
 
     def _buckets(self, sample: Sample) -> Buckets:

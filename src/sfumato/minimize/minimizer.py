@@ -23,7 +23,7 @@ from sfumato.anonymize.guidance import as_target_array
 from sfumato.arguments import as_table_like, checked_weight, distinct_labels, is_integer, thread_count
 from sfumato.backends.memory import MemorySource
 from sfumato.coded_columns import CodedColumn
-from sfumato.errors import InputError, ParameterError
+from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames import Table, read_table
 from sfumato.generalization import Generalization, generalization_from_bins
 from sfumato.partition.binning import MAX_CODES, code_type
@@ -170,16 +170,17 @@ class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         if not is_integer(self.max_bins) or not 2 <= self.max_bins < MAX_CODES - 2:
             raise ParameterError(
-                f"max_bins={self.max_bins!r}: expected an integer from 2 to {MAX_CODES - 3}. 255 is fast and fine."
+                f"{named('max_bins', self.max_bins)}: expected an integer from 2 to {MAX_CODES - 3}. 255 is fast and "
+                "fine."
             )
         if not is_integer(self.floor) or self.floor < 1:
             raise ParameterError(
-                f"floor={self.floor!r}: expected an integer from 1. 10 keeps what fewer than 10 records have out of "
-                "the generalization."
+                f"{named('floor', self.floor)}: expected an integer from 1. 10 keeps what fewer than 10 records have "
+                "out of the generalization."
             )
         if self.output not in ("codes", "labels", "representatives"):
             raise ParameterError(
-                f"output={self.output!r}: expected 'codes', 'labels' or 'representatives'. Models take codes."
+                f"{named('output', self.output)}: expected 'codes', 'labels' or 'representatives'. Models take codes."
             )
         thread_count(self.n_jobs)
 
@@ -193,7 +194,9 @@ class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             codes, classes = code_target(y, table.n_records)
         names = table.names if self.attributes is None else table.resolve(self.attributes, "attributes")
         if not names:
-            raise ParameterError("attributes is empty: expected the columns to generalize. None stands for all.")
+            raise ParameterError(
+                f"{named('attributes')} is empty: expected the columns to generalize. None stands for all."
+            )
         source = MemorySource(table, names, max_bins=self.max_bins, n_threads=thread_count(self.n_jobs))
         for column in source.columns:
             _refuse_names(column)
@@ -208,8 +211,9 @@ class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         others = [name for name in personal if name not in names]
         if others:
             raise ParameterError(
-                f"personal names {', '.join(map(repr, others))}, which is not generalized: expected some of the "
-                "attributes, since a column that passes through is known exactly. Add it to attributes, or drop it."
+                f"{named('personal')} names {', '.join(map(repr, others))}, which is not generalized: expected some of "
+                "the attributes, since a column that passes through is known exactly. Add it to them, or "
+                "drop it."
             )
         return tuple(names.index(name) for name in personal)
 
@@ -273,8 +277,8 @@ def _refuse_names(column: CodedColumn) -> None:
     if 2 * n_alone > len(column.codes):
         raise InputError(
             f"column {column.name!r} has {n_alone} values that one record has alone, of {len(column.codes)} records: "
-            "expected categories that people share, since only those are collected. Drop the column if it names "
-            "people, shorten its values, or leave it out of attributes."
+            "expected categories that people share, since only those are collected. Leave the column out "
+            f"({named('attributes')}) if it names people, or shorten its values."
         )
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from sfumato.arguments import is_integer, is_number, thread_count
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, named
 from sfumato.generalization.building import SAFE_SIZE
 from sfumato.minimize.minimizer import Buckets, Output, Sample, WeightedMinimizer
 from sfumato.minimize.tree_buckets import Presence, buckets_of_tree, without_small_buckets
@@ -134,7 +134,8 @@ class PrivacyAwareTree(WeightedMinimizer):
         super()._check_parameters()
         if not is_number(self.alpha) or not 0 <= self.alpha <= 1:
             raise ParameterError(
-                f"alpha={self.alpha!r}: expected a number from 0 (utility alone) to 1 (privacy alone), such as 0.5."
+                f"{named('alpha', self.alpha)}: expected a number from 0 (utility alone) to 1 (privacy alone), such as "
+                "0.5."
             )
         for name in ("max_leaves", "min_samples_leaf"):
             value = getattr(self, name)

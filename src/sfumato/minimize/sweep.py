@@ -19,7 +19,7 @@ from sfumato.arguments import as_table_like
 from sfumato.attack.reconstruction_adversaries import FamilySettings, answer, rate_of
 from sfumato.attack.reconstruction_questions import ask
 from sfumato.attack.samples import Samples
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, named
 from sfumato.frames import Table, read_table
 from sfumato.generalization import Generalization, generalization_from_bins
 from sfumato.minimize.bucket_utility import Codes, CodesClassifier
@@ -309,8 +309,8 @@ def as_risk(risk: RiskName | Risk, *, seed: int, n_jobs: int | None) -> Risk:
     if callable(risk):
         return risk
     raise ParameterError(
-        f"risk={risk!r}: expected 'table' (quick), 'family' (all adversaries), or a function of a generalization, "
-        "samples and personal attributes."
+        f"{named('risk', risk)}: expected 'table' (quick), 'family' (all adversaries), or a function of a "
+        "generalization, samples and personal attributes."
     )
 
 
@@ -325,7 +325,7 @@ def deal(
     n = table.n_records
     if len(shares) != 3 or min(shares) <= 0 or abs(sum(shares) - 1) > 1e-9:
         raise ParameterError(
-            f"shares={shares!r}: expected three shares above 0 that sum to 1: training, validation and test. "
+            f"{named('shares', shares)}: expected three shares above 0 that sum to 1: training, validation and test. "
             "(0.6, 0.1, 0.3) is usual."
         )
     if n < 10:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, named
 from sfumato.generalization import Generalization
 
 NOTHING = "nothing generalized"
@@ -111,7 +111,9 @@ class MinimizerSweep:
         minimizer : str, optional
         """
         if not 0 <= max_loss <= 1:
-            raise ParameterError(f"max_loss={max_loss!r}: expected a share from 0 to 1. 0.01 is one percentage point.")
+            raise ParameterError(
+                f"{named('max_loss', max_loss)}: expected a share from 0 to 1. 0.01 is one percentage point."
+            )
         limit = self.limits[0].validation_error + max_loss + 1e-12
         good = [point for point in self._points_of(minimizer) if point.validation_error <= limit]
         return min(good, key=lambda point: (point.validation_risk, point.n_buckets, point.validation_error))
@@ -129,7 +131,9 @@ class MinimizerSweep:
 
     def _points_of(self, minimizer: str | None) -> list[SweepPoint]:
         if minimizer is not None and minimizer not in self.minimizers:
-            raise ParameterError(f"minimizer={minimizer!r}: expected one of {', '.join(map(repr, self.minimizers))}.")
+            raise ParameterError(
+                f"{named('minimizer', minimizer)}: expected one of {', '.join(map(repr, self.minimizers))}."
+            )
         return [p for p in self.points if p.is_limit or minimizer in (None, p.minimizer)]
 
     def to_frame(self, library: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:

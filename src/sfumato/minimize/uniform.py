@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.arguments import is_integer
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, named
 from sfumato.generalization.building import SAFE_SIZE
 from sfumato.minimize.minimizer import Buckets, Minimizer, Output, Sample
 from sfumato.partition.binning import DEFAULT_MAX_BINS
@@ -93,7 +93,9 @@ class UniformMinimizer(Minimizer):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if not is_integer(self.n_buckets) or self.n_buckets < 1:
-            raise ParameterError(f"n_buckets={self.n_buckets!r}: expected an integer from 1. 1 collects nothing.")
+            raise ParameterError(
+                f"{named('n_buckets', self.n_buckets)}: expected an integer from 1. 1 collects nothing."
+            )
 
     def _buckets(self, sample: Sample) -> Buckets:
         generator = self._generator()

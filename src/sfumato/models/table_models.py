@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.columns import MICROSECONDS_PER_DAY
-from sfumato.errors import InputError, ParameterError
+from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames import Column, read_table
 from sfumato.models import MODELS
 
@@ -311,13 +311,15 @@ def make_model(
         About how many records it will see; a network makes fewer passes over more records.
     """
     if name not in MODELS:
-        raise ParameterError(f"model {name!r} is not known: expected one of {', '.join(MODELS)}.")
+        raise ParameterError(f"{named('model', name)} is not known: expected one of {', '.join(MODELS)}.")
     model: NamedModel = MODELS[name]
     facts = model.facts
     if task not in facts.tasks:
         other = "linear-regression" if task == "regression" else "logistic-regression"
         kind = "numbers" if task == "regression" else "classes"
-        raise ParameterError(f"model {name!r} cannot learn a target of {kind}. Give --model {other}, or another model.")
+        raise ParameterError(
+            f"model {name!r} cannot learn a target of {kind}. Give {named('model', other)}, or another model."
+        )
     from sklearn.pipeline import make_pipeline
 
     encoder = TableEncoder(

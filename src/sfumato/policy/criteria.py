@@ -10,13 +10,13 @@ from __future__ import annotations
 import difflib
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from functools import cache, partial
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from sfumato.criteria import CRITERIA
-from sfumato.errors import InputError, ParameterError
+from sfumato.errors import InputError, ParameterError, Reference, Sentence
 from sfumato.policy.settings import Setting
 
 KEY = "criteria"
@@ -160,11 +160,11 @@ def make_criterion(entry: Mapping[str, Any], where: Callable[[str], str], open_f
             try:
                 given[one.name] = open_file(own, entry[key]) if own in _FILES else entry[key]
             except InputError as error:
-                raise InputError(f"{where(key)} = {entry[key]!r}: {error}") from None
+                raise InputError(f"{where(key)} = {entry[key]!r}: " + error.sentence) from None
     try:
         return kind(**given)
     except ParameterError as error:
-        raise ParameterError(_placed(str(error), [one.name for one in fields(kind)], where)) from None
+        raise ParameterError(_placed(error.sentence, where)) from None
 
 
 def _stand_in(kind: str, name: str) -> Any:
@@ -172,14 +172,18 @@ def _stand_in(kind: str, name: str) -> Any:
     return [("a", "*"), ("b", "*")] if kind == "hierarchy file" else None
 
 
-def _placed(message: str, parameters: Sequence[str], where: Callable[[str], str]) -> str:
-    """Return what a constructor says about a parameter, with the place of its key in the policy."""
-    parameter, equals, rest = message.partition("=")
-    if equals and parameter in parameters:
-        return f"{where(_KEY_OF.get(parameter, parameter))} = {rest}"
-    parameter = next((name for name in parameters if re.match(rf"{name}\b", message)), "")
-    key = _KEY_OF.get(parameter, parameter) or "name"
-    return f"{where(key)}: {message}"
+def _placed(sentence: Sentence, where: Callable[[str], str]) -> str:
+    """Return what a constructor says, with the place in the policy of the key that it is about."""
+    if not sentence.references:
+        return f"{where('name')}: {sentence}"
+    about = sentence.references[0].name
+    places = {about: where(_KEY_OF.get(about, about))}  # named in full once
+
+    def spelling(setting: Reference) -> str:
+        place = places.pop(setting.name, _KEY_OF.get(setting.name, setting.name))
+        return place if setting.shown is None else f"{place} = {setting.shown}"
+
+    return sentence.spelled(spelling)
 
 
 def _guess(given: object, known: Any) -> str:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sfumato.errors import GuaranteeError, InputError, MissingExtraError, ParameterError
+from sfumato.errors import GuaranteeError, InputError, MissingExtraError, ParameterError, named
 from sfumato.frames import Column, Table, read_table
 from sfumato.networks import dense_network, predict_network, seeded_generator
 
@@ -43,7 +43,7 @@ class _PrivateClassifier(ClassifierMixin, BaseEstimator):
 
     def _checked(self, X: Any, y: Any) -> tuple[Floats, NDArray[np.intp]]:
         if not isinstance(self.epsilon, int | float) or isinstance(self.epsilon, bool) or not self.epsilon > 0:
-            raise ParameterError(f"epsilon={self.epsilon!r}: expected a number above 0. Smaller protects more.")
+            raise ParameterError(f"{named('epsilon', self.epsilon)}: expected a number above 0. Smaller protects more.")
         if self.classes is None or len(self.classes) < 2:
             raise ParameterError(
                 "classes= is missing: expected the list of labels, told and not looked up in the data, or the labels "

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, named
 from sfumato.partition.group_summaries import (
     Groups,
     Summary,
@@ -55,7 +55,9 @@ def _members(
     """Choose one record per group."""
     if kind == "sample":
         if random_state is None:
-            raise ParameterError("representative='sample' without a seed: expected one. Pass random_state=.")
+            raise ParameterError(
+                f"{named('representative', 'sample')} without a seed: expected one. Pass {named('random_state')}."
+            )
         return rank_members(codes, groups, layout.n_columns, random_state.random(groups.n_groups))
     if guide is not None and not looks_at_classes(kind, guide):
         distance = distance_from_mean(groups, _channels_of(guide), guide.channel_weights, n_threads=n_threads)

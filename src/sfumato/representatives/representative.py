@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.coded_columns import CodedColumn
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, named
 from sfumato.hierarchies import CodePaths
 from sfumato.partition.binning import Bins
 from sfumato.partition.group_summaries import Groups, Summary, summarize
@@ -136,7 +136,8 @@ def check_representative(kind: str) -> None:
     """Refuse a kind of representative that does not exist."""
     if kind not in REPRESENTATIVES:
         raise ParameterError(
-            f"representative={kind!r}: expected one of {', '.join(REPRESENTATIVES)}. 'phantom' shows nobody's values."
+            f"{named('representative', kind)}: expected one of {', '.join(REPRESENTATIVES)}. 'phantom' shows nobody's "
+            "values."
         )
 
 

@@ -6,8 +6,9 @@ Every verb calls :func:`build_schema` once, when it is fitted, keeps the :class:
 :func:`judge_column` says what a column seems to hold, and why.
 """
 
+from sfumato.errors import ColumnWarning
 from sfumato.schema.checking import (
-    ColumnWarning,
+    ExposedColumnError,
     check_naming,
     check_passing,
     is_near_unique,
@@ -29,6 +30,7 @@ from sfumato.schema.roles import Role, Schema, build_schema
 
 __all__ = [
     "ColumnWarning",
+    "ExposedColumnError",
     "Frequencies",
     "Judgement",
     "Limit",

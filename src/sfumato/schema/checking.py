@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from sfumato.columns import Column, Kind
-from sfumato.errors import InputError, PrivacyWarning
+from sfumato.errors import ColumnWarning as ColumnWarning
+from sfumato.errors import InputError, PrivacyWarning, named
 from sfumato.frames import Table
 from sfumato.schema.judging import (
     SMALLEST_TABLE_CHECKED,
@@ -19,8 +21,26 @@ from sfumato.schema.judging import (
 from sfumato.schema.name_words import as_read, is_code_name
 
 
-class ColumnWarning(UserWarning):
-    """Columns that are allowed but of no use as they are, such as constant ones."""
+class ExposedColumnError(InputError):
+    """A column would be released unchanged although it identifies people by itself.
+
+    Parameters
+    ----------
+    column, why : str
+    instead : sequence of str
+        Parameters in which the column can be listed instead.
+    """
+
+    def __init__(self, column: str, why: str, instead: Sequence[str] = ("quasi_identifiers", "identifiers")) -> None:
+        super().__init__(
+            f"column {column!r} would be released unchanged, but {why}: expected a column that does not identify "
+            f"people by itself. List it in {' or '.join(map(named, instead))}, or in {named('keep')} to release it "
+            "anyway."
+        )
+        self.column, self.why, self.instead = column, why, tuple(instead)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.column, self.why, self.instead)
 
 
 class SimilarNamesWarning(ColumnWarning):
@@ -56,31 +76,29 @@ def check_naming(found: Judgement, *, is_chosen: bool) -> None:
     if not is_chosen:
         raise InputError(
             f"column {found.name!r} has no role and would become a quasi-identifier, but {found.names_people}: "
-            "expected columns that describe people and do not name them. List it in identifiers to drop it, in "
-            "quasi_identifiers to rewrite it, or in keep to release it unchanged."
+            f"expected columns that describe people and do not name them. List it in {named('identifiers')} to drop "
+            f"it, in {named('quasi_identifiers')} to rewrite it, or in {named('keep')} to release it unchanged."
         )
     warnings.warn(
-        f"quasi-identifier {found.name!r} seems to name people: {found.names_people}. Values of it may be released for "
-        "groups of records. List it in identifiers to drop it.",
-        PrivacyWarning,
+        PrivacyWarning(
+            f"quasi-identifier {found.name!r} seems to name people: {found.names_people}. Values of it may be released "
+            f"for groups of records. List it in {named('identifiers')} to drop it."
+        ),
         stacklevel=3,
     )
 
 
 def check_passing(found: Judgement, n_records: int) -> None:
-    """Raise InputError if a column that would be released unchanged is near unique or names people."""
+    """Raise ExposedColumnError if a column that would be released unchanged is near unique or names people."""
     why = found.names_people
     if why is None and n_records >= SMALLEST_TABLE_CHECKED and found.counts.is_near_unique:
         why = f"{found.counts.share_unique:.0%} of its values are unique"
     if why is not None:
-        raise InputError(
-            f"column {found.name!r} would be released unchanged, but {why}: expected a column that does not identify "
-            "people by itself. List it in quasi_identifiers or identifiers, or in keep to release it anyway."
-        )
+        raise ExposedColumnError(found.name, why)
 
 
 def check_pass_through(table: Table, name: str) -> Kind:
-    """Raise InputError if a column would pass through although it is near unique or names people; return its kind."""
+    """Raise ExposedColumnError if a column that would pass through identifies people; return its kind."""
     column = table.column(name, for_counting=True)
     check_passing(judge_column(column), table.n_records)
     return column.kind
@@ -119,9 +137,10 @@ def warn_of_averaged_codes(table: Table, names: Iterable[str], representative: s
     found = [name for name in found if judge_column(table.column(name, for_counting=True)).is_surely_code]
     if found:
         warnings.warn(
-            f"representative={representative!r} averages numbers that look like codes: {listed(found)}. The result may "
-            "be a code that no record has. List them in categorical_features.",
-            ColumnWarning,
+            ColumnWarning(
+                f"{named('representative', representative)} averages numbers that look like codes: {listed(found)}. "
+                f"The result may be a code that no record has. List them in {named('categorical_features')}."
+            ),
             stacklevel=5,
         )
 

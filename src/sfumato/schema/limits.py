@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.columns import MICROSECONDS_PER_DAY, Column
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, named
 
 Limit = int | float | datetime.timedelta
 
@@ -70,8 +70,8 @@ def coarsen(column: Column, limit: Limit) -> Column:
             values = (np.floor(column.values / width) + 0.5) * width
         if not np.isfinite(values).all():
             raise ParameterError(
-                f"limits has the width {limit!r} for the column {column.name!r}: expected one that fits the size of "
-                "its numbers. Take another width."
+                f"{named('limits')} has the width {limit!r} for the column {column.name!r}: expected one that fits the "
+                "size of its numbers. Take another width."
             )
     else:
         whole = np.int64(width)
@@ -97,7 +97,7 @@ def _cut_text(column: Column, n_characters: int) -> Column:
 
 def checked_limit(column: Column, limit: Limit) -> float | int:
     """Return the limit in the unit of the column's values, or the number of characters."""
-    given = f"limits has {limit!r} for the column {column.name!r}"
+    given = f"{named('limits')} has {limit!r} for the column {column.name!r}"
     if isinstance(limit, datetime.timedelta):
         if column.kind != "moment":
             raise ParameterError(
@@ -110,13 +110,13 @@ def checked_limit(column: Column, limit: Limit) -> float | int:
         )
     if not (0 < limit <= _LARGEST_LIMIT):  # neither NaN nor infinite, nor more than a float holds
         raise ParameterError(
-            f"{given}: expected a positive number. Give a larger limit, or leave the column out of limits."
+            f"{given}: expected a positive number. Give a larger limit, or leave the column out of {named('limits')}."
         )
     if column.kind == "category":
         if not column.is_text:
             raise ParameterError(
                 f"{given}, whose categories are not text: expected text, numbers or dates. Leave the column out of "
-                "limits, or out of categorical_features."
+                f"{named('limits')}, or out of {named('categorical_features')}."
             )
         if limit != int(limit):
             raise ParameterError(f"{given}, which is text: expected a whole number of characters. Round the limit.")

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from sfumato.columns import Column, Kind
-from sfumato.errors import InputError, ParameterError
+from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames import Table
 from sfumato.schema.checking import check_naming, check_pass_through, listed, warn_of_constants, warn_of_similar_names
 from sfumato.schema.judging import judge_naming
@@ -239,28 +239,29 @@ def build_schema(
     >>> schema.quasi_identifiers, schema.released
     (('age',), ('age', 'ill'))
     """
-    named: dict[Role, tuple[str, ...]] = {
+    chosen: dict[Role, tuple[str, ...]] = {
         "identifier": _resolved(table, identifiers, "identifiers"),
         "sensitive": _resolved(table, sensitive, "sensitive"),
         "target": _resolved(table, target, "target"),
         "unit": _resolved(table, unit, "unit"),
     }
-    if len(named["unit"]) > 1:
+    if len(chosen["unit"]) > 1:
         raise ParameterError(
-            f"unit names {len(named['unit'])} columns: expected one. Join them into one column that names the person."
+            f"{named('unit')} names {len(chosen['unit'])} columns: expected one. Join them into one column that names "
+            "the person."
         )
     kept = _resolved(table, keep, "keep")
     if quasi_identifiers is None:
-        taken = {name for names in named.values() for name in names} | set(kept)
-        named["quasi_identifier"] = tuple(name for name in table.names if name not in taken)
+        taken = {name for names in chosen.values() for name in names} | set(kept)
+        chosen["quasi_identifier"] = tuple(name for name in table.names if name not in taken)
     else:
-        named["quasi_identifier"] = _resolved(table, quasi_identifiers, "quasi_identifiers")
-    roles = _roles(table, named)
+        chosen["quasi_identifier"] = _resolved(table, quasi_identifiers, "quasi_identifiers")
+    roles = _roles(table, chosen)
     _check_keep(kept, roles)
-    if not named["quasi_identifier"]:
+    if not chosen["quasi_identifier"]:
         raise ParameterError(
             f"no quasi-identifier is left among {len(table.names)} columns: expected at least one. Name the columns "
-            "that could point at a person in quasi_identifiers."
+            f"that could point at a person in {named('quasi_identifiers')}."
         )
     categorical = (
         table.categorical
@@ -283,10 +284,10 @@ def build_schema(
     warn_of_similar_names(table.names)
     if is_whole:
         decided = {*checked_limits, *coarsened}
-        unsettled = [name for name in named["quasi_identifier"] if name not in decided]
+        unsettled = [name for name in chosen["quasi_identifier"] if name not in decided]
         for found in judge_naming(table, unsettled):
             check_naming(found, is_chosen=quasi_identifiers is not None)
-        warn_of_constants(table, named["quasi_identifier"], heads)
+        warn_of_constants(table, chosen["quasi_identifier"], heads)
     kinds = {name: kinds[name] for name in roles if name in kinds}
     return Schema(roles, kinds, checked_limits, kept, categorical)
 
@@ -295,12 +296,12 @@ def _resolved(table: Table, names: Names | None, parameter: str) -> tuple[str, .
     return () if names is None else table.resolve(names, parameter)
 
 
-def _roles(table: Table, named: Mapping[Role, tuple[str, ...]]) -> dict[str, Role]:
+def _roles(table: Table, chosen: Mapping[Role, tuple[str, ...]]) -> dict[str, Role]:
     found: dict[str, Role] = {}
-    for role, names in named.items():
+    for role, names in chosen.items():
         for name in names:
             if name in found:
-                first, second = _PARAMETER_OF_ROLE[found[name]], _PARAMETER_OF_ROLE[role]
+                first, second = named(_PARAMETER_OF_ROLE[found[name]]), named(_PARAMETER_OF_ROLE[role])
                 raise ParameterError(
                     f"the column {name!r} is named in {first} and in {second}: expected one role per column. Remove "
                     "it from one of them."
@@ -314,8 +315,8 @@ def _check_keep(kept: tuple[str, ...], roles: Mapping[str, Role]) -> None:
         if roles[name] in ("identifier", "quasi_identifier"):
             parameter = _PARAMETER_OF_ROLE[roles[name]]
             raise ParameterError(
-                f"the column {name!r} is named in {parameter} and in keep: expected one of them, since keep lets a "
-                "column pass through untouched. Remove it from one of them."
+                f"the column {name!r} is named in {named(parameter)} and in {named('keep')}: expected one of them, "
+                f"since {named('keep')} lets a column pass through untouched. Remove it from one of them."
             )
 
 
@@ -324,8 +325,8 @@ def _check_limits(
 ) -> dict[str, Limit]:
     if not isinstance(limits, Mapping):
         raise ParameterError(
-            f"limits is of the type {type(limits).__name__}: expected a dict of columns and limits. "
-            "Write for example limits={'age': 5}."
+            f"{named('limits')} is of the type {type(limits).__name__}: expected a dict of columns and limits. "
+            f"Write for example {named('limits', {'age': 5})}."
         )
     names = table.resolve(tuple(limits), "limits")
     plain = (limit.item() if isinstance(limit, np.generic) else limit for limit in limits.values())
@@ -333,8 +334,9 @@ def _check_limits(
     for name, limit in checked.items():
         if roles[name] != "quasi_identifier":
             raise ParameterError(
-                f"limits names the column {name!r}, which has the role {roles[name]}: expected a quasi-identifier, "
-                "since other columns are not rewritten. Add it to quasi_identifiers, or remove its limit."
+                f"{named('limits')} names the column {name!r}, which has the role {roles[name]}: expected a "
+                f"quasi-identifier, since other columns are not rewritten. Add it to {named('quasi_identifiers')}, or "
+                "remove its limit."
             )
         checked_limit(heads[name], limit)
     return checked

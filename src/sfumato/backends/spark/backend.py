@@ -19,7 +19,7 @@ from sfumato.backends.base import FROM_COUNTS, Asked, Growth, Guiding, Learned, 
 from sfumato.backends.group_describer import DescribedGroups, GroupDescriber
 from sfumato.backends.spark.codes import Coding, GrownBranch, SparkCounting, grow_branches
 from sfumato.backends.spark.recount import PERSON, recount
-from sfumato.backends.spark.session import check_frame, collected, example_of, kept, map_pieces, pieces
+from sfumato.backends.spark.session import check_frame, collected, example_of, kept, map_in_arrow, map_pieces, pieces
 from sfumato.backends.spark.values import CountedColumn, Counts, Wanted, count_columns
 from sfumato.coded_columns import CodedColumn
 from sfumato.columns import Column
@@ -306,4 +306,4 @@ def _rewritten(partition: Recipe, frame: Any, schema: Schema) -> Any:
                 made = made.append_column(PERSON, piece.column(unit))
             yield from made.combine_chunks().to_batches()
 
-    return frame.mapInArrow(work, StructType(fields))
+    return map_in_arrow(frame, work, StructType(fields))

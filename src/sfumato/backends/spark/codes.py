@@ -21,7 +21,7 @@ from sfumato.backends.base import Growth, Guiding
 from sfumato.backends.blocks.coding import encode
 from sfumato.backends.group_describer import DescribedGroups
 from sfumato.backends.memory import read_limited
-from sfumato.backends.spark.session import collected, pieces, selected
+from sfumato.backends.spark.session import collected, map_in_arrow, pieces, selected
 from sfumato.coded_columns import CodedColumn
 from sfumato.columns import Column
 from sfumato.frames import read_table
@@ -115,7 +115,7 @@ class Coding:
             for piece in pieces(batches):
                 yield _packed(chunk=[self.chunk(piece)])
 
-        return selected(frame, self.names).mapInArrow(work, "chunk binary")
+        return map_in_arrow(selected(frame, self.names), work, "chunk binary")
 
 
 def persons(column: Column) -> NDArray[np.object_]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import pickle
 import re
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from sfumato import errors
 from sfumato.errors import InputError, MissingExtraError, SfumatoError
 
 PIECE = 1 << 16
@@ -132,7 +132,7 @@ def map_pieces(frame: Any, work: Callable[[Any], Any], names: Sequence[str]) -> 
             answer = pickle.dumps(work(piece))
             yield pa.RecordBatch.from_arrays([pa.array([answer], pa.binary())], names=["answer"])
 
-    found = collected(selected(frame, names).mapInArrow(answers, "answer binary"))
+    found = collected(map_in_arrow(selected(frame, names), answers, "answer binary"))
     return [pickle.loads(row) for row in found["answer"].to_pylist()]
 
 
@@ -152,6 +152,21 @@ def collected(frame: Any) -> Any:
         return frame.toArrow()
 
 
+_REFUSED = "refused by sfumato: "  # before an error that crosses from a worker to the driver as text
+
+
+def map_in_arrow(frame: Any, work: Callable[[Iterator[Any]], Iterator[Any]], schema: Any) -> Any:
+    """Let workers map the record batches of a frame; what they refuse is raised again by `own_errors`."""
+
+    def told(batches: Iterator[Any]) -> Iterator[Any]:
+        try:
+            yield from work(batches)
+        except SfumatoError as error:  # Spark passes on the text of an error, and nothing else
+            raise RuntimeError(f"{error} ({_REFUSED}{b64encode(pickle.dumps(error)).decode()})") from None
+
+    return frame.mapInArrow(told, schema)
+
+
 @contextmanager
 def own_errors() -> Iterator[None]:
     """Turn what a worker refused back into the error it was."""
@@ -160,8 +175,6 @@ def own_errors() -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        found = re.search(r"sfumato\.errors\.(\w+): (.*)", str(error))
-        kind = getattr(errors, found.group(1), None) if found else None
-        if found and isinstance(kind, type) and issubclass(kind, SfumatoError):
-            raise kind(found.group(2)) from None
+        if found := re.search(f"{_REFUSED}([A-Za-z0-9+/=]+)", str(error)):
+            raise pickle.loads(b64decode(found[1])) from None
         raise

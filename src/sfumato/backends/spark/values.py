@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sfumato.backends.blocks.coding import as_counted, coded_categories, join_runs
 from sfumato.backends.memory import read_limited
-from sfumato.backends.spark.session import collected, kept, pieces, selected
+from sfumato.backends.spark.session import collected, kept, map_in_arrow, pieces, selected
 from sfumato.backends.spark.shared_values import as_keys, describe_bins, from_keys, share_bins
 from sfumato.coded_columns import CodedColumn, units_of
 from sfumato.columns import Column, Kind, Moment
@@ -268,7 +268,7 @@ def _added(
         for place, tally in enumerate(tallies):
             yield from tally.rows(place)
 
-    rows = selected(frame, names).mapInArrow(work, _ROWS)
+    rows = map_in_arrow(selected(frame, names), work, _ROWS)
     return rows.groupBy("place", "number", "text").agg(sql.sum("n").alias("n"))
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, named
 from sfumato.generalization.attributes import Attribute
 from sfumato.generalization.description import describe_attribute
 
@@ -20,7 +20,7 @@ def record_schema(attributes: Sequence[Attribute], fingerprint: str, output: Sch
     Attributes that are not collected may be absent; where they are given, they say so.
     """
     if output not in get_args(SchemaOutput):
-        raise ParameterError(f"output={output!r}: expected 'labels' or 'codes'.")
+        raise ParameterError(f"{named('output', output)}: expected 'labels' or 'codes'.")
     properties = {
         attribute.name: {
             "description": describe_attribute(attribute),

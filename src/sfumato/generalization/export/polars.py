@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any, Literal, get_args
 
-from sfumato.errors import MissingExtraError, ParameterError
+from sfumato.errors import MissingExtraError, ParameterError, named
 from sfumato.generalization.attributes import Attribute, CategoryAttribute, OrderedAttribute
 
 PolarsOutput = Literal["labels", "codes"]
@@ -17,7 +17,7 @@ def polars_expressions(attributes: Sequence[Attribute], output: PolarsOutput = "
     """Return one expression per attribute, named like its column: ``frame.with_columns(expressions)``."""
     pl = _polars()
     if output not in get_args(PolarsOutput):
-        raise ParameterError(f"output={output!r}: expected 'labels' or 'codes'.")
+        raise ParameterError(f"{named('output', output)}: expected 'labels' or 'codes'.")
     return [_expression(pl, attribute, output).alias(attribute.name) for attribute in attributes]
 
 

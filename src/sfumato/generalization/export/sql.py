@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, named
 from sfumato.generalization.attributes import Attribute, CategoryAttribute, OrderedAttribute
 from sfumato.generalization.naming import iso_moment
 
@@ -139,14 +139,14 @@ def case_expressions(
     """Return the CASE expression of every attribute by its name."""
     chosen = checked_dialect(dialect)
     if output not in get_args(SqlOutput):
-        raise ParameterError(f"output={output!r}: expected 'labels' or 'codes'.")
+        raise ParameterError(f"{named('output', output)}: expected 'labels' or 'codes'.")
     return {attribute.name: _expression(attribute, chosen, output) for attribute in attributes}
 
 
 def checked_dialect(name: str) -> Dialect:
     """Return a dialect by its name."""
     if name not in DIALECTS:
-        raise ParameterError(f"dialect={name!r}: expected one of {', '.join(map(repr, DIALECTS))}.")
+        raise ParameterError(f"{named('dialect', name)}: expected one of {', '.join(map(repr, DIALECTS))}.")
     return DIALECTS[name]
 
 
