@@ -205,7 +205,8 @@ class DiverseGroups:
         advice = "Lower l, or set" if largest_l >= 2 else "Set"
         raise GuaranteeError(
             f"{given}: expected no value in more than 1/{l} of them, and {lower}. {advice} "
-            f"{named('suppression_limit')} to {_rounded_up(n_suppressed, n_records)} or more (it is {limit:g}), which leaves out {how_many} records."
+            f"{named('suppression_limit')} to {_rounded_up(n_suppressed, n_records)} or more (it is {limit:g}), which "
+            f"leaves out {how_many} records."
         )
 
 
