@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato import grouping, measure
+from sfumato.backends.memory import unique_sets
 from sfumato.grouping import Codes, count_alone, count_alone_in_pair, group, group_rows, merge_rows
-from sfumato.measurement import ranking
+from sfumato.measurement.ranking import rank
 from strategies import in_examples
 
 ROWS = st.lists(st.tuples(*[st.integers(0, 3)] * 3, st.integers(1, 2)), min_size=1, max_size=30)
@@ -85,7 +86,7 @@ def test_a_ranking_is_the_same_whichever_way_it_is_counted(n_values):
     assert len(wanted.pairs) == 15
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grouping, "MOST_CELLS", 0)
-        patch.setattr(ranking, "MOST_CELLS", 0)
+        patch.setattr(unique_sets, "MOST_CELLS", 0)
         assert measure(frame, ["a", "b", "c"]).ranking == wanted
     for entry in wanted.grown:  # by hand, beyond what the small tables of other tests reach
         keys = Counter(map(tuple, frame[list(entry.columns)].to_numpy().tolist()))
@@ -94,8 +95,9 @@ def test_a_ranking_is_the_same_whichever_way_it_is_counted(n_values):
 
 def test_a_table_with_many_columns_is_tried_in_its_finest():
     frame = pd.DataFrame({f"c{j}": np.arange(100) % (j + 2) for j in range(12)})
-    columns = [grouping.encode(column) for column in map(_column, frame.items())]
-    found = ranking.rank(columns, ["c0"], group(columns[:1], 100), most_in_pairs=4)
+    columns = {name: grouping.encode(_column((name, values))) for name, values in frame.items()}
+    table = unique_sets.MemoryUniqueSets.of_groups(columns, ("c0",), group([columns["c0"]], 100))
+    found = rank(table, list(columns), ["c0"], 100, most_in_pairs=4)
     assert len(found.pairs) == 6
     assert set(found.left_out) == {f"c{j}" for j in range(8)}
     assert len(found.columns) == 12

@@ -55,6 +55,10 @@ NAMING = {
     "patientId": RANDOM.integers(0, 400, N),
     "order_no": RANDOM.permutation(N) * 3 + 100_000,
     "x17": np.arange(N) + 5,
+    "index": RANDOM.permutation(N),
+    "score": RANDOM.permutation(N) + 1,
+    "__index_level_0__": RANDOM.permutation(N) * 2,
+    "hh": np.arange(N) // 2 * 3,
     "ref": RANDOM.choice(np.arange(100_000_000, 1_000_000_000, 7_919), N, replace=False),
     "record": (RANDOM.permutation(N) + 1).astype(float),
     # texts that are nearly unique

@@ -131,6 +131,22 @@ def _encode_numbers(values: NDArray[Any]) -> tuple[NDArray[np.int32], int]:
     return encoded.indices.to_numpy().astype(np.int32) + np.int32(1), len(encoded.dictionary) + 1
 
 
+def number_values(column: Column) -> NDArray[np.int32]:
+    """Return a number from 0 for every value of a column, missing last."""
+    if column.kind == "category":
+        codes = column.values.astype(np.int32)
+        n_values = len(column.categories) if column.categories is not None else 0
+    else:
+        distinct, inverse = np.unique(column.values, return_inverse=True)
+        codes, n_values = inverse.astype(np.int32), len(distinct)
+    if column.missing is not None:
+        codes[column.missing] = n_values
+        # A value that only stood where something was missing has no record.
+        is_there = np.bincount(codes) > 0
+        codes = (np.cumsum(is_there) - 1).astype(np.int32)[codes]
+    return codes
+
+
 def encode_together(first: Column, second: Column) -> tuple[Codes, Codes]:
     """Code the same column of two tables, so that equal values have equal codes in both."""
     stacked = _stacked(first, second)

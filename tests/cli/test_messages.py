@@ -35,6 +35,15 @@ def test_numbers_too_large_for_a_model_are_told_by_their_column(tmp_path, test_f
     assert "308" not in said
 
 
+@pytest.mark.parametrize("test_fraction", [0.2, 0])
+def test_a_target_too_large_for_a_model_is_told(tmp_path, test_fraction):
+    many = (*map(str, range(30)), "1e308", "-1e308")
+    source = people(tmp_path / "people.csv", big=many)
+    done = call("anonymize", source, "--target", "big", "--test-fraction", test_fraction, "-o", tmp_path / "out.csv")
+    assert done.exit_code == 2, done.output
+    assert "the target 'big' has numbers beyond 1e+30" in done.stderr.replace("\n", " ")
+
+
 def test_numbers_too_large_for_a_model_are_released_as_text(tmp_path):
     source = people(tmp_path / "people.csv", big=("1e308", "-1e308", "5"))
     done = call("anonymize", source, *USUAL, "--types", "big=text", "-o", tmp_path / "out.csv")

@@ -90,16 +90,16 @@ def test_anatomize_writes_the_same_files(file, tmp_path: Path):
 
 
 def test_working_files_do_not_lie_in_the_folder_that_is_shared(file, tmp_path: Path, monkeypatch):
-    from sfumato.parquet import anatomizing
+    from sfumato.backends.blocks import anatomy
 
     seen = []
-    plain = anatomizing.write_in_order
+    plain = anatomy.write_in_order
 
     def watched(*given: Any) -> None:
         seen.append(given[-1].parent)
         plain(*given)
 
-    monkeypatch.setattr(anatomizing, "write_in_order", watched)
+    monkeypatch.setattr(anatomy, "write_in_order", watched)
     done = call("anatomize", file, "--sensitive", "illness", "-o", tmp_path / "out", "--out-of-core", "--no-attack")
     assert done.exit_code == 0, done.output
     assert seen == [tmp_path, tmp_path]

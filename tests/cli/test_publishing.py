@@ -167,6 +167,9 @@ def test_a_kept_report_of_a_failed_gate_is_not_taken_for_that_of_an_older_releas
     path = policy(tmp_path)
     assert call("run", path, "--quiet").exit_code == 0
     policy(tmp_path, min_k=500)
+    failed = call("run", path, "--quiet", "--force")
+    assert failed.exit_code == 1
+    assert "files of an earlier run are still there" in failed.stderr.replace("\n", " ")
     assert call("run", path, "--quiet", "--force", "--keep-report").exit_code == 1
     done = call("run", path, "--dry-run", "--force")
     assert "'out.csv' and 'partition.json' and 'audit.json' are not of one run" in done.stderr.replace("\n", " ")

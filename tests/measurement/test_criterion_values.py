@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato import measure
+from sfumato.backends.group_rows import CountRows, count_rows, join_rows, rows_from_matrix
 from sfumato.errors import ParameterError
 from sfumato.hierarchies import Hierarchy
 from sfumato.measurement import criterion_values
-from sfumato.measurement.count_rows import CountRows, count_rows, rows_from_matrix
 from strategies import in_examples
 
 KEYS = st.one_of(st.none(), st.integers(0, 2))
@@ -152,6 +152,8 @@ def test_every_different_row_of_counts_is_kept_once(matrix):
     group = np.array([g for g, row in enumerate(matrix) for count in row for _ in range(count)])
     values = np.array([v for row in matrix for v, count in enumerate(row) for _ in range(count)])
     assert dense(count_rows(group, len(matrix), values, 3)) == [tuple(row) for row in matrix]
+    halves = [rows_from_matrix(np.array(half)) for half in (matrix[:1], matrix[1:]) if half]
+    assert dense(join_rows(halves)) == [tuple(row) for row in matrix]
 
 
 def test_rows_whose_fingerprints_collide_are_kept_apart(monkeypatch):

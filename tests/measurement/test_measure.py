@@ -256,8 +256,8 @@ def test_bad_input_gets_a_sentence(arguments, error, sentence):
 
 
 def test_too_much_work_for_wildcards_is_refused_with_the_reason(monkeypatch):
-    from sfumato.measurement import wildcard
+    from sfumato.backends.group_rows import match_counts
 
     keys = np.array([[1, 0], [0, 1]], np.int32)
     with pytest.raises(InputError, match="2 different patterns"):
-        wildcard.match_counts(keys, keys, np.array([[1], [1]]), largest_work=3)
+        match_counts(keys, keys, np.array([[1], [1]]), largest_work=3)

@@ -18,12 +18,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato import AnatomizedTable, Anatomizer
+from sfumato.anatomize.dividing import DiverseGroups
+from sfumato.backends.blocks import anatomy, value_codes
 from sfumato.backends.blocks import reordering as shuffling
-from sfumato.backends.blocks import value_codes
 from sfumato.backends.parquet import reader as files
 from sfumato.datasets import load_adult
 from sfumato.errors import GuaranteeError, InputError, ParameterError
-from sfumato.parquet import anatomize, anatomizing
+from sfumato.parquet import anatomize
 from strategies import in_examples, tables
 
 
@@ -35,7 +36,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 def in_pieces(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     monkeypatch.setattr(files.ParquetFiles.batches, "__kwdefaults__", {"size": size})
     monkeypatch.setattr(shuffling, "STRETCH", size - 1)
-    monkeypatch.setattr(anatomizing, "RECOUNTED_AT_ONCE", size)
+    monkeypatch.setattr(anatomy, "RECOUNTED_AT_ONCE", size)
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +66,12 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "several columns": {
         "l": 2,
         "sensitive": ["occupation", "hours-per-week"],
+        "suppression_limit": 0.5,
+        "keep": ["name"],
+    },
+    "several columns, the last first": {
+        "l": 2,
+        "sensitive": ["hours-per-week", "occupation"],
         "suppression_limit": 0.5,
         "keep": ["name"],
     },
@@ -119,7 +126,8 @@ def test_random_files_are_divided_as_the_table_is(tmp_path_factory, raw, seed):
 
 def test_a_secret_with_many_values_is_divided_all_the_same(adult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(value_codes, "MOST_LISTED", 5)
-    made = anatomize(Anatomizer(3, sensitive="occupation"), written(adult, tmp_path / "in"), tmp_path / "out")
+    source = written(adult, tmp_path / "in")
+    made = anatomize(Anatomizer(3, sensitive="occupation", identifiers=["name"]), source, tmp_path / "out")
     assert made.diversity["occupation"] >= 3
     assert AnatomizedTable.load(tmp_path / "out").n_records == 3000
 
@@ -146,6 +154,44 @@ def test_secrets_in_views_of_text_are_recounted(tmp_path: Path):
     assert anatomize(Anatomizer(2, sensitive="illness"), source, tmp_path / "out").diversity["illness"] >= 2
 
 
+# -- columns that name people -----------------------------------------------------------------------------------
+
+
+def refusal_of(anatomizer: Anatomizer, call: Any, *given: Any) -> str:
+    with pytest.raises(InputError, match="would be shared with its exact values") as refused:
+        call(anatomizer, *given)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("n_parts", [1, 300])
+@pytest.mark.parametrize("column", ["code", "email", "household_id"])
+def test_columns_that_name_people_are_refused_as_in_memory(adult, tmp_path: Path, column: str, n_parts: int):
+    random = np.random.default_rng(0)
+    values = {
+        "code": np.arange(3000) + 7,
+        "email": [f"p{number}@mail.org" for number in random.integers(0, 900, 3000)],
+        "household_id": random.integers(0, 1500, 3000),
+    }
+    table = adult.select(["age", "occupation"]).append_column(column, pa.array(values[column]))
+    source = written(table, tmp_path / "in", n_parts)
+    anatomizer = Anatomizer(2, sensitive="occupation")
+    expected = refusal_of(anatomizer, Anatomizer.fit_transform, pq.read_table(source))
+    assert refusal_of(anatomizer, anatomize, source, tmp_path / "out") == expected
+    assert_nothing_published(tmp_path)
+    anatomize(anatomizer.set_params(keep=[column]), source, tmp_path / "out")
+
+
+def test_a_column_is_not_refused_because_its_first_records_are_few(adult, tmp_path: Path):
+    brands = [f"brand {number}" for number in np.random.default_rng(0).integers(0, 200, 3000)]
+    table = adult.select(["age", "occupation"]).append_column("brand", pa.array(brands))
+    first, rest = table.slice(0, 60), table.slice(60)
+    (tmp_path / "in").mkdir()
+    pq.write_table(first, tmp_path / "in" / "0.parquet")
+    pq.write_table(rest, tmp_path / "in" / "1.parquet")
+    refusal_of(Anatomizer(2, sensitive="occupation"), Anatomizer.fit_transform, first)
+    anatomize(Anatomizer(2, sensitive="occupation"), tmp_path / "in", tmp_path / "out")
+
+
 # -- what goes wrong --------------------------------------------------------------------------------------------
 
 
@@ -158,7 +204,7 @@ def test_a_truncated_file_publishes_nothing(adult, tmp_path: Path):
     broken = source / "1.parquet"
     broken.write_bytes(broken.read_bytes()[:-2_000])
     with pytest.raises(InputError, match=r"1.parquet.*truncated"):
-        anatomize(Anatomizer(2, sensitive="occupation"), source, tmp_path / "out")
+        anatomize(Anatomizer(2, sensitive="occupation", keep=["name"]), source, tmp_path / "out")
     assert_nothing_published(tmp_path)
 
 
@@ -168,7 +214,7 @@ def test_a_file_damaged_inside_publishes_nothing(adult, tmp_path: Path):
     damaged[100:9_000] = bytes(8_900)
     (source / "1.parquet").write_bytes(damaged)
     with pytest.raises(InputError, match=r"1\.parquet"):
-        anatomize(Anatomizer(2, sensitive="occupation"), source, tmp_path / "out")
+        anatomize(Anatomizer(2, sensitive="occupation", keep=["name"]), source, tmp_path / "out")
     assert_nothing_published(tmp_path)
 
 
@@ -176,7 +222,7 @@ def test_a_schema_that_changes_publishes_nothing(adult, tmp_path: Path):
     source = written(adult, tmp_path / "in")
     pq.write_table(adult.drop_columns(["sex"]), source / "9.parquet")
     with pytest.raises(InputError, match="other columns"):
-        anatomize(Anatomizer(2, sensitive="occupation"), source, tmp_path / "out")
+        anatomize(Anatomizer(2, sensitive="occupation", keep=["name"]), source, tmp_path / "out")
     assert_nothing_published(tmp_path)
 
 
@@ -192,24 +238,24 @@ def test_a_full_disk_publishes_nothing(adult, tmp_path: Path, monkeypatch: pytes
     else:
         monkeypatch.setattr(shuffling, "_scatter", full)
     with pytest.raises(InputError, match="No space left"):
-        anatomize(Anatomizer(2, sensitive="occupation"), source, tmp_path / "out")
+        anatomize(Anatomizer(2, sensitive="occupation", keep=["name"]), source, tmp_path / "out")
     assert_nothing_published(tmp_path)
 
 
 def test_tables_that_fail_their_recount_are_not_published(adult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     source = written(adult, tmp_path / "in")
-    plain = Anatomizer._grouped
+    plain = DiverseGroups.group
 
     def spoiled(self: Any, *given: Any) -> Any:
         group = plain(self, *given)
-        return np.where(group < 2, 0, group - 1) if self.l == 4 else np.sort(group)
+        return np.where(group == 0, group.max() + 1, group) if self.l == 4 else np.sort(group)  # none, or one for many
 
-    monkeypatch.setattr(Anatomizer, "_grouped", spoiled)
+    monkeypatch.setattr(DiverseGroups, "group", spoiled)
     with pytest.raises(GuaranteeError, match="l = 3 does not hold"):
-        anatomize(Anatomizer(3, sensitive="occupation"), source, tmp_path / "out")
+        anatomize(Anatomizer(3, sensitive="occupation", keep=["name"]), source, tmp_path / "out")
     assert_nothing_published(tmp_path)
     with pytest.raises(GuaranteeError, match="same groups"):
-        anatomize(Anatomizer(4, sensitive="occupation"), source, tmp_path / "out")
+        anatomize(Anatomizer(4, sensitive="occupation", keep=["name"]), source, tmp_path / "out")
     assert_nothing_published(tmp_path)
 
 
@@ -222,7 +268,8 @@ def test_a_killed_process_publishes_nothing_and_leaves_nothing_others_can_read(a
         def stop(what, done, total):
             if what == "writing sensitive":
                 os.kill(os.getpid(), signal.SIGKILL)
-        anatomize(Anatomizer(2, sensitive="occupation"), {str(source)!r}, {str(tmp_path / "out")!r}, progress=stop)
+        anatomizer = Anatomizer(2, sensitive="occupation", keep=["name"])
+        anatomize(anatomizer, {str(source)!r}, {str(tmp_path / "out")!r}, progress=stop)
     """)
     ended = subprocess.run([sys.executable, "-c", program], env=os.environ, timeout=300, check=False)
     assert ended.returncode == -signal.SIGKILL
@@ -235,7 +282,7 @@ def test_a_folder_that_exists_is_left_alone(adult, tmp_path: Path):
     source = written(adult, tmp_path / "in")
     (tmp_path / "out").mkdir()
     with pytest.raises(ParameterError, match="exists already"):
-        anatomize(Anatomizer(2, sensitive="occupation"), source, tmp_path / "out")
+        anatomize(Anatomizer(2, sensitive="occupation", keep=["name"]), source, tmp_path / "out")
     with pytest.raises(ParameterError, match="does not exist"):
-        anatomize(Anatomizer(2, sensitive="occupation"), source, tmp_path / "nowhere" / "out")
+        anatomize(Anatomizer(2, sensitive="occupation", keep=["name"]), source, tmp_path / "nowhere" / "out")
     assert list((tmp_path / "out").iterdir()) == []

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sfumato
-from sfumato.backends.blocks import value_codes, working_files
+from sfumato.backends.blocks import unique_sets, value_codes, working_files
 from sfumato.backends.parquet import reader as files
 from sfumato.datasets import load_adult, make_census
 from sfumato.errors import InputError, ParameterError
-from sfumato.parquet import measure, ranking
+from sfumato.parquet import measure
 from strategies import in_examples, tables
 
 
@@ -135,8 +135,8 @@ def test_large_whole_numbers_are_not_compared_with_reals(tmp_path: Path):
 
 @pytest.mark.parametrize("most_held", [150, 10_000])
 def test_the_census_with_a_population_that_is_a_number(tmp_path: Path, most_held: int, monkeypatch):
-    monkeypatch.setattr(ranking, "_CELLS_OF_PAIR", 400)  # most pairs of columns count as large
-    monkeypatch.setattr(ranking, "_CELLS_AT_ONCE", 1000)
+    monkeypatch.setattr(unique_sets, "_CELLS_OF_PAIR", 400)  # most pairs of columns count as large
+    monkeypatch.setattr(unique_sets, "_CELLS_AT_ONCE", 1000)
     table = pa.Table.from_pandas(make_census(600, random_state=1).frame, preserve_index=False)
     compare(table, tmp_path, most_held=most_held, population=20_000, sensitive=["monthly_rent"])
 
@@ -175,7 +175,7 @@ def test_decimals_and_nanoseconds_are_of_one_kind_in_all_pieces(tmp_path: Path):
 def test_counting_up_to_two_equals_counting():
     keys = np.random.default_rng(0).integers(0, 50, 60)
     cells = np.zeros(50, np.uint8)
-    for kernel in (ranking.count_up_to_two, ranking.count_up_to_two.py_func):
+    for kernel in (unique_sets.count_up_to_two, unique_sets.count_up_to_two.py_func):
         cells[:] = 0
         kernel(keys, cells)
         assert cells.tolist() == np.minimum(2, np.bincount(keys, minlength=50)).tolist()

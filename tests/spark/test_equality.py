@@ -28,6 +28,7 @@ from sfumato import (
     measure,
     parquet,
 )
+from sfumato.backends.spark.anatomy import AnatomyInFrames
 from sfumato.datasets import load_adult, load_nursery
 from sfumato.representatives import REPRESENTATIVES
 from sfumato.verification import diversity_of
@@ -274,14 +275,14 @@ def test_a_worker_killed_while_groups_are_made_changes_nothing(
     calm = spark.anatomize(anatomizer, frame, most_held=200)
     expected = [records_of(own.toArrow()) for own in (calm.identifying, calm.sensitive)]
     session.catalog.clearCache()
-    recounted = spark.anatomizing._Job._recounted
+    recount = AnatomyInFrames.recount
 
-    def fatal(self: Any, frames: Any, *counts: Any) -> Any:
-        frames[0].persist().count()  # so that something is lost with the worker
+    def fatal(self: Any, diversity: int) -> int:
+        self.identifying.persist().count()  # so that something is lost with the worker
         cluster.kill("first")
-        return recounted(self, frames, *counts)
+        return recount(self, diversity)
 
-    monkeypatch.setattr(spark.anatomizing._Job, "_recounted", fatal)
+    monkeypatch.setattr(AnatomyInFrames, "recount", fatal)
     made = spark.anatomize(anatomizer, frame, most_held=200)
     cluster.start_worker("first")
     cluster.wait()

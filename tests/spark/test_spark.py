@@ -189,13 +189,15 @@ def test_a_release_that_fails_its_recount_is_not_handed_out(frame: Any, monkeypa
 def test_tables_that_fail_their_recount_are_not_handed_out(frame: Any, monkeypatch: pytest.MonkeyPatch):
     from pyspark.sql import functions as sql
 
-    shuffled = spark.anatomizing._Job._shuffled
+    from sfumato.backends.spark.anatomy import _Dealer
+
+    shuffled = _Dealer._shuffled
 
     def spoiled(self: Any, *arguments: Any) -> Any:
         made = shuffled(self, *arguments)
         return made.withColumn("illness", sql.lit("a")) if "illness" in made.columns else made
 
-    monkeypatch.setattr(spark.anatomizing._Job, "_shuffled", spoiled)
+    monkeypatch.setattr(_Dealer, "_shuffled", spoiled)
     anatomizer = Anatomizer(5, sensitive="sex", suppression_limit=1.0)
     with pytest.raises(GuaranteeError, match="leaving records out does not help"):
         spark.anatomize(anatomizer, frame)
@@ -205,10 +207,12 @@ def test_tables_that_fail_their_recount_are_not_handed_out(frame: Any, monkeypat
 
 
 def test_tables_with_different_groups_are_not_handed_out(session: Any):
+    from sfumato.backends.spark.anatomy import check_groups
+
     identifying = session.createDataFrame([(30, 0), (31, 0), (32, 1), (33, 1)], "age int, group long")
     sensitive = session.createDataFrame([("a", 0), ("b", 0), ("c", 0), ("d", 1)], "illness string, group long")
     with pytest.raises(GuaranteeError, match="the same numbers of records in the same groups"):
-        spark.anatomizing.check_groups(identifying, sensitive, "group", 2, 4)
+        check_groups(identifying, sensitive, "group", 2, 4)
 
 
 def test_what_workers_refuse_is_said_as_in_memory(session: Any, census: pa.Table):
@@ -235,6 +239,24 @@ def test_columns_that_name_people_are_found_in_spark_too(session: Any, census: p
     mail = named.withColumn("reach", sql.concat(sql.col("household_id"), sql.lit("@mail.org"))).drop("household_id")
     with pytest.raises(InputError, match=r"'reach' has no role.*form of email addresses"):
         spark.fit_transform(ModelGuidedAnonymizer(10), mail, guide_column="score")
+
+
+@pytest.mark.parametrize("column", ["code", "email", "household_id"])
+def test_columns_that_name_people_are_not_anatomized(session: Any, census: pa.Table, column: str):
+    random = np.random.default_rng(0)
+    values = {
+        "code": np.arange(900) + 7,
+        "email": [f"p{number}@mail.org" for number in random.integers(0, 300, 900)],
+        "household_id": random.integers(0, 450, 900),
+    }
+    named = census.select(["age", "score", "illness"]).append_column(column, pa.array(values[column]))
+    anatomizer = Anatomizer(3, sensitive="illness")
+    with pytest.raises(InputError) as expected:
+        anatomizer.fit_transform(named)
+    with pytest.raises(InputError) as refused:
+        spark.anatomize(anatomizer, session.createDataFrame(named).repartition(3))
+    assert str(refused.value) == str(expected.value)
+    assert "would be shared with its exact values" in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -1,26 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From one table to two: validate, group, shuffle, check."""
+"""The anatomizer, and how a table in memory is divided: group, shuffle, check."""
 
 from __future__ import annotations
 
-import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
 
-from sfumato.anatomize.bucketize import Assignment, assign_groups, largest_l, plan_suppression
-from sfumato.anatomize.tables import AnatomizedTable
-from sfumato.arguments import as_table_like, is_integer, is_number
-from sfumato.columns import Column
-from sfumato.errors import GuaranteeError, InputError, ParameterError
-from sfumato.frames import Table, read_table
+from sfumato.anatomize.bucketize import Assignment
+from sfumato.anatomize.dividing import anatomize_table
+from sfumato.anatomize.tables import AnatomizedTable, check_groups
+from sfumato.arguments import as_table_like
+from sfumato.backends.base import Division
+from sfumato.frames import Table
 from sfumato.frames.assembling import with_integers, with_sorted_categories
-from sfumato.schema import judge_naming
+from sfumato.grouping import number_values
+from sfumato.schema import Judgement, judge_naming
 from sfumato.threads import run_side_by_side
 
 
@@ -111,8 +112,7 @@ class Anatomizer(BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Divide the records into groups, and keep how many there are; the groups themselves are not kept."""
-        _, names, codes, random = self._read(X)
-        self._grouped(codes, names, random)
+        self.fit_transform(X)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> AnatomizedTable:
@@ -131,56 +131,8 @@ class Anatomizer(BaseEstimator):
 
         The positions undo the protection. They are for attacks on the result by its owner, and kept nowhere.
         """
-        table, names, codes, random = self._read(X)
-        # Two orders that know nothing of each other, nor of the order of the input.
-        orders = [partial(order.permutation, table.n_records) for order in random.spawn(2)]
-        group, *shuffled = run_side_by_side([partial(self._grouped, codes, names, random), *orders], table.n_records)
-        if self.n_suppressed_:
-            shuffled = [rows[group[rows] >= 0] for rows in shuffled]
-
-        def taken(rows: NDArray[np.int64], drop: list[str]) -> Any:
-            frame = table.replaced({}, drop=drop, keep_rows=rows, compact_categories=True)
-            return with_integers(with_sorted_categories(frame), self.group, group[rows])
-
-        hidden = [*names, *self._identifiers(table)]
-        apart = [name for name in table.names if name not in names]
-        tasks = [partial(taken, rows, drop) for rows, drop in zip(shuffled, (hidden, apart), strict=True)]
-        identifying, sensitive = run_side_by_side(tasks, table.n_records)
-        anatomized = AnatomizedTable(identifying, sensitive, int(self.l), self.group, self.n_suppressed_)
-        anatomized.check()
-        return anatomized, shuffled[0]
-
-    def _read(self, X: Any) -> tuple[Table, list[str], NDArray[np.int32], np.random.Generator]:
-        """Return the table, its sensitive columns, their values as numbers, and where randomness comes from."""
-        self._check_parameters()
-        X = as_table_like(X)
-        read_table(X)  # says what is wrong with something that is no table before scikit-learn looks at it
-        validate_data(self, X, skip_check_array=True)
-        table = read_table(X, categorical=self.categorical_features or ())
-        names = self._sensitive(table)
-        codes = np.column_stack([numbered(table.column(name, for_counting=True)) for name in names])
-        self._check_rest(table, names)
-        self._check_naming(table, names)
-        return table, names, codes, self._random()
-
-    def _random(self) -> np.random.Generator:
-        return np.random.default_rng(self._seed())
-
-    def _seed(self) -> list[int]:
-        """Draw what all randomness comes from."""
-        if self.random_state is None:
-            # Not numpy's shared state, which a caller may have seeded with a number that anybody would try.
-            return [secrets.randbelow(2**31 - 1) for _ in range(4)]
-        seed: list[int] = check_random_state(self.random_state).randint(0, 2**31 - 1, size=4).tolist()
-        return seed
-
-    def _grouped(self, codes: NDArray[np.int32], names: list[str], random: np.random.Generator) -> NDArray[np.int64]:
-        """Return the group of every record, -1 where it is left out."""
-        group = group_records(codes, int(self.l), self.suppression_limit, random, self.assignment, names)
-        self.n_groups_ = int(group.max()) + 1
-        self.n_suppressed_ = int((group < 0).sum())
-        self.group_sizes_ = np.bincount(group[group >= 0] if self.n_suppressed_ else group).astype(np.int64)
-        return group
+        made = anatomize_table(self, MemoryAnatomies(X))
+        return made.tables, made.rows
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -189,140 +141,61 @@ class Anatomizer(BaseEstimator):
         tags.input_tags.string = True
         return tags
 
-    def _check_parameters(self) -> None:
-        if not is_integer(self.l) or self.l < 2:
-            raise ParameterError(f"l={self.l!r}: expected a whole number of at least 2; 2 to 5 is common.")
-        limit = self.suppression_limit
-        if not is_number(limit) or not 0 <= limit <= 1:
-            raise ParameterError(f"suppression_limit={limit!r}: expected a share from 0 to 1, such as 0.01.")
-        if self.assignment not in ("largest", "random"):
-            raise ParameterError(f"assignment={self.assignment!r}: expected 'largest' or 'random'.")
-        if not isinstance(self.group, str) or not self.group:
-            raise ParameterError(f"group={self.group!r}: expected the name of a column.")
 
-    def _sensitive(self, table: Table) -> list[str]:
-        if self.sensitive is None:
-            raise ParameterError(
-                "sensitive=None: expected the columns whose values must not be told about a person. Name at least one."
-            )
-        names = list(table.resolve(self.sensitive, "sensitive"))
-        if not names:
-            raise ParameterError("sensitive names no column: expected at least one.")
-        return names
+class MemoryAnatomies:
+    """A table in memory that can be divided in two."""
 
-    def _identifiers(self, table: Table) -> list[str]:
-        return list(table.resolve(self.identifiers if self.identifiers is not None else (), "identifiers"))
+    def __init__(self, X: Any) -> None:
+        self._given = X
 
-    def _check_naming(self, table: Table, names: list[str]) -> None:
-        """Refuse columns that name people and that nobody gave a role: their exact values would be shared."""
-        kept = table.resolve(self.keep if self.keep is not None else (), "keep")
-        decided = {*names, *self._identifiers(table), *kept}
-        for found in judge_naming(table, [name for name in table.names if name not in decided]):
-            if found.names_people is not None:
-                raise InputError(
-                    f"column {found.name!r} would be shared with its exact values, but {found.names_people}: expected "
-                    "columns that describe people and do not name them. List it in identifiers to drop it, or in keep "
-                    "to share it."
-                )
+    def example(self) -> Any:
+        """Return the whole table."""
+        return as_table_like(self._given)
 
-    def _check_rest(self, table: Table, names: list[str]) -> None:
-        dropped = self._identifiers(table)
-        both = [name for name in names if name in dropped]
-        if both:
-            raise ParameterError(
-                f"the column {both[0]!r} is named in sensitive and in identifiers: expected one role per column. "
-                "Remove it from one of them."
-            )
-        if len(names) + len(dropped) == len(table.names):
-            raise ParameterError(
-                f"no identifying column is left of the {len(table.names)} feature(s): expected at least one beside "
-                "sensitive and identifiers."
-            )
-        if self.group in table.names:
-            raise InputError(
-                f"the table has a column {self.group!r} already: expected a name for the group that is free. "
-                "Choose another with group=."
-            )
+    def judge_naming(self, head: Table, names: Sequence[str]) -> Iterable[Judgement]:
+        """Judge whether columns name people."""
+        return judge_naming(head, names)
+
+    @contextmanager
+    def divided(self, division: Division) -> Iterator[AnatomyInMemory]:
+        """Lend the two tables."""
+        table, rule = division.head, division.rule
+        n_records = table.n_records
+        codes = np.column_stack([number_values(table.column(name, for_counting=True)) for name in division.sensitive])
+        random = np.random.default_rng(division.seed)
+        # Two orders that know nothing of each other, nor of the order of the input.
+        orders = [partial(order.permutation, n_records) for order in random.spawn(2)]
+        group, *shuffled = run_side_by_side([partial(rule.group, codes, random), *orders], n_records)
+        n_suppressed = int((group < 0).sum())
+        if n_suppressed:
+            shuffled = [rows[group[rows] >= 0] for rows in shuffled]
+
+        def taken(rows: NDArray[np.int64], names: list[str]) -> Any:
+            hidden = [name for name in table.names if name not in names]
+            frame = table.replaced({}, drop=hidden, keep_rows=rows, compact_categories=True)
+            return with_integers(with_sorted_categories(frame), division.group, group[rows])
+
+        tasks = [partial(taken, rows, names) for rows, names in zip(shuffled, division.tables.values(), strict=True)]
+        identifying, sensitive = run_side_by_side(tasks, n_records)
+        sizes = np.bincount(group[group >= 0] if n_suppressed else group).astype(np.int64)
+        tables = AnatomizedTable(identifying, sensitive, rule.l, division.group, n_suppressed)
+        yield AnatomyInMemory(tables, shuffled[0], sizes)
 
 
-def group_records(
-    codes: NDArray[np.int32],
-    l: int,  # noqa: E741
-    suppression_limit: float,
-    random: np.random.Generator,
-    assignment: Assignment,
-    names: list[str],
-) -> NDArray[np.int64]:
-    """Return the group of every record, -1 for those left out; refuse what the limit does not allow."""
-    n_records = len(codes)
-    check_enough(n_records, l)
-    best = largest_l(codes)
-    if best >= l:
-        return assign_groups(codes, l, random, assignment)
-    kept = plan_suppression(codes, l, random)
-    n_dropped = n_records - len(kept)
-    if n_dropped / n_records > suppression_limit or not len(kept):
-        raise GuaranteeError(refusal(names, l, best, n_records, n_dropped, suppression_limit))
-    group = np.full(n_records, -1, np.int64)
-    group[kept] = assign_groups(np.ascontiguousarray(codes[kept]), l, random, assignment)
-    return group
+@dataclass(frozen=True, eq=False)
+class AnatomyInMemory:
+    """Two tables, and the rows of the source that the identifying ones come from."""
 
+    tables: AnatomizedTable
+    rows: NDArray[np.int64]
+    group_sizes: NDArray[np.int64]
 
-def check_enough(n_records: int, l: int) -> None:  # noqa: E741
-    """Refuse fewer records than one group has."""
-    if n_records < l:
-        raise InputError(
-            f"the table has {n_records} sample(s): expected at least l={l}, since every group has that many records."
-        )
+    @property
+    def n_suppressed(self) -> int:
+        """Records that were left out."""
+        return self.tables.n_suppressed
 
-
-def refusal(names: list[str], l: int, best: int, n_records: int, n_dropped: int, limit: float) -> str:  # noqa: E741
-    """Say that l is too large for the values and the limit, and what would do.
-
-    Parameters
-    ----------
-    names : list of str
-        The sensitive columns.
-    l : int
-    best : int
-        The largest l without leaving records out; 1: none.
-    n_records, n_dropped : int
-        All, and those that would have to go.
-    limit : float
-        The share that may.
-    """
-    listed = ", ".join(map(repr, names))
-    given = f"l={l} for {listed} with {n_records} records"
-    if n_dropped == n_records:
-        lower = f"the largest l that works is {best}" if best >= 2 else "no l works without leaving records out"
-        return (
-            f"{given}: expected at least {l} different values, and {lower}. Lower l; leaving records out does not "
-            f"help with {l}."
-        )
-    lower = f"the largest l that works is {best}" if best >= 2 else "a value has more than half, so no l works"
-    how_many = f"{n_dropped}" if n_dropped >= l else f"fewer than {l}"
-    advice = "Lower l, or set" if best >= 2 else "Set"
-    return (
-        f"{given}: expected no value in more than 1/{l} of them, and {lower}. {advice} suppression_limit to "
-        f"{_rounded_up(n_dropped, n_records)} or more (it is {limit:g}), which leaves out {how_many} records."
-    )
-
-
-def _rounded_up(part: int, whole: int) -> str:
-    return f"{-(-part * 10_000 // whole) / 10_000:g}"  # in whole numbers, so that 0.14 is not rounded to 0.1401
-
-
-def numbered(column: Column) -> NDArray[np.int32]:
-    """Return a number from 0 for every value of a column, missing last."""
-    if column.kind == "category":
-        codes = column.values.astype(np.int32)
-        n_values = len(column.categories) if column.categories is not None else 0
-    else:
-        distinct, inverse = np.unique(column.values, return_inverse=True)
-        codes, n_values = inverse.astype(np.int32), len(distinct)
-    if column.missing is not None:
-        codes[column.missing] = n_values
-        # A value that only stood where something was missing has no record.
-        is_there = np.bincount(codes) > 0
-        codes = (np.cumsum(is_there) - 1).astype(np.int32)[codes]
-    return codes
+    def recount(self, l: int) -> int:  # noqa: E741
+        """Count the groups again; return how many there are."""
+        check_groups(self.tables.identifying, self.tables.sensitive, l)
+        return len(self.group_sizes)

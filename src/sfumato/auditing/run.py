@@ -41,6 +41,11 @@ class PolicyRun:
     written: tuple[Path, ...]
 
     @property
+    def left_before(self) -> tuple[Path, ...]:
+        """Files of an earlier run in the place of those that were not written."""
+        return tuple(p for p in _outputs(self.policy).values() if p not in self.written and p.exists())
+
+    @property
     def passed(self) -> bool | None:
         """Whether every condition of the gate is met; None where there is no gate."""
         return self.audit.passed

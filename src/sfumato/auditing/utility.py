@@ -108,7 +108,13 @@ def read_target(table: Any, name: str, task: Task | None) -> Target:
                 f"the target {name!r} is not a column of numbers: expected numbers for --task regression. Leave out "
                 "--task, or give another --target."
             )
-        return Target(column.values.astype(np.float64), known, task, 0)
+        numbers = column.values.astype(np.float64)
+        if np.abs(numbers[known]).max() > _LARGEST_NUMBER:
+            raise InputError(
+                f"the target {name!r} has numbers beyond {_LARGEST_NUMBER:.0e}, too large for models: expected smaller "
+                "ones. Correct them, or give another --target."
+            )
+        return Target(numbers, known, task, 0)
     if len(classes) > MOST_CLASSES:
         is_number = column.kind == "number"
         raise InputError(

@@ -7,7 +7,7 @@ that users read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import Enum
@@ -25,7 +25,7 @@ from sfumato.partition.conditions import Check
 from sfumato.partition.guides import Guide
 from sfumato.partition.records import Layout
 from sfumato.partition.tree import Tree
-from sfumato.schema import Schema
+from sfumato.schema import Judgement, Schema
 
 
 class Need(Enum):
@@ -249,3 +249,95 @@ def check_of(counter: Counter) -> Check:
         criterion.counting == "distinct",
         lambda counts: criterion.passes(counter.seen(counts), reference),
     )
+
+
+# -- anatomies ---------------------------------------------------------------------------------------------------
+
+
+class GroupingRule(Protocol):
+    """Puts records into groups in which no sensitive value is above 1/l; codes have a column per sensitive column."""
+
+    @property
+    def l(self) -> int:  # noqa: E743 - the literature's own letter
+        """No value may have more than 1/l of a group."""
+        ...
+
+    def check_enough(self, n_records: int) -> None:
+        """Raise InputError if a table has fewer records than one group."""
+        ...
+
+    def check_suppressed(self, n_suppressed: int, n_records: int, largest_l: int) -> None:
+        """Raise GuaranteeError if too many records must be suppressed; up to `largest_l` none must."""
+        ...
+
+    def group(self, codes: NDArray[np.int32], random: np.random.Generator) -> NDArray[np.int64]:
+        """Return the group of every record, -1 where it is suppressed; both checks are made."""
+        ...
+
+    def assign(self, codes: NDArray[np.int32], random: np.random.Generator) -> NDArray[np.int64]:
+        """Return the group of every record, where no value has more than 1/l of the records."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Division:
+    """How a table is divided in two.
+
+    Attributes
+    ----------
+    head : Table
+        The example, as it is read.
+    sensitive : list of str
+        The columns by which records are grouped, in the order of their codes.
+    tables : mapping of str to list of str
+        The columns of ``"identifying"`` and ``"sensitive"``, in the order of the source.
+    group : str
+        The name of the column with the group, the last of both tables.
+    seed : list of int
+        All randomness comes from it.
+    rule : GroupingRule
+    """
+
+    head: Table
+    sensitive: list[str]
+    tables: Mapping[str, list[str]]
+    group: str
+    seed: list[int]
+    rule: GroupingRule
+
+
+class WrittenAnatomy(Protocol):
+    """Two tables that nobody can see yet."""
+
+    @property
+    def n_suppressed(self) -> int:
+        """Records that were left out."""
+        ...
+
+    @property
+    def group_sizes(self) -> NDArray[np.int64] | None:
+        """Records of each group; None where the groups are too many to be gathered."""
+        ...
+
+    def recount(self, l: int) -> int:  # noqa: E741
+        """Count the groups of both tables again with nothing of what made them; return how many there are.
+
+        Raises GuaranteeError when the tables have different groups, or a value is above 1/l of one.
+        """
+        ...
+
+
+class AnatomyBackend(Protocol):
+    """A table that can be divided in two."""
+
+    def example(self) -> Any:
+        """Return some records; one without any value where records must not be seen."""
+        ...
+
+    def judge_naming(self, head: Table, names: Sequence[str]) -> Iterable[Judgement]:
+        """Judge whether columns name people; columns that surely do not may be left out."""
+        ...
+
+    def divided(self, division: Division) -> AbstractContextManager[WrittenAnatomy]:
+        """Lend the two tables; they may be handed out when the context ends without an error."""
+        ...

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.anatomize.anatomizer import numbered
 from sfumato.auditing.checking import Checks, check_release
 from sfumato.auditing.methods import Method, rewritten_columns
 from sfumato.auditing.pipeline import Job, compare_models
@@ -28,6 +27,7 @@ from sfumato.errors import ParameterError
 from sfumato.files.table_file import FileTable, ReadingOptions, table_in_memory, unfinished
 from sfumato.files.verified_output import ORDER_KEPT, Recount, SensitiveCount, check_holds, count_sensitive
 from sfumato.frames import read_table
+from sfumato.grouping import number_values
 from sfumato.parquet import fit_transform
 from sfumato.verification import GroupCounter
 
@@ -190,4 +190,4 @@ def _numbers(files: BlockTable, name: str) -> NDArray[np.int64]:
     import pyarrow as pa
 
     whole = read_table(pa.concat_tables(list(files.batches([name]))).unify_dictionaries())
-    return numbered(whole.column(name, for_counting=True)).astype(np.int64)
+    return number_values(whole.column(name, for_counting=True)).astype(np.int64)

@@ -103,12 +103,15 @@ class Console:
     def warnings_as_notes(self) -> Iterator[None]:
         """Turn what the library warns of into one line each; what other packages warn of is not for users."""
         from sfumato.errors import PrivacyWarning
+        from sfumato.schema.checking import SimilarNamesWarning
 
         seen: set[str] = set()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield
         for warning in caught:
+            if issubclass(warning.category, SimilarNamesWarning):
+                continue  # said when the file was read
             is_ours = warning.category.__module__.startswith("sfumato")
             if is_ours and (sentence := str(warning.message)) not in seen:
                 seen.add(sentence)

@@ -146,7 +146,7 @@ def minimize(
     titles: Annotated[
         Path | None,
         typer.Option(
-            help="A policy, or any TOML file, whose section [titles] says what the questions of --form are called.",
+            help="A policy, or any TOML file, whose section \\[titles] says what the questions of --form are called.",
             rich_help_panel=options.OUTPUT,
             show_default="names of columns",
         ),

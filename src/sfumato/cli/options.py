@@ -224,7 +224,7 @@ def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
 
 
 EXIT_CODES = (
-    "Exit codes: 0 passed, 1 the guarantee does not hold (nothing is written), 2 wrong usage or input, "
+    "Exit codes: 0 passed, 1 the guarantee does not hold (no release is written), 2 wrong usage or input, "
     "3 an error in sfumato."
 )
 

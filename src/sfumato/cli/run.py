@@ -123,5 +123,11 @@ def _show(console: Console, done: PolicyRun) -> None:
     console.verdict(wording.verdict(audit) + ".", holds=audit.passed is not False)
     if audit.passed is False:
         console.text("The release was not written.")
+        if done.left_before:
+            console.note(
+                f"files of an earlier run are still there: {', '.join(map(str, done.left_before))}. They are not of "
+                "this run.",
+                is_warning=True,
+            )
     if done.written:
         console.text(f"Written: {', '.join(map(str, done.written))}")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sfumato import parquet
+from sfumato.backends.blocks.groups import MOST_HELD as MOST_MEASURED
 from sfumato.backends.blocks.working_files import WorkingFiles
 from sfumato.backends.duckdb.address import is_address
 from sfumato.backends.duckdb.reader import DuckDBTable
@@ -18,7 +19,6 @@ from sfumato.backends.duckdb.session import library
 from sfumato.backends.duckdb.writer import check_destination, write_table
 from sfumato.errors import ParameterError
 from sfumato.parquet.anonymizing import MOST_HELD, ParquetRelease
-from sfumato.parquet.measuring import MOST_HELD as MOST_MEASURED
 
 if TYPE_CHECKING:
     from sfumato.anatomize import Anatomizer

@@ -265,13 +265,7 @@ class Risk:
 
 
 def risk_of(
-    attacker: str,
-    risk: NDArray[np.float64],
-    n_records: NDArray[np.int64],
-    *,
-    basis: str,
-    missing: str,
-    reason: str | None = None,
+    attacker: str, risk: NDArray[np.float64], n_records: NDArray[np.int64], *, basis: str, missing: str
 ) -> Risk:
     """Summarize the risks of groups whose records share one risk each.
 
@@ -283,12 +277,19 @@ def risk_of(
         Records of each group.
     """
     total = n_records.sum()
+    above = {threshold: float(n_records[risk > threshold].sum() / total) for threshold in THRESHOLDS}
     average = float((risk * n_records).sum() / total)
+    return risk_from_sums(attacker, float(risk.max()), average, above, basis=basis, missing=missing)
+
+
+def risk_from_sums(
+    attacker: str, maximum: float, average: float, above: dict[float, float], *, basis: str, missing: str
+) -> Risk:
+    """Return a risk; of the marketer, only its average."""
     if attacker == "marketer":
         why = "an average by definition: the share of all records that are expected to be found"
-        return Risk(attacker, None, min(1.0, average), None, basis, missing, reason or why)
-    above = {threshold: float(n_records[risk > threshold].sum() / total) for threshold in THRESHOLDS}
-    return Risk(attacker, float(risk.max()), min(1.0, average), above, basis, missing, reason)
+        return Risk(attacker, None, min(1.0, average), None, basis, missing, why)
+    return Risk(attacker, maximum, min(1.0, average), above, basis, missing)
 
 
 def unknown_risk(attacker: str, *, missing: str, reason: str) -> Risk:

@@ -317,18 +317,9 @@ def _shifted_negative_binomial(
 
 
 def estimate_from_weights(
-    sizes: NDArray[np.int64], weights: NDArray[np.float64], *, missing: str, reason: str | None
-) -> UniquenessEstimate:
-    """Return the expected number of sample uniques that are population uniques: ``P(F=1 | f=1) = 1 / weight``."""
-    is_alone = sizes == 1
-    expected = float(np.minimum(1.0, 1.0 / weights[is_alone]).sum())
-    return estimate_from_expected(expected, int(sizes.sum()), int(is_alone.sum()), missing=missing, reason=reason)
-
-
-def estimate_from_expected(
     expected: float, n_records: int, n_alone: int, *, missing: str, reason: str | None
 ) -> UniquenessEstimate:
-    """Return the estimate from weights, given the sum of ``1 / weight`` over the records that are alone."""
+    """Return the estimate from weights, given the expected number of sample uniques that are population uniques."""
     if reason is not None:
         return _without_number(NEGATIVE_BINOMIAL, missing, reason)
     return _estimate(NEGATIVE_BINOMIAL, expected / n_records, n_records, n_alone, missing)

@@ -23,6 +23,10 @@ class ColumnWarning(UserWarning):
     """Columns that are allowed but of no use as they are, such as constant ones."""
 
 
+class SimilarNamesWarning(ColumnWarning):
+    """Two columns whose names a person reads as the same."""
+
+
 def is_near_unique(column: Column) -> bool:
     """Return True if more than half of the values of a column, missing ones left out, occur exactly once."""
     return count_values(column).is_near_unique
@@ -131,7 +135,7 @@ def warn_of_similar_names(names: Iterable[str]) -> None:
             warnings.warn(
                 f"columns {first!r} and {name!r} have nearly the same name. They are two columns: check that each has "
                 "the role you mean, or rename one.",
-                ColumnWarning,
+                SimilarNamesWarning,
                 stacklevel=3,
             )
 

@@ -65,6 +65,11 @@ class Frequencies:
         return 2 * self.n_single > self.n_present
 
     @property
+    def is_varied(self) -> bool:
+        """Whether there are too many values for kinds of something, such as kinds of phones: others name nobody."""
+        return self.n_distinct > 50 or 5 * self.n_distinct > self.n_present
+
+    @property
     def share_unique(self) -> float:
         """Share of the records whose value no other record has."""
         return self.n_single / self.n_present if self.n_present else 0.0
@@ -177,14 +182,9 @@ def _sample(table: Table, names: Collection[str]) -> Table:
 # -- naming people -----------------------------------------------------------------------------------------------
 
 
-def _is_varied(counts: Frequencies) -> bool:
-    """Return True if there are too many values for kinds of something, such as kinds of phones."""
-    return counts.n_distinct > 50 or 5 * counts.n_distinct > counts.n_present
-
-
 def _why_text_names(column: Column, counts: Frequencies) -> str | None:
     name = column.name
-    if not _is_varied(counts):
+    if not counts.is_varied:
         return None
     assert column.categories is not None
     step = max(1, len(column.categories) // _LOOKED_AT)
@@ -213,7 +213,7 @@ def _have_form(texts: list[str], pattern: re.Pattern[str]) -> bool:
 
 
 def _why_numbers_name(name: str, whole: npt.NDArray[np.int64], counts: Frequencies) -> str | None:
-    if not _is_varied(counts):
+    if not counts.is_varied:
         return None
     each = counts.n_present / counts.n_distinct
     if words.is_person_key(name):
@@ -224,10 +224,14 @@ def _why_numbers_name(name: str, whole: npt.NDArray[np.int64], counts: Frequenci
         return None
     if words.is_direct_identifier(name) and np.median(np.abs(whole.astype(np.float64))) >= 1e6:
         return "its name says that it holds numbers of people"
-    if words.is_amount_name(name) or counts.n_present < SMALLEST_TABLE_JUDGED or not counts.is_near_unique:
+    if counts.n_present < SMALLEST_TABLE_JUDGED or not counts.is_near_unique:
         return None
     low, high = int(whole.min()), int(whole.max())
     share = f"{counts.share_unique:.0%} of its numbers are unique"
+    if words.is_amount_name(name):
+        # Amounts leave gaps and repeat: what counts on without one is a record number, whatever it is called.
+        counts_on = len(whole) == counts.n_present == counts.n_distinct == high - low + 1
+        return f"{share} and without a gap, as record numbers are" if counts_on else None
     if counts.share_unique > 0.9 and high - low < 2 * counts.n_distinct:
         return f"{share} and nearly without gaps, as record numbers are"
     n_digits = len(str(high))

@@ -50,6 +50,7 @@ _RECORDS = (
 _NUMBER = "(id|ids|no|nr|num|number|key|uid|guid|uuid|identifier)"
 _PERSON_KEY = re.compile(rf"(.*)({_PEOPLE}){_NUMBER}")
 _RECORD_KEY = re.compile(rf"(.*)({_RECORDS}){_NUMBER}")
+_FRAME_INDEX = re.compile(r"__index_level_\d+__|Unnamed: \d+")  # how pandas writes the index of a frame to files
 
 #: Places and dates, which describe people: many different values, and no names of persons.
 PLACES = _words(
@@ -147,7 +148,12 @@ def is_person_key(name: str) -> bool:
     """
     words = words_of(name)
     joined = "".join(words)
-    return joined in PERSON_KEYS or (bool(words) and words[-1] in PERSON_KEYS) or bool(_PERSON_KEY.fullmatch(joined))
+    return (
+        joined in PERSON_KEYS
+        or joined == "hh"
+        or (bool(words) and words[-1] in PERSON_KEYS)
+        or bool(_PERSON_KEY.fullmatch(joined))
+    )
 
 
 def is_record_key(name: str) -> bool:
@@ -160,6 +166,8 @@ def is_record_key(name: str) -> bool:
     """
     words = words_of(name)
     joined = "".join(words)
+    if _FRAME_INDEX.fullmatch(name):
+        return True
     is_number = bool(words) and words[-1] in ("id", "ids", "key", "nr", "no", "identifier")
     return is_number or joined in RECORD_KEYS or bool(_RECORD_KEY.fullmatch(joined))
 

@@ -2,7 +2,7 @@
 """Number text with more different values than memory should list: names, addresses, keys.
 
 Values are written to private files by their hash, so that equal ones come into the same file, and numbered there, one
-file after the other. Called by ``measuring`` for the columns that need it.
+file after the other. Called by ``column_codes``.
 """
 
 from __future__ import annotations

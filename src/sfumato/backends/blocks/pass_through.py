@@ -8,7 +8,7 @@ chosen value are counted, so the share is that of the whole column up to the err
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from threading import Lock
 from typing import Any
 
@@ -21,43 +21,28 @@ _ONE_IN = 64
 _COUNTED_WHOLE = 1_000_000  # records up to which all values are counted
 
 
-class PassThrough:
-    """Watches the columns that leave as they are, and quasi-identifiers that may name people.
+class SampledValues:
+    """Counts the values of columns block by block: all of them, or those of a sample where there are many records.
 
     Parameters
     ----------
-    schema : Schema
-    head : Table
-        Its first records, by which the form of values is judged.
+    names : iterable of str
     n_records : int
         Of the whole table.
-    is_chosen : bool
-        Whether the quasi-identifiers were named, and not all columns taken for them.
-    decided : collection of str, default=()
-        Quasi-identifiers with a hierarchy.
     """
 
-    def __init__(
-        self, schema: Schema, head: Table, n_records: int, *, is_chosen: bool, decided: Collection[str] = ()
-    ) -> None:
+    def __init__(self, names: Iterable[str], n_records: int) -> None:
         self._one_in = _ONE_IN if n_records > _COUNTED_WHOLE else 1
-        self._n_records = n_records
-        self._is_chosen = is_chosen
-        self._passing = [name for name in schema.with_role("other") if name not in schema.keep]
-        rewritten = [name for name in schema.quasi_identifiers if name not in {*schema.limits, *decided}]
-        self._heads = {name: head.head(name, for_counting=True) for name in [*self._passing, *rewritten]}
-        self._counts: dict[str, dict[Any, int]] = {
-            name: {} for name, column in self._heads.items() if name in self._passing or may_name(column)
-        }
+        self._counts: dict[str, dict[Any, int]] = {name: {} for name in names}
         self._lock = Lock()
 
     @property
     def names(self) -> list[str]:
-        """The columns that are watched."""
+        """The columns that are counted."""
         return list(self._counts)
 
     def add(self, batch: Any) -> None:
-        """Count a piece; several threads may."""
+        """Count a block; several threads may."""
         if not self._counts:
             return
         table = read_table(batch)
@@ -78,16 +63,50 @@ class PassThrough:
                 for value, n in chosen:
                     counts[value] = counts.get(value, 0) + n
 
-    def check(self) -> None:
-        """Raise for a column that names people, or passes through although most of its values occur once."""
+    def frequencies(self) -> dict[str, Frequencies]:
+        """Return how often the values of each column occur, up to the error of sampling."""
+        found = {}
         for name, counts in self._counts.items():
             n_single = sum(n == 1 for n in counts.values())
-            own = Frequencies(*(self._one_in * n for n in (sum(counts.values()), len(counts), n_single)))
-            found = judge_column(self._heads[name], own)
+            found[name] = Frequencies(*(self._one_in * n for n in (sum(counts.values()), len(counts), n_single)))
+        return found
+
+    def _is_drawn(self, text: str) -> bool:
+        return hashlib.blake2b(text.encode(), digest_size=2).digest()[0] % self._one_in == 0
+
+
+class PassThrough(SampledValues):
+    """Watches the columns that leave as they are, and quasi-identifiers that may name people.
+
+    Parameters
+    ----------
+    schema : Schema
+    head : Table
+        Its first records, by which the form of values is judged.
+    n_records : int
+        Of the whole table.
+    is_chosen : bool
+        Whether the quasi-identifiers were named, and not all columns taken for them.
+    decided : collection of str, default=()
+        Quasi-identifiers with a hierarchy.
+    """
+
+    def __init__(
+        self, schema: Schema, head: Table, n_records: int, *, is_chosen: bool, decided: Collection[str] = ()
+    ) -> None:
+        self._n_records = n_records
+        self._is_chosen = is_chosen
+        self._passing = [name for name in schema.with_role("other") if name not in schema.keep]
+        rewritten = [name for name in schema.quasi_identifiers if name not in {*schema.limits, *decided}]
+        self._heads = {name: head.head(name, for_counting=True) for name in [*self._passing, *rewritten]}
+        watched = [name for name, column in self._heads.items() if name in self._passing or may_name(column)]
+        super().__init__(watched, n_records)
+
+    def check(self) -> None:
+        """Raise for a column that names people, or passes through although most of its values occur once."""
+        for name, counts in self.frequencies().items():
+            found = judge_column(self._heads[name], counts)
             if name in self._passing:
                 check_passing(found, self._n_records)
             else:
                 check_naming(found, is_chosen=self._is_chosen)
-
-    def _is_drawn(self, text: str) -> bool:
-        return hashlib.blake2b(text.encode(), digest_size=2).digest()[0] % self._one_in == 0

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Number the values of columns that are read piece by piece, so that equal values and no others have equal numbers.
 
-Called by ``measuring`` and ``anatomizing``. 0 is missing. What is held is one entry per different value of a column;
+Called by ``column_codes``. 0 is missing. What is held is one entry per different value of a column;
 text with very many different values is numbered on disk instead, see ``many_values``.
 """
 

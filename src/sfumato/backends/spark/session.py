@@ -55,6 +55,14 @@ def joined(left: Any, right: Any, on: Any, how: str = "inner") -> Any:
     return left.join(right.hint("merge"), on, how)
 
 
+def united(frames: Sequence[Any]) -> Any:
+    """Return the rows of all frames, which have the same columns."""
+    whole = frames[0]
+    for own in frames[1:]:
+        whole = whole.unionByName(own)
+    return whole
+
+
 def plain_column(frame: Any, name: str) -> Any:
     """Return a column as it is counted: NaN is what some tables say for missing, and Spark tells the two apart."""
     from pyspark.sql import functions as sql

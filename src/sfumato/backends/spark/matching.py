@@ -2,7 +2,7 @@
 """How many records each combination of values matches: equal ones, or with missing values that match anything.
 
 Two combinations match when each value is equal in both or missing in at least one. Those that miss the same columns
-are matched together: what is missing in either is left out of both, and the rest is joined. Called by ``measuring``.
+are matched together: what is missing in either is left out of both, and the rest is joined.
 """
 
 from __future__ import annotations

@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Group counts of a Spark DataFrame.
+
+What reaches the driver: how many groups there are of each size, and the values of sensitive columns with their counts.
+Criteria and weights are worked on where the groups are.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.backends.group_counts import (
+    WEIGHTS_BY_POSITION,
+    GroupCounts,
+    GroupRequest,
+    SensitiveCounts,
+    WorkOnWeights,
+)
+from sfumato.backends.group_rows import LARGEST_WORK, CountRows, check_positive
+from sfumato.backends.spark.matching import matches, sum_of_equal, sum_of_matches
+from sfumato.backends.spark.session import (
+    check_finite,
+    check_frame,
+    collected,
+    example_of,
+    joined,
+    kept,
+    plain_column,
+    quoted,
+)
+from sfumato.backends.spark.unique_sets import SparkUniqueSets
+from sfumato.criteria.criterion_counts import MOST_VALUES
+from sfumato.errors import InputError
+from sfumato.frames import read_table
+
+
+class MeasurableFrame:
+    """A Spark DataFrame that can be measured.
+
+    Parameters
+    ----------
+    frame : Spark DataFrame
+    categorical : sequence of str or int
+        Columns of numbers that are codes.
+    """
+
+    cannot: Mapping[str, str] = {WEIGHTS_BY_POSITION: "A DataFrame has no order of records."}
+
+    def __init__(self, frame: Any, *, categorical: Sequence[str | int] = ()) -> None:
+        check_frame(frame)
+        self.frame = frame
+        self.example = read_table(example_of(frame), categorical=categorical)
+
+    def population(self, given: Any, keys: Sequence[str]) -> MeasurableFrame:
+        """Return the DataFrame of a population."""
+        if not hasattr(given, "mapInArrow"):
+            raise InputError(
+                f"the population is a {type(given).__name__}: expected a Spark DataFrame, or how many people there "
+                "are. Make a DataFrame of it, with the same session."
+            )
+        return MeasurableFrame(given)
+
+    @contextmanager
+    def counting(self, request: GroupRequest) -> Iterator[SparkCounting]:
+        """Lend what counts this DataFrame; workers keep its columns and groups so long."""
+        for name in request.columns:
+            self.example.column(name, for_counting=True)  # says what is wrong with its type
+        n_records = check_finite(self.frame, request.columns)
+        if request.population is not None:
+            check_finite(request.population.frame, request.keys)
+        with ExitStack() as stack:
+            yield SparkCounting(self, request, n_records, stack)
+
+
+class SparkCounting:
+    """Counts the groups of a DataFrame, and the records that columns make unique.
+
+    Columns are called by their places, so that no name can be in the way.
+    """
+
+    def __init__(self, measurable: MeasurableFrame, request: GroupRequest, n_records: int, stack: ExitStack) -> None:
+        self.n_records = n_records
+        self._request, self._stack, self._categorical = request, stack, measurable.example.categorical
+        self._columns = {name: f"c{place}" for place, name in enumerate(request.columns)}
+        self._keys = [self._columns[name] for name in request.keys]
+        frame = measurable.frame
+        columns = [plain_column(frame, name).alias(own) for name, own in self._columns.items()]
+        if request.weights is not None:
+            columns.append(_as_weight(frame, request.weights).alias("survey"))
+        self._plain = stack.enter_context(kept(frame.select(*columns)))
+
+    def unique_sets(self) -> SparkUniqueSets:
+        """Return all columns, ready to be counted."""
+        from pyspark.sql import functions as sql
+
+        return SparkUniqueSets(self._plain.withColumn("weight", sql.lit(1)), self._columns, self._stack)
+
+    def group_counts(self) -> GroupCounts:
+        """Count the groups."""
+        from pyspark.sql import functions as sql
+
+        request = self._request
+        if request.weights is not None:
+            self._check_weights()
+        grouped = self._grouped()
+        n_with_missing = self._n_with_missing(grouped, "size")
+        is_matching = request.missing == "wildcard" and n_with_missing > 0
+        of_weights = [] if request.weights is None else _worked_on_weights(grouped, request.work_on_weights)
+        groups, kinds, n_people = grouped, ["size"], None
+        if is_matching:
+            sizes = groups.select(*self._keys, sql.col("size").alias("matched"))
+            groups = sum_of_matches(groups, sizes, self._keys, "matched")
+            kinds.append("matched")
+        if request.population is not None:
+            theirs = self._grouped_population(request.population.frame)
+            n_people = int(collected(theirs.agg(sql.sum("in population").alias("n")))["n"][0].as_py() or 0)
+            is_wild = request.missing == "wildcard" and (
+                is_matching or self._n_with_missing(theirs, "in population") > 0
+            )
+            groups = (sum_of_matches if is_wild else sum_of_equal)(groups, theirs, self._keys, "in population")
+            kinds.append("in population")
+        fewest = [] if request.unit is None else [sql.min("persons").alias("persons")]
+        found = collected(groups.groupBy(*kinds).agg(sql.count(sql.lit(1)).alias("groups"), *fewest))
+        counted = {name: np.asarray(found[name].to_numpy(), np.int64) for name in found.column_names}
+        return GroupCounts(
+            sizes=counted["size"],
+            matched=counted["matched" if is_matching else "size"],
+            n_groups=counted["groups"],
+            in_population=counted.get("in population"),
+            is_matching=is_matching,
+            n_with_missing=n_with_missing,
+            n_people=n_people,
+            fewest_persons=None if request.unit is None else int(counted["persons"].min()),
+            of_weights=of_weights,
+            sensitive=self._sensitive(int(counted["groups"].sum()), is_matching),
+        )
+
+    # -- groups --------------------------------------------------------------------------------------------------
+
+    def _grouped(self) -> Any:
+        from pyspark.sql import functions as sql
+
+        counted = [sql.count(sql.lit(1)).alias("size")]
+        if self._request.weights is not None:
+            counted.append(sql.sum("survey").alias("survey"))
+        if self._request.unit is not None:
+            person = sql.col(self._columns[self._request.unit])
+            # What is missing is one person, too, and countDistinct passes over it.
+            counted.append((sql.countDistinct(person) + sql.max(person.isNull().cast("int"))).alias("persons"))
+        return self._stack.enter_context(kept(self._plain.groupBy(*self._keys).agg(*counted)))
+
+    def _grouped_population(self, people: Any) -> Any:
+        from pyspark.sql import functions as sql
+
+        named = zip(self._request.keys, self._keys, strict=True)
+        columns = [plain_column(people, name).alias(own) for name, own in named]
+        groups = people.select(*columns).groupBy(*self._keys).agg(sql.count(sql.lit(1)).alias("in population"))
+        return self._stack.enter_context(kept(groups))
+
+    def _n_with_missing(self, groups: Any, counted: str) -> int:
+        from pyspark.sql import functions as sql
+
+        is_missing = sql.lit(False)
+        for name in self._keys:
+            is_missing |= sql.col(name).isNull()
+        found = collected(groups.where(is_missing).agg(sql.coalesce(sql.sum(counted), sql.lit(0)).alias("n")))
+        return int(found["n"][0].as_py())
+
+    def _check_weights(self) -> None:
+        from pyspark.sql import functions as sql
+
+        # NaN is above everything for Spark.
+        is_fine = sql.coalesce((sql.col("survey") > 0) & (sql.col("survey") < float("inf")), sql.lit(False))
+        found = collected(self._plain.agg(sql.sum((~is_fine).cast("int")).alias("wrong")))
+        check_positive(int(found["wrong"][0].as_py()), self.n_records)
+
+    # -- sensitive columns ---------------------------------------------------------------------------------------
+
+    def _sensitive(self, n_groups: int, is_matching: bool) -> Iterator[SensitiveCounts]:
+        """Yield the values of each sensitive column; workers keep its counts until the next is asked for."""
+        from pyspark.sql import Window
+        from pyspark.sql import functions as sql
+
+        for name in self._request.sensitive:
+            own = self._columns[name]
+            counted = self._plain.groupBy(own).agg(sql.count(sql.lit(1)).alias("n"))
+            in_order = Window.orderBy(sql.col(own).asc_nulls_last())
+            with kept(counted.withColumn("code", (sql.row_number().over(in_order) - 1).cast("bigint"))) as coded:
+                n_values = int(coded.count())
+                if n_values > MOST_VALUES:
+                    yield SensitiveCounts(name, False, range(n_values), np.zeros(0, np.int64), None)
+                    continue
+                is_text, values, reference = self._described(name, collected(coded))
+                if is_matching and n_groups * n_values > LARGEST_WORK // 4:
+                    yield SensitiveCounts(name, is_text, values, reference, None)
+                    continue
+                with kept(self._rows(own, coded, is_matching)) as rows:
+                    counts = SparkRows(rows, int(rows.count()), n_values)
+                    yield SensitiveCounts(name, is_text, values, reference, counts)
+
+    def _described(self, name: str, listed: Any) -> tuple[bool, list[Any], NDArray[np.int64]]:
+        """Read the values as those of a table in memory; Spark's order of them is the same."""
+        import pyarrow as pa
+
+        listed = listed.sort_by("code")
+        is_category = name in self._categorical
+        read = read_table(pa.table({name: listed.column(0)}), categorical=[name] if is_category else [])
+        column = read.column(name, for_counting=True)
+        values = (column.values if column.categories is None else column.categories[column.values]).tolist()
+        if column.missing is not None:
+            values[-1] = None
+        return column.is_text, values, listed["n"].to_numpy().astype(np.int64)
+
+    def _rows(self, own: str, coded: Any, is_matching: bool) -> Any:
+        """Return the distinct rows of counts."""
+        from pyspark.sql import functions as sql
+
+        codes = coded.select(sql.col(own).alias("same"), "code")
+        pairs = self._plain.groupBy(*self._keys, own).agg(sql.count(sql.lit(1)).alias("n"))
+        pairs = joined(pairs, codes, sql.col(own).eqNullSafe(sql.col("same"))).select(*self._keys, "code", "n")
+        if is_matching:
+            groups = pairs.select(*self._keys).distinct()
+            pairs = matches(groups, pairs, self._keys).groupBy(*self._keys, "code").agg(sql.sum("n").alias("n"))
+        counts = sql.array_sort(sql.collect_list(sql.struct("code", "n"))).alias("counts")
+        return pairs.groupBy(*self._keys).agg(counts).select("counts").distinct()
+
+
+def _as_weight(frame: Any, name: str) -> Any:
+    from pyspark.sql import functions as sql
+
+    is_number = frame.schema[name].dataType.typeName() in (
+        "byte", "short", "integer", "long", "float", "double", "decimal",
+    )  # fmt: skip
+    return sql.col(quoted(name)).cast("double") if is_number else sql.lit(None).cast("double")
+
+
+def _worked_on_weights(groups: Any, work: WorkOnWeights) -> list[NDArray[np.float64]]:
+    """Call a function with the groups of every worker; return the rows of numbers."""
+
+    def each(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        for batch in batches:
+            if batch.num_rows:
+                found = work(*(batch.column(name).to_numpy() for name in ("size", "survey")))
+                yield pa.RecordBatch.from_arrays([pa.array([found.tolist()])], names=["found"])
+
+    rows = collected(groups.select("size", "survey").mapInArrow(each, "found array<double>"))
+    return [np.array(row) for row in rows["found"].to_pylist()]
+
+
+@dataclass(frozen=True, eq=False)
+class SparkRows:
+    """Different rows of counts that stay with the workers.
+
+    Attributes
+    ----------
+    rows : Spark DataFrame
+        In ``counts``, a list of codes and how often each occurs.
+    n_rows, n_values : int
+    """
+
+    rows: Any
+    n_rows: int
+    n_values: int
+
+    def worst(self, criteria: Sequence[tuple[Any, bool]], reference: NDArray[np.int64]) -> list[float]:
+        """Return what the worst row reaches in each criterion; the least is the worst where True stands beside it."""
+        n_values = self.n_values
+
+        def work(batches: Iterator[Any]) -> Iterator[Any]:
+            import pyarrow as pa
+
+            for batch in batches:
+                if not batch.num_rows:
+                    continue
+                lists = batch.column(0)
+                pairs = lists.flatten()
+                starts = np.append(0, np.cumsum(lists.value_lengths().to_numpy()))
+                codes, counts = (pairs.field(name).to_numpy().astype(np.int64) for name in ("code", "n"))
+                found = CountRows(starts, codes, counts, n_values).worst(criteria, reference)
+                yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(found)], pa.binary())], names=["worst"])
+
+        found = [
+            pickle.loads(row) for row in collected(self.rows.mapInArrow(work, "worst binary"))["worst"].to_pylist()
+        ]
+        return [
+            min(values) if is_least else max(values)
+            for (_, is_least), values in zip(criteria, zip(*found, strict=True), strict=True)
+        ]
