@@ -254,7 +254,7 @@ def raised(run: Any) -> str:
 REFUSALS: dict[str, tuple[Any, dict[str, Any]]] = {
     "method": (HilbertAnonymizer(10), {"guide_column": "high_income"}),
     "rule": (MondrianAnonymizer(10, strict=False), {}),
-    "no guide": (ModelGuidedAnonymizer(10), {}),
+    "no guide": (ModelGuidedAnonymizer(10, quasi_identifiers=["age"], keep=["noise", "score"]), {}),
     "unknown guide": (ModelGuidedAnonymizer(10), {"guide_column": "nobody"}),
     "a guide and a model": (ModelGuidedAnonymizer(10), {"guide_column": "score", "model": object()}),
     "unknown column": (MondrianAnonymizer(10, quasi_identifiers=["nobody"]), {}),
