@@ -231,8 +231,8 @@ class DuckDBTable:
         row-id ranges in two cursors. Text comes as text: DuckDB hands over no dictionaries but those of ENUM.
 
         Values are counted from these blocks, not by DuckDB's ``GROUP BY``. That counts 12 columns of 10 million
-        records in 1.8 s instead of 3.7 s (1 million: 0.3 s instead of 0.7 s), but a fit of them takes 40 s to 60 s, so
-        nobody would notice, and limits, hashes of passing columns and codes need the blocks anyway.
+        records in 1.8 to 3.2 s instead of 3.7 to 4.5 s (1 million: 0.3 s instead of 0.7 to 0.9 s), but a fit of them
+        took 62 s on a busy machine: nobody would notice, and limits and codes need the blocks anyway.
         """
         return in_turn(numbered(self.batches(columns)), work, n_threads)
 
