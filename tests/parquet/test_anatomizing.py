@@ -69,12 +69,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "suppression_limit": 0.5,
         "keep": ["name"],
     },
-    "several columns, the last first": {
-        "l": 2,
-        "sensitive": ["hours-per-week", "occupation"],
-        "suppression_limit": 0.5,
-        "keep": ["name"],
-    },
     "impossible": {"l": 3, "sensitive": ["sex", "race"], "suppression_limit": 1.0, "keep": ["name"]},
     "suppressed": {"l": 2, "sensitive": "sex", "suppression_limit": 1.0, "keep": ["name"]},
     "at random": {"l": 4, "sensitive": "education", "assignment": "random", "group": "number", "keep": ["name"]},
