@@ -230,7 +230,7 @@ def _why_numbers_name(name: str, whole: npt.NDArray[np.int64], counts: Frequenci
     share = f"{counts.share_unique:.0%} of its numbers are unique"
     if words.is_amount_name(name):
         # Amounts leave gaps and repeat: what counts on without one is a record number, whatever it is called.
-        counts_on = len(whole) == counts.n_present == counts.n_distinct == high - low + 1
+        counts_on = 200 <= len(whole) == counts.n_present == counts.n_distinct == high - low + 1
         return f"{share} and without a gap, as record numbers are" if counts_on else None
     if counts.share_unique > 0.9 and high - low < 2 * counts.n_distinct:
         return f"{share} and nearly without gaps, as record numbers are"
