@@ -143,9 +143,9 @@ def test_every_model_learns_from_a_table_with_text_and_missing_values(name, task
 
 
 def test_a_model_of_the_wrong_task_names_the_right_one():
-    with pytest.raises(ParameterError, match="Give --model linear-regression"):
+    with pytest.raises(ParameterError, match="Give model='linear-regression'"):
         make_model("logistic-regression", "regression")
-    with pytest.raises(ParameterError, match="Give --model logistic-regression"):
+    with pytest.raises(ParameterError, match="Give model='logistic-regression'"):
         make_model("linear-regression", "classification")
     with pytest.raises(ParameterError, match="is not known"):
         make_model("oracle", "regression")

@@ -129,8 +129,8 @@ def test_an_audit_warns_of_names_and_writes_itself(tmp_path):
 @pytest.mark.parametrize(
     ("gate", "message"),
     [
-        ({"min_k": 0}, "min_k 0: expected an integer >= 1"),
-        ({"max_unique": 2}, "max_unique 2: expected a number from 0 to 1"),
+        ({"min_k": 0}, "min_k=0: expected an integer >= 1"),
+        ({"max_unique": 2}, "max_unique=2: expected a number from 0 to 1"),
         ({"max_k": 2}, "gate has 'max_k'"),
     ],
 )
@@ -141,6 +141,6 @@ def test_conditions_that_cannot_be_are_refused(gate, message):
 
 def test_people_of_the_release_are_no_control():
     table = people()
-    with pytest.raises(sfumato.InputError, match="expected other people") as caught:
+    with pytest.raises(sfumato.InputError, match="expected people outside the release") as caught:
         sfumato.audit(table, table.assign(age=40), control=table)
     assert caught.value.parameter == "control"

@@ -195,7 +195,7 @@ def test_the_people_of_a_release_are_no_control_of_themselves(tmp_path: Path, co
     for control, exit_code in {"others.csv": 0, "mixed.csv": 2, "people.csv": 2}.items():
         result = call(*asked, "--control", tmp_path / control)
         assert result.exit_code == exit_code, control
-        assert ("expected other people" in " ".join(result.stderr.split())) is (exit_code == 2)
+        assert ("expected people outside the release" in " ".join(result.stderr.split())) is (exit_code == 2)
 
 
 def test_columns_of_every_type_can_stay_as_they_are(tmp_path: Path):

@@ -168,7 +168,7 @@ def test_names_never_get_into_the_document(people_file, tmp_path):
     found = call("minimize", people_file, "--target", "wage", "--keep", "name", "-o", document)
     assert found.exit_code == 2
     assert "column 'name' has" in " ".join(found.output.split()) and not document.exists()
-    assert "Name the column in --identifiers if it names people" in " ".join(found.output.split())
+    assert "Leave the column out (--identifiers) if it names people" in " ".join(found.output.split())
     found = call("minimize", people_file, "--target", "wage", "-o", document)
     assert found.exit_code == 0
     assert "column 'name' is left out, and never collected" in " ".join(found.output.split())

@@ -141,7 +141,7 @@ def test_a_criterion_says_what_it_asks_for_and_shows_no_values(criterion):
         (lambda: LDiversity(2.5, "s"), "l=2.5: expected a whole number"),
         (lambda: LDiversity(1, "s", kind="entropy"), "l=1: expected a number above 1"),
         (lambda: LDiversity(2, "s", kind="recursive"), "c=None: expected a number above 0"),
-        (lambda: LDiversity(2, "s", c=2), "c=2 with kind='distinct': expected it with 'recursive' alone"),
+        (lambda: LDiversity(2, "s", c=2), "c=2 with kind='distinct': expected it with kind='recursive' alone"),
         (lambda: LDiversity(2, "s", kind="other"), "kind='other': expected 'distinct', 'entropy' or 'recursive'"),
         (lambda: LDiversity(2, ["s", "t"]), "expected the name of one column. For several, give one criterion each"),
         (lambda: LDiversity(2, "s", missing="drop"), "missing='drop': expected 'value'.*or 'suppress'"),

@@ -108,7 +108,7 @@ def read_target(table: Any, name: str, task: Task | None) -> Target:
         if column.kind == "category":
             raise InputError(
                 f"the target {name!r} is not a column of numbers: expected numbers for {named('task', task)}. Leave "
-                f"that out, or give another {named('target')}."
+                f"out {named('task')}, or give another {named('target')}."
             )
         numbers = column.values.astype(np.float64)
         if np.abs(numbers[known]).max() > _LARGEST_NUMBER:
