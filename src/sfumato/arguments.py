@@ -126,3 +126,16 @@ def is_integer(value: object) -> bool:
 def is_number(value: object) -> bool:
     """Say whether a value is a number; True and False are not."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def as_list(names: Any) -> list[Any]:
+    """Return what a parameter names as a list: nothing, one name or position, or several.
+
+    Examples
+    --------
+    >>> as_list(None), as_list("age"), as_list(("age", 2))
+    ([], ['age'], ['age', 2])
+    """
+    if names is None:
+        return []
+    return [names] if isinstance(names, str | int | np.integer) else list(names)

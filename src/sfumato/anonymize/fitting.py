@@ -18,6 +18,7 @@ from sfumato.anonymize.guiding import learn_guide
 from sfumato.anonymize.mondrian import MondrianAnonymizer
 from sfumato.anonymize.partition import Partition, partition_from_tree
 from sfumato.anonymize.partitioners import TreePartitioner
+from sfumato.arguments import as_list
 from sfumato.backends.base import Asked, Growth, Guiding, Learned, Need, TableBackend
 from sfumato.backends.group_describer import DescribedGroups, GroupDescriber, joined_loss, joined_sizes
 from sfumato.criteria import Criterion
@@ -126,11 +127,6 @@ def _without_channels(guide: Guide) -> Guide:
     """Return the rule and weights of a guide: its channels are with the records."""
     n_dense = 0 if guide.dense is None else guide.dense.shape[1]
     return replace(guide, dense=np.zeros((0, n_dense), np.int64) if n_dense else None, classes=None)
-
-
-def as_list(names: Any) -> list[Any]:
-    """Return what a parameter names as a list."""
-    return [] if names is None else [names] if isinstance(names, str | int) else list(names)
 
 
 def with_hidden_guides(anonymizer: Anonymizer, guides: Sequence[str]) -> Anonymizer:

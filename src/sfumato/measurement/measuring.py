@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from sfumato.arguments import is_integer
+from sfumato.arguments import as_list, is_integer
 from sfumato.backends.group_counts import WEIGHTS_BY_POSITION, GroupRequest, MeasurableTable, Population
 from sfumato.backends.memory.groups import MemoryTable
 from sfumato.errors import InputError, ParameterError, named
@@ -182,13 +182,6 @@ class Roles:
     sensitive: tuple[str, ...]
     unit: str | None
     weights: str | None
-
-
-def as_list(names: Names | None) -> list[str | int]:
-    """Return the columns that a parameter names as a list."""
-    if names is None:
-        return []
-    return [names] if isinstance(names, str | int | np.integer) else list(names)
 
 
 def _resolve_roles(

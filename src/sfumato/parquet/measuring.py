@@ -7,11 +7,12 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from sfumato.arguments import as_list
 from sfumato.backends.blocks.groups import MOST_HELD, MeasurableBlocks
 from sfumato.backends.parquet.reader import ParquetFiles, as_blocks
 from sfumato.measurement import Measurement
 from sfumato.measurement.measurement import MissingPolicy
-from sfumato.measurement.measuring import Names, as_list, measure_table
+from sfumato.measurement.measuring import Names, measure_table
 from sfumato.parquet.anonymizing import Paths
 from sfumato.progress import Progress
 

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from sfumato.arguments import as_list
 from sfumato.backends.spark.groups import MeasurableFrame
 from sfumato.measurement import Measurement
 from sfumato.measurement.measurement import MissingPolicy
-from sfumato.measurement.measuring import Names, as_list, measure_table
+from sfumato.measurement.measuring import Names, measure_table
 
 
 def measure(
