@@ -82,7 +82,7 @@ def test_a_passed_gate_writes_everything_and_k_holds_on_the_file(tmp_path: Path)
     [
         ('target = "wage"', 'target = "same"', "Give another target under [columns]"),
         ('name = "decision-tree"', 'name = "linear-regression"', 'Give name = "logistic-regression" under [model]'),
-        ('zip = "text"', 'zip = "date"', "give another type with types under [data]"),
+        ('zip = "text"', 'zip = "date"', "missing under [data], or give another type with types"),
     ],
 )
 def test_messages_name_keys_of_the_policy_and_not_options(tmp_path: Path, old: str, new: str, says: str):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sfumato.backends.spark.session import collected, plain_column, united
+from sfumato.backends.spark.session import collected, map_in_arrow, plain_column, united
 from sfumato.frames import Table, read_table
 from sfumato.schema import Frequencies, Judgement, judge_column
 
@@ -61,7 +61,7 @@ def _reasons(frame: Any, suspect: Mapping[str, Frequencies], categorical: Sequen
     for name, counts in suspect.items():
         some = _values(frame, name).distinct().orderBy(sql.xxhash64("value")).limit(_LOOKED_AT)
         judge = _judge(name, counts, [name] if name in categorical else [])
-        parts.append(some.mapInArrow(judge, "name string, why string"))
+        parts.append(map_in_arrow(some, judge, "name string, why string"))
     return {row["name"]: row["why"] for row in collected(united(parts)).to_pylist()}
 
 
