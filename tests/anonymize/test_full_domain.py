@@ -436,7 +436,7 @@ def test_a_value_missing_in_the_hierarchy_is_refused_at_fit():
     ("hierarchies", "message"),
     [
         ({"agee": HIERARCHIES["age"]}, "hierarchies names the column 'agee'.*Did you mean 'age'"),
-        ({"illness": {"any": ["flu"]}}, "hierarchies names the column 'illness', which is no quasi-identifier"),
+        ({"illness": {"any": ["flu"]}}, "hierarchies names the column 'illness', which is not a quasi-identifier"),
         ([HIERARCHIES["age"]], "hierarchies is of the type list"),
         ({"age": 5}, "the hierarchy of column 'age': rows of the type int"),
         ({"age": [("20", "x"), ("20", "y")]}, "the hierarchy of column 'age': row 2 has the same value as row 1"),

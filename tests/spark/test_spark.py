@@ -62,7 +62,7 @@ def run_of(session: Any, n_records: int) -> Run:
         n_records // 20, quasi_identifiers=QI, criteria=[LDiversity(5, "illness")], identifiers=["number"],
         keep=["person"], n_jobs=1,
     )  # fmt: skip
-    anatomizer = Anatomizer(3, sensitive="illness", random_state=SEED)
+    anatomizer = Anatomizer(3, sensitive="illness", keep="number", random_state=SEED)
     with pytest.MonkeyPatch.context() as watched:
         whole = DataFrame.toArrow
 
@@ -114,7 +114,7 @@ def test_measurements_are_those_of_the_table_in_memory(runs: dict[int, Run]):
 
 def test_the_sensitive_values_are_in_the_groups_of_the_table_in_memory(runs: dict[int, Run]):
     for own in runs.values():
-        local = Anatomizer(3, sensitive="illness", random_state=SEED).fit_transform(own.table)
+        local = Anatomizer(3, sensitive="illness", keep="number", random_state=SEED).fit_transform(own.table)
         made = own.anatomized
         assert (made.n_records, made.n_groups, made.n_suppressed) == (own.table.num_rows, local.n_groups, 0)
         assert records_of(made.sensitive.toArrow()) == records_of(local.sensitive)
@@ -198,7 +198,7 @@ def test_tables_that_fail_their_recount_are_not_handed_out(frame: Any, monkeypat
         return made.withColumn("illness", sql.lit("a")) if "illness" in made.columns else made
 
     monkeypatch.setattr(_Dealer, "_shuffled", spoiled)
-    anatomizer = Anatomizer(5, sensitive="sex", suppression_limit=1.0)
+    anatomizer = Anatomizer(5, sensitive="sex", keep="number", suppression_limit=1.0)
     with pytest.raises(GuaranteeError, match="leaving records out does not help"):
         spark.anatomize(anatomizer, frame)
     with pytest.raises(GuaranteeError, match="l = 3 does not hold"):

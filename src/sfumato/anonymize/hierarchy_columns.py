@@ -24,7 +24,7 @@ def checked_hierarchies(given: Any, table: Table, quasi_identifiers: Sequence[st
     if not isinstance(given, Mapping):
         raise ParameterError(
             f"{named('hierarchies')} is of the type {type(given).__name__}: expected a dict of columns and "
-            f"hierarchies. Write for example hierarchies={'age': Hierarchy.from_intervals(range(120), [5, 10])}."
+            "hierarchies. Write for example hierarchies={'age': Hierarchy.from_intervals(range(120), [5, 10])}."
         )
     names = table.resolve(tuple(given), "hierarchies")
     others = [name for name in names if name not in quasi_identifiers]
