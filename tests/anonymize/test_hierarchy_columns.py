@@ -207,7 +207,7 @@ def test_bad_hierarchies_get_a_sentence(method):
     frame, labels = people(13)
     with pytest.raises(ParameterError, match="expected a dict of columns and hierarchies"):
         with_hierarchies(method, hierarchies=[JOBS]).fit(frame, labels)
-    with pytest.raises(ParameterError, match="which is no quasi-identifier"):
+    with pytest.raises(ParameterError, match="which is not a quasi-identifier"):
         with_hierarchies(method, quasi_identifiers=["age", "height"], keep=["job"]).fit(frame, labels)
     with pytest.raises(ParameterError, match="has a hierarchy and a limit"):
         with_hierarchies(method, limits={"job": 2}).fit(frame, labels)
