@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sfumato import MondrianAnonymizer
 from sfumato.errors import InputError
 from sfumato.frames import GroupedLabels, GroupedValues, read_table
 from sfumato.frames.parquet_columns import ParquetColumns
@@ -708,3 +709,11 @@ def test_a_pandas_column_of_whole_numbers_takes_a_number_beyond_64_bits(kind):
     table.column("age")
     new = GroupedValues(np.array([1e300, 1.0]), np.array([False, True]), group=np.array([0, 0, 1]))
     assert cells(table.replaced({"age": new})) == [[1e300, 1e300, None]]
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_numbers_that_a_narrow_type_cannot_hold_are_written_in_a_wider_one():
+    wide = pa.table({"x": pa.array([1e300, 2e300, 3e300, 4e300], pa.float64())})
+    narrow = pa.table({"x": pa.array([1.0, 2.0], pa.float32())})
+    released = MondrianAnonymizer(k=2).fit(wide).transform(narrow)
+    assert np.isfinite(released.column("x").to_numpy()).all()

@@ -68,12 +68,19 @@ def grouped_arrow(
     elif types.is_decimal(column_type):
         short = _decimals_to_arrow(values, missing, column_type)
     else:
-        numbers = values.astype(column_type.to_pandas_dtype())
+        numbers = values.astype(_wide_enough(values, missing, np.dtype(column_type.to_pandas_dtype())))
         if missing is not None and missing_as_nan:
             numbers[missing] = np.nan
             missing = None
         short = pa.array(numbers, mask=missing)
     return short, np.asarray(new.group)
+
+
+def _wide_enough(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None, kind: np.dtype[Any]) -> np.dtype[Any]:
+    """Return a type of numbers with fractions, or that of 64 bits where a value would be infinite in it."""
+    known = values if missing is None else values[~missing]
+    is_narrow = kind.kind == "f" and known.size and np.abs(known.astype(np.float64)).max() > np.finfo(kind).max
+    return np.dtype(np.float64) if is_narrow else kind
 
 
 def _integers_to_arrow(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None, kind: Any) -> Any:
