@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sfumato.columns import MICROSECONDS_PER_DAY, Kind, Moment
 from sfumato.partition.binning import Bins
-from sfumato.partition.shared_values import NUMBER_UNITS, OnGrid
+from sfumato.partition.round_numbers import NUMBER_UNITS, OnGrid
 
 _TIME_UNITS = (MICROSECONDS_PER_DAY, 3_600_000_000, 60_000_000, 1_000_000, 1_000, 1)
 

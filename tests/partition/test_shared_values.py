@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.partition.binning import bin_categories, bin_numbers
-from sfumato.partition.shared_values import NUMBER_UNITS, number_between, runs_of
+from sfumato.partition.round_numbers import NUMBER_UNITS, number_between
+from sfumato.partition.shared_values import runs_of
 
 whole = st.lists(st.integers(-50, 50) | st.integers(-(10**9), 10**9), min_size=1, max_size=120)
 fractions = st.lists(st.floats(-1e9, 1e9, width=32) | st.sampled_from([0.25, 0.5, 7.0]), min_size=1, max_size=120)

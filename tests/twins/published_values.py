@@ -8,7 +8,7 @@ from collections import Counter
 from fractions import Fraction
 from itertools import pairwise
 
-from sfumato.partition.shared_values import NUMBER_UNITS, number_between
+from sfumato.partition.round_numbers import NUMBER_UNITS, number_between
 
 DAY = 86_400_000_000
 TIME_UNITS = (DAY, 3_600_000_000, 60_000_000, 1_000_000, 1_000, 1)

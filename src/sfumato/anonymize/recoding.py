@@ -16,7 +16,7 @@ from sfumato.coded_columns import CodedColumn, units_of
 from sfumato.columns import Column, GroupedLabels, GroupedValues, Kind, Moment
 from sfumato.errors import InputError
 from sfumato.frames import Table, read_table
-from sfumato.partition.shared_values import NUMBER_UNITS, number_between
+from sfumato.partition.round_numbers import NUMBER_UNITS, number_between
 from sfumato.representatives import GroupValues
 
 

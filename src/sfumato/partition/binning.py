@@ -15,7 +15,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from sfumato.partition.shared_values import NUMBER_UNITS, SharedValues, share_categories, share_numbers
+from sfumato.partition.round_numbers import NUMBER_UNITS
+from sfumato.partition.shared_values import SharedValues, share_categories, share_numbers
 from sfumato.partition.sorting import sorted_keys
 
 DEFAULT_MAX_BINS = 255

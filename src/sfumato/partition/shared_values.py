@@ -17,12 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-NUMBER_UNITS = tuple(10**digits for digits in range(18, -1, -1))
-"""Units that whole numbers between two others are rounded to, the coarsest that fits first."""
-
-
-class OnGrid(tuple[int, ...]):
-    """The width of whole numbers that were made coarse: values between two others lie whole widths away from them."""
+from sfumato.partition.round_numbers import number_between, smallest_step
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,6 +157,7 @@ def share_numbers(
 
     Examples
     --------
+    >>> from sfumato.partition.round_numbers import NUMBER_UNITS
     >>> ages, people = np.array([30, 31, 32, 90]), np.array([5, 6, 7, 1])
     >>> shared = share_numbers(ages, people, np.arange(4), 5, NUMBER_UNITS)
     >>> shared.values.tolist(), shared.own.tolist()
@@ -285,23 +281,6 @@ def runs_of(n_records: NDArray[np.int64], floor: int) -> list[tuple[int, int]]:
     return list(pairwise([*starts, len(n_records)]))
 
 
-def smallest_step(distinct: NDArray[Any], units: Sequence[int]) -> int:
-    """Return the smallest step between two values; 0 for numbers with fractions.
-
-    Moments that are all whole seconds stay so: their step is the largest unit that divides them all.
-    """
-    if not units:
-        return 0
-    if isinstance(units, OnGrid):
-        return units[0]
-    if distinct.dtype.kind == "f":
-        is_whole = bool((np.abs(distinct[[0, -1]]) < 2**53).all() and (distinct == np.floor(distinct)).all())
-        return units[-1] if is_whole else 0
-    if units is NUMBER_UNITS:
-        return 1
-    return next(unit for unit in units if unit == units[-1] or not (distinct % unit).any())
-
-
 def _places_with_room(values: NDArray[Any], units: Sequence[int], step: int) -> NDArray[np.intp]:
     """Return the places of values that are followed by another with room between the two."""
     below, above = values[:-1], values[1:]
@@ -328,52 +307,6 @@ def _between(
     width = above / 2 - below / 2 if values.dtype.kind == "f" else above.view(np.uint64) - below.view(np.uint64)
     at = ties[width.argmin()]
     return number_between(values[at], values[at + 1], units, step)
-
-
-def number_between(low: Any, high: Any, units: Sequence[int], step: int) -> Any:
-    """Return a round number strictly between two others, near their middle; None where there is none.
-
-    >>> number_between(45_000, 45_100, NUMBER_UNITS, 1), number_between(3, 4, NUMBER_UNITS, 1)
-    (45050, None)
-    >>> number_between(0.3171, 0.3422, NUMBER_UNITS, 0)
-    0.33
-    """
-    if not units:
-        return None
-    if isinstance(units, OnGrid):
-        return int(low) + (int(high) - int(low)) // (2 * step) * step if int(high) - int(low) >= 2 * step else None
-    if step:
-        a, b = int(low), int(high)
-        middle = a + (b - a) // 2
-        for unit in units:
-            if unit >= 2 * (b - a) or unit % step:
-                continue
-            down = middle // unit * unit
-            inside = [at for at in (down, down + unit) if a < at < b and _stays_between(low, at, high)]
-            if inside:
-                return min(inside, key=lambda at: abs(2 * at - a - b))
-        return None
-    below, above = float(low), float(high)
-    centre = below / 2 + above / 2
-    for digits in range(1, 18):
-        candidate = float(f"{centre:.{digits}g}")
-        if below < candidate < above and _stays_between(low, candidate, high):
-            return candidate
-    return None
-
-
-def _stays_between(low: Any, value: float, high: Any) -> bool:
-    """Return True if a value lies between two others in the type they may be written in, too.
-
-    Numbers of single or half precision are read as doubles; a double between two of them may become one of them again.
-    """
-    if not isinstance(low, float):
-        return True
-    for narrow in (np.float32, np.float16):
-        with np.errstate(over="ignore"):
-            if all(float(narrow(end)) == end for end in (low, high)) and not low < float(narrow(value)) < high:
-                return False
-    return True
 
 
 def _values_of_runs(runs: Sequence[Run], floor: int, units: Sequence[int], step: int) -> tuple[list[Any], list[int]]:

@@ -15,14 +15,8 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError
 from sfumato.partition.binning import Bins, bin_counts
-from sfumato.partition.shared_values import (
-    NUMBER_UNITS,
-    SharedValues,
-    describe_run,
-    runs_of,
-    share_runs,
-    smallest_step,
-)
+from sfumato.partition.round_numbers import NUMBER_UNITS, smallest_step
+from sfumato.partition.shared_values import SharedValues, describe_run, runs_of, share_runs
 
 _PAGE = 16  # bits of a place within a page
 _MOST_PAGES = 1 << 11

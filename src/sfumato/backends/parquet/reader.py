@@ -135,25 +135,7 @@ class ParquetFiles:
         n_threads: int = 1,
         text_as_categories: bool = False,
     ) -> Iterator[tuple[int, Any]]:
-        """Call a function with every piece of the table, several at a time.
-
-        Parameters
-        ----------
-        work : callable
-            Takes the number of a piece's first record and the piece; is called from several threads.
-        columns : sequence of str, optional
-            Read only these.
-        n_threads : int
-        text_as_categories : bool
-            Hand over columns of text as dictionaries, as they lie in the files: no text is built for every record.
-
-        Yields
-        ------
-        n_records : int
-            Of the piece.
-        result
-            What the function returned, in the order of the pieces.
-        """
+        """Call a function with every block of the table, several at a time; see `BlockTable`."""
         wanted = self.names if columns is None else list(columns)
         pieces = self._pieces()
         if pieces is None:

@@ -15,14 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.backends.spark.session import collected
-from sfumato.partition.shared_values import (
-    InsideRun,
-    Run,
-    SharedValues,
-    look_inside,
-    runs_of,
-    share_runs,
-)
+from sfumato.partition.shared_values import InsideRun, Run, SharedValues, look_inside, runs_of, share_runs
 
 _LOW_BITS = np.int64(np.iinfo(np.int64).max)
 

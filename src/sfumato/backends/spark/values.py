@@ -24,7 +24,8 @@ from sfumato.columns import Column, Kind, Moment
 from sfumato.errors import InputError
 from sfumato.frames import Table, read_table
 from sfumato.partition.binning import Bins, code_type, nothing_shared
-from sfumato.partition.shared_values import SharedValues, smallest_step
+from sfumato.partition.round_numbers import smallest_step
+from sfumato.partition.shared_values import SharedValues
 from sfumato.partition.sorting import sorted_distinct
 from sfumato.schema.limits import checked_limit
 
