@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the benchmarks measure, and what they hand back; called by every ``bench_*.py`` and by the command."""
+"""Timing and results of the benchmarks; called by every ``bench_*.py`` and by the command."""
 
 import gc
 import operator
@@ -13,7 +13,7 @@ REPEATS = 5
 
 @dataclass(frozen=True)
 class Target:
-    """What a value must reach: at least, at most or below a limit."""
+    """A target for a value: at least, at most or below a limit."""
 
     comparison: Literal[">=", "<=", "<"]
     limit: float
@@ -79,7 +79,7 @@ class Timing:
         return min(self.seconds)
 
     def describe(self) -> str:
-        """Say how the number came about: best of how many, and how far the slowest was."""
+        """Return how the number came about: best of how many, and how far the slowest was."""
         if len(self.seconds) == 1:
             return "one run"
         return f"best of {len(self.seconds)}, slowest {format_number(max(self.seconds))} s"
@@ -91,7 +91,7 @@ def measure(function: Callable[[], object], *, repeats: int = REPEATS) -> Timing
 
 
 def measure_alternating(functions: Sequence[Callable[[], object]], *, repeats: int = REPEATS) -> tuple[Timing, ...]:
-    """Time several calls in turns, so that a slow minute of the machine falls on all of them alike."""
+    """Time several calls in turns, so that a slow minute of the machine affects all of them."""
     seconds: list[list[float]] = [[] for _ in functions]
     for _ in range(repeats):
         for times, function in zip(seconds, functions, strict=True):
@@ -105,7 +105,7 @@ def measure_alternating(functions: Sequence[Callable[[], object]], *, repeats: i
 
 @dataclass
 class Context:
-    """What a benchmark is told, and where it puts its results.
+    """Options of a benchmark, and its results.
 
     Attributes
     ----------

@@ -44,7 +44,7 @@ def _memory() -> str:
 
 
 def _load() -> str:
-    """Say how busy the machine was before the benchmarks began: a number taken among others is worth less."""
+    """Return how busy the machine was before the benchmarks began: a number taken among others is worth less."""
     try:
         return f"load average {os.getloadavg()[0]:.2f}"
     except (AttributeError, OSError):

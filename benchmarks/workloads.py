@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benchmarks run on: Adult with a model's predictions, and census-like tables of any size.
+"""Workloads of the benchmarks: Adult with a model's predictions, and census-like tables of any size.
 
 A workload is a table of quasi-identifiers with one or more guides; sfumato and a peer get the same of both.
 """

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 # From the bottom up. A unit is a module or a folder directly under sfumato; it may import from any layer
-# below its own, and not from its neighbours in the same layer.
+# below its own, and not from its neighbors in the same layer.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("allocator", "errors", "notebooks", "registry"),
     ("arguments", "columns", "documents", "networks", "progress"),
@@ -177,7 +177,7 @@ def _outside_rules_broken(unit: str, top: str, imported: Imported) -> Iterator[s
         allowed = " and ".join(sorted(THIRD_PARTY_OF[unit]))
         yield f"{unit} imports {top}; besides the standard library it may import only {allowed}"
     elif top not in CORE_PACKAGES and not imported.is_deferred:
-        yield f"{unit} imports {top} at module level; it is no core dependency, so import it where it is used"
+        yield f"{unit} imports {top} at module level; it is not a core dependency, so import it where it is used"
 
 
 def main(arguments: list[str]) -> int:

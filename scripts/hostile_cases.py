@@ -23,7 +23,7 @@ OF_SCIKIT_LEARN = ("The feature names should match", "X has ")
 
 @dataclass
 class Found:
-    """What a case found.
+    """Findings of a case.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Found:
             self.broken("people", [f"{one} released combinations belong to one record each"], where)
 
     def crashed(self, error: BaseException, where: str) -> None:
-        """Note an error that is no refusal."""
+        """Note an error that is not a refusal."""
         self.broken("crash", [f"{type(error).__name__}: {first_line(error)} ({origin(error)})"], where)
 
     @contextmanager
@@ -90,7 +90,7 @@ class Found:
                 if not str(error).startswith(OF_SCIKIT_LEARN):
                     self.crashed(error, where)
                 self.refusals.append(judge.shape(str(error)))
-            except BaseException as error:  # polars panics with something that is no Exception
+            except BaseException as error:  # polars panics with something that is not an Exception
                 self.crashed(error, where)
         if printed.getvalue():
             self.broken("printed", ["the library printed something"], where)

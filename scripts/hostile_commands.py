@@ -27,7 +27,7 @@ MODELS = ("decision-tree", "decision-tree", "logistic-regression", "gradient-boo
 
 @dataclass
 class Answer:
-    """What a command answered."""
+    """Answer of a command."""
 
     code: int
     out: str

@@ -101,7 +101,7 @@ def grouped(columns: Columns, names: Sequence[str]) -> dict[tuple[Any, ...], lis
 
 
 def too_small(groups: dict[tuple[Any, ...], list[int]], k: int, persons: Sequence[Any] | None = None) -> list[str]:
-    """Say whether a group has fewer than k records, or persons where each record has one."""
+    """Return a finding if a group has fewer than k records, or persons where each record has one."""
     sizes = [len(rows if persons is None else {persons[row] for row in rows}) for rows in groups.values()]
     n_small = sum(size < k for size in sizes)
     what = "records" if persons is None else "persons"
@@ -111,7 +111,7 @@ def too_small(groups: dict[tuple[Any, ...], list[int]], k: int, persons: Sequenc
 def breaks_criterion(
     groups: dict[tuple[Any, ...], list[int]], values: Sequence[Any], asked: dict[str, Any]
 ) -> list[str]:
-    """Say how many groups break a criterion on a sensitive column, by the formula of its paper."""
+    """Return how many groups break a criterion on a sensitive column, by the formula of its paper."""
     leaves_out = asked.get("missing") == "suppress"
     whole = Counter(
         v for rows in groups.values() for v in (values[row] for row in rows) if not (leaves_out and v is None)
@@ -188,7 +188,7 @@ def breaks_presence(
     population_cells: Sequence[Any],
     bounds: tuple[float, float],
 ) -> list[str]:
-    """Say how many groups hold too small or too large a share of the population of their cells."""
+    """Return how many groups hold too small or too large a share of the population of their cells."""
     everybody = Counter(population_cells)
     seen: Counter[Any] = Counter()
     cells_of = []
@@ -206,7 +206,7 @@ def breaks_presence(
 
 
 def breaks_anatomy(identifying: Columns, sensitive: Columns, group: str, l: int) -> list[str]:  # noqa: E741
-    """Say whether a sensitive value takes more than 1/l of a group, or the tables do not have the same groups."""
+    """Return a finding if a sensitive value exceeds 1/l of a group, or if the tables have different groups."""
     said = []
     if Counter(identifying[group]) != Counter(sensitive[group]):
         said.append("the two tables have groups of different sizes")
@@ -236,7 +236,7 @@ def shown_people(original: Columns, released: Columns, names: Sequence[str], k: 
 
 
 def invented(original: Columns, released: Columns, names: Sequence[str]) -> list[str]:
-    """Say which columns of categories have a released value that no record has; numbers may be typical values."""
+    """Return which columns of categories have a released value that no record has; numbers may be typical values."""
     found = []
     for name in names:
         if not all(value is None or isinstance(value, str | bool) for value in original[name]):
@@ -255,7 +255,7 @@ def has_rare(columns: Columns, names: Sequence[str], k: int) -> bool:
 
 
 def changed(original: Columns, released: Columns, names: Iterable[str], rows: Sequence[int]) -> list[str]:
-    """Say which columns that pass through are not as they were; `rows`: where each released record comes from."""
+    """Return which columns that pass through are not as they were; `rows`: where each released record comes from."""
     return [
         f"column {name!r} passes through and was changed"
         for name in names
@@ -264,7 +264,7 @@ def changed(original: Columns, released: Columns, names: Iterable[str], rows: Se
 
 
 def is_in_order(rows: Sequence[int]) -> bool:
-    """Say whether released records are told by their place: by their rank, they follow the original closely."""
+    """Return True if the order of the released records follows that of the original."""
     if len(rows) < 30:
         return False
     found = np.corrcoef(np.argsort(np.argsort(rows)), np.arange(len(rows)))[0, 1]
@@ -290,7 +290,7 @@ def canaries(columns: Columns, fewer_than: int | None = None) -> set[str]:
 
 
 def names_people(original: Columns, released: Columns, names: Sequence[str], k: int) -> list[str]:
-    """Say whether released quasi-identifiers, as values or in labels, name a word that fewer than k records have.
+    """Return a finding if released quasi-identifiers show a word that fewer than k records have.
 
     Of numbers, one that a single record has: the ends of a range or a mean may be held by a few by chance.
     """
@@ -304,17 +304,17 @@ def names_people(original: Columns, released: Columns, names: Sequence[str], k: 
 
 
 def told(text: str, cells: set[str]) -> list[str]:
-    """Say whether a text holds cells of the table."""
+    """Return a finding if a text holds cells of the table."""
     words = set(re.findall(r"Zq[a-z]{4,}|(?<![\d.])\d{9}(?!\d)", text))
     n_told = len(words & cells)
     return [f"{n_told} cells of the table are in it"] if n_told else []
 
 
 def bad_sentence(message: str) -> list[str]:
-    """Say what is wrong with a refusal as a sentence for people."""
+    """Return what is wrong with a refusal as a sentence for people."""
     said = []
     if len(message) < 20 or " " not in message:
-        said.append("the refusal is no sentence")
+        said.append("the refusal is not a sentence")
     if not message.rstrip().endswith((".", "?", ")")):
         said.append("the refusal does not end")
     if "Traceback" in message or "0x" in message:

@@ -96,7 +96,7 @@ class LibraryCase:
 
     @property
     def where(self) -> str:
-        """What is being judged, in one line."""
+        """Return a one-line description of the case."""
         made = type(self.anonymizer).__name__.removesuffix("Anonymizer")
         return f"{self.library} {made} {getattr(self.anonymizer, 'representative', '')}"
 
@@ -135,7 +135,7 @@ class LibraryCase:
         self.judge_values(original, columns, quasi, where)
 
     def names_in(self, columns: dict[str, Any]) -> dict[str, str]:
-        """Return what the released columns were called; arrays number them anew."""
+        """Return what the released columns were called; arrays number them again."""
         if self.library != "numpy":
             return {name: name for name in columns}
         expected = [str(name) for name in self.anonymizer.get_feature_names_out()]  # type: ignore[attr-defined]

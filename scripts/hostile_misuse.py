@@ -22,7 +22,7 @@ from hostile_tables import EXOTIC, draw_column, word
 
 
 def _foreign_tables(case: LibraryCase) -> list[Callable[[], Any]]:
-    """Return ways to hand in something that is no table, or an odd one."""
+    """Return ways to hand in something that is not a table, or an odd one."""
     import pandas as pd
     import polars as pl
     import scipy.sparse
@@ -129,7 +129,7 @@ def misuse(found: Found, random: np.random.Generator) -> None:
     if chance(random, 0.4):
         y = guides[int(random.integers(0, len(guides)))]
     where = f"misuse {name} {sorted(settings)} of a {type(frame).__name__}"
-    # The message may quote a setting, and the seeds above are no cells.
+    # The message may quote a setting, and the seeds above are not cells.
     with found.careful(where, case.cells):
         if chance(random, 0.15):
             sfumato.Anatomizer(settings["k"], sensitive=settings.get("quasi_identifiers", ["c0"])).fit_transform(frame)
@@ -196,7 +196,7 @@ def later(found: Found, random: np.random.Generator) -> None:
 
 
 def _damaged(random: np.random.Generator, text: str) -> bytes:
-    """Return a file that somebody broke."""
+    """Return a file that was damaged."""
     lines = text.splitlines()
     ways: list[Callable[[], bytes]] = [
         lambda: b"",
@@ -228,7 +228,7 @@ def _damaged(random: np.random.Generator, text: str) -> bytes:
 
 
 def _odd_document(random: np.random.Generator, text: str) -> str:
-    """Return a document that somebody broke."""
+    """Return a document that was damaged."""
     ways: list[Callable[[], str]] = [
         lambda: "",
         lambda: "[" * 100_000 + "]" * 100_000,

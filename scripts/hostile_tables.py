@@ -64,7 +64,7 @@ class Drawn:
 
     @property
     def n_records(self) -> int:
-        """How many records there are."""
+        """Return the number of records."""
         return len(next(iter(self.columns.values())).values)
 
     def take(self, rows: Any) -> Drawn:

@@ -45,7 +45,7 @@ VERSIONS = (
 
 @dataclass
 class Outcome:
-    """What running one scene gave: digests and words of its parts, or why there are none."""
+    """Result of one scene: digests and words of its parts, or why there are none."""
 
     name: str
     parts: dict[str, dict[str, str]] = field(default_factory=dict)

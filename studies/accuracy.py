@@ -29,7 +29,7 @@ TITLES = {
 
 
 class Key(NamedTuple):
-    """What has to be run: one model on one split of one table, trained on what one method made of it."""
+    """One cell to run: one model on one split of one table, trained on what one method made of it."""
 
     table: str
     model: str
@@ -40,7 +40,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Cell:
-    """What came out.
+    """Result of a cell.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Cell:
 
     @property
     def key(self) -> Key:
-        """What was run."""
+        """Return the key of the cell."""
         return Key(self.table, self.model, self.seed, self.method, self.k)
 
 

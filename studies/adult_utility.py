@@ -150,7 +150,7 @@ def _unjudged_cells_below(rows: Rows) -> str:
 
 
 def _verdicts_on_histogram_boosting(change: Change) -> Iterator[str]:
-    """Say what the judgement would be with the model that the command line calls gradient-boosting."""
+    """Return what the judgement would be with the model that the command line calls gradient-boosting."""
     yield (
         "It is the model that the command line and the demo call gradient-boosting. It is not among the judged ones "
         "because what was asked for named gradient boosting, logistic regression, random forest and neural network, "

@@ -228,13 +228,13 @@ def _tables(rows: list[Row], lengths: tuple[int, ...], protected: tuple[str, ...
 
 
 def findings(rows: list[Row]) -> Iterator[str]:
-    """Say what the numbers of both parts say."""
+    """Return the conclusions of both parts in words."""
     yield from findings_on_classifiers(rows)
     yield from findings_on_several(rows)
 
 
 def findings_on_classifiers(rows: list[Row]) -> Iterator[str]:
-    """Say what the numbers of the first part say."""
+    """Return the conclusions of the first part in words."""
     own = where(rows, part="classifiers")
     for model, words in MODELS.items():
         for partner in ("pruned", "bucket"):
@@ -253,7 +253,7 @@ def findings_on_classifiers(rows: list[Row]) -> Iterator[str]:
 
 
 def findings_on_several(rows: list[Row]) -> Iterator[str]:
-    """Say what the numbers of the second part say."""
+    """Return the conclusions of the second part in words."""
     several = where(rows, part="several")
     for partner, length in [(p, n) for p, n in _partners(L_OF_SEVERAL, ("pruned", "bucket", "diverse")) if n]:
         parts = []

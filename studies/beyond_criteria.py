@@ -150,7 +150,7 @@ def page(rows: list[Row]) -> str:
 
 
 def findings(rows: list[Row]) -> Iterator[str]:
-    """Say what the numbers say."""
+    """Return the conclusions in words."""
     for sensitive in SENSITIVE:
         own = where(rows, sensitive=sensitive)
         alone = {"criterion": "k", "value": 0.0}

@@ -129,7 +129,7 @@ def page(rows: list[Row]) -> str:
 
 
 def findings(rows: list[Row]) -> Iterator[str]:
-    """Say what the numbers say."""
+    """Return the conclusions in words."""
     for model, words in MODELS.items():
         for columns in ("tree 20", "tree 8"):
             parts = []

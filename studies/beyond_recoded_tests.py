@@ -42,7 +42,7 @@ def gain(rows: list[Row], **fixed: Any) -> float:
 
 
 def findings(rows: list[Row]) -> Iterator[str]:
-    """Say for whom and when recoding helps."""
+    """Return for whom and when recoding helps."""
     places = list(dict.fromkeys((row["table"], row["model"]) for row in rows))
     for method in dict.fromkeys(row["method"] for row in rows):
         gains = {

@@ -46,7 +46,7 @@ REDUCTIONS = (
     "Census: the persons over 16 at work with an income above 100 dollars, the features of ACSIncome that the file "
     "has (no place of birth, no relationship), all of them quasi-identifiers.",
     "Communities and Crime: the columns with values for at least half of the places; as quasi-identifiers the first "
-    "twelve (population, household size, race, age, urban), or all of them. A place is no person: the table is here "
+    "twelve (population, household size, race, age, urban), or all of them. A place is not a person: the table is here "
     "because it is the public regression table that the minimization paper uses.",
     "*A tree that stops*: hard cuts by variance of the predictions, no cuts without gain, and the member "
     "nearest the median: the paper's own recipe for classes, applied to numbers.",
@@ -207,7 +207,7 @@ def _table(rows: list[Row], name: str, model: str, title: str) -> list[str]:
 
 
 def findings(rows: list[Row]) -> Iterator[str]:
-    """Say what the numbers say."""
+    """Return the conclusions in words."""
     for name, model in PLACES:
         own = where(rows, table=name, model=model)
         raw = mean(own, "r2", method="raw")

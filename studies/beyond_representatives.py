@@ -106,7 +106,7 @@ def page(rows: list[Row]) -> str:
 
 
 def findings(rows: list[Row]) -> Iterator[str]:
-    """Say what the numbers say."""
+    """Return the conclusions in words."""
     for tree, title in TREES.items():
         for other, measure, words in (
             ("member", "transformed", "a member, both tested on recoded records"),

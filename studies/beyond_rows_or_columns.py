@@ -217,7 +217,7 @@ def cheapest(rows: list[Row], name: str, most_lost: float, *, only: str = "") ->
 
 
 def findings(rows: list[Row]) -> Iterator[str]:
-    """Say what the numbers say."""
+    """Return the conclusions in words."""
     for name, title in TABLES.items():
         for most in (1.0, 2.0):
             parts = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is kept of a run: one line of JSON for every cell, in one file for every experiment. Used by ``runner``.
+"""Cached results of a run: one line of JSON for every cell, in one file for every experiment. Used by ``runner``.
 
 A *key* says what has to be run, a *cell* is the key with what came out. Both are plain JSON objects, so that every
 experiment has the entries it needs; the names of the key's entries are the experiment's `by`.
@@ -39,13 +39,13 @@ def append_cell(path: Path, cell: Cell) -> None:
 
 
 def write_cells(path: Path, cells: Iterable[Cell]) -> None:
-    """Write a file anew, in the order given."""
+    """Write a file again, in the order given."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{json.dumps(cell)}\n" for cell in cells), encoding="utf-8")
 
 
 def matches(key: Mapping[str, Any], chosen: Mapping[str, Any]) -> bool:
-    """Say whether a key is among the chosen ones.
+    """Return True if a key is among the chosen ones.
 
     Parameters
     ----------

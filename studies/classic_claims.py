@@ -68,7 +68,7 @@ class Contest:
 
     @property
     def is_won(self) -> bool:
-        """Whether the method lies above the others in every cell."""
+        """Return True if the method lies above the others in every cell."""
         return self.n_ahead == self.n_all
 
     def __str__(self) -> str:
@@ -170,12 +170,12 @@ def _claims_on_large_k(found: Found) -> Iterator[Claim]:
     yield Claim(
         "Accuracy stays satisfactory up to k = 1000 and 18 quasi-identifiers",
         UNTESTED,
-        f"satisfactory is no number; at k = 1000 ours changes by: {'; '.join(losses)}",
+        f"satisfactory is not a number; at k = 1000 ours changes by: {'; '.join(losses)}",
     )
 
 
 def mondrian_beside_the_papers(found: Found) -> str:
-    """Say where our Mondrian does better than the paper's seems to."""
+    """Return where our Mondrian does better than the paper's seems to."""
     values = {(place, k): found.mean(place, "mondrian", k) for place in found.networks_on_adult for k in found.ks}
     place, k = low = min(values, key=lambda where: values[where])
     at_10 = min(value for (_, at), value in values.items() if at == 10)
@@ -197,7 +197,7 @@ def mondrian_beside_the_papers(found: Found) -> str:
 
 
 def what_else(found: Found) -> Iterator[str]:
-    """Say what the numbers say beyond the paper."""
+    """Return the conclusions beyond the paper in words."""
     for method in ("ours", "paper"):
         rivals = [name for name in METHODS if name != method]
         everywhere = contest(found, method, rivals, found.places)

@@ -132,7 +132,7 @@ def page(cells: list[Cell]) -> str:
         "## How it was run",
         "",
         "`sfumato study goldsteen-figure-2` to `-5`, with `SFUMATO_DATA` set for Lending Club; `--quick` runs a few",
-        "cells anew and shows them beside the kept ones. The cells are in `studies/results/classic_methods.jsonl`, the",
+        "cells again beside the cached results. The cells are in `studies/results/classic_methods.jsonl`, the",
         f"means in `studies/results/classic_methods.json`. {len(cells)} cells took "
         f"{sum(cell.seconds or 0 for cell in cells) / 60:.0f} minutes of one core:",
         f"{'; '.join(sorted({str(cell.environment) for cell in cells}))}.",

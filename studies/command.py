@@ -53,7 +53,7 @@ def study(
         bool,
         typer.Option(
             "--quick",
-            help="Run a few cells anew and show them beside the kept ones; nothing is kept.",
+            help="Run a few cells again and show them beside the kept ones; nothing is kept.",
             rich_help_panel=_RUNNING,
             show_default="off",
         ),
@@ -79,7 +79,7 @@ def study(
     cells: Annotated[
         Path | None,
         typer.Option(
-            help="Where finished cells are kept. An empty folder runs everything anew.",
+            help="Where finished cells are kept. An empty folder runs everything again.",
             metavar="FOLDER",
             rich_help_panel=_RUNNING,
             show_default="studies/results",
@@ -164,14 +164,14 @@ class Desk:
         self._tell_left(outcome)
 
     def run_quick(self, study: Any) -> dict[str, Any]:
-        """Run a few cells of a study anew and show them beside the kept ones."""
+        """Run a few cells of a study again and show them beside the kept ones."""
         keys = study.quick_keys() if study.can_run else []
         if not keys:
             reason = study.cannot_run or "no cells are quick enough"
             self.console.note(f"{study.name}: {reason}")
             return {"name": study.name, "cannot_run": reason, "cells": []}
         experiment = study.load_experiment()
-        with self.console.step(f"{study.name}: running {len(keys)} cells anew"):
+        with self.console.step(f"{study.name}: running {len(keys)} cells again"):
             outcome = self._runner.run_all(experiment, keys, processes=self.processes, report=self._tell)
         self._tell_left(outcome)
         kept = experiment.kept(self.folder)
@@ -295,7 +295,7 @@ def _write_pages(console: Console, root: Path) -> None:
     with console.step("writing docs/results and the table of the README"):
         written = [path for path, text in papers.pages().items() if _write_if_other(root / path, text)]
     console.text(
-        f"{len(written)} files were written anew." if written else "All pages are as the kept cells give them."
+        f"{len(written)} files were written again." if written else "All pages are as the kept cells give them."
     )
     for path in written:
         console.text(f"  {path}")

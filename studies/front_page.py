@@ -54,7 +54,7 @@ class HardPredictions(ClassifierMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any) -> Any:
-        """Say the classes."""
+        """Return the classes."""
         return self.estimator_.predict(X)
 
 

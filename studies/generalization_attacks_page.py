@@ -101,7 +101,7 @@ def _tables(cells: Cells) -> list[str]:
         "ACSIncome. Error of a classifier of the income and mean error of reconstruction (A1), by network. *Counts* is",
         "an attacker who only counts, which the paper does not have; *guessing* always says the most frequent value.",
         f"Larger networks may need more than the {MEASURED[0]:,} records they had here: where they do not help, that",
-        "is no proof that they cannot.",
+        "does not prove that they cannot.",
         "",
         *_table(
             ["generalization", "network", "classifier", "", "adversary", "", "interval", "counts", "guessing"],

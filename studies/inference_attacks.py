@@ -91,7 +91,7 @@ class Row:
 
     @property
     def protection(self) -> str:
-        """What protects the model."""
+        """Return the protection of the model."""
         return f"k={self.k}" if self.k else f"epsilon={self.epsilon:g}" if self.epsilon else "none"
 
 
@@ -236,7 +236,7 @@ def run_keys(keys: Sequence[Mapping[str, Any]], paper_scale: bool) -> Iterator[d
 
 
 def _needs(key: Mapping[str, Any]) -> tuple[str, ...]:
-    """Say what differential privacy needs: the forest one package, the network another."""
+    """Return what differential privacy needs: the forest one package, the network another."""
     if "epsilon" not in key["key"]:
         return ()
     return ("diffprivlib",) if ", rf, " in key["key"] else ("opacus",)

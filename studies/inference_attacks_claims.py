@@ -70,7 +70,7 @@ def _cost(cells: Cells) -> Claim:
     return Claim(
         "Table 1: the attack is mostly prevented with a very low accuracy cost",
         UNTESTED,
-        f"very low is no number; change of the test accuracy: {'; '.join(told) or 'not run'}",
+        f"very low is not a number; change of the test accuracy: {'; '.join(told) or 'not run'}",
     )
 
 

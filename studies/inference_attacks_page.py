@@ -57,7 +57,7 @@ def page(cells: Mapping[str, dict[str, Any]]) -> str:
         ),
         "",
         "An attack without any power is called stronger in up to 2.5% of the verdicts, so a single such verdict among",
-        "dozens is no finding.",
+        "dozens is not a finding.",
         "",
         "## An attribute (table 2)",
         "",
@@ -109,7 +109,7 @@ def _missing(cells: Mapping[str, Any]) -> list[str]:
 
 
 def _without_model(cells: Mapping[str, Any]) -> list[str]:
-    """Say what accuracy costs nothing: a private model that reaches no more has learned nothing."""
+    """Return what accuracy costs nothing: a private model that reaches no more has learned nothing."""
     told = {NAMES[row.table]: cells[row.key]["without_model"] for row in TABLE_1 if row.key in cells}
     if not told:
         return []

@@ -183,7 +183,7 @@ _UNTESTED = (
 
 
 def verdicts(found: Found) -> list[str]:
-    """Say for every table who covers most, and where the privacy-aware tree does not, by how much and where."""
+    """Return for every table who covers most, and where the privacy-aware tree does not, by how much and where."""
     sentences = []
     for table in TABLES:
         own = means(found, table)
@@ -214,7 +214,7 @@ def _ahead(found: Found, table: str) -> dict[int, tuple[str, float]]:
 
 
 def _why(found: Found, table: str) -> str:
-    """Say what two changes of the tree do to its area, where that was measured."""
+    """Return what two changes of the tree do to its area, where that was measured."""
     told = []
     for figure, change in (
         (LEAVES, f"With leaves of at least {SMALL_LEAF} records instead of {LEAF}"),
@@ -230,7 +230,7 @@ def _why(found: Found, table: str) -> str:
 
 
 def _against_stronger(found: Found, table: str) -> list[str]:
-    """Say what the areas are when gradient boosting guesses as well as the counted table."""
+    """Return what the areas are when gradient boosting guesses as well as the counted table."""
     again = [cell for cell in found.of(STRONGER) if cell.table == table]
     names = list(dict.fromkeys(cell.minimizer for cell in again))
     seeds = {cell.seed for cell in again}

@@ -4,10 +4,10 @@
 Three steps, the second of which may run elsewhere::
 
     python -m studies.neural_gpu inputs FOLDER --data-home DATA   # here: codes of the tasks, one file per task and seed
-    PYTHONPATH=src python -m studies.neural_gpu train FOLDER OUT  # there: OUT/buckets.npz, after every file anew
+    PYTHONPATH=src python -m studies.neural_gpu train FOLDER OUT  # there: OUT/buckets.npz, after every file again
     read_buckets(OUT/buckets.npz)                                  # here: bucket maps, made generalizations
 
-A bucket map belongs to the bins of its training records: `training_sample` of the same task and seed bins them alike,
+A bucket map belongs to the bins of its training records: `training_sample` of the same task and seed has the same bins,
 and ``generalization_from_bins(sample.columns, split_buckets(buckets, sample.n_codes))`` makes it a generalization.
 """
 

@@ -19,7 +19,7 @@ from studies.views import View, show
 
 @dataclass(frozen=True)
 class Report:
-    """What came out of a study: text, drawings by the name of their file, and everything as data."""
+    """Report of a study: text, drawings by the name of their file, and everything as data."""
 
     lines: list[str]
     charts: Mapping[str, str]
@@ -65,7 +65,7 @@ def tables(view: View) -> list[str]:
 
 
 def closing(study: Study, cells: Sequence[Cell], n_needed: int) -> list[str]:
-    """Say what is less than in the paper, how to run it, how long it took and where."""
+    """Return what is less than in the paper, how to run it, how long it took and where."""
     return [
         *(["Less than in the paper, or other:", "", *(f"- {own}" for own in study.reductions), ""]
           if study.reductions else []),
@@ -75,7 +75,7 @@ def closing(study: Study, cells: Sequence[Cell], n_needed: int) -> list[str]:
 
 
 def how_long(cells: Sequence[Cell], n_needed: int) -> str:
-    """Say how many cells there are, and how long they took where."""
+    """Return how many cells there are, and how long they took where."""
     minutes = sum(cell.get("seconds") or 0.0 for cell in cells) / 60
     machines = sorted({cell["environment"] for cell in cells if cell.get("environment")})
     kept = f"{len(cells):,} cells" if len(cells) == n_needed else f"{len(cells):,} of {n_needed:,} cells"

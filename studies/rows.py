@@ -45,12 +45,12 @@ def mean(rows: Iterable[Row], name: str, /, **fixed: Any) -> float:
 
 
 def has(rows: Iterable[Row], /, **fixed: Any) -> bool:
-    """Say whether anything was run with these values."""
+    """Return True if anything was run with these values."""
     return bool(where(rows, **fixed))
 
 
 def n_splits(rows: Iterable[Row], /, **fixed: Any) -> str:
-    """Say in words over how many splits these rows go."""
+    """Return in words over how many splits these rows go."""
     n = len({row["seed"] for row in where(rows, **fixed)})
     return "one split" if n == 1 else f"{n} splits"
 

@@ -95,7 +95,7 @@ ENVIRONMENTS = {"diffprivlib": ".peers/differential_privacy", "opacus": ".peers/
 
 @dataclass(frozen=True)
 class Experiment:
-    """How cells come about; the module's docstring has an example.
+    """Definition of cells; the module's docstring has an example.
 
     Attributes
     ----------
@@ -151,7 +151,7 @@ class Experiment:
         return list(self.kept(folder).values())
 
     def is_complete(self, folder: Path | None = None) -> bool:
-        """Say whether every cell is kept."""
+        """Return True if every cell is kept."""
         kept = self.kept(folder)
         return all(identity(key, self.by) in kept for key in self.keys)
 
@@ -172,7 +172,7 @@ class Progress:
 
 @dataclass
 class Outcome:
-    """What became of a run: the cells that were run, and how many were left for which reason."""
+    """Result of a run: the cells that were run, and how many were left for which reason."""
 
     cells: list[Cell] = field(default_factory=list)
     left: dict[str, int] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a study shows of its cells: tables in Markdown, with the paper's figures beside ours, and drawings.
 
-`pivot` serves most studies; an experiment whose numbers are no means over cells brings views of its own. Called by the
+`pivot` serves most studies; an experiment whose numbers are not means over cells brings views of its own. Called by the
 command ``sfumato study`` and by ``papers``.
 """
 

@@ -19,7 +19,7 @@ def main() -> None:
 
     answers = sys.stdout
     asked = json.loads(sys.stdin.readline())
-    with contextlib.redirect_stdout(sys.stderr):  # whatever an experiment prints is no answer
+    with contextlib.redirect_stdout(sys.stderr):  # whatever an experiment prints is not an answer
         try:
             for cell in run_group(load_experiment(sys.argv[1]), asked["keys"], asked["paper_scale"]):
                 print(json.dumps({"cell": cell}), file=answers, flush=True)

@@ -23,7 +23,7 @@ def kernels_in(tree: ast.AST) -> list[ast.FunctionDef]:
 
 
 def is_literal(value: ast.AST, names: set[str]) -> bool:
-    """Whether numba knows the value while it compiles: a constant, or a name for one."""
+    """Return True if numba knows the value while it compiles: a constant, or a name for one."""
     if isinstance(value, ast.Constant):
         return isinstance(value.value, int)  # booleans are integers, too
     if isinstance(value, ast.Name):

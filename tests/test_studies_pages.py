@@ -98,7 +98,7 @@ def test_pages_are_written_only_where_they_are_other(tmp_path, monkeypatch, caps
     monkeypatch.setattr("studies.papers.pages", lambda: texts)
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "same.md").write_text("same\n")
-    for told in ("1 files were written anew.", "All pages are as the kept cells give them."):
+    for told in ("1 files were written again.", "All pages are as the kept cells give them."):
         _write_pages(Console(quiet=True), tmp_path)
         assert told in capsys.readouterr().out
     assert (tmp_path / "docs" / "new.md").read_text() == "new\n"

@@ -31,7 +31,7 @@ def home_of(peer: str) -> Path:
 
 
 def is_ready(peer: str) -> bool:
-    """Tell whether the environment exists and was built from the requirements as they are now."""
+    """Return True if the environment exists and was built from the requirements as they are now."""
     stamp = home_of(peer) / ".ready"
     return stamp.exists() and stamp.read_text(encoding="utf-8") == _fingerprint(peer)
 

@@ -42,7 +42,7 @@ class Study:
     experiment : str
         Empty where it cannot be run; `cannot_run` says why.
     cells, quick : mapping
-        Which of the experiment's keys; of these, which are run anew in a minute.
+        Which of the experiment's keys; of these, which are run again in a minute.
     view : str
         Of the experiment; empty: `table`.
     reductions : list of str
@@ -74,7 +74,7 @@ class Study:
 
     @property
     def can_run(self) -> bool:
-        """Whether there is an experiment for it."""
+        """Return True if there is an experiment for it."""
         return bool(self.experiment)
 
     def load_experiment(self) -> Experiment:
@@ -86,7 +86,7 @@ class Study:
         return [key for key in self.load_experiment().all_keys(paper_scale) if matches(key, self.cells)]
 
     def quick_keys(self) -> list[Key]:
-        """Return the keys of the few cells that are run anew with ``--quick``."""
+        """Return the keys of the few cells that are run again with ``--quick``."""
         return [key for key in self.keys() if self.quick and matches(key, self.quick)]
 
     def kept(self, folder: Path | None = None, *, paper_scale: bool = False) -> list[Cell]:

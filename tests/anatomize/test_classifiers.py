@@ -22,7 +22,7 @@ from sfumato.anatomize import prune, train_partners
 
 
 def people(n=600, seed=0):
-    """Whether someone smokes follows from age and, more so, from the sensitive dose; the town is noise."""
+    """Return records in which smoking follows from age and, more so, from the sensitive dose; the town is noise."""
     random = np.random.default_rng(seed)
     frame = pd.DataFrame(
         {
@@ -44,7 +44,7 @@ ESTIMATORS = [
 
 
 def expected_failures(estimator):
-    """What these estimators do differently on purpose, each with its reason."""
+    """Return the checks that fail on purpose, each with its reason."""
     if isinstance(estimator, Anatomizer):
         return {"check_pipeline_consistency": "fit_transform gives two tables, which the check takes for one array"}
     expected = {

@@ -30,7 +30,7 @@ def coded_tables(draw, max_columns=3):
 
 
 def is_diverse(codes, group, diversity):
-    """Say whether no value of any column is above 1/l of a group, by counting one by one."""
+    """Return True if no value of any column is above 1/l of a group, by counting one by one."""
     sizes = Counter(group.tolist())
     for column in codes.T:
         counts = Counter(zip(group.tolist(), column.tolist(), strict=True))

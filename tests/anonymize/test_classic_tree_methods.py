@@ -16,7 +16,7 @@ NAMES = ["mondrian", "greedy", "workload"]
 
 
 def expected_failures(estimator):
-    """What our estimators do differently on purpose, each with its reason."""
+    """Return the checks that fail on purpose, each with its reason."""
     if isinstance(estimator, MondrianAnonymizer):
         return {}  # it takes no weights
     return {

@@ -22,7 +22,7 @@ ESTIMATORS = [
 
 
 def expected_failures(estimator):
-    """What our estimators do differently on purpose, each with its reason."""
+    """Return the checks that fail on purpose, each with its reason."""
     return {
         "check_sample_weight_equivalence_on_dense_data": (
             "k counts records, never weights: a record that is there twice gives its group one more member, a record "
@@ -93,7 +93,7 @@ class WritesToItsInput(ModelGuidedAnonymizer):
 
 class DependsOnOrder(ModelGuidedAnonymizer):
     def fit_transform(self, X, y=None, sample_weight=None):
-        # Groups of five neighbours, whoever they are.
+        # Groups of five neighbors, whoever they are.
         self.fit(X, y)
         places = np.arange(X.num_rows) // 5 * 5
         return X.take(places)

@@ -155,7 +155,7 @@ def chosen_values(table, released, row):
 
 
 def is_nearest(table, candidates, chosen, rows, k):
-    """Whether the chosen values are those of a nearest candidate; by the smallest codes where distances are equal."""
+    """Return True if the chosen values are those of a nearest candidate; smaller codes break ties."""
     middle = group_middle(table, rows, k)
     distances = {row: distance(table, row, middle) for row in candidates}
     least = min(distances.values())

@@ -67,7 +67,7 @@ def random_generalization(frame: Any, generator: np.random.Generator, n_buckets:
 
 
 def coarser(generalization: Generalization, generator: np.random.Generator) -> Generalization:
-    """Join some buckets, of ordered attributes neighbours only."""
+    """Join some buckets, of ordered attributes neighbors only."""
     new = {}
     for attribute in generalization.attributes:
         drawn = generator.integers(0, 2, attribute.n_buckets)

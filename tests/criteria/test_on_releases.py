@@ -84,7 +84,7 @@ def tables_with_a_sensitive_column(draw, missing=True):
 
 
 def judge(released, criterion, holds):
-    """Say which groups of a released table meet a definition, counted one record at a time."""
+    """Return which groups of a released table meet a definition, counted one record at a time."""
     names = released.column_names
     values = [value for (value,) in rows_of(released, ["s"])]
     rows = rows_of(released, [name for name in names if name != "s"])

@@ -83,7 +83,7 @@ def _text(generator: np.random.Generator) -> str:
 
 
 def _microseconds(generator: np.random.Generator) -> int:
-    if generator.random() < 0.5:  # neighbours: what rounds moments joins these
+    if generator.random() < 0.5:  # neighbors: what rounds moments joins these
         return MOMENTS[generator.integers(len(MOMENTS))] + int(generator.integers(-1, 2))
     span = 10 ** int(generator.integers(3, 16))
     return int(generator.integers(-span, span))

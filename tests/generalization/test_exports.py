@@ -137,7 +137,7 @@ def test_javascript_reads_digits_as_the_numbers_they_are(case):
 
 @needs_node
 @pytest.mark.parametrize("as_codes", [False, True])
-def test_neighbours_beyond_the_exact_floats_are_told_apart(as_codes):
+def test_neighbors_beyond_the_exact_floats_are_told_apart(as_codes):
     values = [2**53, 2**53 + 1, 2**53 + 2, 2**62, 2**62 + 1]
     table = pa.table({"x": values})
     made = made_from(table, {"x": [0, 1, 2, 3, 4]}, ["x"] if as_codes else ())

@@ -40,7 +40,7 @@ def build(rows, library="pyarrow"):
 
 
 def match(one, other, missing):
-    """Whether two records agree."""
+    """Return True if two records agree."""
     if missing == "value":
         return one == other
     return all(a is None or b is None or a == b for a, b in zip(one, other, strict=True))

@@ -158,7 +158,7 @@ def test_groups_of_values_have_the_least_mean_variance_of_all(scores, k):
     ranked = np.sort(values)
     every = [
         np.split(ranked, cuts) for cuts in combinations(range(1, len(values)), n_groups - 1)
-    ]  # groups of neighbours: others are never better
+    ]  # groups of neighbors: others are never better
     own = cost([values[buckets == bucket] for bucket in range(n_groups)])
     assert own == pytest.approx(min(map(cost, every)), abs=1e-9)
 

@@ -33,7 +33,7 @@ MINIMIZERS = [
 
 
 def expected_failures(estimator):
-    """What our estimators do differently on purpose, each with its reason."""
+    """Return the checks that fail on purpose, each with its reason."""
     if isinstance(estimator, UniformMinimizer):
         return {}  # it takes no weights
     return {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Hilbert curve visits neighbours one after the other, and is cut where it loses least."""
+"""The Hilbert curve visits neighbors one after the other, and is cut where it loses least."""
 
 from itertools import product
 
@@ -47,7 +47,7 @@ def random_table(seed, n_records, n_columns, *, n_different=6):
 
 
 @pytest.mark.parametrize(("n_columns", "n_bits"), GRIDS)
-def test_consecutive_keys_are_neighbours_in_space(n_columns, n_bits):
+def test_consecutive_keys_are_neighbors_in_space(n_columns, n_bits):
     grid = np.array(list(product(range(1 << n_bits), repeat=n_columns)), np.uint16)
     keys = hilbert_keys(grid, n_bits)[:, 0]
     order = np.argsort(keys)
@@ -66,7 +66,7 @@ def test_keys_of_many_words_equal_their_twin(n_columns, n_bits):
         assert naive_runs.hilbert_point(as_number(key), n_columns, n_bits) == tuple(point)
 
 
-def test_neighbours_on_a_curve_of_two_words_are_neighbours_in_space():
+def test_neighbors_on_a_curve_of_two_words_are_neighbors_in_space():
     generator = np.random.default_rng(0)
     for _ in range(200):
         key = int.from_bytes(generator.bytes(12)) % (2**96 - 1)

@@ -162,7 +162,7 @@ class _Growth:
         return {int(self.codes[row][column]) for row in rows}
 
     def is_too_wide(self, column: int) -> bool:
-        """Whether the sets of a column are not followed while others are cut."""
+        """Return True if the sets of a column are not followed while others are cut."""
         n_codes = self.layout.offsets[column + 1] - self.layout.offsets[column]
         is_set = self.layout.is_category[column] and hierarchy_labels(self.taxonomy, self.layout, column) is None
         return bool(is_set and n_codes > MOST_IN_SET)
