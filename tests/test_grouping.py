@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato import grouping, measure
-from sfumato.backends.memory import unique_sets
+from sfumato.backends.memory import groups as unique_sets
 from sfumato.grouping import Codes, count_alone, count_alone_in_pair, group, group_rows, merge_rows
 from sfumato.measurement.ranking import rank
 from strategies import in_examples

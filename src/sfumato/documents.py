@@ -9,6 +9,7 @@ every entry, a dict with the shape of every field (``"name?"`` may be absent), o
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import math
 import os
@@ -287,7 +288,7 @@ def unpublished(destination: Path) -> Iterator[Path]:
         hidden.replace(destination)
     except OSError as error:
         raise InputError(
-            f"{destination.name!r} cannot be written: {error.strerror or 'input/output error'}. Nothing was published."
+            f"{destination.name!r} cannot be written: {os.strerror(error.errno or errno.EIO)}. Nothing was published."
         ) from None
     finally:
         if file is not None:

@@ -43,12 +43,12 @@ def test_every_written_record_shares_its_values_with_k_minus_1_others(release):
 
 def test_the_written_file_looks_like_the_one_that_was_read(release, people_file):
     data = release[1].read_bytes()
-    assert data.startswith(b"age;zip;hours;born;job;wage\r\n")
-    assert data.count(b"\r\n") == N_PEOPLE + 1
+    assert data.startswith(b"age;zip;hours;born;job;wage\n")
+    assert data.count(b"\n") == N_PEOPLE + 1
     before, after = read_rows(people_file), read_rows(release[1])
     assert Counter(row["wage"] for row in after) == Counter(row["wage"] for row in before)
-    for name in REWRITTEN:  # values that nobody has are written the way somebody's are
-        shapes = [{re.sub(r"\d+", "0", row[name]) for row in rows} for rows in (after, before)]
+    for name in REWRITTEN:  # values that nobody has are written the way somebody's are; 40,0 is written 40
+        shapes = [{re.sub(r"\d+", "0", re.sub(",0$", "", row[name])) for row in rows} for rows in (after, before)]
         assert shapes[0] <= shapes[1]
     assert all(row["zip"].startswith("0") for row in after)
     assert any("," in row["hours"] for row in after)
@@ -309,7 +309,7 @@ def test_the_library_s_words_are_translated_into_options(people_file, tmp_path):
         ("none.csv", None, "does not exist"),
         ("empty.csv", b"", "is empty"),
         ("table.xlsx", b"x", "is a spreadsheet"),
-        ("ragged.csv", b"a,b\n1,x\n2\n", "record 3"),
+        ("ragged.csv", b"a,b\n1,x\n2\n", "line 3"),
         ("damaged.parquet", b"PAR1", "not a readable Parquet file"),
     ],
 )

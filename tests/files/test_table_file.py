@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from sfumato.errors import GuaranteeError, InputError, ParameterError
 from sfumato.files.csv_columns import parse_types
-from sfumato.files.csv_values import GivenType
+from sfumato.files.csv_reading import GivenType
 from sfumato.files.table_file import ReadingOptions, check_output, format_of, read_file, unfinished, write_file
 from sfumato.files.verified_output import check_same, read_back, recount, write_judged
 
@@ -32,8 +32,8 @@ def read(folder: Path, content: bytes | str, name: str = "people.csv", **options
 
 def written(folder: Path, file, name: str = "out.csv") -> bytes:
     path = folder / name
-    style = write_file(file.table, path, format_of(path), file.style)
-    check_same(file.table, read_back(path, format_of(path), style))
+    write_file(file.table, path, format_of(path), file.style)
+    check_same(file.table, read_back(file.table, path, format_of(path), file.style))
     return path.read_bytes()
 
 
@@ -43,45 +43,47 @@ def types_of(file) -> dict[str, str]:
     return {name: str(getattr(kind, "value_type", kind)) for name, kind in kinds.items()}
 
 
-# Every one of these comes back byte for byte.
+# Files and what is written of them: values, types, separator and encoding survive; spelling and quoting do not.
 SURVIVORS = {
-    "leading zeros": "zip,n\n00123,1\n12345,2\n",
-    "quoted digits": 'code,n\n"123",1\n"456",2\n',
-    "long digits": "card,n\n4111111111111111,1\n5111111111111112,2\n",
-    "a leading plus": "phone,n\n+4930123,1\n+4930124,2\n",
-    "integers beside missing": "age,n\n30,1\n,2\nNA,3\n41,4\n".replace("NA", ""),
-    "a word for missing": "age,job\n30,x\n?,y\n41,?\n",
-    "decimals with zeros": "price,n\n1.10,1\n2.50,2\n3.00,3\n",
-    "mixed spellings": "x,n\n1e3,1\n2.5,2\n.5,3\n-0.25,4\n3.0,5\n",
-    "decimal commas": "a;b\n1,5;x\n2,25;y\n;z\n",
-    "grouped thousands": "a;b\n1.234,50;x\n999,00;y\n",
-    "dates": "born,n\n1980-02-29,1\n,2\n2001-12-31,3\n",
-    "datetimes with T": "seen,n\n2020-01-05T10:00:00,1\n2021-01-05T11:30:15,2\n",
-    "datetimes without seconds": "seen,n\n2020-01-05 10:00,1\n2021-01-05 11:30,2\n",
-    "datetimes with fractions": "seen,n\n2020-01-05 10:00:00.250000,1\n2020-01-05 10:00:00.000001,2\n",
-    "datetimes in UTC": "seen,n\n2020-01-05T10:00:00Z,1\n2021-01-05T11:30:15Z,2\n",
-    "datetimes with an offset": "seen,n\n2020-01-05T10:00:00+02:00,1\n2021-01-05T11:30:15+02:00,2\n",
-    "empty text beside missing text": 'name,n\n"",1\n,2\nx,3\n',
-    "separators in quotes": 'name,n\n"Doe, Jane",1\nSmith,2\n',
-    "quotes in quotes": 'name,n\n"Jane ""J"" Doe",1\nSmith,2\n',
-    "line breaks in quotes": 'name,n\n"Jane\nDoe",1\nSmith,2\n',
-    "semicolons": "a;b\nx,y;1\nz;2\n",
-    "tabs": "a\tb\nx\t1\ny, z\t2\n",
-    "bars": "a|b\nx|1\ny|2\n",
-    "windows line ends": "a,b\r\nx,1\r\ny,2\r\n",
-    "everything quoted": '"a","b"\n"x","1"\n"","2"\n',
-    "quoted text only": '"a","b"\n"x",1\n"y",2\n',
-    "a space after the comma": "a, b\nx, 1\ny, 2\n",
-    "an index without a name": ",a\n0,x\n1,y\n",
-    "one column with a gap": "a\n1\n\n3\n",
-    "words that look like missing in text": "country,n\nNA,1\nDE,2\nnull,3\n",
-    "booleans": "a,b\ntrue,1\nFALSE,2\n",
+    "leading zeros": ("zip,n\n00123,1\n12345,2\n", 'zip,n\n"00123",1\n"12345",2\n'),
+    "long digits": ("card,n\n4111111111111111,1\n511,2\n", 'card,n\n"4111111111111111",1\n"511",2\n'),
+    "a leading plus": ("phone,n\n+4930123,1\n+4930124,2\n", 'phone,n\n"+4930123",1\n"+4930124",2\n'),
+    "integers beside missing": ("age,n\n30,1\n,2\n41,4\n", "age,n\n30,1\n,2\n41,4\n"),
+    "a word for missing": ("age,job\n30,x\n?,y\n41,?\n", 'age,job\n30,"x"\n,"y"\n41,"?"\n'),
+    "spellings of numbers": ("x,n\n1e3,1\n2.50,2\n.5,3\n-0.25,4\n", "x,n\n1000,1\n2.5,2\n0.5,3\n-0.25,4\n"),
+    "decimal commas": ("a;b\n1,5;x\n2,25;y\n;z\n", 'a;b\n"1,5";"x"\n"2,25";"y"\n;"z"\n'),
+    "grouped thousands": ("a;b\n1.234,50;x\n999,00;y\n", 'a;b\n"1234,5";"x"\n"999";"y"\n'),
+    "dates": ("born,n\n1980-02-29,1\n,2\n2001-12-31,3\n", "born,n\n1980-02-29,1\n,2\n2001-12-31,3\n"),
+    "datetimes": ("seen,n\n2020-01-05T10:00,1\n,2\n", "seen,n\n2020-01-05 10:00:00.000000,1\n,2\n"),
+    "datetimes with an offset": (
+        "seen,n\n2020-01-05T10:00:00+02:00,1\n2021-01-05T11:30:15+02:00,2\n",
+        "seen,n\n2020-01-05 08:00:00.000000Z,1\n2021-01-05 09:30:15.000000Z,2\n",
+    ),
+    "empty text beside missing text": ('name,n\n"",1\n,2\nx,3\n', 'name,n\n"",1\n,2\n"x",3\n'),
+    "separators in quotes": ('name,n\n"Doe, Jane",1\nSmith,2\n', 'name,n\n"Doe, Jane",1\n"Smith",2\n'),
+    "quotes in quotes": ('name,n\n"J ""J"" Doe",1\nSmith,2\n', 'name,n\n"J ""J"" Doe",1\n"Smith",2\n'),
+    "a quote inside a field": ('pipe,n\n5" wide,1\n6",2\n', 'pipe,n\n"5"" wide",1\n"6""",2\n'),
+    "line breaks in quotes": ('name,n\n"Jane\nDoe",1\nSmith,2\n', 'name,n\n"Jane\nDoe",1\n"Smith",2\n'),
+    "semicolons": ("a;b\nx,y;1\nz;2\n", 'a;b\n"x,y";1\n"z";2\n'),
+    "tabs": ("a\tb\nx\t1\ny, z\t2\n", 'a\tb\n"x"\t1\n"y, z"\t2\n'),
+    "bars": ("a|b\nx|1\ny|2\n", 'a|b\n"x"|1\n"y"|2\n'),
+    "windows line ends": ("a,b\r\nx,1\r\ny,2\r\n", 'a,b\n"x",1\n"y",2\n'),
+    "old line ends": ("a,b\rx,1\ry,2", 'a,b\n"x",1\n"y",2\n'),
+    "everything quoted": ('"a","b"\n"x","1"\n"y","2"\n', 'a,b\n"x",1\n"y",2\n'),
+    "a space after the comma": ("a, b\nx, 1\ny, 2\n", 'a,b\n"x",1\n"y",2\n'),
+    "an index without a name": (",a\n0,x\n1,y\n", 'column1,a\n0,"x"\n1,"y"\n'),
+    "one column with a gap": ("a\n1\n\n3\n", "a\n1\n\n3\n"),
+    "words for missing in text": ("land,n\nNA,1\nDE,2\nnull,3\n", 'land,n\n"NA",1\n"DE",2\n"null",3\n'),
+    "booleans": ("a,b\ntrue,1\nFALSE,2\n", 'a,b\n"true",1\n"FALSE",2\n'),
 }
 
 
-@pytest.mark.parametrize("content", SURVIVORS.values(), ids=SURVIVORS.keys())
-def test_a_csv_file_comes_back_byte_for_byte(tmp_path, content):
-    assert written(tmp_path, read(tmp_path, content)).decode() == content
+@pytest.mark.parametrize(("content", "expected"), SURVIVORS.values(), ids=SURVIVORS.keys())
+def test_values_and_types_of_a_csv_file_survive(tmp_path, content, expected):
+    file = read(tmp_path, content)
+    assert written(tmp_path, file).decode() == expected
+    again = read_file(tmp_path / "out.csv", ReadingOptions(header=True))
+    assert again.table.rename_columns(file.table.column_names).to_pydict() == file.table.to_pydict()
 
 
 @pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "cp1252"])
@@ -90,7 +92,8 @@ def test_the_encoding_is_found_said_and_kept(tmp_path, codec):
     file = read(tmp_path, content)
     assert file.table.column("näme").to_pylist() == ["Zoë", "José"]
     assert file.table.column("größe").to_pylist() == [1.5, 2.5]
-    assert written(tmp_path, file) == content
+    expected = 'näme;größe\n"Zoë";"1,5"\n"José";"2,5"\n'
+    assert written(tmp_path, file) == expected.encode(codec)
     said = " ".join(file.notes)
     assert ("Windows-1252" in said) == (codec == "cp1252")
     assert ("UTF-16" in said) == codec.startswith("utf-16")
@@ -100,7 +103,7 @@ def test_a_given_encoding_wins(tmp_path):
     content = "name,n\nŽižek,1\nx,2\n".encode("cp1250")
     file = read(tmp_path, content, encoding="cp1250")
     assert file.table.column("name")[0].as_py() == "Žižek"
-    assert written(tmp_path, file) == content
+    assert written(tmp_path, file) == 'name,n\n"Žižek",1\n"x",2\n'.encode("cp1250")
 
 
 def test_types_are_read_as_the_rules_say(tmp_path):
@@ -111,7 +114,7 @@ def test_types_are_read_as_the_rules_say(tmp_path):
     )
     assert types_of(file) == {
         "zip": "string",
-        "quoted": "string",
+        "quoted": "int64",
         "card": "string",
         "age": "int64",
         "score": "double",
@@ -127,7 +130,8 @@ def test_types_can_be_given(tmp_path):
     content = "zip,code,n,born\n10115,007,5,31.12.1980\n20095,008,6,1.2.1990\n"
     file = read(tmp_path, content, types=parse_types("zip=text,code=integer,n=real,born=date"))
     assert types_of(file) == {"zip": "string", "code": "int64", "n": "double", "born": "date32[day]"}
-    assert written(tmp_path, file).decode() == content
+    expected = 'zip,code,n,born\n"10115",7,5,1980-12-31\n"20095",8,6,1990-02-01\n'
+    assert written(tmp_path, file).decode() == expected
 
 
 def test_a_day_that_does_not_exist_is_text(tmp_path):
@@ -140,7 +144,15 @@ def test_a_date_that_can_be_two_days_must_be_told_apart(tmp_path):
         read(tmp_path, content, types={"d": GivenType("date")})
     file = read(tmp_path, content, types=parse_types("d=date:%m/%d/%Y"))
     assert str(file.table.column("d")[0].as_py()) == "2020-01-02"
-    assert written(tmp_path, file).decode() == content
+    assert written(tmp_path, file).decode() == "d,n\n2020-01-02,1\n2021-03-04,2\n"
+
+
+def test_the_iso_dates_of_a_release_are_read_whatever_format_the_original_has(tmp_path):
+    given = parse_types("d=date:%m/%d/%Y,t=datetime:%d.%m.%Y %H:%M")
+    original = read(tmp_path, "d,t,n\n01/02/2020,1.2.2020 10:00,1\n03/04/2021,2.2.2020 11:00,2\n", types=given)
+    written(tmp_path, original)
+    again = read_file(tmp_path / "out.csv", ReadingOptions(types=given))
+    assert again.table.equals(original.table)
 
 
 @pytest.mark.parametrize(
@@ -152,12 +164,12 @@ def test_a_date_that_can_be_two_days_must_be_told_apart(tmp_path):
         (["31.12.1999 13:45", "01.02.2000 08:00"], "datetime"),
     ],
 )
-def test_dates_that_can_be_read_in_one_way_are_dates_and_written_as_they_were(tmp_path, fields, kind):
+def test_dates_that_can_be_read_in_one_way_are_dates(tmp_path, fields, kind):
     content = "born,n\n" + "".join(f"{field},x\n" for field in fields)
     file = read(tmp_path, content)
     assert types_of(file)["born"].startswith("date32" if kind == "date" else "timestamp")
     assert file.notes[0].startswith("column 'born' was read as dates written %")
-    assert written(tmp_path, file).decode() == content
+    written(tmp_path, file)
     told = read(tmp_path, content, types=parse_types(f"born={kind}"))
     assert told.table == file.table and not told.notes
 
@@ -174,19 +186,19 @@ def test_fields_between_runs_of_blanks_are_read_and_written_between_tabs(tmp_pat
     file = read(tmp_path, content, name="people.txt")
     assert file.table.to_pydict() == {"age": [31, 4], "town": ["Rome", "New York"], "pay": [2000, 5]}
     assert "separated by runs of blanks" in file.notes[0]
-    assert written(tmp_path, file) == b"age\ttown\tpay\n31\tRome\t2000\n4\tNew York\t5\n"
+    assert written(tmp_path, file) == b'age\ttown\tpay\n31\t"Rome"\t2000\n4\t"New York"\t5\n'
 
 
 def test_words_of_one_column_are_not_taken_apart(tmp_path):
     assert read(tmp_path, "full name\nAda Lovelace\nAlan Turing\n").table.column_names == ["full name"]
 
 
-def test_the_line_that_tells_excel_the_separator_is_understood_and_written_again(tmp_path):
+def test_the_line_that_declares_the_separator_for_excel_is_understood(tmp_path):
     content = b"sep=;\r\nage;town\r\n31;Rome, Italy\r\n34;Bern\r\n"
     file = read(tmp_path, content)
     assert file.table.column_names == ["age", "town"]
     assert file.table["town"].to_pylist() == ["Rome, Italy", "Bern"]
-    assert written(tmp_path, file) == content
+    assert written(tmp_path, file) == b'age;town\n31;"Rome, Italy"\n34;"Bern"\n'
 
 
 @pytest.mark.parametrize(
@@ -254,7 +266,7 @@ def test_a_decimal_comma_is_taken_only_when_certain(tmp_path, content, expected)
 def test_the_decimal_mark_can_be_given(tmp_path):
     file = read(tmp_path, 'a,b\n"1,234",x\n"2,5",y\n', decimal=",")
     assert file.table.column("a").to_pylist() == [1.234, 2.5]
-    assert written(tmp_path, file) == b'a,b\n"1,234",x\n"2,5",y\n'
+    assert written(tmp_path, file) == b'a,b\n"1,234","x"\n"2,5","y"\n'
     assert read(tmp_path, "a;b\n1,234;x\n", decimal=",").table.column("a").to_pylist() == [1.234]
 
 
@@ -270,17 +282,11 @@ def test_numbers_with_a_few_words_are_said_to_be_text(tmp_path):
     assert "30 of its 31 values are numbers" in file.notes[0]
     again = read(tmp_path, content, missing=["-"])
     assert (types_of(again)["n"], again.table.column("n").null_count) == ("int64", 1)
-    assert written(tmp_path, again).decode() == content
 
 
 def test_postcodes_are_not_called_numbers_with_something_odd_among_them(tmp_path):
     file = read(tmp_path, "zip,a\n" + "12345,x\n" * 30 + "01234,y\n")
     assert types_of(file)["zip"] == "string" and file.notes == ()
-
-
-def test_equal_numbers_get_one_spelling(tmp_path):
-    # The more frequent one: what 1.10 and 1.1 say beyond their value is not kept.
-    assert written(tmp_path, read(tmp_path, "x,n\n1.10,1\n1.1,2\n1.10,3\n")) == b"x,n\n1.10,1\n1.10,2\n1.10,3\n"
 
 
 @pytest.mark.parametrize(
@@ -289,13 +295,15 @@ def test_equal_numbers_get_one_spelling(tmp_path):
         (b"", "is empty"),
         (b"\n\n", "is empty"),
         (b"a,b\n", "no records"),
-        (b"a,b\n1,2,3\n", "record 2 .* has 3 fields where the first line has 2"),
-        (b"a,b\n1,x\n2\n", "record 3 .* has 1 field where the first line has 2"),
+        (b"a,b\n1,2,3\n", "line 2: 3 fields where the first line has 2"),
+        (b"a,b\n1,x\n\n2\n", "line 4: 1 field where the first line has 2"),
         (b"a,a\nx,1\n", "has the same text in columns 1 and 2"),
         (b"39,Private\n40,State\n", "looks like a record"),
         (b"usual,yes\ngreat,yes\nusual,no\n", "looks like a record"),
-        (b'a,b\n1,"x\n2,y\n', "line 2: a quoted field is opened and never closed"),
-        (b'a,b\n1,"x"y\n', "line 2: text follows the closing quote"),
+        (b'a,b\n1,"x\n2,y\n', "line 2: a quoted field is never closed"),
+        (b'a,b\n1,x\n2,"y', "line 3: a quoted field is never closed"),
+        (b'a\n1\n"', "line 3: a quoted field is never closed"),
+        (b'a,b\n1,"x"y\n2\n', "line 2: text follows a closing quote"),
         (b"a,b\n\x81\x8d,1\n", "neither UTF-8 nor Windows-1252"),
         (b"a,b\n\x00,1\n", "zero bytes"),
     ],
@@ -306,7 +314,7 @@ def test_a_bad_file_gets_one_sentence(tmp_path, content, sentence):
 
 
 def test_messages_show_no_cell_values(tmp_path):
-    for content in (b"a,b\nsecret,1,2\n", b"secret,5\nother,6\nsecret,5\n", b'a,b\n1,"secret"x\n'):
+    for content in (b"a,b\nsecret,1,2\n", b"secret,5\nother,6\nsecret,5\n", b'a,b\n1,"secret\n'):
         with pytest.raises(InputError) as caught:
             read(tmp_path, content)
         assert "secret" not in str(caught.value)
@@ -349,29 +357,13 @@ def test_a_file_without_header_is_read_and_written_without(tmp_path):
     content = "39, Private\n40, State\n"
     file = read(tmp_path, content, header=False)
     assert types_of(file) == {"column1": "int64", "column2": "string"}
-    assert written(tmp_path, file).decode() == content
-
-
-def test_a_file_that_is_parsed_in_pieces_says_the_same(tmp_path, monkeypatch):
-    content = 'id,name\n1,"x, y"\n\n2,\n3,"two\nlines"\n4,z\n\n'
-    whole = read(tmp_path, content)
-    monkeypatch.setattr("sfumato.files.csv_reading._PIECE_BYTES", 1)
-    in_pieces = read(tmp_path, content)
-    assert in_pieces.table.to_pydict() == whole.table.to_pydict()
-    assert in_pieces.table.column("name").to_pylist() == ["x, y", None, "two\nlines", "z"]
-    assert written(tmp_path, in_pieces) == written(tmp_path, whole)
-
-
-def test_a_short_record_of_a_later_piece_is_told_by_its_place_in_the_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("sfumato.files.csv_reading._PIECE_BYTES", 1)
-    with pytest.raises(InputError, match=r"record 4 .* has 1 field where the first line has 2, and 1 more records"):
-        read(tmp_path, "a,b\n1,x\n2,y\n3\n4,z\n5\n")
+    assert written(tmp_path, file).decode() == '39,"Private"\n40,"State"\n'
 
 
 def test_compressed_csv_is_read_and_written(tmp_path):
     file = read(tmp_path, gzip.compress(b"zip,n\n001,1\n002,2\n"), name="people.csv.gz")
     packed = written(tmp_path, file, "out.csv.gz")
-    assert gzip.decompress(packed) == b"zip,n\n001,1\n002,2\n"
+    assert gzip.decompress(packed) == b'zip,n\n"001",1\n"002",2\n'
     assert packed == written(tmp_path, file, "again.csv.gz")
 
 
@@ -382,7 +374,9 @@ def test_long_files_are_read_in_blocks_and_written_in_pieces(tmp_path):
     assert file.table.num_rows == 150_000
     assert file.table.column("c").to_pylist() == [number / 4 for number in range(150_000)]
     back = list(csv.reader(written(tmp_path, file).decode().splitlines()))
-    assert back[1:] == list(csv.reader(lines))
+    assert [(int(a), b, float(c)) for a, b, c in back[1:]] == [
+        (number, f"name {number % 7}", number / 4) for number in range(150_000)
+    ]
 
 
 FIELDS = st.one_of(
@@ -408,8 +402,8 @@ def test_any_text_survives_writing_and_reading(tmp_path, records, separator):
         writer.writerows(records)
     as_text = dict.fromkeys(["first", "second", "third"], GivenType("text"))
     file = read_file(source, ReadingOptions(separator=separator, header=True, types=as_text))
-    style = write_file(file.table, target, "csv", file.style)
-    check_same(file.table, read_back(target, "csv", style))
+    write_file(file.table, target, "csv", file.style)
+    check_same(file.table, read_back(file.table, target, "csv", file.style))
     views = []
     for path in (source, target):
         with path.open(newline="", encoding="utf-8") as stream:
@@ -435,10 +429,9 @@ def test_any_table_survives_csv_without_a_known_style(tmp_path, numbers, integer
         }
     )
     path = tmp_path / "table.csv"
-    style = write_file(table, path, "csv")
-    check_same(table, read_back(path, "csv", style))
+    write_file(table, path, "csv")
+    check_same(table, read_back(table, path, "csv"))
     again = read_file(path)
-    assert types_of(again)["digits"] == "string"
     assert [value for value in again.table.column("x").to_pylist() if value is not None] == [
         value for value in numbers if value is not None
     ]
@@ -481,8 +474,8 @@ def test_parquet_keeps_types_and_order_and_drops_metadata(tmp_path):
 )
 def test_every_parquet_type_that_text_can_hold_becomes_csv(tmp_path, column):
     table = pa.table({"x": column, "n": [1, 2, 3]})
-    style = write_file(table, tmp_path / "out.csv", "csv")
-    check_same(table, read_back(tmp_path / "out.csv", "csv", style))
+    write_file(table, tmp_path / "out.csv", "csv")
+    check_same(table, read_back(table, tmp_path / "out.csv", "csv"))
     assert (
         read_file(tmp_path / "out.csv", ReadingOptions(header=True)).table.column("x").null_count == column.null_count
     )
@@ -506,16 +499,12 @@ def test_a_tsv_file_is_separated_by_tabs_whatever_the_input_was(tmp_path):
     file = read(tmp_path, "a;b\n1,5;x\ty\n2,5;z\n")
     path = tmp_path / "out.tsv"
     write_judged(file.table, path, style=file.style, judge=lambda table: recount(table, [], 2))
-    assert path.read_text() == 'a\tb\n1,5\t"x\ty"\n2,5\tz\n'
+    assert path.read_text() == 'a\tb\n"1,5"\t"x\ty"\n"2,5"\t"z"\n'
 
 
 def test_utf8_with_a_few_bad_bytes_is_not_read_as_something_else(tmp_path):
     with pytest.raises(InputError, match="UTF-8 but for some bytes, the first in line 4"):
         read(tmp_path, "name,n\nZoë,1\nJosé,2\n".encode() + b"\xe4,3\n")
-
-
-def test_a_file_all_in_quotes_says_that_quotes_mean_nothing(tmp_path):
-    assert "types={'COLUMN': 'text'}" in read(tmp_path, '"zip","n"\n"123","x"\n"456","y"\n').notes[0]
 
 
 def test_text_of_parquet_is_held_as_a_dictionary_where_types_need_not_be_kept(tmp_path):

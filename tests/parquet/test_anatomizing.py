@@ -118,6 +118,15 @@ def test_random_files_are_divided_as_the_table_is(tmp_path_factory, raw, seed):
     assert_same_files(folder / "out", folder / "expected")
 
 
+def test_sensitive_columns_come_in_the_order_of_the_table(adult, tmp_path: Path):
+    named = ["hours-per-week", "occupation"]
+    anatomizer = Anatomizer(2, sensitive=named, identifiers=["name"], suppression_limit=0.5, random_state=0)
+    in_memory = anatomizer.fit_transform(adult).sensitive.column_names
+    anatomize(anatomizer, written(adult, tmp_path / "in"), tmp_path / "out")
+    assert in_memory[:-1] == [name for name in adult.column_names if name in named]
+    assert pq.read_schema(tmp_path / "out" / "sensitive.parquet").names == in_memory
+
+
 def test_a_secret_with_many_values_is_divided_all_the_same(adult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(value_codes, "MOST_LISTED", 5)
     source = written(adult, tmp_path / "in")

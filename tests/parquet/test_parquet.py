@@ -28,7 +28,6 @@ from sfumato import (
 )
 from sfumato.anonymize.partitioners import TreePartitioner
 from sfumato.backends.blocks import backend
-from sfumato.backends.parquet import joined_file as joining
 from sfumato.backends.parquet import reader as files
 from sfumato.datasets import load_adult, make_census
 from sfumato.errors import GuaranteeError, InputError, ParameterError
@@ -174,7 +173,7 @@ def test_a_full_disk_is_said_and_nothing_is_published(census, tmp_path: Path, mo
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(joining.JoinedFile, "add", full)
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
     anonymizer = ModelGuidedAnonymizer(10, quasi_identifiers=QI, keep=["noise"])
     with pytest.raises(InputError, match="No space left"):
         fit_transform(anonymizer, source, tmp_path / "out.parquet", guide_column="score")

@@ -19,10 +19,8 @@ from hypothesis import strategies as st
 
 from sfumato import KAnonymity, MondrianAnonymizer, documents
 from sfumato.backends.blocks.coding import ColumnLearner, ValueCounts, write_codes
-from sfumato.backends.blocks.float_counts import FloatCounts
 from sfumato.backends.memory import MemorySource
 from sfumato.backends.parquet import reader as files
-from sfumato.backends.parquet.joined_file import JoinedFile
 from sfumato.backends.parquet.reader import ParquetFiles
 from sfumato.backends.parquet.recount import claimed_sizes, recount
 from sfumato.criteria.criterion_counts import make_counter
@@ -78,27 +76,28 @@ def test_pieces_get_the_bins_and_codes_of_the_whole(categorical: tuple[str, ...]
 
 
 @given(
-    st.lists(st.floats(width=32, allow_infinity=False) | st.none() | st.sampled_from([0.5, -0.0]), max_size=60),
+    st.lists(
+        st.floats(width=32, allow_infinity=False) | st.none() | st.sampled_from([0.5, -0.0]), min_size=8, max_size=60
+    ),
     st.integers(2, 9),
 )
-def test_a_table_of_counts_bins_single_precision_as_sorting_does(values: list[float | None], max_bins: int):
+def test_single_precision_is_binned_as_its_values_are(values: list[float | None], max_bins: int):
     array = pa.array(values, pa.float32())
-    counts = FloatCounts()
-    assert counts.add("x", array.slice(0, 7)) and counts.add("x", array.slice(7))
     present = np.array([v for v in values if v is not None and v == v], np.float64) + 0.0
     distinct, how_often = np.unique(present, return_counts=True)
-    np.testing.assert_array_equal(counts.found()[0], distinct)
-    np.testing.assert_array_equal(counts.found()[1], how_often)
-    assert counts.has_missing == (len(present) < len(values))
-    expected = bin_counts(distinct, how_often, has_missing=True, max_bins=max_bins)
-    bins = counts.bins(max_bins, has_missing=True)
+    expected = bin_counts(distinct, how_often, has_missing=len(present) < len(values), max_bins=max_bins)
+    counts = ValueCounts("x", max_bins)
+    for piece in (array.slice(0, 7), array.slice(7)):
+        counts.count(piece)
+    bins = counts.coded().bins
     for name in ("values", "low", "high"):
         np.testing.assert_array_equal(getattr(bins, name), getattr(expected, name))
+    assert bins.has_missing == expected.has_missing
 
 
 def test_infinity_is_refused_by_name():
     with pytest.raises(InputError, match="'rent' contains infinity"):
-        FloatCounts().add("rent", pa.array([1.0, float("inf")], pa.float32()))
+        ValueCounts("rent", 10).count(pa.array([1.0, float("inf")], pa.float32()))
 
 
 @pytest.mark.parametrize("row_group_size", [90, 450, 4_000])
@@ -114,26 +113,6 @@ def test_every_piece_comes_once_and_in_order(tmp_path: Path, monkeypatch: pytest
     assert [start for _, (start, _) in found] == np.cumsum([0, *(n for n, _ in found)])[:-1].tolist()
     for name in ("far", "text"):
         assert [v for _, (_, piece) in found for v in piece.column(name).to_pylist()] == table[name].to_pylist()
-
-
-@pytest.mark.parametrize("compression", ["zstd", "snappy", "none"])
-def test_joined_pieces_are_one_file_of_parquet(tmp_path: Path, compression: str):
-    table = columns_of_all_kinds(2_000)
-    path = tmp_path / "joined.parquet"
-    path.touch()
-    with JoinedFile(path) as joined:
-        for start in range(0, 2_000, 130):
-            piece = pa.BufferOutputStream()
-            pq.write_table(table.slice(start, 130), piece, compression=compression, row_group_size=50)
-            joined.add(memoryview(piece.getvalue()))
-    table = table.drop_columns(["double"])  # its NaN equals nothing
-    assert pq.read_table(path).drop_columns(["double"]).equals(table)
-    metadata = pq.read_metadata(path)
-    assert metadata.num_rows == 2_000
-    in_row_groups = [pq.ParquetFile(path).read_row_group(number) for number in range(metadata.num_row_groups)]
-    assert pa.concat_tables(in_row_groups).drop_columns(["double"]).equals(table)
-    statistics = metadata.row_group(metadata.num_row_groups - 1).column(1).statistics
-    assert statistics.max == max(in_row_groups[-1]["far"].to_pylist())
 
 
 def test_a_claim_about_a_file_is_compared_with_every_record(tmp_path: Path):

@@ -16,7 +16,7 @@ from sfumato.guarantees import Promise
 from sfumato.representatives import REPRESENTATIVES
 
 if TYPE_CHECKING:
-    from sfumato.files.csv_writing import CsvStyle
+    from sfumato.files.csv_reading import CsvStyle
     from sfumato.policy import Policy
 
 GUIDED = METHODS.where(needs_guide=True)
@@ -347,10 +347,7 @@ def partition_document(
     """
     from sfumato.criteria.base import saved_fields
 
-    types = {}
-    if style is not None:
-        for name, column in style.columns.items():
-            types[name] = column.type + (f":{column.format}" if column.format else "")
+    types = {} if style is None else {name: str(given) for name, given in style.types.items()}
     criteria = tuple(saved_fields(criterion) for criterion in anonymizer._all_criteria())
     document: dict[str, Any] = replace(anonymizer.partition_, criteria=criteria).to_dict()
     return document | {"file": {"k": k, "unit": unit, "keep": keep, "types": types}}

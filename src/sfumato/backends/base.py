@@ -29,13 +29,14 @@ from sfumato.schema import Judgement, Schema
 
 
 class Need(Enum):
-    """What an anonymizer may need of a table."""
+    """A capability of a table that a verb may need."""
 
     ALL_RECORDS = "all records at once"
     SUPPRESSION = "records to leave out"
     HIERARCHIES = "labels of hierarchies"
     TRAINING = "a guide to train"
     POPULATION = "a population to compare with"
+    WEIGHTS_BY_POSITION = "weights in the order of the records"
 
 
 FROM_COUNTS: Mapping[Need, str] = {

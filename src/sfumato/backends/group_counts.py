@@ -14,11 +14,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.backends.base import Need
 from sfumato.backends.group_rows import Rows
 from sfumato.frames import Table
-
-WEIGHTS_BY_POSITION = "weights by position"
-"""One weight per record in the order of the records, and not in a column."""
 
 WorkOnWeights = Callable[[NDArray[np.int64], NDArray[np.float64]], NDArray[np.float64]]
 """Turns the sizes of some groups and the sums of their weights into a row of numbers."""
@@ -173,7 +171,7 @@ class MeasurableTable(Protocol):
         What the table cannot do, with a sentence for users.
     """
 
-    cannot: Mapping[str, str]
+    cannot: Mapping[Need, str]
 
     @property
     def example(self) -> Table:

@@ -268,8 +268,7 @@ def _free_name(names: list[str]) -> str:
 def _write(anatomized: AnatomizedTable, source: FileTable, settings: Settings) -> dict[str, float]:
     """Write both tables and the manifest; return the l that the files have, column by column, as read back."""
     from sfumato.anatomize.tables import check_groups, plain_table
-    from sfumato.files.csv_reading import CsvLayout
-    from sfumato.files.csv_writing import CsvStyle
+    from sfumato.files.csv_reading import CsvStyle
     from sfumato.files.table_file import unfinished, write_file
     from sfumato.files.verified_output import check_same, read_back
     from sfumato.verification import diversity_of
@@ -279,13 +278,13 @@ def _write(anatomized: AnatomizedTable, source: FileTable, settings: Settings) -
     style = None
     if settings.format == "csv":
         given = source.style or CsvStyle()
-        style = CsvStyle(CsvLayout(separator=given.layout.separator), given.decimal)
-        manifest["csv"] = {"separator": given.layout.separator, "decimal": given.decimal}
+        style = CsvStyle(separator=given.separator, decimal=given.decimal)
+        manifest["csv"] = {"separator": given.separator, "decimal": given.decimal}
     with _made(settings.folder), unfinished(*_finals(settings.folder, settings.format)) as paths:
         read = {}
         for path, (name, table) in zip(paths, tables.items(), strict=False):
-            complete = write_file(table, path, settings.format, style)
-            read[name] = read_back(path, settings.format, complete)
+            write_file(table, path, settings.format, style)
+            read[name] = read_back(table, path, settings.format, style)
             check_same(table, read[name])
         check_groups(read["identifying"], read["sensitive"], settings.l)
         paths[-1].write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -14,7 +14,7 @@ from sfumato.files.names import split_names
 
 if TYPE_CHECKING:
     from sfumato.cli.console import Console
-    from sfumato.files.csv_values import GivenType
+    from sfumato.files.csv_reading import GivenType
     from sfumato.files.table_file import FileTable, Location, ReadingOptions
     from sfumato.files.verified_output import Recount
     from sfumato.generalization.artifact import Output
@@ -45,7 +45,7 @@ def is_generalization(path: Path) -> bool:
 def load_generalization(path: Path) -> SavedGeneralization:
     """Read a generalization, with or without the notes of the command line."""
     from sfumato.files.csv_columns import parse_type
-    from sfumato.files.csv_values import GivenType
+    from sfumato.files.csv_reading import GivenType
     from sfumato.generalization import CategoryAttribute, Generalization
 
     document = parse_json(path.read_bytes(), "sfumato minimize")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from sfumato.anonymize import Release
     from sfumato.cli.console import Console
-    from sfumato.files.csv_values import GivenType
+    from sfumato.files.csv_reading import GivenType
     from sfumato.files.table_file import FileTable, Location
     from sfumato.files.verified_output import Recount
 
@@ -90,7 +90,7 @@ def load_partition(path: Path) -> SavedPartition:
     from sfumato.anonymize import Partition
     from sfumato.documents import read_document
     from sfumato.files.csv_columns import parse_type
-    from sfumato.files.csv_values import GivenType
+    from sfumato.files.csv_reading import GivenType
 
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist"

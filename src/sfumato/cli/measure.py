@@ -156,7 +156,6 @@ def _read_population(
 
     Where the file itself is worked through piece by piece, so is a population in Parquet or DuckDB.
     """
-    from sfumato.files.csv_columns import parse_type
     from sfumato.files.table_file import format_of, location, read_file
 
     if given is None:
@@ -166,10 +165,7 @@ def _read_population(
     people = location(given)
     if source is None and (not isinstance(people, Path) or people.is_file()) and format_of(people) == "parquet":
         return open_tables.enter_context(opened(people))
-    types = {}
-    if source is not None and source.style is not None:
-        for name, column in source.style.columns.items():
-            types[name] = parse_type(name, column.type + (f":{column.format}" if column.format else ""))
+    types = source.style.types if source is not None and source.style is not None else {}
     with console.step(f"reading {people.name}"):
         return read_file(people, reading, types_if_present=types).table
 

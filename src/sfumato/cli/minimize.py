@@ -326,13 +326,8 @@ def _write(
     titled = {name: title for name, title in titles.items() if name in generalization.names}
     document = json.loads(generalization.to_json())
     if source.style is not None:
-        styles = source.style.columns
-        known = [name for name in generalization.names if name in styles]
-        document["file"] = {
-            "types": {
-                name: styles[name].type + (f":{styles[name].format}" if styles[name].format else "") for name in known
-            }
-        }
+        types = source.style.types
+        document["file"] = {"types": {name: str(types[name]) for name in generalization.names if name in types}}
     texts = {
         "-o": lambda: json.dumps(document, indent=1, ensure_ascii=False) + "\n",
         "--sql": lambda: generalization.to_sql(dialect),

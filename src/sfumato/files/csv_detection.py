@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the bytes of a CSV file give away: its encoding, its separator, its line ends.
+"""Detect the encoding and the separator of a CSV file.
 
-What is found is said where a user could not see it, and can be overruled. ``csv_reading`` calls this.
+Notes tell the user about detections that a look at the file would not show; options overrule them.
 """
 
 from __future__ import annotations
@@ -13,22 +13,21 @@ import io
 import re
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato.errors import InputError, ParameterError, Sentence, named
 
 SEPARATORS = (",", ";", "\t", "|")
 BLANKS = "blanks"
-"""What stands for runs of blanks between the fields."""
+"""The separator of fields that stand between runs of blanks."""
 
-#: Enough to see the habits of a file, little enough to be instant.
+#: Enough to see how a file is written, little enough to be instant.
 SAMPLE_BYTES = 262_144
-QUOTE = 0x22
+_QUOTE, _SPACE = 0x22, 0x20
 _BLOCK_BYTES = 1 << 20
 
 
 def as_utf8(data: bytes, file_name: str, encoding: str | None, notes: list[str]) -> tuple[bytes, str, bool]:
-    """Decode by the given or detected encoding; return UTF-8 bytes, the codec's name and whether a mark led."""
+    """Return the text as UTF-8, the name of its codec, and whether it starts with a byte order mark."""
     if encoding is not None:
         try:
             codec = codecs.lookup(encoding).name
@@ -70,9 +69,9 @@ def as_utf8(data: bytes, file_name: str, encoding: str | None, notes: list[str])
 
 
 def _first_misfit(data: bytes, codec: str) -> int | None:
-    """Return where the first bytes stand that a codec cannot read; None where it reads all of them.
+    """Return the position of the first bytes that a codec cannot read, or None.
 
-    Block by block: a whole file as text beside its bytes would double what reading it takes.
+    Decodes in blocks: the whole text beside the bytes would double the memory.
     """
     decoder = codecs.getincrementaldecoder(codec)()
     for start in range(0, len(data) + 1, _BLOCK_BYTES):
@@ -113,7 +112,7 @@ def _detect_encoding(data: bytes, file_name: str) -> str:
 
 
 def _is_utf8_with_damage(data: bytes) -> bool:
-    """Say whether most letters beyond ASCII are good UTF-8; reading those as Windows-1252 would spoil them all."""
+    """Return True if most letters beyond ASCII are valid UTF-8; Windows-1252 would spoil them all."""
     text = data.decode("utf-8", errors="replace")
     n_damaged = text.count("\ufffd")
     n_good = sum(map(len, re.findall(r"[^\x00-\x7f\ufffd]+", text)))
@@ -121,7 +120,7 @@ def _is_utf8_with_damage(data: bytes) -> bool:
 
 
 def checked_separator(separator: str) -> str:
-    """Take a separator given as itself or by its name."""
+    """Return the separator for a character or its name."""
     if separator == BLANKS:
         return separator
     by_name = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
@@ -135,7 +134,7 @@ def checked_separator(separator: str) -> str:
 
 
 def detect_separator(text: bytes) -> str:
-    """Find the character that cuts every line into the same number of fields, quotes respected."""
+    """Return the character that splits every line into the same number of fields, quotes respected."""
     sample = text[:SAMPLE_BYTES].decode("utf-8", errors="ignore")
     is_cut = len(text) > SAMPLE_BYTES
     best, best_rank = ",", (False, 1)
@@ -160,9 +159,9 @@ _QUOTED_OR_BLANKS = re.compile(rb'"(?:[^"]|"")*"|[ \t]+')
 
 
 def _is_separated_by_blanks(sample: str, *, is_cut: bool) -> bool:
-    """Say whether runs of blanks cut every line into the same number of fields, and lines are more than a few words.
+    """Return True if runs of blanks split every line into the same number of fields, and lines are not just words.
 
-    They are where blanks align the fields, or where a field is a number in every line.
+    Lines are more than words if blanks align the fields, or if one field is a number in every line.
     """
     lines = [line for line in sample.splitlines() if line.strip()]
     lines = lines[:-1] if is_cut else lines
@@ -175,7 +174,7 @@ def _is_separated_by_blanks(sample: str, *, is_cut: bool) -> bool:
 
 
 def blanks_to_tabs(text: bytes) -> bytes:
-    """Return text with one tab for every run of blanks outside quotes, and none at the ends of lines.
+    """Return text with one tab for every run of blanks outside quotes, and none at line ends.
 
     Examples
     --------
@@ -190,19 +189,19 @@ _SEPARATOR_LINE = re.compile(rb"sep=([^\r\n])\r?\n", re.IGNORECASE)
 
 
 def separator_line(text: bytes) -> tuple[str | None, bytes]:
-    """Take off a first line such as ``sep=;``, which tells Excel the separator; return that and the rest."""
+    """Return the separator that a first line such as ``sep=;`` declares for Excel, and the text after that line."""
     found = _SEPARATOR_LINE.match(text)
     return (None, text) if found is None else (found[1].decode("ascii", errors="replace"), text[found.end() :])
 
 
-def newline_of(raw: npt.NDArray[np.uint8]) -> str:
-    """Return the first end of a line outside quotes."""
-    head = raw[:SAMPLE_BYTES]
-    inside_quotes = np.bitwise_xor.accumulate(head == QUOTE)
-    ends = np.flatnonzero(((head == 0x0A) | (head == 0x0D)) & ~inside_quotes)
-    if not len(ends):
-        return "\n"
-    first = int(ends[0])
-    if raw[first] == 0x0A:
-        return "\n"
-    return "\r\n" if first + 1 < len(raw) and raw[first + 1] == 0x0A else "\r"
+def without_space_after_separator(text: bytes, separator: str) -> bytes:
+    """Drop the spaces of ``39, Private`` if every separator outside quotes is followed by one."""
+    if separator == " ":
+        return text
+    raw = np.frombuffer(text, dtype=np.uint8)
+    for part in (raw[:SAMPLE_BYTES], raw):  # the beginning of most files already decides
+        at = np.flatnonzero(part[:-1] == ord(separator))
+        at = at[np.searchsorted(np.flatnonzero(part == _QUOTE), at) % 2 == 0]
+        if not len(at) or not (part[at + 1] == _SPACE).all():
+            return text
+    return np.delete(raw, at + 1).tobytes()

@@ -7,6 +7,7 @@ of several, behind.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,9 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from sfumato.backends.duckdb.address import DuckDBAddress, is_address, parse_address
 from sfumato.errors import InputError, ParameterError, Sentence, named
 from sfumato.files.csv_columns import MISSING_WORDS, MOST_DISTINCT, ReadingRules, detect_decimal, read_column
-from sfumato.files.csv_reading import read_text_columns
-from sfumato.files.csv_values import GivenType
-from sfumato.files.csv_writing import CsvStyle, csv_bytes, style_for
+from sfumato.files.csv_reading import CsvStyle, GivenType, read_text_columns
+from sfumato.files.csv_writing import write_csv
 from sfumato.files.names import nearly_equal_names, plain_name
 from sfumato.files.publishing import check_output as check_output
 from sfumato.files.publishing import unfinished as unfinished
@@ -55,7 +55,6 @@ class ReadingOptions:
     header: bool | None = None
     types: Mapping[str, GivenType] = field(default_factory=dict)
     missing: Sequence[str] = ()
-    all_quoted: bool | None = None
 
     @property
     def is_given(self) -> bool:
@@ -222,7 +221,8 @@ def read_files(paths: Sequence[Location], options: ReadingOptions) -> list[FileT
     return files
 
 
-def _bytes_of(path: Path, found: Format) -> bytes:
+def bytes_of(path: Path, found: Format) -> bytes:
+    """Return the bytes of a CSV file, decompressed."""
     data = path.read_bytes()
     if found == "csv.gz":
         data = gzip.decompress(data)
@@ -237,13 +237,12 @@ def _read_csv(
     import pyarrow as pa
 
     file_name = path.name
-    columns, layout, notes = read_text_columns(
-        _bytes_of(path, found),  # without a name here, so that they are gone before the columns get their types
+    columns, style, notes = read_text_columns(
+        bytes_of(path, found),  # without a name here, so that they are gone before the columns get their types
         file_name=file_name,
         encoding=options.encoding,
         separator=options.separator,
         header=options.header,
-        all_quoted=options.all_quoted,
     )
     names = [column.name for column in columns]
     notes += nearly_equal_names(names)
@@ -253,27 +252,19 @@ def _read_csv(
     missing = MISSING_WORDS | frozenset(options.missing)
     if options.decimal not in (None, ".", ","):
         raise ParameterError(f"{named('decimal', options.decimal)}: expected '.' or ','.")
-    decimal = options.decimal or detect_decimal(columns, layout.separator, missing)
+    decimal = options.decimal or detect_decimal(columns, style.separator, missing)
     if decimal == "," and options.decimal is None:
         notes.append(
             Sentence(f"numbers in {file_name} have a decimal comma; give {named('decimal', '.')} if that is wrong.")
         )
-    rules = ReadingRules(layout.separator, layout.all_quoted, decimal, missing)
-    types = {**types_if_present, **options.types}
-    written = {column.name: column.written_name for column in columns}
-    arrays, styles = [], {}
-    while columns:  # text goes as soon as it has become values
+    rules = ReadingRules(decimal, missing)
+    given = {**types_if_present, **options.types}
+    arrays, types = [], {}
+    while columns:  # free the text as soon as it has become values
         column = columns.pop(0)
-        array, styles[column.name] = read_column(column, rules, types.get(column.name), file_name, notes)
+        array, types[column.name] = read_column(column, rules, given.get(column.name), file_name, notes)
         arrays.append(array)
-    if layout.all_quoted and any(style.type == "integer" for style in styles.values()):
-        notes.append(
-            Sentence(
-                f"every value in {file_name} is in quotes, so quotes were not taken to mean text; "
-                f"name columns of codes with {named('types', {'COLUMN': 'text'})}."
-            )
-        )
-    style = CsvStyle(layout, decimal, written, styles)
+    style = replace(style, decimal=decimal, types=types)
     return FileTable(pa.table(dict(zip(names, arrays, strict=True))), found, style, options, tuple(notes), path=path)
 
 
@@ -356,30 +347,27 @@ def listed(names: Sequence[str], most: int = 20) -> str:
 
 def with_separator_of(path: Path, style: CsvStyle | None) -> CsvStyle | None:
     """Separate by tabs in a file whose ending says so, whatever the input did."""
-    if ".tsv" not in "".join(path.suffixes[-2:]).lower() or (style is not None and style.layout.separator == "\t"):
+    if ".tsv" not in "".join(path.suffixes[-2:]).lower():
         return style
-    style = style or CsvStyle()
-    return replace(style, layout=replace(style.layout, separator="\t", space_after_separator=False))
+    return replace(style or CsvStyle(), separator="\t")
 
 
-def write_file(table: Any, path: Path, as_format: Format, style: CsvStyle | None = None) -> CsvStyle | None:
-    """Write a table to this very path; return the complete style for CSV, which reading back needs.
+def write_file(table: Any, path: Path, as_format: Format, style: CsvStyle | None = None) -> None:
+    """Write a table to this very path.
 
     Parquet files get no metadata but what pandas needs to read them: the rest may describe the people in the table.
     Text of a CSV file becomes text there, too, however it is held here.
     """
     if as_format == "parquet":
         _write_parquet(table, path, decode=style is not None)
-        return None
-    style = style_for(table, style)
+        return
     with path.open("wb") as plain:
         # No time and no name inside, so that equal tables make equal files.
-        packed = gzip.GzipFile("", "wb", fileobj=plain, mtime=0) if as_format == "csv.gz" else None
-        for piece in csv_bytes(table, style):
-            (packed or plain).write(piece)
-        if packed is not None:
-            packed.close()
-    return style
+        packed = (
+            gzip.GzipFile("", "wb", fileobj=plain, mtime=0) if as_format == "csv.gz" else contextlib.nullcontext(plain)
+        )
+        with packed as file:
+            write_csv(table, file, style or CsvStyle())
 
 
 def _write_parquet(table: Any, path: Path, *, decode: bool) -> None:

@@ -17,12 +17,12 @@ import numpy.typing as npt
 
 from sfumato.allocator import give_back_small_pieces
 from sfumato.errors import GuaranteeError, Sentence, named
-from sfumato.files.csv_values import GivenType
-from sfumato.files.csv_writing import CsvStyle, formula_columns
+from sfumato.files.csv_reading import CsvStyle, read_written
+from sfumato.files.csv_writing import formula_columns, types_to_read
 from sfumato.files.publishing import fingerprint_of
 from sfumato.files.table_file import (
     Format,
-    ReadingOptions,
+    bytes_of,
     format_of,
     listed,
     read_file,
@@ -30,6 +30,7 @@ from sfumato.files.table_file import (
     with_separator_of,
     write_file,
 )
+from sfumato.frames.arrow_tables import narrow_integer
 from sfumato.frames.from_arrow import one_chunk
 from sfumato.frames.shuffling import in_order, random_order
 from sfumato.guarantees import Promise, PromiseCount, count_promise, count_records_promise
@@ -47,31 +48,11 @@ ORDER_KEPT = Sentence(
 )
 
 
-def read_back(path: Path, as_format: Format, style: CsvStyle | None) -> Any:
-    """Read a file just written, by the same rules it was written with."""
-    if style is None:
+def read_back(table: Any, path: Path, as_format: Format, style: CsvStyle | None = None) -> Any:
+    """Read a file just written; text of CSV gets the types of the table that was written."""
+    if as_format == "parquet":
         return read_file(path, as_format=as_format, keep_types=False).table
-    layout = style.layout
-    options = ReadingOptions(
-        encoding=layout.encoding,
-        separator=layout.separator,
-        decimal=style.decimal,
-        header=layout.has_header,
-        types=_types_by_place(style),
-        missing=[column.missing.strip('"') for column in style.columns.values()],
-        all_quoted=layout.all_quoted,
-    )
-    file = read_file(path, options, as_format=as_format)
-    return file.table.rename_columns(list(style.columns))
-
-
-def _types_by_place(style: CsvStyle) -> dict[str, GivenType]:
-    """Name the columns as the reader will: by the header, or by position where there is no name."""
-    types = {}
-    for position, (name, column) in enumerate(style.columns.items(), start=1):
-        written = style.written_names.get(name, name) if style.layout.has_header else ""
-        types[written or f"column{position}"] = column.as_given()
-    return types
+    return read_written(bytes_of(path, as_format), style or CsvStyle(), table.column_names, types_to_read(table))
 
 
 def check_same(written: Any, read: Any) -> None:
@@ -139,8 +120,7 @@ def _numbered(column: Any) -> Any:
         encoded = one_chunk(plain_values(column).dictionary_encode())
         n_values = len(encoded.dictionary) + 1
         codes = pc.fill_null(encoded.indices, n_values - 1)
-    narrow = next(kind for kind in (pa.int8(), pa.int16(), pa.int32()) if n_values <= 2 ** (kind.bit_width - 1))
-    return codes.cast(narrow)
+    return codes.cast(narrow_integer(n_values))
 
 
 def _place_of_null(values: Any) -> int:
@@ -418,9 +398,10 @@ def write_judged(
     beside = dict(beside or {})
     as_format = format_of(path)
     with unfinished(path, *beside) as (temporary, *others):
-        complete = write_file(table, temporary, as_format, with_separator_of(path, style))
+        style = with_separator_of(path, style)
+        write_file(table, temporary, as_format, style)
         give_back_small_pieces()
-        read = read_back(temporary, as_format, complete)
+        read = read_back(table, temporary, as_format, style)
         check_same(table, read)
         give_back_small_pieces()
         result = judge(read)

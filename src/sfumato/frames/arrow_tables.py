@@ -106,8 +106,14 @@ def text_as_dictionary(column: Any, most_distinct: float) -> Any:
     n_values = len(array.dictionary)
     if n_values > most_distinct * len(array):
         return column
-    narrow = next(kind for kind in (pa.int8(), pa.int16(), pa.int32()) if n_values <= 2 ** (kind.bit_width - 1))
-    return pa.DictionaryArray.from_arrays(array.indices.cast(narrow), array.dictionary)
+    return pa.DictionaryArray.from_arrays(array.indices.cast(narrow_integer(n_values)), array.dictionary)
+
+
+def narrow_integer(n_values: int) -> Any:
+    """Return the narrowest type of integers that can number so many values."""
+    import pyarrow as pa
+
+    return next(kind for kind in (pa.int8(), pa.int16(), pa.int32()) if n_values <= 2 ** (kind.bit_width - 1))
 
 
 def without_metadata(table: Any) -> Any:

@@ -10,7 +10,8 @@ from typing import Any, get_args
 import numpy as np
 
 from sfumato.arguments import as_list, is_integer
-from sfumato.backends.group_counts import WEIGHTS_BY_POSITION, GroupRequest, MeasurableTable, Population
+from sfumato.backends.base import Need
+from sfumato.backends.group_counts import GroupRequest, MeasurableTable, Population
 from sfumato.backends.memory.groups import MemoryTable
 from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames import Table, read_table
@@ -157,10 +158,10 @@ def _is_column(given: object) -> bool:
 
 def _check_weights(table: MeasurableTable, weights: Any) -> None:
     """Raise ParameterError for weights by position where records have no order."""
-    if weights is not None and not _is_column(weights) and WEIGHTS_BY_POSITION in table.cannot:
+    if weights is not None and not _is_column(weights) and Need.WEIGHTS_BY_POSITION in table.cannot:
         raise ParameterError(
-            f"weights is of the type {type(weights).__name__}: expected the name of the column that holds them. "
-            f"{table.cannot[WEIGHTS_BY_POSITION]}"
+            f"{named('weights')} is of the type {type(weights).__name__}: expected the name of the column that holds "
+            f"them. {table.cannot[Need.WEIGHTS_BY_POSITION]}"
         )
 
 

@@ -90,8 +90,7 @@ class BlockAnatomies:
             orders = random.spawn(2)
             group = division.rule.group(self._codes(division, working), random)
             schemas = {}
-            tables = {**division.tables, "sensitive": division.sensitive}  # in the order in which they were named
-            for path, order, (name, columns) in zip(self.paths, orders, tables.items(), strict=True):
+            for path, order, (name, columns) in zip(self.paths, orders, division.tables.items(), strict=True):
                 place = _places(order.permutation(self.table.n_records), group)
                 schemas[name] = self._write(path, columns, place, group, division.group, working)
         sizes = np.bincount(group[group >= 0]).astype(np.int64)

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bin columns that are read piece by piece: the same bins as of the whole table at once.
+"""Bin columns that are read in blocks: the same bins as those of the whole table.
 
-Bins are a function of how often each value occurs, and such counts add up. What is held is one number per different
-value of a column, never the column.
+Bins depend on how often each value occurs, and such counts add up. Memory holds one count per distinct value of a
+column, never the column. Dictionaries, and integers of a small range, are counted and coded by their places: what is
+done to a value is done once, not for every record.
 """
 
 from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
@@ -17,11 +18,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from sfumato.backends.blocks.float_counts import FloatCounts
-from sfumato.backends.blocks.shortening import read_piece, shortened
+from sfumato.backends.memory import read_limited
 from sfumato.coded_columns import CodedColumn, named_anyway, units_of
 from sfumato.columns import Column
 from sfumato.errors import InputError
+from sfumato.frames import read_table
 from sfumato.frames.from_arrow import one_chunk
 from sfumato.partition.binning import (
     bin_counts,
@@ -34,6 +35,108 @@ from sfumato.partition.binning import (
 from sfumato.partition.sorting import sorted_distinct
 from sfumato.schema.limits import checked_limit
 
+_WIDEST_RANGE = 1 << 17
+"""Whole numbers that span less than this are taken for places."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shortened:
+    """A column as few values and the place among them of every record.
+
+    Attributes
+    ----------
+    values : pyarrow.Array
+        The few values; some may not occur.
+    places : ndarray of int
+        Place of each record's value, counted from `first`; anything where the value is missing.
+    first : int
+    present : ndarray of uint8
+        One bit per record that has a value, from `first_bit` on; empty where all have one.
+    first_bit : int
+    n_missing : int
+    """
+
+    values: Any
+    places: NDArray[Any]
+    first: int
+    present: NDArray[np.uint8]
+    first_bit: int
+    n_missing: int
+
+    def counts(self) -> NDArray[np.int64]:
+        """Return how many records have each of the values."""
+        found = np.zeros(len(self.values), np.int64)
+        _count_places(self.places, self.first, self.present, self.first_bit, found)
+        return found
+
+    def read(self, name: str, *, as_category: bool, limits: Mapping[str, Any], chosen: Any = None) -> Column:
+        """Return the values, or those at the chosen places, as a column that is as coarse as its limit."""
+        values = self.values if chosen is None else self.values.take(chosen)
+        return read_piece(name, values, as_category=as_category, limits=limits)
+
+    def translate(self, codes: NDArray[Any], missing_code: int, out: NDArray[Any]) -> None:
+        """Write the code of each record's value."""
+        _translate(self.places, self.first, self.present, self.first_bit, codes, missing_code, out)
+
+
+def read_piece(name: str, array: Any, *, as_category: bool, limits: Mapping[str, Any]) -> Column:
+    """Read one Arrow array as a column that is as coarse as its limit."""
+    import pyarrow as pa
+
+    return read_limited(read_table(pa.table({name: array}), categorical=[name] if as_category else []), name, limits)
+
+
+def shortened(array: Any) -> Shortened | None:
+    """Return an Arrow array as few values and places; None where it has no such form."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    array = one_chunk(array)
+    kind = array.type
+    if array.null_count == len(array):
+        return None
+    if pa.types.is_dictionary(kind):
+        listed = pa.array(np.arange(len(array.dictionary), dtype=np.int32))
+        values = pa.DictionaryArray.from_arrays(listed, array.dictionary, ordered=kind.ordered)
+        return replace(_of_places(array.indices), values=values)
+    if not pa.types.is_integer(kind):
+        return None
+    ends = pc.min_max(array)
+    low, high = ends["min"].as_py(), ends["max"].as_py()
+    if high - low >= _WIDEST_RANGE or high >= 1 << 63:
+        return None
+    every = np.int64(low) + np.arange(high - low + 1)  # never beyond the highest, which may be the largest there is
+    return replace(_of_places(array), values=pa.array(every, kind), first=low)
+
+
+def _of_places(array: Any) -> Shortened:
+    validity, places = array.buffers()
+    dtype = np.dtype(array.type.to_pandas_dtype())
+    own = np.frombuffer(places, dtype)[array.offset : array.offset + len(array)]
+    is_whole = validity is None or array.null_count == 0
+    present = np.zeros(0, np.uint8) if is_whole else np.frombuffer(validity, np.uint8)
+    return Shortened(None, own, 0, present, array.offset, array.null_count)
+
+
+@njit(nogil=True, cache=True)
+def _count_places(places, first, present, first_bit, out):  # type: ignore[no-untyped-def]
+    is_whole = present.shape[0] == 0
+    for i in range(places.shape[0]):
+        bit = first_bit + i
+        if is_whole or (present[bit >> 3] >> np.uint8(bit & 7)) & 1:
+            out[np.int64(places[i]) - first] += 1
+
+
+@njit(nogil=True, cache=True)
+def _translate(places, first, present, first_bit, codes, missing_code, out):  # type: ignore[no-untyped-def]
+    is_whole = present.shape[0] == 0
+    for i in range(places.shape[0]):
+        bit = first_bit + i
+        if is_whole or (present[bit >> 3] >> np.uint8(bit & 7)) & 1:
+            out[i] = codes[np.int64(places[i]) - first]
+        else:
+            out[i] = missing_code
+
 
 class ValueCounts:
     """How often each value of one column occurs, added up piece by piece, from several threads where need be."""
@@ -42,7 +145,6 @@ class ValueCounts:
         self.name = name
         self._floor = floor
         self._lock = Lock()
-        self._floats: FloatCounts | None = FloatCounts()
         self._max_bins = max_bins
         self._column: Column | None = None
         self._has_missing = False
@@ -55,8 +157,6 @@ class ValueCounts:
     def count(self, array: Any, *, as_category: bool = False, limits: Mapping[str, Any] | None = None) -> None:
         """Count an Arrow array."""
         limits = limits or {}
-        if self._count_directly(array, as_category or self.name in limits):
-            return
         short = shortened(array)
         counts = None
         if short is None:
@@ -74,22 +174,6 @@ class ValueCounts:
         with self._lock:
             self._has_missing |= has_missing
             self.add(column, limits.get(self.name), counts)
-
-    def _count_directly(self, array: Any, is_changed: bool) -> bool:
-        """Count single-precision numbers, unless they lie too far apart or are made coarser first."""
-        import pyarrow as pa
-
-        if is_changed or not pa.types.is_float32(array.type):
-            return False
-        with self._lock:
-            if self._floats is None:  # asked here, since another thread may have been the one to give up
-                return False
-            if self._floats.add(self.name, one_chunk(array)):
-                return True
-            self._runs.append(self._floats.found())
-            self._has_missing |= self._floats.has_missing
-            self._floats = None
-        return False
 
     def add(self, column: Column, limit: Any = None, counts: NDArray[np.int64] | None = None) -> None:
         """Count a piece; with `counts`, as often as these say."""
@@ -147,9 +231,6 @@ class ValueCounts:
     def coded(self) -> CodedColumn:
         """Return the bins of all that was counted, without codes."""
         column = self._column
-        if self._floats is not None and self._floats.is_used:
-            bins = self._floats.bins(self._max_bins, has_missing=self._floats.has_missing, floor=self._floor)
-            return CodedColumn(self.name, "number", bins, np.zeros(0, code_type(bins.n_bins)), None, None)
         assert column is not None
         if column.kind == "category":
             categories, counts, _ = as_counted(self._categories)

@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.backends.base import Need
 from sfumato.backends.blocks.column_codes import Blocks, ColumnCodes
 from sfumato.backends.blocks.table import BlockTable, is_block_table
 from sfumato.backends.blocks.unique_sets import BlockUniqueSets
 from sfumato.backends.blocks.working_files import Buckets, ColumnFile, WorkingFiles, into_buckets, n_buckets_for
-from sfumato.backends.group_counts import WEIGHTS_BY_POSITION, GroupCounts, GroupRequest, SensitiveCounts
+from sfumato.backends.group_counts import GroupCounts, GroupRequest, SensitiveCounts
 from sfumato.backends.group_rows import (
     LARGEST_WORK,
     CountRows,
@@ -75,7 +76,7 @@ class MeasurableBlocks:
     progress : callable or None
     """
 
-    cannot: Mapping[str, str] = {WEIGHTS_BY_POSITION: "Add the weights to the table."}
+    cannot: Mapping[Need, str] = {Need.WEIGHTS_BY_POSITION: "Add the weights to the table."}
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 """Number the values of columns that are read piece by piece, so that equal values and no others have equal numbers.
 
 Called by ``column_codes``. 0 is missing. What is held is one entry per different value of a column;
-text with very many different values is numbered on disk instead, see ``many_values``.
+text with very many different values is numbered on disk instead, by ``column_codes.ManyValues``.
 """
 
 from __future__ import annotations

@@ -19,7 +19,6 @@ from sfumato.backends.base import Recipe
 from sfumato.backends.blocks.reordering import stretches_in_order
 from sfumato.backends.blocks.table import RECORDS_AT_ONCE, BlockTable, in_turn
 from sfumato.backends.blocks.working_files import WorkingFiles
-from sfumato.backends.parquet.joined_file import JoinedFile
 from sfumato.backends.parquet.recount import recount
 from sfumato.coded_columns import CodedColumn
 from sfumato.criteria.criterion_counts import Counter
@@ -94,13 +93,13 @@ def written_file(
         The record of the table that stands in each row of the release.
     """
     writer = ReleaseWriter(table.schema, schema, recipe, columns, group, table.compression)
-    with JoinedFile(path) as file, WorkingFiles(folder) as working:
+    with writer.open(path) as file, WorkingFiles(folder) as working:
         if order is None or not writer.others:  # the values of a group are taken by its number, in any order
             blocks = table.each(writer.piece, writer.others or table.names[:1], n_threads=n_threads)
         else:
             blocks = in_turn(_moved(table, writer.others, order, working.path), writer.piece, n_threads)
         for block in told(blocks, progress, "writing", table.n_records):
-            file.add(block)
+            file.write_table(block, row_group_size=block.num_rows)
     return WrittenFile(path, table.n_records, order, writer.of_groups, group, n_threads, progress)
 
 
@@ -166,22 +165,22 @@ class ReleaseWriter:
         # Smallest and largest of text would take a third of the time, and readers hardly ask for them.
         self._ranged = [f.name for f in self.schema if not pa.types.is_dictionary(f.type)]
 
-    def piece(self, start: int, batch: Any) -> memoryview:
-        """Return the records from `start` on as a Parquet file; `batch` has their columns that leave as they are."""
-        import pyarrow as pa
+    def open(self, path: Path) -> Any:
+        """Return a writer of the release."""
         import pyarrow.parquet as pq
+
+        return pq.ParquetWriter(path, self.schema, compression=self._compression, write_statistics=self._ranged)
+
+    def piece(self, start: int, batch: Any) -> Any:
+        """Return the records from `start` on; `batch` has their columns that are released unchanged."""
+        import pyarrow as pa
 
         group = pa.array(self.group[start : start + batch.num_rows])
         arrays = [
             _without_unused(batch.column(name)) if name in self.others else self.of_groups.column(name).take(group)
             for name in self.schema.names
         ]
-        made = pa.BufferOutputStream()
-        pq.write_table(
-            pa.table(arrays, schema=self.schema), made,
-            compression=self._compression, write_statistics=self._ranged, row_group_size=batch.num_rows,
-        )  # fmt: skip
-        return memoryview(made.getvalue())
+        return pa.table(arrays, schema=self.schema)
 
 
 def _without_unused(column: Any) -> Any:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Group counts of a Spark DataFrame.
+"""Group counts and unique records of a Spark DataFrame.
 
-What reaches the driver: how many groups there are of each size, and the values of sensitive columns with their counts.
-Criteria and weights are worked on where the groups are.
+The driver gets the number of groups of each size, the values of sensitive columns with their counts, and one number per
+set of columns. Workers evaluate criteria and weights on the groups.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.backends.base import Need
 from sfumato.backends.group_counts import (
-    WEIGHTS_BY_POSITION,
     GroupCounts,
     GroupRequest,
     SensitiveCounts,
@@ -35,10 +35,10 @@ from sfumato.backends.spark.session import (
     plain_column,
     quoted,
 )
-from sfumato.backends.spark.unique_sets import SparkUniqueSets
 from sfumato.criteria.criterion_counts import MOST_VALUES
 from sfumato.errors import InputError
 from sfumato.frames import read_table
+from sfumato.grouping import CODED_BY_SUBTRACTION
 
 
 class MeasurableFrame:
@@ -51,7 +51,7 @@ class MeasurableFrame:
         Columns of numbers that are codes.
     """
 
-    cannot: Mapping[str, str] = {WEIGHTS_BY_POSITION: "A DataFrame has no order of records."}
+    cannot: Mapping[Need, str] = {Need.WEIGHTS_BY_POSITION: "A DataFrame has no order of records."}
 
     def __init__(self, frame: Any, *, categorical: Sequence[str | int] = ()) -> None:
         check_frame(frame)
@@ -295,3 +295,83 @@ class SparkRows:
             min(values) if is_least else max(values)
             for (_, is_least), values in zip(criteria, zip(*found, strict=True), strict=True)
         ]
+
+
+_SETS_AT_ONCE = 30  # every record is handled once per set
+
+
+class SparkUniqueSets:
+    """Counts the records that sets of columns make unique.
+
+    Parameters
+    ----------
+    rows : Spark DataFrame
+        With a column ``weight``: 1 for a row that is one record, 2 for one that is more and so never unique.
+    columns : mapping of str to str
+        For each column of the table its name in `rows`.
+    stack : ExitStack
+        Ends when nothing is counted any more.
+    """
+
+    def __init__(self, rows: Any, columns: Mapping[str, str], stack: ExitStack) -> None:
+        self._rows, self._columns, self._stack = rows, columns, stack
+
+    def condensed(self, names: Sequence[str]) -> SparkUniqueSets:
+        """Return the columns with records that are equal in all of them as one row."""
+        from pyspark.sql import functions as sql
+
+        if not names:
+            return self
+        columns = {name: self._columns[name] for name in names}
+        weight = sql.least(sql.sum("weight"), sql.lit(2)).alias("weight")
+        rows = self._stack.enter_context(kept(self._rows.groupBy(*columns.values()).agg(weight)))
+        return SparkUniqueSets(rows, columns, self._stack)
+
+    def unique_counts(self, sets: Sequence[Sequence[str]]) -> list[int]:
+        """Return for each set of columns how many records share their values in it with no other."""
+        from pyspark.sql import functions as sql
+
+        rows, wanted = self._rows, [[self._columns[name] for name in own] for own in sets]
+        bases = {tuple(own[:-1]) for own in wanted}
+        if len(bases) == 1 and len(base := bases.pop()) > 1:
+            rows = rows.withColumn("key", sql.struct(*base))
+            wanted = [["key", own[-1]] for own in wanted]
+        found: list[int] = []
+        for start in range(0, len(wanted), _SETS_AT_ONCE):
+            found += _counted_together(rows, wanted[start : start + _SETS_AT_ONCE])
+        return found
+
+    def n_codes(self, names: Sequence[str]) -> dict[str, int]:
+        """Return how fine columns are, by the measure of ``grouping``."""
+        from pyspark.sql import functions as sql
+
+        types = dict(self._rows.dtypes)
+        asked = []
+        for place, own in enumerate(self._columns[name] for name in names):
+            asked.append(sql.countDistinct(sql.col(own)).alias(f"n {place}"))
+            if types[own] in ("tinyint", "smallint", "int", "bigint"):
+                number = sql.coalesce(sql.col(own), sql.lit(0))  # as a missing number is read
+                asked += [sql.min(number).alias(f"low {place}"), sql.max(number).alias(f"high {place}")]
+        found = collected(self._rows.agg(*asked)).to_pylist()[0]
+        n_codes = {}
+        for place, name in enumerate(names):
+            n_codes[name] = int(found[f"n {place}"]) + 1
+            if f"low {place}" in found:
+                span = int(found[f"high {place}"] - found[f"low {place}"])
+                n_codes[name] = span + 2 if span < CODED_BY_SUBTRACTION else n_codes[name]
+        return n_codes
+
+
+def _counted_together(rows: Any, sets: Sequence[Sequence[str]]) -> list[int]:
+    """Return for each of a few sets of columns how many records share their values in it with no other."""
+    from pyspark.sql import functions as sql
+
+    names = list(dict.fromkeys(name for own in sets for name in own))
+    # Spark says by a bit for every column, the first column the highest, which ones a row was not grouped by.
+    bit = {name: 1 << (len(names) - 1 - place) for place, name in enumerate(names)}
+    left_out = [sum(bit[name] for name in names if name not in own) for own in sets]
+    grouped = rows.groupingSets([[sql.col(name) for name in own] for own in sets], *names)
+    sizes = grouped.agg(sql.sum("weight").alias("size"), sql.grouping_id().alias("set"))
+    counted = collected(sizes.where("size = 1").groupBy("set").agg(sql.count(sql.lit(1)).alias("n"))).to_pylist()
+    n_of = {row["set"]: int(row["n"]) for row in counted}
+    return [n_of.get(bits, 0) for bits in left_out]

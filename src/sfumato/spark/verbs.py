@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verbs for Spark DataFrames: anonymize, anatomize, measure and apply a generalization."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, get_args
+
+from sfumato.anatomize import Anatomizer
+from sfumato.anatomize.dividing import anatomize_table
+from sfumato.anonymize.anonymizer import Anonymizer
+from sfumato.anonymize.fitting import fit_transform_table
+from sfumato.arguments import as_list
+from sfumato.backends.spark.anatomy import SparkAnatomies
+from sfumato.backends.spark.backend import SparkBackend
+from sfumato.backends.spark.groups import MeasurableFrame
+from sfumato.backends.spark.session import check_frame, example_of, pieces, quoted
+from sfumato.errors import ParameterError
+from sfumato.generalization import Generalization
+from sfumato.generalization.artifact import Output
+from sfumato.generalization.attributes import OrderedAttribute
+from sfumato.generalization.export.sql import case_expressions
+from sfumato.measurement import Measurement
+from sfumato.measurement.measurement import MissingPolicy
+from sfumato.measurement.measuring import Names, measure_table
+
+MOST_HELD = 1_000_000
+"""Records that one worker holds in memory at once, at about 200 bytes each."""
+
+
+def fit_transform(
+    anonymizer: Anonymizer,
+    frame: Any,
+    *,
+    guide_column: str | Sequence[str] | None = None,
+    most_held: int = MOST_HELD,
+) -> Any:
+    """Anonymize a Spark DataFrame, and fit the anonymizer.
+
+    Parameters
+    ----------
+    anonymizer : ModelGuidedAnonymizer, MondrianAnonymizer (strict median) or WorkloadAwareAnonymizer
+        Unfitted; fitted afterwards, as if it had seen the table in memory.
+    frame : pyspark.sql.DataFrame
+        Must have the same records whenever it is read, as a table in files has. Read five times at most; cache it
+        where that is cheaper than computing it.
+    guide_column : str or list of str, optional
+        The column of predictions or labels, or one column of probabilities per class. It does not leave, unless it is
+        named in the anonymizer's `keep`.
+    most_held : int
+        Records that one worker holds in memory at once.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        The release, recounted by Spark's own ``groupBy``. It stays in Spark's cache, so that what was counted is what
+        is written; ``spark.catalog.clearCache()`` frees it.
+
+    Raises
+    ------
+    GuaranteeError
+        When a criterion does not hold on the result. Nothing is handed out then, and the anonymizer is not fitted.
+
+    Notes
+    -----
+    *Guarantee.* As of the anonymizer's own ``fit_transform``, counted again on the result. Temporary data of Spark
+    (shuffles, caches) hold codes and records on the disks of the workers: they are as secret as the table itself.
+    """
+    made = fit_transform_table(anonymizer, SparkBackend(frame), guide_column=guide_column, most_held=most_held)
+    return made.written.frame
+
+
+@dataclass(frozen=True, eq=False)
+class AnatomizedFrames:
+    """An identifying and a sensitive Spark DataFrame that only the number of a group connects.
+
+    Attributes
+    ----------
+    identifying : pyspark.sql.DataFrame
+        One row per record: all columns but identifiers and sensitive ones, and the group, which is the last column.
+    sensitive : pyspark.sql.DataFrame
+        One row per record, in another order: the sensitive columns, and the group, which is the last column.
+    l : int
+        No value of a sensitive column is above 1/l of any group.
+    group : str
+        The name of the column with the group.
+    n_records, n_groups, n_suppressed : int
+        Records that leave, their groups, and records that were left out.
+
+    Notes
+    -----
+    *Guarantee.* As of :class:`sfumato.AnatomizedTable`.
+    """
+
+    identifying: Any
+    sensitive: Any
+    l: int  # noqa: E741 - the literature's own letter
+    group: str
+    n_records: int
+    n_groups: int
+    n_suppressed: int
+
+    def join(self) -> Any:
+        """Return every identifying row once with each sensitive row of its group: naive training data."""
+        return self.identifying.join(self.sensitive, on=self.group).drop(self.group)
+
+
+def anatomize(anatomizer: Anatomizer, frame: Any, *, most_held: int = MOST_HELD) -> AnatomizedFrames:
+    """Divide a Spark DataFrame in two, and fit the anatomizer.
+
+    Parameters
+    ----------
+    anatomizer : Anatomizer
+        Unfitted; has ``n_groups_`` and ``n_suppressed_`` afterwards, and no ``group_sizes_``, of which there would be
+        one per group.
+    frame : pyspark.sql.DataFrame
+        Must have the same records whenever it is read.
+    most_held : int
+        Records that one worker divides at once. Fewer are divided together only where several sensitive columns are
+        so uneven that smaller blocks would not do.
+
+    Returns
+    -------
+    AnatomizedFrames
+        Both tables were counted by Spark's own ``groupBy``. They stay in Spark's cache, so that what was counted is
+        what is written; ``spark.catalog.clearCache()`` frees them.
+
+    Raises
+    ------
+    GuaranteeError
+        When l is too large for the values and `suppression_limit`, or does not hold on the result. Nothing is handed
+        out then.
+
+    Notes
+    -----
+    *Guarantee.* As of ``Anatomizer.fit_transform``, counted again on the result.
+
+    The same records and the same seed give the same tables. With at most `most_held` records, a multiple of l, one
+    sensitive column and no suppression the sensitive table is that of ``Anatomizer.fit_transform`` with this seed, up
+    to its order: the same values in the same groups. Who is in which group differs, since a DataFrame has no order
+    that the draw could refer to. Otherwise the groups are others by the same rules, and as many.
+    """
+    made = anatomize_table(anatomizer, SparkAnatomies(frame, most_held))
+    return AnatomizedFrames(
+        made.identifying, made.sensitive, int(anatomizer.l), anatomizer.group,
+        made.n_records, anatomizer.n_groups_, anatomizer.n_suppressed_,
+    )  # fmt: skip
+
+
+def measure(
+    frame: Any,
+    quasi_identifiers: Names | None = None,
+    sensitive: Names | None = None,
+    *,
+    population: Any = None,
+    weights: str | None = None,
+    unit: str | None = None,
+    missing: MissingPolicy = "value",
+    categorical_features: Names | None = None,
+    hierarchies: Mapping[str, Any] | None = None,
+    ranking: bool = True,
+) -> Measurement:
+    """Measure how well people hide in a Spark DataFrame.
+
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame
+    quasi_identifiers, sensitive, unit, missing, categorical_features, hierarchies
+        As of :func:`sfumato.measure`.
+    population : pyspark.sql.DataFrame or int, optional
+        The people the table was drawn from: a table with the quasi-identifiers in the same form, or their number.
+    weights : str, optional
+        The column of survey weights.
+    ranking : bool, default=True
+        Whether to look for the columns that make records unique. That groups the records by every pair of columns,
+        which is most of the work where there are many; without, the ranking is empty, and all columns are left out.
+
+    Returns
+    -------
+    Measurement
+        That of ``sfumato.measure`` for the same table; numbers with a fraction may differ in their last digits, since
+        they are added up in another order.
+
+    Notes
+    -----
+    What reaches the driver: how many groups there are of each size (and of each size in the population), one number
+    per set of columns, and the different values of sensitive columns with their counts. A column with more than 65,536
+    sensitive values has no value of any criterion, and the reason is said.
+    """
+    return measure_table(
+        MeasurableFrame(frame, categorical=as_list(categorical_features)),
+        quasi_identifiers,
+        sensitive,
+        population=population,
+        weights=weights,
+        unit=unit,
+        missing=missing,
+        hierarchies=hierarchies,
+        with_ranking=ranking,
+    )
+
+
+def transform(generalization: Generalization, frame: Any, *, output: Output = "codes") -> Any:
+    """Return a frame with the buckets of a generalization in place of its columns.
+
+    Parameters
+    ----------
+    generalization : Generalization
+    frame : pyspark.sql.DataFrame
+        Columns that are no attributes pass through untouched.
+    output : {"codes", "labels", "representatives"}, default="codes"
+        Numbers of buckets, readable labels, or one value per bucket in the column's own type.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        Computed by Spark when it is used. Codes and labels are Spark SQL, that of ``generalization.to_sql("spark")``,
+        and nothing of sfumato runs then; representatives are written by workers that have sfumato.
+    """
+    from pyspark.sql import functions as sql
+
+    check_frame(frame)
+    if output not in get_args(Output):
+        raise ParameterError(f"output={output!r}: expected one of {', '.join(map(repr, get_args(Output)))}.")
+    _check_columns(generalization, frame)
+    if output == "representatives":
+
+        def work(batches: Iterator[Any]) -> Iterator[Any]:
+            for piece in pieces(batches):
+                yield from generalization.transform(piece, output="representatives").combine_chunks().to_batches()
+
+        return frame.mapInArrow(work, frame.schema)
+    present = [attribute for attribute in generalization.attributes if attribute.name in frame.columns]
+    written = case_expressions(present, "spark", output=output)
+    return frame.select(
+        *[sql.expr(written[name]).alias(name) if name in written else sql.col(quoted(name)) for name in frame.columns]
+    )
+
+
+def _check_columns(generalization: Generalization, frame: Any) -> None:
+    """Refuse columns that are absent or of another kind, as for tables in memory; SQL would convert the latter."""
+    table = generalization._read(example_of(frame))
+    for attribute in generalization.attributes:
+        if not attribute.is_collected:
+            continue
+        column = table.column(attribute.name)
+        if isinstance(attribute, OrderedAttribute) or column.kind != "category":
+            attribute.encode(replace(column, missing=None))
