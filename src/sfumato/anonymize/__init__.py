@@ -10,10 +10,9 @@
 Methods load on first use. One that users can name is one module and one line in the family below.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from sfumato.registry import Family
+from sfumato.registry import Family, lazy_names
 
 if TYPE_CHECKING:
     from sfumato.anonymize.estimators import AnonymizedClassifier as AnonymizedClassifier
@@ -58,17 +57,4 @@ _HOME_OF = {
 
 __all__ = ["METHODS", *_HOME_OF]
 
-
-def __getattr__(name: str) -> object:
-    """Load a name when it is first asked for."""
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module 'sfumato.anonymize' has no attribute {name!r}; see dir(sfumato.anonymize)")
-    value: object = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """List the names, loaded or not."""
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _HOME_OF)

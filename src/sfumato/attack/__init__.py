@@ -7,7 +7,7 @@ run is one module and one line in the family below; one that only Python calls i
 
 from typing import TYPE_CHECKING
 
-from sfumato.registry import Family
+from sfumato.registry import Family, lazy_names
 
 if TYPE_CHECKING:
     from sfumato.attack.anatomy import definetti as definetti
@@ -89,19 +89,4 @@ _HOME_OF = {
 
 __all__ = ["ATTACKS", *_HOME_OF]
 
-
-def __getattr__(name: str) -> object:
-    """Load an attack when it is first asked for."""
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module 'sfumato.attack' has no attribute {name!r}; see dir(sfumato.attack)")
-    from importlib import import_module
-
-    value: object = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """List the attacks, loaded or not."""
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _HOME_OF)
