@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Anonymize: give every record company, at the least cost to the model that will be trained on the data.
+"""Anonymize: make a table k-anonymous at the least cost to the model that will be trained on it.
 
 ``ModelGuidedAnonymizer`` rewrites a table guided by a model's predictions; ``AnonymizedClassifier`` and
 ``AnonymizedRegressor`` train, predict, anonymize and retrain in one estimator. Beside them stand the classic methods:
-``MondrianAnonymizer`` looks at the quasi-identifiers alone, ``WorkloadAwareAnonymizer`` at the labels,
-``HilbertAnonymizer`` cuts a curve through the records, ``RPlusTreeAnonymizer`` takes in later batches, and
-``FullDomainAnonymizer`` publishes every column at one level of its hierarchy.
+``MondrianAnonymizer`` uses the quasi-identifiers alone, ``WorkloadAwareAnonymizer`` the labels,
+``HilbertAnonymizer`` cuts a curve through the records, ``RPlusTreeAnonymizer`` inserts later batches, and
+``FullDomainAnonymizer`` releases every column at one level of its hierarchy.
 
-Methods load on first use. One that users can name is one module and one line in the family below.
+Methods load on first use. A named method is one module and one line in the family below.
 """
 
 from typing import TYPE_CHECKING
