@@ -160,7 +160,8 @@ def run_cell(
     is_exact: bool = False,
 ) -> Cell:
     """Train one partner and count its errors."""
-    from sfumato.anatomize import BucketClassifier, train_partners
+    from sfumato.anatomize import BucketClassifier
+    from studies.anatomy_partners import train_partners
 
     start = processor_seconds()
     if model == "linear unordered":

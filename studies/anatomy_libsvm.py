@@ -23,7 +23,7 @@ def run(keys: Sequence[Mapping[str, Any]], paper_scale: bool) -> Iterator[dict[s
     """Train both machines on records of one table and test them on as many others."""
     from sklearn.model_selection import train_test_split
 
-    from sfumato.anatomize import train_partners
+    from studies.anatomy_partners import train_partners
 
     warnings.filterwarnings("ignore")  # machines that stop at their most iterations
     X, y, sensitive = load(keys[0]["table"])

@@ -96,7 +96,8 @@ def run(key: Mapping[str, Any], paper_scale: bool = False) -> Row:
 
     `n_records` in the key, where there is one, limits the training records: for trying out.
     """
-    from sfumato.anatomize import BucketClassifier, train_partners
+    from sfumato.anatomize import BucketClassifier
+    from studies.anatomy_partners import train_partners
 
     most = (None, None) if paper_scale else (key.get("n_records", MOST_TRAINED), MOST_TESTED)
     X_train, X_test, y_train, y_test, of_table = _split(key["table"], key["seed"], *most)

@@ -254,9 +254,9 @@ def _classify(row: Row, made: list[Any]) -> dict[str, Any]:
     """Predict the class from buckets as an attacker guesses an attribute, with the same networks."""
     import numpy as np
 
-    from sfumato.attack.intervals import wilson_interval
     from sfumato.attack.reconstruction_adversaries import answer, rate_of
     from sfumato.attack.reconstruction_questions import ask
+    from sfumato.attack.result import wilson_interval
 
     task, samples = load(row.data), read_samples(row.data)
     y = np.unique(np.concatenate([task.records(rows)[1] for rows in task.measured_rows(SEED)]), return_inverse=True)[1]
@@ -278,7 +278,7 @@ def _classify(row: Row, made: list[Any]) -> dict[str, Any]:
 
 
 def _link(row: Row, made: list[Any]) -> dict[str, Any]:
-    from sfumato.attack.linkability import link_records
+    from sfumato.attack.generalization_attacks import link_records
 
     task = load(row.data)
     train, _, test = task.parts(SEED)
@@ -289,7 +289,7 @@ def _link(row: Row, made: list[Any]) -> dict[str, Any]:
 
 
 def _single_out(row: Row, made: list[Any]) -> dict[str, Any]:
-    from sfumato.attack.singling_out import single_out
+    from sfumato.attack.generalization_attacks import single_out
 
     task = load(row.data)
     result = single_out(made[0], task.records(task.learned_rows(SEED))[0])

@@ -122,7 +122,7 @@ def _judge(text: str, rows: Sequence[Row], judge: Callable[[Cells], tuple[bool, 
 
 def linked_interval(cell: Mapping[str, Any]) -> tuple[float, float]:
     """Return the 95% interval of the paper's way to link."""
-    from sfumato.attack.intervals import wilson_interval
+    from sfumato.attack.result import wilson_interval
 
     n_people = cell["details"]["n_people"]
     return wilson_interval(cell["details"]["by_buckets_alone"] * n_people, n_people)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What callers hand in beside a table, judged in one place: weights, labels, wrapped estimators, numbers of threads.
+"""Check the arguments that callers pass beside a table: numbers, choices, weights, labels, estimators, threads.
 
-Anonymizers, minimizers, anatomy and the file backend call these.
+Anonymizers, minimizers, anatomy and the backends call these.
 """
 
 from __future__ import annotations
 
 import numbers
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 from sfumato.errors import InputError, ParameterError, named
 
 MOST_THREADS = 1_024
-"""More are refused: starting them takes longer than the work, and beyond what the system allows it never ends."""
+"""Upper limit of `n_jobs`: starting more threads takes longer than the work, and may never end."""
 
 
 def as_table_like(X: Any) -> Any:
-    """Return lists of records as arrays, numbers beside text still numbers; frames and arrays as they are.
+    """Return lists of records as arrays, in which numbers beside text stay numbers; return other tables unchanged.
 
     Raises
     ------
     InputError
-        When records have different numbers of values.
+        If records have different numbers of values.
     """
     if not isinstance(X, list | tuple):
         return X
@@ -41,7 +41,7 @@ def as_table_like(X: Any) -> Any:
 
 
 def checked_weight(weight: Any, n_records: int) -> NDArray[np.float64] | None:
-    """Return one weight per record, or None where none were given; refuse what is no weight."""
+    """Return one weight per record, or None if none were given; raise InputError for other values."""
     if weight is None:
         return None
     try:
@@ -68,7 +68,7 @@ def checked_weight(weight: Any, n_records: int) -> NDArray[np.float64] | None:
 
 
 def check_wrapped(wrapper: Any, y: Any, *, such_as: str) -> None:
-    """Raise unless an estimator that trains another, its `estimator`, can do so with a target."""
+    """Raise unless the `estimator` of a wrapper is an unfitted model and a target was passed."""
     if isinstance(wrapper.estimator, type) or not hasattr(wrapper.estimator, "fit"):
         raise ParameterError(
             f"estimator is {wrapper.estimator!r}: expected a model with fit and predict. Pass an instance, such as "
@@ -81,7 +81,7 @@ def check_wrapped(wrapper: Any, y: Any, *, such_as: str) -> None:
 
 
 def wrapped_has(name: str) -> Callable[[Any], bool]:
-    """Return the condition under which an estimator offers a method: that the one it trains has it."""
+    """Return a condition for ``available_if``: the wrapped estimator has the method."""
 
     def check(wrapper: Any) -> bool:
         getattr(wrapper.estimator_ if hasattr(wrapper, "estimator_") else wrapper.estimator, name)
@@ -91,7 +91,7 @@ def wrapped_has(name: str) -> Callable[[Any], bool]:
 
 
 def distinct_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the labels that occur, sorted, and the place of each record's among them."""
+    """Return the sorted distinct labels, and the index of each record's label among them."""
     try:
         return np.unique(labels, return_inverse=True)
     except TypeError:
@@ -101,9 +101,9 @@ def distinct_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int6
 
 
 def thread_count(n_jobs: int | None) -> int:
-    """Return how many threads ``n_jobs`` asks for, as joblib counts them; their number never changes a result.
+    """Return the number of threads for ``n_jobs``, as joblib counts them; it never changes a result.
 
-    None is one, or what ``joblib.parallel_config`` says around the call; -1 is all cores, -2 all but one.
+    None is one, or the number set by ``joblib.parallel_config``; -1 is all cores, -2 all but one.
     """
     if n_jobs is None:
         from joblib import effective_n_jobs
@@ -119,17 +119,62 @@ def thread_count(n_jobs: int | None) -> int:
 
 
 def is_integer(value: object) -> bool:
-    """Say whether a value is a whole number; True and False are not."""
+    """Return True if `value` is an integer, excluding bools."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
 def is_number(value: object) -> bool:
-    """Say whether a value is a number; True and False are not."""
+    """Return True if `value` is a real number, excluding bools."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
+def check_integer(name: str, value: Any, least: int, most: int | None = None, *, hint: str = "") -> None:
+    """Raise ParameterError unless a parameter is an integer of at least `least`, and at most `most` if given.
+
+    `hint` says what a good value is.
+
+    Examples
+    --------
+    >>> check_integer("n_buckets", 0, 1, hint="4 is usual.")
+    Traceback (most recent call last):
+    sfumato.errors.ParameterError: n_buckets=0: expected an integer of at least 1. 4 is usual.
+    """
+    if not is_integer(value) or value < least or (most is not None and value > most):
+        expected = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise ParameterError(f"{named(name, value)}: expected an integer {expected}. {hint}".rstrip())
+
+
+def check_share(name: str, value: Any, *, is_open: bool = False, hint: str = "") -> None:
+    """Raise ParameterError unless a parameter is a share from 0 to 1, or between them if `is_open`.
+
+    Examples
+    --------
+    >>> check_share("max_loss", 5, hint="0.05 is one record in twenty.")
+    Traceback (most recent call last):
+    sfumato.errors.ParameterError: max_loss=5: expected a share from 0 to 1. 0.05 is one record in twenty.
+    """
+    if not is_number(value) or not 0 <= value <= 1 or (is_open and value in (0, 1)):
+        expected = "between 0 and 1" if is_open else "from 0 to 1"
+        raise ParameterError(f"{named(name, value)}: expected a share {expected}. {hint}".rstrip())
+
+
+def check_choice(name: str, value: Any, choices: Collection[Any], *, hint: str = "") -> None:
+    """Raise ParameterError unless a parameter is one of some values.
+
+    Examples
+    --------
+    >>> check_choice("output", "text", ("codes", "labels"))
+    Traceback (most recent call last):
+    sfumato.errors.ParameterError: output='text': expected 'codes' or 'labels'.
+    """
+    if value not in tuple(choices):
+        *others, last = map(repr, choices)
+        listed = f"{', '.join(others)} or {last}" if others else last
+        raise ParameterError(f"{named(name, value)}: expected {listed}. {hint}".rstrip())
+
+
 def as_list(names: Any) -> list[Any]:
-    """Return what a parameter names as a list: nothing, one name or position, or several.
+    """Return the names or positions of a parameter as a list, for None, one of them, or several.
 
     Examples
     --------

@@ -14,6 +14,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.errors import InputError, named
+
 Kind = Literal["number", "moment", "category"]
 Moment = Literal["date", "datetime", "duration", "time"]
 
@@ -65,17 +67,17 @@ class Column:
 
     @property
     def n_records(self) -> int:
-        """How many records the column has."""
+        """Number of records."""
         return len(self.values)
 
     @property
     def is_text(self) -> bool:
-        """Whether this is a category whose values are text; true also when no value occurs at all."""
+        """True if this is a category whose values are text; true also when no value occurs at all."""
         return self.categories is not None and all(isinstance(value, str) for value in self.categories)
 
     @property
     def is_integer(self) -> bool:
-        """Whether this is a number column of integers."""
+        """True if this is a number column of integers."""
         return self.kind == "number" and self.values.dtype.kind == "i"
 
 
@@ -115,3 +117,72 @@ class GroupedLabels:
 
     labels: Sequence[str | None] | npt.NDArray[np.integer[Any]]
     group: npt.NDArray[np.integer[Any]]
+
+
+def join_columns(columns: Sequence[Column]) -> Column:
+    """Return one column with the records of several, in their order; its categories are sorted again.
+
+    A column without any value takes the kind of the others.
+
+    Raises
+    ------
+    InputError
+        If the columns hold values of different kinds or types.
+    """
+    name = columns[0].name
+    filled = [column for column in columns if column.missing is None or not column.missing.all()]
+    if len({(column.kind, column.moment, column.is_zoned) for column in filled}) > 1:
+        kinds = sorted({column.kind for column in filled})
+        raise InputError(
+            f"column {name!r} holds different kinds of values in different tables ({', '.join(kinds)}): expected one "
+            f"kind. Convert it in all tables, or name it in {named('categorical_features')}."
+        )
+    like = filled[0] if filled else columns[0]
+    is_missing = np.concatenate([_missing_of(column) for column in columns])
+    missing = is_missing if is_missing.any() else None
+    if like.categories is not None:
+        return _join_categories(columns, missing)
+    # The values at missing places of a column without any value may have another type.
+    values = [c.values if c in filled or not filled else np.zeros(c.n_records, like.values.dtype) for c in columns]
+    return Column(name, like.kind, np.concatenate(values), missing, None, like.moment, like.is_zoned)
+
+
+def _missing_of(column: Column) -> npt.NDArray[np.bool_]:
+    return np.zeros(column.n_records, np.bool_) if column.missing is None else column.missing
+
+
+def _join_categories(columns: Sequence[Column], missing: npt.NDArray[np.bool_] | None) -> Column:
+    name = columns[0].name
+    listed = [[] if column.categories is None else column.categories.tolist() for column in columns]
+    try:
+        every = sorted({value for values in listed for value in values})
+    except TypeError:
+        raise InputError(
+            f"column {name!r} holds categories of several types in different tables: expected one type. Convert it to "
+            "text."
+        ) from None
+    code_of = {value: code for code, value in enumerate(every)}
+    categories = np.empty(len(every), object)
+    categories[:] = every
+    codes = []
+    for column, values in zip(columns, listed, strict=True):
+        new_code = np.array([*(code_of[value] for value in values), 0], np.int32)  # the last is read at missing places
+        codes.append(new_code[column.values if values else np.zeros(column.n_records, np.int64)])
+    return Column(name, "category", np.concatenate(codes), missing, categories, places=_join_places(columns, every))
+
+
+def _join_places(columns: Sequence[Column], categories: Sequence[Any]) -> npt.NDArray[np.int64] | None:
+    """Return the places of all categories in the declared order if all columns declare the same, else None."""
+    place: dict[Any, int] = {}
+    for column in columns:
+        if column.categories is None or not len(column.categories):
+            continue
+        if column.places is None:
+            return None
+        own = dict(zip(column.categories, column.places.tolist(), strict=True))
+        if any(place.get(value, at) != at for value, at in own.items()):
+            return None
+        place |= own
+    if not place or len(set(place.values())) < len(place):
+        return None
+    return np.array([place[value] for value in categories], np.int64)

@@ -54,7 +54,7 @@ class Promise:
 
     @property
     def leaves_out_missing(self) -> bool:
-        """Whether records without a sensitive value do not count."""
+        """True if records without a sensitive value do not count."""
         return self.settings.get("missing") == "suppress"
 
 
@@ -78,7 +78,7 @@ class PromiseCount:
 
     @property
     def holds(self) -> bool:
-        """Whether every group meets it."""
+        """True if every group meets it."""
         return self.n_failing == 0
 
     @property

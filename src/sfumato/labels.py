@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readable labels for ranges and sets, and the short numbers that separate them."""
+"""Readable labels for numbers, datetimes, ranges and sets."""
 
 from __future__ import annotations
 
@@ -87,28 +87,3 @@ def label_set(values: Sequence[Any]) -> str:
 def with_missing(label: str) -> str:
     """Say that some values were missing beside those of the label."""
     return f"{label} or missing"
-
-
-def shortest_between(low: float, high: float) -> float:
-    """Return the number with the fewest digits in [low, high), nearest the middle.
-
-    >>> shortest_between(0.3171, 0.3422)
-    0.33
-    """
-    middle = low + (high - low) / 2
-    for digits in range(1, 17):
-        candidate = float(f"{middle:.{digits}g}")
-        if low <= candidate < high:
-            return candidate
-    return low
-
-
-def integer_between(low: int, high: int, step: int = 1) -> int:
-    """Return a whole number in [low, high) near the middle; a multiple of `step` where one lies there.
-
-    >>> integer_between(30, 31), integer_between(30, 36)
-    (30, 32)
-    """
-    middle = int(low) + (int(high) - int(low) - 1) // 2
-    rounded = middle // step * step
-    return rounded if rounded >= low else middle

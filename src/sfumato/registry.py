@@ -1,16 +1,49 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Families of things that users choose by name: criteria, representatives, attacks, methods and models.
+"""Families of objects that users choose by name, and packages that load their names on first use.
 
 A family maps each name to the place of its object. Listing the names imports nothing, so that options and policies can
-offer them; an object is imported when it is asked for. Each family is declared once, in the package of its members, one
+offer them; an object is imported on first use. Each family is declared once, in the package of its members, one
 line each. The object carries its own facts: title, sentence, limits and where it applies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
+
+
+def lazy_names(package: str, home_of: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` of a package whose names are imported on first use.
+
+    Parameters
+    ----------
+    package : str
+        Its ``__name__``; its ``__all__`` lists the names.
+    home_of : mapping of str to str
+        The module of each name, absolute or inside the package. A module that has the name itself is returned whole.
+
+    Examples
+    --------
+    >>> load, _ = lazy_names("json", {"JSONDecoder": "decoder"})
+    >>> load("JSONDecoder").__module__
+    'json.decoder'
+    """
+
+    def load(name: str) -> Any:
+        home = home_of.get(name)
+        if home is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}; see dir({package})")
+        module = import_module(home if home.startswith("sfumato.") else f"{package}.{home}")
+        value = module if module.__name__ == f"{package}.{name}" else getattr(module, name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def names() -> list[str]:
+        return sorted(sys.modules[package].__all__)
+
+    return load, names
 
 
 class Family(Mapping[str, Any]):
@@ -19,7 +52,7 @@ class Family(Mapping[str, Any]):
     Parameters
     ----------
     kind : str
-        What a member is called in messages, such as ``"criterion"``.
+        Noun for a member in messages, such as ``"criterion"``.
     places : mapping of str to str
         Name to ``"module:attribute"``.
 
@@ -77,5 +110,5 @@ class Family(Mapping[str, Any]):
 
     @property
     def exported(self) -> dict[str, str]:
-        """The attribute of every member, and its module: what a package that loads names on first use looks up."""
+        """The module of every member's attribute, for `lazy_names`."""
         return {attribute: module for module, _, attribute in (place.partition(":") for place in self._places.values())}

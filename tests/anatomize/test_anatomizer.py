@@ -257,9 +257,9 @@ def test_no_message_tells_a_value_or_a_small_count():
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"l": 1}, "l=1: expected a whole number of at least 2"),
-        ({"l": 2.5}, "l=2.5: expected a whole number"),
-        ({"l": True}, "l=True: expected a whole number"),
+        ({"l": 1}, "l=1: expected an integer of at least 2"),
+        ({"l": 2.5}, "l=2.5: expected an integer"),
+        ({"l": True}, "l=True: expected an integer"),
         ({"sensitive": None}, "sensitive is not given: expected the columns"),
         ({"sensitive": []}, "sensitive names no column"),
         ({"sensitive": "illness"}, "does not have"),

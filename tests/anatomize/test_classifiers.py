@@ -2,7 +2,6 @@
 """Classifiers on anatomized tables, scikit-learn's checks of them, and the paper's four partners."""
 
 import pickle
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -17,8 +16,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sfumato import Anatomizer, BucketClassifier, Hierarchy, InputError, ParameterError, PrunedClassifier
-from sfumato.anatomize import prune, train_partners
+from sfumato import Anatomizer, BucketClassifier, InputError, ParameterError, PrunedClassifier
+from sfumato.anatomize import prune
 
 
 def people(n=600, seed=0):
@@ -181,48 +180,3 @@ def test_wrong_use_is_refused_in_a_sentence(estimator, y, sentence):
 
 
 # ---- partners --------------------------------------------------------------------------------------------------------
-
-HIERARCHIES = {
-    "age": Hierarchy.from_intervals(range(100), [10, 50]),
-    "town": Hierarchy.from_mapping({"south": ["Bari", "Rome"], "north": ["Pisa"]}),
-}
-
-
-@pytest.mark.parametrize("coding", ["paper", "one-hot"])
-def test_all_four_partners_are_trained_in_one_call(coding):
-    X, y = people()
-    X_test, y_test = people(seed=1)
-    model = make_pipeline(StandardScaler(), LinearSVC())
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        partners = train_partners(
-            model, X, y, l=3, sensitive="dose", coding=coding, hierarchies=HIERARCHIES, random_state=0
-        )
-    errors = partners.errors(X_test, y_test)
-    assert list(errors) == ["original", "identifying", "pruned", "anonymized"]
-    assert errors["original"] < errors["identifying"]  # the dose tells most
-    assert errors["original"] <= min(errors["pruned"], errors["anonymized"]) + 0.02
-    assert partners.levels["age"] >= 1
-    assert partners.n_suppressed == 0
-
-
-def test_labels_of_numbers_are_coded_by_the_middle_of_what_they_stand_for():
-    X, y = people()
-    X, y = X[X["age"] >= 20], y[X["age"] >= 20]
-    partners = train_partners(
-        LinearSVC(dual=False), X, y, l=10, sensitive="dose", partners=["anonymized"], hierarchies=HIERARCHIES
-    )
-    anonymized = partners.models["anonymized"]
-    assert partners.levels["age"] == 1
-    # Ten numbers from 30 to 39 have the mean 34.5, which is 20 more than that of 10 to 19.
-    from sfumato.anatomize.partners import _columns
-
-    column = _columns(X, anonymized.names, anonymized.codes, anonymized.recode)[0]
-    assert set(column.values.tolist()) <= {10 * decade + 4.5 for decade in range(10)}
-    assert (column.values - 4.5 == X["age"] // 10 * 10).all()
-
-
-def test_an_unknown_partner_is_refused():
-    X, y = people()
-    with pytest.raises(ParameterError, match="partners has 'raw': expected some of original"):
-        train_partners(LinearSVC(), X, y, l=2, sensitive="dose", partners=["raw"])

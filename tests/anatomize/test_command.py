@@ -131,7 +131,7 @@ def test_several_sensitive_columns_and_suppression(people_file, tmp_path):
     [
         (["--sensitive", "jobs"], 2, "Did you mean 'job'?"),
         (["--sensitive", "job", "--identifiers", "nme"], 2, "--identifiers names 'nme'"),
-        (["--sensitive", "job", "--l", "1"], 2, "--l 1: expected a whole number of at least 2"),
+        (["--sensitive", "job", "--l", "1"], 2, "--l 1: expected an integer of at least 2"),
         (["--sensitive", "job", "--l", "5"], 1, "the largest l that works is"),
         (["--sensitive", "job", "--seed", "-1"], 2, "--seed -1: expected 0 or more"),
     ],

@@ -212,8 +212,8 @@ def test_the_document_is_plain_and_has_no_count_below_k(table, data):
     assert min(document["groups"]["sizes"]) >= k
     # Anything new in the document is one more thing it tells: say here what it is.
     assert set(document) == {
-        "format", "version", "guarantees", "representative", "dropped", "limits", "categorical", "columns", "nodes",
-        "groups",
+        "format", "version", "guarantees", "criteria", "representative", "dropped", "limits", "categorical", "columns",
+        "nodes", "groups",
     }  # fmt: skip
     assert set(document["groups"]) == {"sizes", "values"}
     for node in document["nodes"]:
@@ -234,6 +234,10 @@ def test_group_sizes_count_records_and_meet_k_with_persons_too():
     assert document["guarantees"] == [
         "every group has at least 2 records",
         "every group has at least 6 different persons",
+    ]
+    assert document["criteria"] == [
+        {"name": "k-anonymity", "k": 2},
+        {"name": "k-anonymity", "k": 6, "unit": "person"},
     ]
 
 

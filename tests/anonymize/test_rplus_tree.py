@@ -36,7 +36,7 @@ from sfumato import (
     TCloseness,
 )
 from sfumato.anonymize import rplus_tree
-from sfumato.anonymize.grafting import join_columns
+from sfumato.columns import join_columns
 from sfumato.frames import read_table
 from sfumato.representatives import REPRESENTATIVES
 from sfumato.testing import ANONYMIZER_CHECKS, group_sizes, people, rows_of
@@ -300,7 +300,10 @@ def test_the_order_of_a_batch_does_not_matter():
 def test_an_empty_column_takes_the_kind_that_comes_later():
     empty = read_table(pa.table({"a": pa.array([None, None], pa.null())})).column("a")
     numbers = read_table(pa.table({"a": [1, 2]})).column("a")
-    for joined, missing in ((join_columns(empty, numbers), [1, 1, 0, 0]), (join_columns(numbers, empty), [0, 0, 1, 1])):
+    for joined, missing in (
+        (join_columns([empty, numbers]), [1, 1, 0, 0]),
+        (join_columns([numbers, empty]), [0, 0, 1, 1]),
+    ):
         assert joined.kind == "number"
         assert joined.missing.tolist() == missing
 

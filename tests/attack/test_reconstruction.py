@@ -25,9 +25,9 @@ from sfumato.attack import (
     reconstruct_with_some_personal,
     reconstruction_risk,
 )
-from sfumato.attack.intervals import wilson_interval
 from sfumato.attack.reconstruction_adversaries import answer
 from sfumato.attack.reconstruction_questions import ask
+from sfumato.attack.result import wilson_interval
 from sfumato.backends.memory import MemorySource
 from sfumato.errors import ParameterError
 from sfumato.frames import read_table

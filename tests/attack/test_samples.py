@@ -50,7 +50,7 @@ def test_a_sample_without_any_value_takes_the_kind_of_the_others():
 @pytest.mark.parametrize(
     ("one", "other", "message"),
     [
-        ([1, 2], ["a", "b"], r"'x' holds different kinds of values in the samples \(category, number\)"),
+        ([1, 2], ["a", "b"], r"'x' holds different kinds of values in different tables \(category, number\)"),
         ([True, False], ["a", "b"], "'x' holds categories of several types"),
     ],
 )

@@ -14,7 +14,7 @@ from sfumato import minimize
 from sfumato.backends.memory import MemorySource
 from sfumato.frames import read_table
 from sfumato.generalization import Generalization, generalization_from_bins
-from sfumato.generalization.rarity import joined_runs
+from sfumato.generalization.building import joined_runs
 from sfumato.minimize import sweep_minimizers
 from strategies import in_examples
 

@@ -121,8 +121,8 @@ def test_weights_move_the_tree():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"alpha": 2}, "alpha=2: expected a number from 0"),
-        ({"max_leaves": 0}, "max_leaves=0: expected an integer from 1"),
+        ({"alpha": 2}, "alpha=2: expected a share from 0"),
+        ({"max_leaves": 0}, "max_leaves=0: expected an integer of at least 1"),
         ({"floor": 1.5}, "floor=1.5: expected"),
         ({"personal": ["town"], "attributes": ["age"]}, "personal names 'town', which is not generalized"),
         ({"personal_weights": {"age": 1.0}}, "personal_weights names 'age': expected personal attributes"),
@@ -142,11 +142,14 @@ def test_wrong_parameters_get_a_sentence(parameters, message):
 @pytest.mark.parametrize(
     ("minimizer", "message"),
     [
-        (UniformMinimizer(0), "n_buckets=0: expected an integer from 1"),
-        (FeatureSelectionMinimizer(-1), "n_attributes=-1: expected an integer from 0"),
-        (FeatureSelectionMinimizer(statistic="gini"), "statistic='gini': expected one of"),
+        (UniformMinimizer(0), "n_buckets=0: expected an integer of at least 1"),
+        (FeatureSelectionMinimizer(-1), "n_attributes=-1: expected an integer of at least 0"),
+        (
+            FeatureSelectionMinimizer(statistic="gini"),
+            "statistic='gini': expected 'anova', 'mutual",
+        ),
         (AptMinimizer(1.5), "target_accuracy=1.5: expected a share"),
-        (AptMinimizer(max_depth=0), "max_depth=0: expected an integer from 1"),
+        (AptMinimizer(max_depth=0), "max_depth=0: expected an integer of at least 1"),
         (AptMinimizer(validation_fraction=1), "validation_fraction=1: expected a share"),
         (IterativeMinimizer(-1), "max_loss=-1: expected a share"),
         (IterativeMinimizer(n_buckets=0), "n_buckets=0: expected an integer"),

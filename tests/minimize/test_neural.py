@@ -107,11 +107,11 @@ def test_a_sweep_trains_settings_that_differ_in_the_privacy_weight_together(mini
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"privacy_weight": 2}, "privacy_weight=2: expected a number from 0"),
-        ({"privacy_weight": "high"}, "privacy_weight='high': expected a number from 0 to 1"),
-        ({"n_buckets": 0}, "n_buckets=0: expected an integer from 1"),
-        ({"epochs": 1.5}, "epochs=1.5: expected an integer from 1"),
-        ({"n_inner": 0}, "n_inner=0: expected an integer from 1"),
+        ({"privacy_weight": 2}, "privacy_weight=2: expected a share from 0 to 1"),
+        ({"privacy_weight": "high"}, "privacy_weight='high': expected a share from 0 to 1"),
+        ({"n_buckets": 0}, "n_buckets=0: expected an integer of at least 1"),
+        ({"epochs": 1.5}, "epochs=1.5: expected an integer of at least 1"),
+        ({"n_inner": 0}, "n_inner=0: expected an integer of at least 1"),
         ({"learning_rate": 0}, "learning_rate=0: expected a positive number"),
         ({"device": "abacus"}, "device='abacus': expected a device of torch"),
     ],

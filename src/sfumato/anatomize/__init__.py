@@ -8,7 +8,6 @@ l-diverse group connects. A classifier is trained on one candidate per record (p
 from sfumato.anatomize.anatomizer import Anatomizer
 from sfumato.anatomize.bound import Bound, theorem_bound
 from sfumato.anatomize.classifiers import BucketClassifier, PrunedClassifier
-from sfumato.anatomize.partners import Partners, train_partners
 from sfumato.anatomize.prune import PrunedTable, prune
 from sfumato.anatomize.tables import AnatomizedTable
 
@@ -17,10 +16,8 @@ __all__ = [
     "Anatomizer",
     "Bound",
     "BucketClassifier",
-    "Partners",
     "PrunedClassifier",
     "PrunedTable",
     "prune",
     "theorem_bound",
-    "train_partners",
 ]

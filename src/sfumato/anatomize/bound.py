@@ -37,7 +37,7 @@ class Bound:
 
     @property
     def is_vacuous(self) -> bool:
-        """Whether the bound says nothing, since an error is never above 1."""
+        """True if the bound says nothing, since an error is never above 1."""
         return self.value is not None and self.value >= 1
 
     def __str__(self) -> str:

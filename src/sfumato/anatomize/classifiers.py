@@ -20,7 +20,7 @@ from sfumato.anatomize.coordinates import Coding, CodingName
 from sfumato.anatomize.prune import Candidates, Per, choose
 from sfumato.anonymize.guidance import fit_weighted
 from sfumato.arguments import as_table_like, check_wrapped, checked_weight, wrapped_has
-from sfumato.errors import InputError, ParameterError, named
+from sfumato.errors import InputError, ParameterError
 from sfumato.frames import read_table
 
 
@@ -241,8 +241,6 @@ class PrunedClassifier(_LearnsFromAnatomy):  # noqa: D101 - the text is put toge
         self.random_state = random_state
 
     def _train(self, anatomized: Any, candidates: Candidates, own: Coding, theirs: Coding, y: Any, weight: Any) -> None:
-        if self.per not in ("record", "group"):
-            raise ParameterError(f"{named('per', self.per)}: expected 'record' or 'group'.")
         pruned = choose(anatomized, candidates, own, theirs, per=self.per, feature_map=self.feature_map)
         coded = np.hstack(
             [

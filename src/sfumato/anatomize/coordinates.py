@@ -67,7 +67,7 @@ class CategoryCoding:
 
     @property
     def n_coordinates(self) -> int:
-        """How many coordinates a category takes."""
+        """Number of coordinates of a category."""
         return int(self.rows.shape[1])
 
     def coordinates(self, column: Column) -> NDArray[np.float64]:
@@ -97,7 +97,7 @@ class Coding:
 
     @property
     def n_coordinates(self) -> int:
-        """How many coordinates a record has."""
+        """Number of coordinates of a record."""
         return sum(part.n_coordinates for part in self.parts)
 
     def coordinates(self, columns: Sequence[Column]) -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from sfumato.anatomize.bucketize import Assignment, Codes, assign_groups, largest_l, plan_suppression
-from sfumato.arguments import is_integer, is_number
+from sfumato.arguments import check_choice, check_integer, check_share
 from sfumato.backends.base import AnatomyBackend, Division
 from sfumato.errors import GuaranteeError, InputError, ParameterError, named
 from sfumato.frames import Table, read_table
@@ -64,13 +64,9 @@ def anatomize_table(anatomizer: Anatomizer, table: AnatomyBackend) -> Any:
 
 
 def _check_parameters(anatomizer: Anatomizer) -> None:
-    if not is_integer(anatomizer.l) or anatomizer.l < 2:
-        raise ParameterError(f"{named('l', anatomizer.l)}: expected a whole number of at least 2; 2 to 5 is common.")
-    limit = anatomizer.suppression_limit
-    if not is_number(limit) or not 0 <= limit <= 1:
-        raise ParameterError(f"{named('suppression_limit', limit)}: expected a share from 0 to 1, such as 0.01.")
-    if anatomizer.assignment not in ("largest", "random"):
-        raise ParameterError(f"{named('assignment', anatomizer.assignment)}: expected 'largest' or 'random'.")
+    check_integer("l", anatomizer.l, 2, hint="2 to 5 is common.")
+    check_share("suppression_limit", anatomizer.suppression_limit, hint="0.01 leaves out one record in a hundred.")
+    check_choice("assignment", anatomizer.assignment, ("largest", "random"))
     if not isinstance(anatomizer.group, str) or not anatomizer.group:
         raise ParameterError(f"{named('group', anatomizer.group)}: expected the name of a column.")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,8 @@ from sklearn.base import clone
 from sfumato.anatomize.coordinates import Coding, CodingName, learn_coding
 from sfumato.anatomize.kernels import extreme_norms, nearest_candidates
 from sfumato.anatomize.tables import AnatomizedTable, matched_groups, without_group
+from sfumato.arguments import check_choice
 from sfumato.columns import Column
-from sfumato.errors import ParameterError, named
 from sfumato.frames import read_table
 from sfumato.frames.assembling import side_by_side
 from sfumato.threads import for_stretches, run_side_by_side
@@ -94,7 +94,7 @@ class Candidates:
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """How many records each group has."""
+        """Number of records of each group."""
         return np.diff(self.starts)
 
     def codings(self, coding: CodingName) -> tuple[Coding, Coding]:
@@ -142,8 +142,6 @@ def prune(
     >>> pruned.table.num_rows, pruned.radius_max > pruned.radius_min
     (4, True)
     """
-    if per not in ("record", "group"):
-        raise ParameterError(f"{named('per', per)}: expected 'record' or 'group'.")
     candidates = Candidates.of(anatomized)
     return choose(anatomized, candidates, *candidates.codings(coding), per=per, feature_map=feature_map)
 
@@ -158,6 +156,7 @@ def choose(
     feature_map: Any = None,
 ) -> PrunedTable:
     """Prune with codings that were learned before."""
+    check_choice("per", per, get_args(Per))
     if feature_map is None:
         own = identifying.norms(candidates.identifying)
         theirs = sensitive.norms(candidates.sensitive)[candidates.order]

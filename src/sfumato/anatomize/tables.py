@@ -86,12 +86,12 @@ class AnatomizedTable:
 
     @property
     def n_records(self) -> int:
-        """How many records the tables have."""
+        """Number of records."""
         return read_table(self.identifying).n_records
 
     @property
     def n_groups(self) -> int:
-        """How many groups the records are in."""
+        """Number of groups."""
         return int(_sizes(groups_of(self.sensitive)).shape[1])
 
     def _repr_html_(self) -> str:

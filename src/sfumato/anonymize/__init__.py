@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Anonymize: give every record company, at the least cost to the model that will be trained on the data.
+"""Anonymize: make a table k-anonymous at the least cost to the model that will be trained on it.
 
 ``ModelGuidedAnonymizer`` rewrites a table guided by a model's predictions; ``AnonymizedClassifier`` and
 ``AnonymizedRegressor`` train, predict, anonymize and retrain in one estimator. Beside them stand the classic methods:
-``MondrianAnonymizer`` looks at the quasi-identifiers alone, ``WorkloadAwareAnonymizer`` at the labels,
-``HilbertAnonymizer`` cuts a curve through the records, ``RPlusTreeAnonymizer`` takes in later batches, and
-``FullDomainAnonymizer`` publishes every column at one level of its hierarchy.
+``MondrianAnonymizer`` uses the quasi-identifiers alone, ``WorkloadAwareAnonymizer`` the labels,
+``HilbertAnonymizer`` cuts a curve through the records, ``RPlusTreeAnonymizer`` inserts later batches, and
+``FullDomainAnonymizer`` releases every column at one level of its hierarchy.
 
-Methods load on first use. One that users can name is one module and one line in the family below.
+Methods load on first use. A named method is one module and one line in the family below.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from sfumato.registry import Family
+from sfumato.registry import Family, lazy_names
 
 if TYPE_CHECKING:
     from sfumato.anonymize.estimators import AnonymizedClassifier as AnonymizedClassifier
@@ -58,17 +57,4 @@ _HOME_OF = {
 
 __all__ = ["METHODS", *_HOME_OF]
 
-
-def __getattr__(name: str) -> object:
-    """Load a name when it is first asked for."""
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module 'sfumato.anonymize' has no attribute {name!r}; see dir(sfumato.anonymize)")
-    value: object = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """List the names, loaded or not."""
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _HOME_OF)

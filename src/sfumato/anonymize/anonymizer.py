@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The anonymizer: fit, rewrite, release, recount. Everything that protects is here, once.
+"""The anonymizer: fit, rewrite, release, recount. All protection is implemented here, once.
 
-Methods differ in their partitioner, which forms the groups and joins those that fail, and in what guides it; a public
-class is a signature and the partitioner that it stands for.
+Methods differ in their partitioner, which forms the groups and joins those that fail, and in their guide. A public
+class is a signature and a partitioner.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,23 +21,32 @@ from sfumato.anonymize.guidance import guide_from
 from sfumato.anonymize.hierarchy_columns import in_tree_order
 from sfumato.anonymize.partitioners import Partitioner, Task
 from sfumato.anonymize.reading import GroupParameters
-from sfumato.anonymize.recoding import Recoding
-from sfumato.anonymize.recounting import verify
-from sfumato.anonymize.release import Release, check_releasable, in_released_order, remembered, warn_of_real_records
+from sfumato.anonymize.recoding import GroupDescription, Recoding, describe_groups, group_widths
+from sfumato.anonymize.release import (
+    Release,
+    check_releasable,
+    in_released_order,
+    remembered,
+    renumbered,
+    verify,
+    warn_of_real_records,
+    with_criteria,
+)
 from sfumato.anonymize.suppression import drop_costly, suppress
-from sfumato.arguments import as_table_like, checked_weight
+from sfumato.arguments import as_table_like, check_choice, checked_weight
 from sfumato.backends.memory import MemorySource
 from sfumato.coded_columns import CodedColumn
+from sfumato.criteria.base import saved_fields
 from sfumato.criteria.criterion_counts import Counter, among_released, publishing_floor, shown
 from sfumato.errors import GuaranteeError, ParameterError, named
 from sfumato.frames import Table, read_table
 from sfumato.frames.pandas_frames import warn_of_telling_index
 from sfumato.hierarchies import CodePaths, Hierarchy
 from sfumato.loss import group_ncp
-from sfumato.partition.group_summaries import Groups, Summary, collect, summarize, widths
+from sfumato.partition.group_summaries import Groups, collect
 from sfumato.partition.guides import Guide
 from sfumato.partition.records import Layout, make_layout
-from sfumato.representatives import REPRESENTATIVES, GroupValues, looks_at_classes, represent, shown_of
+from sfumato.representatives import REPRESENTATIVES, GroupValues, looks_at_classes
 from sfumato.schema import Schema
 
 logger = logging.getLogger("sfumato")
@@ -45,18 +54,11 @@ logger = logging.getLogger("sfumato")
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What fitting leaves for fit_transform to go on with; never stored on the estimator."""
+    """The state that fitting hands to fit_transform; never stored on the estimator."""
 
     table: Table
     counters: list[Counter]
     group: NDArray[np.int32]
-
-
-class _Description(NamedTuple):
-    """What is known of groups: their widths in each column, and the values their records get."""
-
-    width: NDArray[np.float64]
-    values: dict[str, list[GroupValues]]
 
 
 class Anonymizer(TransformerMixin, GroupParameters):
@@ -67,32 +69,29 @@ class Anonymizer(TransformerMixin, GroupParameters):
 
     split_on = "quasi_identifiers"
     _counts_population = True
+    _fitted_attribute = "partition_"
 
     def _partitioner(self) -> Partitioner:
-        """Return what forms the groups."""
+        """Return the partitioner that forms the groups."""
         raise NotImplementedError
 
     def _grows_from_counts(self) -> bool:
-        """Whether counts determine the groups, so that tables need not lie in memory."""
+        """Return True if counts determine the groups, so that tables need not be in memory."""
         return self._partitioner().by_counts
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.split_on not in ("quasi_identifiers", "all"):
-            raise ParameterError(
-                f"{named('split_on', self.split_on)}: expected 'quasi_identifiers' or 'all'. "
-                "The first is the paper's algorithm."
-            )
+        check_choice("split_on", self.split_on, ("quasi_identifiers", "all"))
 
     def _split_columns(self, schema: Schema) -> list[str]:
-        """The quasi-identifiers first, then, when asked for, the other columns that pass through."""
+        """Return the quasi-identifiers, then, if `split_on` is "all", the other columns that pass through."""
         names = list(schema.quasi_identifiers)
         if self.split_on == "all":
             names += [n for n in schema.with_role("other") if n not in schema.keep]
         return names
 
     def _make_guide(self, X: Any, y: Any, schema: Schema, n_records: int, sample_weight: Any) -> Guide:
-        """Return what guides the groups, and what representatives look at."""
+        """Return the guide of the groups, which representatives also use."""
         return self._make_guide_for_release(y, n_records) or Guide(0)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any = None, target: Any = None) -> Fit:
@@ -113,22 +112,26 @@ class Anonymizer(TransformerMixin, GroupParameters):
         self.hierarchies_ = hierarchies
         columns = source.columns[: len(schema.quasi_identifiers)]
         values = self._describe_groups(columns, divided.codes, divided.groups, divided.guide, paths)
-        self.partition_ = divided.make_partition(
-            values,
-            self.group_sizes_,
-            dropped=schema.dropped,
-            limits=schema.to_dict()["limits"],
-            categorical=schema.categorical_features,
-            representative=self.representative,
-            guarantees=tuple(criterion.describe() for criterion in self._all_criteria()),
-        )
+        self.partition_ = divided.make_partition(values, self.group_sizes_, **self._partition_facts(schema))
         return Fit(table, counters, divided.group)
 
+    def _partition_facts(self, schema: Schema) -> dict[str, Any]:
+        """Return the fields of a partition that follow from the parameters and the schema."""
+        criteria = self._all_criteria()
+        return {
+            "dropped": schema.dropped,
+            "limits": schema.to_dict()["limits"],
+            "categorical": schema.categorical_features,
+            "representative": self.representative,
+            "guarantees": tuple(criterion.describe() for criterion in criteria),
+            "criteria": tuple(saved_fields(criterion) for criterion in criteria),
+        }
+
     def _begin_fit(self, X: Any, target: Any) -> tuple[Any, Table, Schema, list[Counter]]:
-        """Check the parameters, read the records, and refuse what the whole table fails already."""
+        """Check the parameters, read the records, and check that the whole table meets the criteria."""
         self._check_parameters()
         X = as_table_like(X)
-        read_table(X)  # says what is wrong with something that is no table before scikit-learn looks at it
+        read_table(X)  # explains what is not a table before scikit-learn looks at it
         validate_data(self, X, skip_check_array=True)
         criteria = self._all_criteria()
         table, schema = self._read(X, criteria, target)
@@ -145,38 +148,15 @@ class Anonymizer(TransformerMixin, GroupParameters):
         *,
         floor: int = 0,
     ) -> tuple[MemorySource, dict[str, CodePaths]]:
-        """Return columns as codes in the order of their hierarchies, and the labels above those."""
+        """Return columns as codes in the order of their hierarchies, and the labels above the codes."""
         source = MemorySource(
             table, names, limits=schema.limits, max_bins=self.max_bins, floor=floor, n_threads=self._n_threads()
         )
         source.columns, paths = in_tree_order(source.columns, hierarchies)
         return source, paths
 
-    def _joined(self, leaf: NDArray[np.int32], counters: list[Counter]) -> tuple[NDArray[np.int32], int, list[Counter]]:
-        """Join fitted groups that fail with these records.
-
-        Returns
-        -------
-        group : ndarray of int32
-            Of every record (-1: suppressed).
-        n_merged : int
-            Fitted groups that were joined with others.
-        counters : list of Counter
-            The same, which count a population by the joined groups.
-        """
-        joined = self._partitioner().join(self.partition_, leaf, counters)
-        is_kept = leaf >= 0
-        used = np.unique(leaf[is_kept])
-        is_joined = np.bincount(joined[used])[joined[used]] > 1
-        _, numbers = np.unique(np.where(is_kept, joined[leaf], -1), return_inverse=True)
-        group = (numbers - int(not is_kept.all())).astype(np.int32)
-        group_of_joined = np.full(int(joined.max()) + 1, -1, np.int64)
-        group_of_joined[joined[leaf[is_kept]]] = group[is_kept]
-        regrouped = [counter.regrouped(group, group_of_joined[joined]) for counter in counters]
-        return group, int(is_joined.sum()), regrouped
-
     def _make_guide_for_release(self, y: Any, n_records: int) -> Guide | None:
-        """Return what ``"model"`` and ``"member"`` look at; the groups themselves never depend on it."""
+        """Return the guide of the representatives ``"model"`` and ``"member"``; groups never depend on it."""
         if y is None or not REPRESENTATIVES[self.representative].facts.looks_at_predictions:
             return None
         return guide_from(y, n_records=n_records)
@@ -194,7 +174,7 @@ class Anonymizer(TransformerMixin, GroupParameters):
             Predictions or labels, for the representatives ``"model"`` and ``"member"`` and for criteria on the target.
             The groups do not depend on them otherwise.
         target : array-like of shape (n,), optional
-            What a criterion on the target counts, where `y` is something else, such as predictions; else `y`.
+            The target for criteria on it, if `y` holds something else, such as predictions. None: `y`.
 
         Returns
         -------
@@ -206,15 +186,14 @@ class Anonymizer(TransformerMixin, GroupParameters):
     def fit_transform(self, X: Any, y: Any = None, *, target: Any = None) -> Any:
         """Learn the groups of the records of X and return X rewritten; all rows are kept, in their order.
 
-        The result is recounted before it is returned. It is for training: categorical types keep their list of
-        categories, which models need and which names also those that no record has any more, and the order of the rows
-        can tell which member of a group is which. Publish what ``release(X, shuffle=True)`` returns. Parameters as in
-        `fit`.
+        The result is recounted before it is returned. It is for training, not for publishing: categorical types still
+        list all categories, and the row order can reveal which member of a group is which. To publish, use
+        ``release(X, shuffle=True)``. Parameters as in `fit`.
 
         Raises
         ------
         GuaranteeError
-            When a criterion does not hold on the result.
+            If a criterion does not hold on the result.
         """
         return self._fit_transform(X, y, None, target)
 
@@ -232,16 +211,19 @@ class Anonymizer(TransformerMixin, GroupParameters):
                     "fit(X, y).release(X)."
                 )
         fitted = self._fit(X, y, sample_weight, target)
-        released = self.partition_.rewrite(fitted.table, fitted.group, n_threads=self._n_threads())
+        released = self._rewrite_fitted(fitted)
         try:
             names = self._released_quasi_identifiers(released)
             verify(released, names, fitted.counters, None, n_threads=self._n_threads())
         except GuaranteeError:
-            del self.partition_  # nothing that failed stays usable
+            delattr(self, self._fitted_attribute)  # nothing that failed stays usable
             raise
         self._warn_of_unique_values(fitted.table, y if target is None else target)
         warn_of_telling_index(X)
         return released
+
+    def _rewrite_fitted(self, fitted: Fit) -> Any:
+        return self.partition_.rewrite(fitted.table, fitted.group, n_threads=self._n_threads())
 
     def _describe_groups(
         self,
@@ -251,7 +233,7 @@ class Anonymizer(TransformerMixin, GroupParameters):
         guide: Guide | None,
         paths: Mapping[str, CodePaths],
     ) -> dict[str, list[GroupValues]]:
-        """Set what is known of the fitted groups, and return the values each group's records get."""
+        """Set the attributes of the fitted groups, and return the values of each group."""
         layout = make_layout([c.bins for c in columns])
         found = self._describe(columns, codes, groups, layout, guide, paths)
         self.group_sizes_ = groups.sizes
@@ -267,28 +249,30 @@ class Anonymizer(TransformerMixin, GroupParameters):
         layout: Layout,
         guide: Guide | None,
         paths: Mapping[str, CodePaths],
-    ) -> _Description:
-        may_show = shown_of(columns, layout).may_show
-        summary = summarize(codes, groups, layout, may_show=may_show, n_threads=self._n_threads())
-        values = represent(
-            self.representative, columns, codes, groups, layout,
-            guide=guide, random_state=self._generator(), summary=summary, n_threads=self._n_threads(), paths=paths,
+    ) -> GroupDescription:
+        return describe_groups(
+            self.representative, columns, codes, groups, layout, paths,
+            guide=guide, random_state=self._generator(), n_threads=self._n_threads(),
         )  # fmt: skip
-        return _Description(_widths(summary, layout, columns, paths), values)
 
     # -- using -----------------------------------------------------------------------------------------------
 
     def transform(self, X: Any) -> Any:
-        """Rewrite records the way the fitted ones were.
+        """Rewrite records as the fitted ones were rewritten.
 
-        For records at prediction time: nothing is promised about how many of them share a group, and categorical
-        types keep their list of categories. To publish other records than the fitted ones use `release`.
+        For records at prediction time: their number per group is not guaranteed, and categorical types keep their list
+        of categories. To publish records other than the fitted ones, use `release`.
         """
-        check_is_fitted(self, "partition_")
+        _, table = self._read_later(X)
+        return self.partition_.rewrite(table, self.partition_.apply_to(table))
+
+    def _read_later(self, X: Any) -> tuple[Any, Table]:
+        """Read records other than the fitted ones, as they were read when fitting."""
+        check_is_fitted(self, self._fitted_attribute)
         X = as_table_like(X)
-        read_table(X)  # says what is wrong with something that is no table before its columns are compared
+        table = read_table(X, categorical=self.schema_.categorical_features)
         validate_data(self, X, reset=False, skip_check_array=True)
-        return self.partition_.transform(X)
+        return X, table
 
     def release(
         self,
@@ -304,56 +288,51 @@ class Anonymizer(TransformerMixin, GroupParameters):
         """Return a publishable version of any records, or raise.
 
         Groups of the fitted partition that fail a criterion with these records are joined with their sibling
-        subtree, or with the next run of a curve, until they pass. With `suppression_limit`, the smallest failing
-        groups are left out first, while the limit lasts and what is left can still be released; then the records
-        that cost most: those without which their groups are narrowest, and the widest groups. Values come from the
-        released records alone, and categorical types list only categories that a released record has. Columns that
-        pass through are refused when they are near unique in these records, whatever they were when fitting.
+        subtree, or with the next run of a curve, until they pass. `suppression_limit` is spent on the smallest failing
+        groups first, then on the records that widen their groups most. Values come from the released records alone,
+        and categorical types list only categories of released records. Columns that pass through must not be near
+        unique in these records.
 
         Parameters
         ----------
         X : frame or array
         y : array-like, optional
-            Predictions for these records, which the representatives ``"model"`` and ``"member"`` look at. Without
-            them both take the member nearest the group's median.
+            Predictions for these records, for the representatives ``"model"`` and ``"member"``. None: both take the
+            member nearest the group's median.
         target : array-like of shape (n,), optional
-            What a criterion on the target counts, where `y` is something else; else `y`.
+            The target for criteria on it, if `y` holds something else. None: `y`.
         earlier : list of Release or Publication, optional
-            Releases whose readers may get this one, too. A `PrivacyWarning` says how many people two releases
-            together would single out: those whose two groups have fewer than k people in common, and those who came
-            or went with fewer than k. The release itself is the same.
+            Releases whose readers may also get this one. A `PrivacyWarning` counts the people whom two releases
+            together single out: their two groups share fewer than k people, or fewer than k were added or removed
+            with them. The release itself does not change.
         persons : name or position of a column, optional
-            Who each record belongs to, each person once. With it, people are recognised in earlier releases that had
-            it, by keyed digests. Without, the smaller of two numbers of records is taken for people who are in both,
-            which is right where batches grow or shrink and nobody is replaced.
+            The person of each record, each person once. People are then recognized in earlier releases by keyed
+            digests. None: the smaller of two counts is taken for people in both releases, which is right if batches
+            only grow or only shrink.
         shuffle : bool, optional
-            True puts the records in a random order that nobody can repeat, under a new index: use it for what you
-            publish. False keeps the order of X, for records that are compared with X row by row. None keeps it, too,
-            and warns: the place of a record can tell which member of its group it is.
+            True: random order, not reproducible, with a new index; use it to publish. False: the order of X, to compare
+            with X row by row. None: as False, with a warning, since its place can reveal whose record it is.
         keep_index : bool, default=False
-            Whether a pandas frame keeps its index. False numbers the rows anew, since an index of account numbers or
-            dates identifies people as a column of them does; join other columns by position (``.to_numpy()``).
+            Whether a pandas frame keeps its index. False: the rows are numbered, since an index of account numbers or
+            dates identifies people; join other columns by position (``.to_numpy()``).
 
         Returns
         -------
         Release
             Keep its `publication` for the next release; it holds no records.
         """
-        check_is_fitted(self, "partition_")
-        X = as_table_like(X)
-        table = read_table(X, categorical=self.schema_.categorical_features)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        X, table = self._read_later(X)
         self.schema_.check_passing(table)
-        self._warn_of_unique_values(table, y if target is None else target)
+        target = y if target is None else target
+        self._warn_of_unique_values(table, target)
         if keep_index:
             warn_of_telling_index(X)
-        target = y if target is None else target
         partition = self.partition_
         counters = self._counters(table, self._all_criteria(), target, partition)
         leaf = suppress(partition.apply_to(table), partition.n_groups, counters, self.suppression_limit)
         counters = among_released(counters, leaf)
         check_releasable(leaf, counters, self.k)
-        group, n_merged, counters = self._joined(leaf, counters)
+        group, n_merged, counters = renumbered(self._partitioner().join(partition, leaf, counters), leaf, counters)
         group, leaf, counters = self._without_costly(table, group, leaf, counters)
         groups = collect(group, int(group.max()) + 1)
         made = self._rewrite_release(
@@ -372,9 +351,9 @@ class Anonymizer(TransformerMixin, GroupParameters):
     def _without_costly(
         self, table: Table, group: NDArray[np.int32], leaf: NDArray[np.int32], counters: list[Counter]
     ) -> tuple[NDArray[np.int32], NDArray[np.int32], list[Counter]]:
-        """Spend what is left of the suppression limit on the records that cost most, and number the groups again."""
+        """Spend the rest of the suppression limit on the costliest records, and number the groups again."""
         budget = int(self.suppression_limit * table.n_records) - int((group < 0).sum())
-        # Presence compares each group with a population that was counted by the groups as they are.
+        # Presence compares each group with a population that was counted by the present groups.
         if budget <= 0 or any(counter.population is not None for counter in counters):
             return group, leaf, counters
         schema = self.schema_
@@ -386,7 +365,7 @@ class Anonymizer(TransformerMixin, GroupParameters):
             source.records(Guide(0)).codes,
             layout,
             np.array([column.name in paths for column in source.columns], np.bool_),
-            lambda summary: _widths(summary, layout, source.columns, paths),
+            lambda summary: group_widths(summary, layout, source.columns, paths),
             counters,
             self.k,
             budget,
@@ -405,7 +384,7 @@ class Anonymizer(TransformerMixin, GroupParameters):
         codes = source.records(Guide(0)).codes
         found = self._describe(source.columns, codes, groups, source.layout, guide, paths)
         source.forget_codes()
-        del codes, guide  # which nobody else holds: there is a row of both for every record
+        del codes, guide  # free their memory: both have a row for every record
         n_kept = len(groups.order)
         n_suppressed = table.n_records - n_kept
         rows = np.flatnonzero(groups.group >= 0) if n_suppressed else None
@@ -424,24 +403,26 @@ class Anonymizer(TransformerMixin, GroupParameters):
             "information_loss": group_ncp(found.width, groups.sizes),
             "loss_by_column": dict(zip(schema.quasi_identifiers, by_column.tolist(), strict=True)),
         }
-        for counter in counters:
-            measures[shown(counter.criterion)] = counter.value(groups.group, groups.n_groups)
+        measures = with_criteria(measures, counters, groups.group, groups.n_groups)
         return Release(released, n_merged, n_suppressed, measures)
 
     def _released_quasi_identifiers(self, released: Any) -> list[str]:
-        names = self.partition_.output_names(self.schema_.quasi_identifiers)
+        names = self._output_names(self.schema_.quasi_identifiers)
         if not isinstance(released, np.ndarray):
             return names
-        # Arrays have no names: find the columns by their place in what leaves.
-        every = self.partition_.output_names(self.schema_.names)
+        every = self._output_names(self.schema_.names)  # arrays have no names: find the columns by their places
         return [f"x{every.index(name)}" for name in names]
+
+    def _output_names(self, names: Sequence[str]) -> list[str]:
+        """Return the names under which columns are released."""
+        return self.partition_.output_names(names)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the columns of the result."""
-        check_is_fitted(self, "partition_")
+        check_is_fitted(self, self._fitted_attribute)
         if input_features is not None and list(input_features) != list(self.schema_.names):
             raise ValueError("input_features is not equal to feature_names_in_")
-        return np.array(self.partition_.output_names(self.schema_.names), dtype=object)
+        return np.array(self._output_names(self.schema_.names), dtype=object)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -463,12 +444,12 @@ class GuidedAnonymizer(Anonymizer):
         X : frame or array of shape (n, columns)
             The records.
         y : array-like, optional
-            What guides the splits; see the class.
+            The predictions or labels that guide the splits; see the class.
         sample_weight : array-like of shape (n,), optional
-            How much each record counts when a guide is trained and when splits are compared. k and all criteria count
-            records or persons, never weights.
+            The weight of each record when a guide is trained and splits are compared. k and all criteria count records
+            or persons, never weights.
         target : array-like of shape (n,), optional
-            What a criterion on the target counts, where `y` is something else, such as predictions; else `y`.
+            The target for criteria on it, if `y` holds something else, such as predictions. None: `y`.
 
         Returns
         -------
@@ -478,28 +459,8 @@ class GuidedAnonymizer(Anonymizer):
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, *, target: Any = None) -> Any:
-        """Learn the groups of the records of X and return X rewritten; all rows are kept, in their order.
+        """Learn the groups of the records of X and return X rewritten, as other anonymizers do.
 
-        The result is recounted before it is returned. It is for training: categorical types keep their list of
-        categories, which models need and which names also those that no record has any more, and the order of the rows
-        can tell which member of a group is which. Publish what ``release(X, shuffle=True)`` returns. Parameters as in
-        `fit`.
-
-        Raises
-        ------
-        GuaranteeError
-            When a criterion does not hold on the result.
+        The result is for training, not for publishing: see ``release``. Parameters as in `fit`.
         """
         return self._fit_transform(X, y, sample_weight, target)
-
-
-def _widths(
-    summary: Summary, layout: Layout, columns: Sequence[CodedColumn], paths: Mapping[str, CodePaths]
-) -> NDArray[np.float64]:
-    """Return the width of each group in each column; of a column with a hierarchy, that of the group's label."""
-    result = widths(summary, layout)
-    for j, column in enumerate(columns):
-        if column.name in paths:
-            ends = (summary.lowest[:, j], summary.highest[:, j], summary.n_missing[:, j])
-            result[:, j] = paths[column.name].group_widths(*ends)
-    return result

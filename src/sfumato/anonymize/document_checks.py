@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check the document of a partition before it is followed: a changed one must not crash, loop or point nowhere."""
+"""Check the document of a partition before use: a changed one must not crash, loop or point nowhere."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 
 from sfumato.anonymize.guidance import GuideKind, as_target_array, fit_weighted, predictions_of, train_guide
 from sfumato.anonymize.model_guided import ModelGuidedAnonymizer
-from sfumato.anonymize.target import names_target
+from sfumato.anonymize.reading import names_target
 from sfumato.arguments import as_table_like, check_wrapped, checked_weight, wrapped_has
 from sfumato.criteria import Criterion
 from sfumato.errors import InputError, KeptIndexWarning, ParameterError, named
@@ -25,7 +25,7 @@ _DEFAULT_K = 10
 
 
 class _Anonymized(MetaEstimatorMixin, BaseEstimator):
-    """What the classifier and the regressor share."""
+    """Base of the classifier and the regressor."""
 
     _guide_kind: GuideKind = "auto"
 
@@ -74,12 +74,12 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         anonymizer = self._make_anonymizer()
         seen = self._without_dropped(X, table, anonymizer)
         guide = self._guide(seen, y, weight)
-        # What leaves beside the records are the labels, not the predictions that guide.
+        # The labels are released beside the records, not the predictions that guide.
         more: dict[str, Any] = {"target": y} if self._protects_target(anonymizer, table, y) else {}
         if weight is not None and has_fit_parameter(anonymizer, "sample_weight"):
             more["sample_weight"] = weight
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", KeptIndexWarning)  # nothing leaves here
+            warnings.simplefilter("ignore", KeptIndexWarning)  # nothing is released here
             anonymized = anonymizer.fit_transform(X, guide, **more)
         self.anonymizer_ = anonymizer
         self.estimator_ = fit_weighted(clone(self.estimator), anonymized, y, weight)
@@ -90,7 +90,7 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _warn_of_raw_records(self, raw: Any, anonymized: Any, y: Any) -> None:
-        """Say when the model has nothing to say about records as they are."""
+        """Warn if the model cannot predict raw records; only a regressor overrides this."""
 
     def _checked_target(self, y: Any, n_records: int) -> Any:
         array = as_target_array(y)
@@ -138,7 +138,7 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         return any(names_target(c, table, y) for c in every)
 
     def _without_dropped(self, X: Any, table: Any, anonymizer: Any) -> Any:
-        """What the final model will see, so what the guide sees: no identifiers, no unit."""
+        """Return the records as the final model, and so the guide, sees them: without identifiers and unit."""
         dropped = table.resolve(anonymizer.identifiers or (), "identifiers")
         keep = table.resolve(anonymizer.keep or (), "keep")
         criteria = anonymizer.criteria or ()
@@ -162,7 +162,7 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         return predictions_of(fitted, X)
 
     def _recoded(self, X: Any) -> Any:
-        """Records as the final model takes them: without dropped columns, recoded when asked for."""
+        """Return records as the final model takes them: without dropped columns, recoded if required."""
         check_is_fitted(self, "estimator_")
         X = as_table_like(X)
         table = read_table(X)
@@ -179,13 +179,13 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         return self.estimator_.predict(recoded)
 
     def __getstate__(self) -> dict[str, Any]:
-        # The parameter may have been fitted on raw records by whoever passed it in; only its settings are needed.
+        # The caller may have fitted the parameter on raw records; only its settings are needed.
         return {**super().__getstate__(), "estimator": clone(self.estimator, safe=False)}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        if not hasattr(self.estimator, "__sklearn_tags__"):  # it will say itself what it cannot take
+        if not hasattr(self.estimator, "__sklearn_tags__"):  # it checks its input itself
             tags.input_tags.allow_nan = True
             return tags
         inner = get_tags(self.estimator)
@@ -201,19 +201,19 @@ _PARAMETERS = """
     estimator : estimator
         The model to train; any that follows scikit-learn's conventions.
     k : int, optional
-        Fewest records of a group. None: the k of the `anonymizer`, or 10 without one. A k that differs from that of the
-        `anonymizer` is refused.
+        Minimum group size. None: the k of the `anonymizer`, or 10 without one. A k that differs from that of the
+        `anonymizer` raises an error.
     quasi_identifiers : list of str or int, optional
-        Columns that, taken together, could point at a person; None: all.
+        Columns that together could identify a person. None: all.
     identifiers : list of str or int, optional
-        Columns that name a person; dropped before any model sees them.
+        Direct identifiers; dropped before any model sees them.
     anonymizer : anonymizer, optional
-        Settings beyond `k`: an unfitted anonymizer, which then also says what k is and which columns are which.
+        An unfitted anonymizer with its own k and column roles, for settings beyond `k`.
     guide_estimator : estimator or "labels", optional
-        Whose predictions guide the anonymization. None: a copy of `estimator`. Another model, unfitted or fitted,
-        for the case that someone else trains the final one. ``"labels"``: the labels themselves.
+        The model whose predictions guide the anonymization. None: a copy of `estimator`. Pass another model, fitted or
+        not, if someone else trains the final one. ``"labels"``: the labels themselves.
     guide_fraction : float, default=1.0
-        Share of the records an unfitted guide is trained on.
+        Share of the records that an unfitted guide is trained on.
     transform_at_predict : bool, default=False
         Recode records with the fitted partition before predicting. Often more accurate.
     random_state : int or RandomState, optional
@@ -227,10 +227,9 @@ _PARAMETERS = """
     Notes
     -----
     *Guarantee.* `estimator_` was trained on records whose quasi-identifiers are k-anonymous (see
-    ``ModelGuidedAnonymizer``). The model trained on raw records only made the predictions that guide the groups and
-    is discarded with them; a fitted object holds neither it nor raw rows. With a fitted `guide_estimator`, that model
-    stays with whoever passed it in, and in this object's parameters. `estimator` itself is never fitted here; if it was
-    fitted elsewhere, copies and pickles of this object have its settings only.
+    ``ModelGuidedAnonymizer``). The model trained on raw records only makes the predictions that guide the groups. It is
+    discarded with them: a fitted object holds neither that model nor raw rows. A fitted `guide_estimator` stays among
+    this object's parameters. `estimator` itself is never fitted; copies and pickles hold its settings only.
 """
 
 

@@ -1,29 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Full-domain generalization: one level of its hierarchy for every column, the best there is."""
+"""Full-domain generalization: every column is released at one level of its hierarchy, chosen optimally."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.anonymize.anonymizer import Anonymizer, Fit
-from sfumato.anonymize.domains import Domain, Records, as_read, join_alike, read_domain
-from sfumato.anonymize.hierarchy_columns import checked_hierarchies
+from sfumato.anonymize.hierarchy_columns import (
+    Domain,
+    Records,
+    as_read,
+    checked_hierarchies,
+    join_alike,
+    read_domain,
+)
 from sfumato.anonymize.method import MethodFacts, NamedMethod
-from sfumato.anonymize.recounting import verify
-from sfumato.anonymize.release import Release, check_releasable, in_released_order, remembered
-from sfumato.arguments import as_table_like
+from sfumato.anonymize.release import (
+    Release,
+    check_releasable,
+    in_released_order,
+    remembered,
+    verify,
+    with_criteria,
+)
 from sfumato.columns import GroupedLabels
 from sfumato.criteria import Criterion
 from sfumato.criteria.base import asks_records_alone, least_records
-from sfumato.criteria.criterion_counts import Counter, shown
-from sfumato.errors import ParameterError, named
-from sfumato.frames import Table, read_table
+from sfumato.criteria.criterion_counts import Counter
+from sfumato.errors import ParameterError
+from sfumato.frames import Table
 from sfumato.frames.pandas_frames import warn_of_telling_index
 from sfumato.hierarchies import ANY
 from sfumato.partition.lattice import MAX_NODES, Conditions, Found, find_levels
@@ -36,8 +46,8 @@ _MOST_COUNTS = 1 << 24  # counts of values in groups that are held at once
 class FullDomainAnonymizer(Anonymizer):
     """Make a table k-anonymous by publishing every quasi-identifier at one level of its hierarchy.
 
-    All combinations of levels are compared, and the one that gives up least is taken: no other combination of levels
-    of these hierarchies has a lower information loss.
+    All combinations of levels are compared: no other combination of levels of these hierarchies has a lower
+    information loss.
 
     Parameters
     ----------
@@ -49,7 +59,7 @@ class FullDomainAnonymizer(Anonymizer):
         For each column, by name or position, a `Hierarchy`, the path of a hierarchy file, or a nested mapping. A
         quasi-identifier without one has two levels: its values as they are, and ``"*"``.
     suppression_limit : float, default=0.0
-        Share of the records that `release` may leave out.
+        Share of the records that `release` may suppress.
     criteria : list of Criterion, optional
         Further conditions on every group, such as ``KAnonymity(10, unit="customer")``.
     identifiers : list of str or int, optional
@@ -62,38 +72,37 @@ class FullDomainAnonymizer(Anonymizer):
     Attributes
     ----------
     levels_ : dict of str to int
-        Level at which each quasi-identifier leaves; 0: as it is.
+        Level at which each quasi-identifier is released; 0: unchanged.
     hierarchies_ : dict of str to Hierarchy
         The hierarchies of the quasi-identifiers that have one.
     group_sizes_ : ndarray of int64
         Records of each group that is released.
     n_groups_ : int
     n_suppressed_ : int
-        Fitted records in groups that are left out.
+        Fitted records in suppressed groups.
     information_loss_ : float
         Mean over all cells of (values under the published label - 1) / (values of the domain - 1); every cell of a
         suppressed record counts as 1.
     n_evaluated_ : int
-        Combinations of levels whose groups were counted; the others could not be better.
+        Combinations of levels whose groups were counted; no other could be better.
     schema_ : Schema
 
     Notes
     -----
     *Guarantee.* In the result of `fit_transform` and of `release`, every record shares its quasi-identifiers with at
-    least k - 1 others, counted again on the result itself. It does not stop attribute disclosure: what all records of
-    a group have in common is known of each. Columns that are not quasi-identifiers leave as they are.
+    least k - 1 others, recounted on the result itself. It does not prevent attribute disclosure: a value shared by a
+    whole group is known for each member. Columns that are not quasi-identifiers are released unchanged.
 
     Columns at level 0 keep their type; at other levels they become text. A missing value is a value of its own: it
     stays missing below the top level, and is ``"*"`` there like all others. The domain of a column with missing
     values has one value more.
 
-    With a suppression limit, the groups that fail are left out where they are within the limit; combinations of
-    levels that would need more are out of the question. Groups that fail a criterion which compares them with the
-    whole table are found by comparing with all records; what is left must also pass compared with itself.
+    With a suppression limit, failing groups are suppressed; combinations of levels that would need more suppression are
+    not considered. A criterion that compares groups with the whole table is checked against all records first, and
+    then against the remaining ones.
 
-    A value that the hierarchy does not have is refused. `transform` and `release` let it pass in columns that leave
-    at the top level, where it is ``"*"``; elsewhere they refuse it as well, since any other label would be a guess.
-    Columns without a hierarchy take any value.
+    A value that the hierarchy does not have raises an error. `transform` and `release` accept it in columns at the top
+    level, where it is ``"*"``; any other label would be a guess. Columns without a hierarchy take any value.
 
     References
     ----------
@@ -114,7 +123,7 @@ class FullDomainAnonymizer(Anonymizer):
     {'age': 2, 'sex': 0}
     """
 
-    # What other anonymizers have as parameters and this one has no use for: its labels come from the hierarchies.
+    # Parameters of the other anonymizers that do not apply here: the labels come from the hierarchies.
     limits = None
     representative = "range"
     max_bins = 255
@@ -148,20 +157,13 @@ class FullDomainAnonymizer(Anonymizer):
         return self.categorical_features  # numbers with a hierarchy keep their type at level 0
 
     _counts_population = False
+    _fitted_attribute = "levels_"
 
     def _grows_from_counts(self) -> bool:
         return False  # levels are compared by all records
 
     def _fit(self, X: Any, y: Any, sample_weight: Any = None, target: Any = None) -> Fit:
-        self._check_parameters()
-        X = as_table_like(X)
-        criteria = self._all_criteria()
-        read_table(X)  # says what is wrong with something that is no table before scikit-learn looks at it
-        validate_data(self, X, skip_check_array=True)
-        target = y if target is None else target
-        table, schema = self._read(X, criteria, target)
-        counters = self._counters(table, criteria, target)
-        self._check_feasible(counters, table.n_records)
+        X, table, schema, counters = self._begin_fit(X, y if target is None else target)
         hierarchies = checked_hierarchies(self.hierarchies, table, schema.quasi_identifiers)
         domains = [read_domain(table.column(name), hierarchies.get(name)) for name in schema.quasi_identifiers]
         records = join_alike(domains)
@@ -177,50 +179,8 @@ class FullDomainAnonymizer(Anonymizer):
         logger.info("%d groups of %d records", found.n_groups, table.n_records)
         return Fit(table, counters, found.group[records.inverse])
 
-    def fit(self, X: Any, y: Any = None, *, target: Any = None) -> Self:
-        """Find the levels for the records of X.
-
-        Parameters
-        ----------
-        X : frame or array of shape (n, columns)
-            The records.
-        y : array-like, optional
-            The target, for criteria on it; it guides nothing.
-        target : array-like of shape (n,), optional
-            What a criterion on the target counts, where `y` is something else.
-
-        Returns
-        -------
-        self
-        """
-        self._fit(X, y, None, target)
-        return self
-
-    def fit_transform(self, X: Any, y: Any = None, *, target: Any = None) -> Any:
-        """Find the levels for the records of X and return X rewritten; all rows are kept, in their order.
-
-        The result is recounted before it is returned. It is for training: categorical types keep their list of
-        categories, which models need and which names also those that no record has any more, and the order of the rows
-        can tell which member of a group is which. Publish what ``release(X, shuffle=True)`` returns. Parameters as in
-        `fit`.
-
-        Raises
-        ------
-        GuaranteeError
-            When a criterion does not hold on the result.
-        """
-        self._check_parameters()
-        if self.suppression_limit > 0:
-            raise ParameterError(
-                f"{named('suppression_limit', self.suppression_limit)} with fit_transform, which keeps all rows: "
-                "expected 0. Use fit(X).release(X), which may leave records out."
-            )
-        fitted = self._fit(X, y, None, target)
-        released = self._rewrite(fitted.table, self.levels_, None)
-        verify(released, self._released_quasi_identifiers(released), fitted.counters, None)
-        self._warn_of_unique_values(fitted.table, y if target is None else target)
-        warn_of_telling_index(X)
-        return released
+    def _rewrite_fitted(self, fitted: Fit) -> Any:
+        return self._rewrite(fitted.table, self.levels_, None)
 
     def _search(
         self, domains: list[Domain], records: Records, counters: list[Counter], lowest: Sequence[int] | None
@@ -247,12 +207,13 @@ class FullDomainAnonymizer(Anonymizer):
     # -- using -----------------------------------------------------------------------------------------------
 
     def transform(self, X: Any) -> Any:
-        """Publish the columns of other records at the levels that were found.
+        """Rewrite the columns of other records at the fitted levels.
 
-        Nothing is promised about how many of these records share a group, and categorical types keep their list of
-        categories. To publish other records than the fitted ones use `release`.
+        Their number per group is not guaranteed, and categorical types keep their list of categories. To publish
+        records other than the fitted ones, use `release`.
         """
-        return self._rewrite(self._read_again(X), self.levels_, None)
+        _, table = self._read_later(X)
+        return self._rewrite(table, self.levels_, None)
 
     def release(
         self,
@@ -267,9 +228,9 @@ class FullDomainAnonymizer(Anonymizer):
     ) -> Release:
         """Return a publishable version of any records, or raise.
 
-        Groups that fail a criterion are left out where the suppression limit allows. Where it does not, levels are
-        raised: of all combinations at or above the fitted levels, the one that gives up least for these records.
-        Categorical types list only categories that a released record has.
+        Groups that fail a criterion are suppressed within the limit. Beyond it, levels are raised: of all combinations
+        at or above the fitted levels, the one with the least information loss for these records is taken. Categorical
+        types list only categories of released records.
 
         Parameters
         ----------
@@ -277,9 +238,9 @@ class FullDomainAnonymizer(Anonymizer):
         y, target : array-like, optional
             As in `fit`.
         earlier, persons : optional
-            As of the other anonymizers; releases of this one can be compared with `persons` only.
+            As for the other anonymizers; releases of this one can be compared only with `persons`.
         shuffle : bool, optional
-            As of the other anonymizers: True for what you publish, False to keep the order of X, None to be warned.
+            As for the other anonymizers: True to publish, False to keep the order of X, None to be warned.
 
         Returns
         -------
@@ -288,12 +249,13 @@ class FullDomainAnonymizer(Anonymizer):
             measures have the ``levels``, and the ``information_loss`` with suppressed records counted as 1;
             ``loss_by_column`` is that of the released records.
         """
-        table = self._read_again(X)
+        X, table = self._read_later(X)
         self.schema_.check_passing(table)
-        self._warn_of_unique_values(table, y if target is None else target)
+        target = y if target is None else target
+        self._warn_of_unique_values(table, target)
         if keep_index:
             warn_of_telling_index(X)
-        counters = self._counters(table, self._all_criteria(), y if target is None else target)
+        counters = self._counters(table, self._all_criteria(), target)
         check_releasable(np.zeros(table.n_records, np.int32), counters, self.k)
         lowest = list(self.levels_.values())
         domains = [
@@ -318,19 +280,15 @@ class FullDomainAnonymizer(Anonymizer):
             "loss_by_column": _loss_by_column(own, levels, kept),
             "levels": levels,
         }
-        for counter in counters:
-            measures[shown(counter.criterion)] = counter.value(group, found.n_groups)
+        measures = with_criteria(measures, counters, group, found.n_groups)
         made = Release(released, _n_merged(domains, records, lowest, found), found.n_suppressed, measures)
         made = remembered(made, self.k, group.astype(np.int32), table=table, earlier=earlier, persons=persons)
         return in_released_order(made, shuffle, keep_index=keep_index)
 
-    def _read_again(self, X: Any) -> Table:
-        check_is_fitted(self, "levels_")
-        X = as_table_like(X)
-        table = read_table(X, categorical=self.schema_.categorical_features)
-        validate_data(self, X, reset=False, skip_check_array=True)
+    def _read_later(self, X: Any) -> tuple[Any, Table]:
+        X, table = super()._read_later(X)
         self.schema_.require(table)
-        return table
+        return X, table
 
     def _is_top(self, name: str) -> bool:
         own = self.hierarchies_.get(name)
@@ -345,7 +303,7 @@ class FullDomainAnonymizer(Anonymizer):
         *,
         compact_categories: bool = False,
     ) -> Any:
-        """Return the table with every quasi-identifier at its level; what is not read yet is read column by column."""
+        """Return the table with every quasi-identifier at its level; read columns that have no domain yet."""
         new: dict[str, Any] = {}
         for name, level in levels.items():
             own = self.hierarchies_.get(name)
@@ -356,8 +314,8 @@ class FullDomainAnonymizer(Anonymizer):
             elif level == 0:
                 column = table.column(name)
                 if own is not None and domains is None:
-                    read_domain(column, own)  # refuses values that the hierarchy does not have
-                # Written again: None beside NaN, or -0.0 beside 0.0, count as one value and must leave as one.
+                    read_domain(column, own)  # raises for values that the hierarchy does not have
+                # Written again: None beside NaN, or -0.0 beside 0.0, are one value and must be released as one.
                 new[name] = as_read(column)
             else:
                 assert own is not None  # without a hierarchy, level 1 is the top
@@ -367,19 +325,8 @@ class FullDomainAnonymizer(Anonymizer):
         drop = [name for name in self.schema_.dropped if name in table.names]
         return table.replaced(new, drop=drop, keep_rows=rows, compact_categories=compact_categories)
 
-    def _released_quasi_identifiers(self, released: Any) -> list[str]:
-        names = list(self.levels_)
-        if not isinstance(released, np.ndarray):
-            return names
-        every = list(self.schema_.released)  # arrays have no names: find the columns by their place in what leaves
-        return [f"x{every.index(name)}" for name in names]
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names of the columns of the result."""
-        check_is_fitted(self, "levels_")
-        if input_features is not None and list(input_features) != list(self.schema_.names):
-            raise ValueError("input_features is not equal to feature_names_in_")
-        return np.array(self.schema_.released, dtype=object)
+    def _output_names(self, names: Sequence[str]) -> list[str]:
+        return [name for name in names if name not in self.schema_.dropped]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -392,7 +339,7 @@ def _counts_records(counter: Counter) -> bool:
 
 
 def _conditions(counters: list[Counter], inverse: NDArray[np.int32]) -> Conditions | None:
-    """Return what the search asks about groups beyond their sizes."""
+    """Return the conditions of the search beyond group sizes."""
     if not counters:
         return None
     quick = [_by_distinct(counter, inverse) for counter in counters]
@@ -430,10 +377,10 @@ def _by_distinct(counter: Counter, inverse: NDArray[np.int32]) -> Callable[[NDAr
 
 
 def _is_inherited(counter: Counter) -> bool:
-    """Say whether every part of a group that fails the criterion fails it.
+    """Return True if every part of a group that fails the criterion also fails it.
 
-    So it is where different values or persons are counted. Not with entropies, shares or distances, and not where
-    records without a value do not count: a part with nobody else in it is safe.
+    This holds for counts of distinct values or persons. It does not hold for entropies, shares or distances, nor if
+    records without a value do not count, since a part of such records alone is safe.
     """
     fails_in_parts = getattr(counter.criterion, "fails_in_parts", None)
     return fails_in_parts is not None and fails_in_parts(leaves_out_missing=counter.leaves_out_last)

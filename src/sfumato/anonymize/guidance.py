@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From what a user has (labels, probabilities, numbers, a model) to a guide for the engine."""
+"""Turn labels, probabilities, numbers or a model's predictions into a guide for the engine."""
 
 from __future__ import annotations
 
 import inspect
 import warnings
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from sfumato.arguments import distinct_labels
+from sfumato.arguments import check_choice, distinct_labels
 from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames import read_table
 from sfumato.partition import guides
@@ -40,10 +40,7 @@ def guide_from(targets: Any, *, kind: str = "auto", n_records: int) -> Guide:
         row lies in [0, 1] and sums to 1, labels of several outputs when they are text, else numbers.
     n_records : int
     """
-    if kind not in ("auto", "labels", "probabilities", "numbers"):
-        raise ParameterError(
-            f"{named('guide_kind', kind)}: expected 'auto', 'labels', 'probabilities' or 'numbers'. 'auto' suits most."
-        )
+    check_choice("guide_kind", kind, get_args(GuideKind), hint="'auto' suits most.")
     if targets is None:
         raise InputError(
             "no predictions or labels were given: this anonymizer requires y to be passed, but the target y is None. "
@@ -64,7 +61,7 @@ def guide_from(targets: Any, *, kind: str = "auto", n_records: int) -> Guide:
 
 
 def as_target_array(targets: Any) -> NDArray[Any]:
-    """Return predictions or labels as an array; refuse what is missing, and what neither predicts nor labels."""
+    """Return predictions or labels as an array; raise InputError for missing or complex values."""
     try:
         array = np.asarray(targets)
     except ValueError:
@@ -111,13 +108,13 @@ def _is_missing(value: Any) -> bool:
 
 
 def kind_of_targets(array: NDArray[Any]) -> str:
-    """Say whether predictions are labels, probabilities or numbers."""
+    """Return the kind of predictions: "labels", "probabilities" or "numbers"."""
     if array.ndim == 1 and array.dtype.kind in "biu":
         return "labels"
     if array.ndim == 1:
-        # Numbers beyond 64 bits are no integers, and need not be cast to find out.
+        # Numbers beyond 64 bits are not integers; the failing cast must not warn.
         with warnings.catch_warnings(), np.errstate(invalid="ignore"):
-            # Many labels beside few records: scikit-learn suspects a regression. So may be, and as labels they guide.
+            # With many labels and few records, scikit-learn suspects a regression; as labels they guide all the same.
             warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
             try:
                 target = type_of_target(array, input_name="y")
@@ -146,7 +143,7 @@ def _are_probabilities(array: NDArray[Any]) -> bool:
 def _check_probabilities(array: NDArray[Any]) -> None:
     if array.ndim != 2 or not _are_probabilities(array):
         raise InputError(
-            "guide_kind='probabilities' with rows that are no probabilities: expected one column per class, values "
+            "guide_kind='probabilities' with rows that are not probabilities: expected one column per class, values "
             "from 0 to 1, and rows that sum to 1. Pass model.predict_proba(X)."
         )
 
@@ -156,7 +153,7 @@ def _as_numbers(array: NDArray[Any]) -> NDArray[np.float64]:
         numbers: NDArray[np.float64] = array.astype(np.float64, copy=False)
     except (TypeError, ValueError):
         raise InputError(
-            "predictions that are no numbers: expected numbers for this guide_kind. "
+            "predictions that are not numbers: expected numbers for this guide_kind. "
             "Use guide_kind='labels' for classes."
         ) from None
     return numbers.reshape(len(numbers), -1)
@@ -250,7 +247,7 @@ def fit_weighted(estimator: Any, X: Any, y: Any, sample_weight: NDArray[np.float
 
 
 def is_fitted(estimator: Any) -> bool:
-    """True for a model that can predict already; something with predict and no fit counts as one."""
+    """Return True if a model is fitted; an object with predict and without fit counts as fitted."""
     if not hasattr(estimator, "fit"):
         if hasattr(estimator, "predict") or hasattr(estimator, "predict_proba"):
             return True

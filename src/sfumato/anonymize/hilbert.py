@@ -56,8 +56,8 @@ class HilbertPartition(Recoding):
 
     Notes
     -----
-    The grid follows the fitted values closely: where a column has no more values than bins, it tells them all. So
-    this is as personal as the data, and unlike the partition of a tree it is not made into a document to hand on.
+    The grid follows the fitted values closely: if a column has no more values than bins, it contains them all. So
+    this object is as personal as the data, and unlike the partition of a tree it cannot be saved as a document.
     """
 
     columns: tuple[PartitionColumn, ...]
@@ -81,7 +81,7 @@ class HilbertPartition(Recoding):
 class HilbertAnonymizer(Anonymizer):
     """Make a table k-anonymous by cutting a Hilbert curve through its records into runs.
 
-    The curve visits neighbouring places of the grid of all quasi-identifiers one after the other. The records are
+    The curve visits neighboring places of the grid of all quasi-identifiers one after the other. The records are
     sorted by their place on it, and dynamic programming finds the cuts with the least information loss. Equal
     records are never separated.
 
@@ -141,9 +141,9 @@ class HilbertAnonymizer(Anonymizer):
     least k - 1 others, counted again on the result itself. It does not stop attribute disclosure. A real record as
     representative (``"member"``, ``"model"``, ``"sample"``) shows that record's values.
 
-    *What is exact.* For k up to 100 and no further criteria, no other way of cutting the curve into groups of at
-    least k loses less. For larger k cuts are considered at every (k / 100)th record or so, which keeps the time
-    within 200 steps a record. No claim is made about groups that are no runs of the curve.
+    *Optimality.* For k up to 100 and no further criteria, no other way of cutting the curve into groups of at least k
+    has a lower information loss. For larger k, cuts are considered at about every (k / 100)th record, which bounds the
+    time at 200 steps per record. Groups that are not runs of the curve may lose less.
 
     `transform` sends a new record to the run its place on the curve falls in. A value not seen at fit takes the bin
     it falls into; a category not seen at fit, or a missing value where none was, counts as the last category or bin.
@@ -238,7 +238,7 @@ class CurvePartitioner:
 
 
 def join_runs(group: NDArray[np.int32], n_groups: int, counters: list[Counter]) -> NDArray[np.int32]:
-    """Join neighbouring groups until each run of them meets all criteria, and number the runs from 0.
+    """Join neighboring groups until each run of them meets all criteria, and number the runs from 0.
 
     From the first group on, a run takes in the next group until it passes; what is left at the end is joined with
     the runs before it until it passes. All records together pass.
@@ -283,7 +283,7 @@ def join_runs(group: NDArray[np.int32], n_groups: int, counters: list[Counter]) 
 
 
 class _Total:
-    """What one criterion counts in a run that takes in group after group."""
+    """The counts of one criterion in a run to which groups are added."""
 
     def __init__(self, counter: Counter, group: NDArray[np.int32], groups: Groups) -> None:
         self.counter = counter

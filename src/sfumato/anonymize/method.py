@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a named method of anonymization is: an anonymizer, its presets and its facts."""
+"""A method of anonymization that users choose by name: an anonymizer, its presets and its facts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class MethodFacts:
-    """What policies, commands and the documentation say of a method.
+    """Facts of a method for policies, commands and the documentation.
 
     Attributes
     ----------
@@ -18,9 +18,9 @@ class MethodFacts:
     sentence : str
         How groups are formed, without the final point.
     guided_by : {"model", "labels"} or None
-        What the groups follow; None: nothing but the quasi-identifiers.
+        The source of the guide; None: groups depend on the quasi-identifiers alone.
     groups : str or None
-        What the groups are where 'sfumato apply' cannot read them from a document; None: it can.
+        Noun for groups that 'sfumato apply' cannot read from a document; None: it can.
     by_counts : bool
         Whether counts are enough, so that a table can be read in blocks that fit in memory.
     writes_labels : bool
@@ -36,12 +36,12 @@ class MethodFacts:
 
     @property
     def needs_guide(self) -> bool:
-        """Whether a target or a column of predictions is needed."""
+        """True if a target or a column of predictions is needed."""
         return self.guided_by is not None
 
     @property
     def has_document(self) -> bool:
-        """Whether the fitted groups can be saved for 'sfumato apply'."""
+        """True if the fitted groups can be saved for 'sfumato apply'."""
         return self.groups is None
 
 
@@ -64,7 +64,7 @@ class NamedMethod:
 
     @property
     def counts_population(self) -> bool:
-        """Whether releases can meet a criterion on presence."""
+        """True if releases can meet a criterion on presence."""
         return bool(self.kind._counts_population)  # type: ignore[attr-defined]
 
     def new(self, **settings: Any) -> Any:

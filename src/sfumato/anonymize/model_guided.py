@@ -14,6 +14,7 @@ from sfumato.anonymize.anonymizer import GuidedAnonymizer
 from sfumato.anonymize.guidance import GuideKind, guide_from, is_fitted, predictions_of, train_guide
 from sfumato.anonymize.method import MethodFacts, NamedMethod
 from sfumato.anonymize.partitioners import TreePartitioner
+from sfumato.arguments import check_choice
 from sfumato.criteria import Criterion
 from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames import read_table
@@ -190,11 +191,7 @@ class ModelGuidedAnonymizer(GuidedAnonymizer):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.keep_splitting not in (True, False):
-            raise ParameterError(
-                f"{named('keep_splitting', self.keep_splitting)}: expected True or False. True makes groups near size "
-                "k."
-            )
+        check_choice("keep_splitting", self.keep_splitting, (True, False), hint="True makes groups near size k.")
 
     def _partitioner(self) -> TreePartitioner:
         return TreePartitioner(fall_back=bool(self.keep_splitting))

@@ -16,6 +16,7 @@ from sfumato.anonymize.partitioners import (
     RelaxedPartitioner,
     TreePartitioner,
 )
+from sfumato.arguments import check_choice
 from sfumato.criteria import Criterion
 from sfumato.errors import ParameterError, named
 from sfumato.partition.binning import DEFAULT_MAX_BINS
@@ -147,8 +148,7 @@ class MondrianAnonymizer(Anonymizer):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.rule not in _RULES:
-            raise ParameterError(f"{named('rule', self.rule)}: expected {' or '.join(map(repr, _RULES))}. Choose one.")
+        check_choice("rule", self.rule, _RULES)
         if self.strict not in (True, False) or (self.rule != "median" and not self.strict):
             raise ParameterError(
                 f"{named('strict', self.strict)} with {named('rule', self.rule)}: expected True, or False with "

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A fitted partition: a tree over values, the rewritten values of each group, and a plain document of both.
 
-Unlike the engine's tree, which knows the bins of one table, this one speaks of values (``age <= 34``), so that it
-applies to any later table and can be read by a person.
+The engine's tree splits on the bins of one table. This one splits on values (``age <= 34``), so that it applies to any
+later table and can be read by people.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ VERSION = 1
 
 @dataclass(frozen=True, eq=False)
 class Partition(Recoding):
-    """A fitted partition: groups of records, and what each group's records are rewritten to.
+    """A fitted partition: groups of records, and the values that the records of each group get.
 
     Attributes
     ----------
@@ -41,17 +41,17 @@ class Partition(Recoding):
     group_sizes : ndarray of int64
         Records of each group at fit.
     dropped : tuple of str
-        Columns that never leave: identifiers and the unit.
+        Columns that are never released: identifiers and the unit.
     limits : dict
         Finest width or prefix per column.
     categorical : tuple of str
         Columns of numbers that are read as categories.
     representative : str
     guarantees : tuple of str
-        What held for the groups at fit, in words.
+        The criteria that held for the groups at fit, as sentences.
     criteria : tuple of dict
-        The same as data, in the same order: the name of each criterion and its parameters. Empty where it was not
-        saved.
+        The same as data, in the same order: the name of each criterion and its parameters. Empty in documents of
+        earlier versions.
 
     Notes
     -----
@@ -91,7 +91,7 @@ class Partition(Recoding):
         return self._without_rare()._to_dict()
 
     def _without_rare(self) -> Partition:
-        """Return the partition as it is published: categories that few records have count as unseen."""
+        """Return the partition for publishing: categories that few records have count as unseen."""
         values, columns = dict(self.values), list(self.columns)
         keeps: dict[int, NDArray[np.int64]] = {}
         for position, column in enumerate(self.columns):
@@ -293,7 +293,7 @@ def _column_from_dict(document: Mapping[str, Any], nodes: Sequence[Mapping[str, 
 
 
 def _check_nodes(nodes: Sequence[Mapping[str, Any]], n_groups: int) -> None:
-    """Refuse nodes that are no tree: a changed file could otherwise send records round in circles."""
+    """Raise InputError unless the nodes form a tree: a changed file could send records in circles."""
     inner = [(at, node) for at, node in enumerate(nodes) if "column" in node]
     children = [node[side] for _, node in inner for side in ("left", "right")]
     is_tree = sorted(children) == list(range(1, len(nodes)))
@@ -309,7 +309,7 @@ def _check_nodes(nodes: Sequence[Mapping[str, Any]], n_groups: int) -> None:
 
 
 def _all_arrive(nodes: Sequence[Mapping[str, Any]]) -> bool:
-    """Say whether every way through the nodes, wherever leaves send records on to, ends in a group."""
+    """Return True if every path through the nodes, `goto` included, ends in a group."""
     n_open = [2 if "column" in node else int("goto" in node) for node in nodes]
     before: list[list[int]] = [[] for _ in nodes]
     for at, node in enumerate(nodes):

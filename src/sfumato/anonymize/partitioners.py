@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How records are put into groups, and how groups that fail are joined: what makes one anonymizer differ from another.
+"""Partitioners form groups of records and join groups that fail a criterion.
 
-A partitioner is made from an anonymizer's parameters and holds no records. Everything that protects is in
-``anonymizer``, once for all of them.
+A partitioner is made from an anonymizer's parameters and holds no records. All protection is in ``anonymizer``, once
+for all of them.
 """
 
 from __future__ import annotations
@@ -86,15 +86,15 @@ class Divided:
 
 
 class Partitioner(Protocol):
-    """Puts records into groups."""
+    """Forms groups of records."""
 
     @property
     def by_counts(self) -> bool:
-        """Whether counts determine the groups, so that they can be found of tables that are not in memory."""
+        """True if counts determine the groups, so that tables need not be in memory."""
         ...
 
     def divide(self, task: Task) -> Divided:
-        """Put records into groups that meet all criteria."""
+        """Form groups that meet all criteria."""
         ...
 
     def join(self, partition: Any, leaf: NDArray[np.int32], counters: list[Counter]) -> NDArray[np.integer[Any]]:
@@ -106,12 +106,12 @@ class Partitioner(Protocol):
 
 
 class TreePartitioner:
-    """Grows the engine's tree: splits that the guide speaks for, by exact counts.
+    """Grows the engine's tree: the splits with the largest gain for the guide, from exact counts.
 
     Parameters
     ----------
     fall_back : bool, default=True
-        Whether information loss decides where the guide sees no gain.
+        Whether information loss decides if no split has a gain for the guide.
     """
 
     def __init__(self, *, fall_back: bool = True) -> None:
@@ -119,7 +119,7 @@ class TreePartitioner:
 
     @property
     def by_counts(self) -> bool:
-        """Whether this is the engine's own tree: that alone is grown of tables that are not in memory."""
+        """True if this is the engine's own tree, the only one for tables that are not in memory."""
         return type(self).grow is TreePartitioner.grow
 
     def divide(self, task: Task) -> Divided:

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is remembered of a release, so that the next one can be held against it: numbers and digests, never records.
+"""The memory of a release, to compare later releases with: counts and digests, never records.
 
-Each release hides a person among k. Whoever has two of them can look at the people who are in the same two groups, and
-at what one release has more than the other. ``release`` makes a :class:`Publication` of every release and compares it
-with earlier ones.
+Each release hides a person among k. An attacker with two releases can intersect their groups, and subtract one release
+from the other. ``release`` makes a :class:`Publication` of every release and compares it with earlier ones.
 """
 
 from __future__ import annotations
@@ -43,27 +42,27 @@ Changes = tuple[int | None, int | None, int | None, int | None]
 
 @dataclass(frozen=True)
 class Together:
-    """What two releases show together that neither shows alone.
+    """The disclosure of two releases together, beyond that of either alone.
 
     Attributes
     ----------
     n_people : int
         People who are in both; without persons, as many as could be.
     smallest_together : int or None
-        Fewest people who share their groups in both releases. None: nobody is in both.
+        Fewest people who share their groups in both releases. None: no person is in both.
     n_alone : int
-        People whose two groups have nobody else in common.
+        People whose two groups have no other person in common.
     n_below : int
         People whose two groups have fewer than k people in common.
     n_new, n_gone : int or None
         People of the later, or the earlier, release alone. None where the releases do not come from one partition.
     n_new_below, n_gone_below : int or None
-        Those of them who come, or go, with fewer than k: what the one release shows of their region and the other
-        does not, is theirs.
+        Those of them who were added, or removed, together with fewer than k people: the difference of the two releases
+        in their region is theirs.
     k : int
         The smaller k of the two releases.
     is_counted : bool
-        Whether people were recognised. Otherwise the smaller group of two stands for people who are in both.
+        Whether people were recognized. Otherwise the smaller of two groups counts as people in both.
     """
 
     n_people: int
@@ -79,7 +78,7 @@ class Together:
 
     @property
     def is_safe(self) -> bool:
-        """Whether everybody is hidden among k, in both releases together and in their difference."""
+        """True if everyone is hidden among k, in both releases together and in their difference."""
         return not (self.n_below or self.n_new_below or self.n_gone_below)
 
     def to_dict(self) -> dict[str, Any]:
@@ -95,7 +94,7 @@ class Publication:
     ----------
     k : int
     partition : str
-        What the groups were made of: partitions with the same text put the same records together.
+        Fingerprint of the fitted partition: equal ones group records equally.
     group_of_leaf : ndarray of int32
         The released group that each group of the fitted partition became part of; -1 where it had no released record.
     records_of_leaf : ndarray of int64
@@ -103,13 +102,13 @@ class Publication:
     secret : bytes or None
         The key of the digests.
     persons : ndarray of bytes or None
-        A keyed digest of who each record belongs to, rising.
+        A keyed digest of the person of each record, sorted.
     group_of_person : ndarray of int32 or None
 
     Notes
     -----
-    No record is in it, but it says how many records fell into small groups and, with the key, which persons were
-    published: keep it as you keep the records, for yourself. `save` writes a file that only its owner can read.
+    It holds no record, but it tells how many records fell into small groups and, with the key, which persons were
+    published: keep it as confidential as the records. `save` writes a file that only its owner can read.
     """
 
     k: int
@@ -142,7 +141,7 @@ class Publication:
         return self._supposed(later, k)
 
     def _counted(self, later: Publication, k: int, has_leaves: bool) -> Together:
-        """Compare the people of both."""
+        """Compare the recognized people of both."""
         assert self.persons is not None and self.group_of_person is not None
         assert later.persons is not None and later.group_of_person is not None
         _, own, theirs = np.intersect1d(self.persons, later.persons, assume_unique=True, return_indices=True)
@@ -224,7 +223,7 @@ class Publication:
     def from_dict(cls, document: Mapping[str, Any]) -> Publication:
         """Rebuild a publication from `to_dict`'s document."""
         if not isinstance(document, Mapping) or (document.get("format"), document.get("version")) != (FORMAT, VERSION):
-            raise InputError(f"a document that is no publication: expected {FORMAT!r}, version {VERSION}.")
+            raise InputError(f"a document that is not a publication: expected {FORMAT!r}, version {VERSION}.")
         check_shape(document, _SHAPE, "a publication", "Publication.save")
         try:
             persons = document["persons"]
@@ -317,7 +316,7 @@ def make_publication(
 
 
 def compare(later: Publication, earlier: Iterable[Publication]) -> list[Together]:
-    """Hold a release against earlier ones, and warn of people whom two of them single out."""
+    """Compare a release with earlier ones, and warn of people whom two of them single out."""
     found = []
     for number, before in enumerate(earlier):
         together = before.with_later(later)
@@ -348,14 +347,14 @@ def _sentence(together: Together, number: int) -> str:
 
 
 def _blurred(count: int, k: int) -> str:
-    """Write a count; one between 0 and k could point at somebody and is not told exactly."""
+    """Return a count as text; counts between 0 and k are masked, since they could identify people."""
     return f"{count:,}" if count == 0 or count >= k else f"fewer than {k}"
 
 
 def _together(
     in_both: NDArray[np.int64], n_people: NDArray[np.int64], changes: Changes, k: int, *, is_counted: bool
 ) -> Together:
-    """Put together how many people share two groups, and of how many people that is said."""
+    """Summarize the numbers of people that share two groups, `n_people` each."""
     return Together(
         int(n_people.sum()),
         int(in_both.min()) if len(in_both) else None,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parameters that all anonymizers of groups have, and reading records and criteria by them.
+"""The parameters that all anonymizers share; read records, criteria and the target by them.
 
-Everything that is refused before the first group is formed is refused here.
+All checks before the first group is formed are here.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from sklearn.utils import check_random_state
 
 from sfumato.anonymize.hierarchy_columns import checked_hierarchies, numbers_with_hierarchy
 from sfumato.anonymize.recoding import Recoding
-from sfumato.anonymize.target import names_target, target_column
-from sfumato.arguments import is_integer, is_number, thread_count
-from sfumato.criteria import Criterion, KAnonymity
+from sfumato.arguments import check_integer, check_share, thread_count
+from sfumato.columns import Column
+from sfumato.criteria import TARGET, Criterion, KAnonymity
 from sfumato.criteria.criterion_counts import Counter, make_counter, shown
-from sfumato.errors import ParameterError, named
+from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames import Table, read_table
 from sfumato.hierarchies import Hierarchy
 from sfumato.partition.binning import MAX_CODES
@@ -29,7 +29,7 @@ from sfumato.schema import Schema, build_schema, warn_of_averaged_codes, warn_of
 
 
 class GroupParameters(BaseEstimator):
-    """Base of the anonymizers that put records into groups: their parameters, and what is read by them."""
+    """Base of the anonymizers: their parameters, and how records are read by them."""
 
     # Parameters shared by all subclasses; each lists them in its own signature, as scikit-learn asks.
     k: int
@@ -52,16 +52,8 @@ class GroupParameters(BaseEstimator):
 
     def _check_parameters(self) -> None:
         check_representative(self.representative)
-        if not is_number(self.suppression_limit) or not 0 <= self.suppression_limit <= 1:
-            raise ParameterError(
-                f"{named('suppression_limit', self.suppression_limit)}: expected a share of the records from 0 to 1, "
-                "such as 0.05."
-            )
-        if not is_integer(self.max_bins) or not 2 <= self.max_bins < MAX_CODES - 2:
-            raise ParameterError(
-                f"{named('max_bins', self.max_bins)}: expected an integer from 2 to {MAX_CODES - 3}. 255 is fast and "
-                "fine."
-            )
+        check_share("suppression_limit", self.suppression_limit, hint="0.05 leaves out one record in twenty.")
+        check_integer("max_bins", self.max_bins, 2, MAX_CODES - 3, hint="255 suits most columns.")
 
     def _all_criteria(self) -> list[Criterion]:
         given: Any = () if self.criteria is None else self.criteria
@@ -106,14 +98,14 @@ class GroupParameters(BaseEstimator):
         return table.with_categorical(schema.categorical_features), schema
 
     def _warn_of_unique_values(self, table: Table, target: Any) -> None:
-        """Warn of sensitive columns, and of the target where it is a column of the table, that are near unique."""
+        """Warn of near-unique sensitive columns, and of a near-unique target among the columns."""
         schema = self.schema_
         own = getattr(target, "name", None)
         passed = [name for name in schema.released if name == own and name not in schema.quasi_identifiers]
         warn_of_unique_values(table, dict.fromkeys([*schema.sensitive, *passed]))
 
     def _categorical_features(self, table: Table) -> Any:
-        """Return the columns of numbers that are codes: those named, and those with a hierarchy."""
+        """Return the numeric categories: those named, and numbers with a hierarchy."""
         numbers = numbers_with_hierarchy(self.hierarchies, table)
         if not numbers:
             return self.categorical_features
@@ -133,7 +125,7 @@ class GroupParameters(BaseEstimator):
     def _counters(
         self, table: Table, criteria: list[Criterion], target: Any = None, partition: Recoding | None = None
     ) -> list[Counter]:
-        """Return what counts for each criterion; a population by the groups of a partition, where there is one."""
+        """Return a counter for each criterion; a population is counted by the groups of a partition, if given."""
         read_target = target_column(criteria, table, target)
         counters = []
         for criterion in criteria:
@@ -164,13 +156,13 @@ class GroupParameters(BaseEstimator):
             )
         if criterion.population is None:
             raise ParameterError(
-                f"{shown(criterion)} without a population: expected the table of everybody the records were taken "
+                f"{shown(criterion)} without a population: expected the table of all people the records were taken "
                 "from. Pass population=."
             )
         return read_table(criterion.population, categorical=categorical)
 
     def _check_feasible(self, counters: list[Counter], n_records: int) -> None:
-        """Refuse what the whole table already fails, before any work."""
+        """Raise ParameterError if not even the whole table meets a criterion."""
         for counter in counters:
             counts = counter.count_all(n_records)
             if not counter.passes(counts)[0]:
@@ -191,3 +183,60 @@ class GroupParameters(BaseEstimator):
         if not REPRESENTATIVES[self.representative].facts.needs_seed:
             return None
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+
+
+# -- the target, which is no column of the table but is released beside it ----------------------------------------
+
+
+def names_target(criterion: Criterion, table: Table, target: Any) -> bool:
+    """Return True if a criterion is on the target, named ``"y"`` or as itself, and no column has that name."""
+    name = criterion.column
+    if criterion.counting != "values" or name is None or name in table.names:
+        return False
+    return name in (TARGET, getattr(target, "name", None))
+
+
+def target_column(criteria: Iterable[Criterion], table: Table, target: Any) -> Column | None:
+    """Return the target as a column, or None when no criterion is on it.
+
+    Raises
+    ------
+    ParameterError
+        If a criterion is on the target and none was passed.
+    InputError
+        If the target is not one value per record.
+    """
+    names = [c.column for c in criteria if names_target(c, table, target)]
+    if not names:
+        return None
+    if target is None:
+        raise ParameterError(
+            f"sensitive={names[0]!r} names the target, and none was passed: expected the target of the records. Pass "
+            "it as y or target, or name a column of X."
+        )
+    n_records = len(target)
+    if n_records != table.n_records:
+        raise InputError(
+            f"the target has {n_records} values for {table.n_records} records: expected one each. Pass the target of "
+            "the same records."
+        )
+    if hasattr(target, "to_frame") and not hasattr(target, "columns"):  # a series, which keeps its type this way
+        return _only_column(target.to_frame(name="y"))
+    if getattr(target, "column_names", None) or hasattr(target, "columns"):
+        return _only_column(target)
+    if hasattr(target, "to_pylist"):
+        import pyarrow as pa
+
+        return _only_column(pa.table({"y": target}))
+    array = np.asarray(target)
+    return _only_column(array[:, None] if array.ndim == 1 else array)
+
+
+def _only_column(frame: Any) -> Column:
+    table = read_table(frame)
+    if len(table.names) != 1:
+        raise InputError(
+            f"the target has {len(table.names)} columns and a criterion protects it: expected one value per record, "
+            "not probabilities. Pass the labels as target, and what guides as y."
+        )
+    return table.column(table.names[0])

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rewriting records by group: what every fitted partition shares, whatever tells a record's group."""
+"""Base of all fitted partitions: find the group of each record, and rewrite records by group."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +16,17 @@ from sfumato.coded_columns import CodedColumn, units_of
 from sfumato.columns import Column, GroupedLabels, GroupedValues, Kind, Moment
 from sfumato.errors import InputError
 from sfumato.frames import Table, read_table
+from sfumato.hierarchies import CodePaths
+from sfumato.partition.group_summaries import Groups, Summary, summarize, widths
+from sfumato.partition.guides import Guide
+from sfumato.partition.records import Layout
 from sfumato.partition.round_numbers import NUMBER_UNITS, number_between
-from sfumato.representatives import GroupValues
+from sfumato.representatives import GroupValues, represent, shown_of
 
 
 @dataclass(frozen=True, eq=False)
 class PartitionColumn:
-    """How a column's values become the codes the tree compares.
+    """A column of a partition: turns values into the codes that the tree compares.
 
     Attributes
     ----------
@@ -85,7 +89,7 @@ class PartitionColumn:
         return codes
 
     def _check_type(self, categories: NDArray[np.object_]) -> None:
-        """Raise InputError for categories of another type than at fit: none would be found, and none could be told."""
+        """Raise InputError for categories of another type than at fit: none would be found."""
         known = () if self.categories is None else self.categories
         now, before = ({type_of_category(value) for value in found} for found in (categories, known))
         if before and not now <= before:
@@ -96,7 +100,7 @@ class PartitionColumn:
 
 
 def type_of_category(value: Any) -> str:
-    """Return what a category is: text, true or false, or a number."""
+    """Return the type of a category for messages: text, true or false, or numbers."""
     return "text" if isinstance(value, str) else "true or false" if isinstance(value, bool | np.bool_) else "numbers"
 
 
@@ -104,7 +108,7 @@ _WORDS = {"number": "numbers", "moment": "dates or times", "category": "categori
 
 
 class Recoding:
-    """Base of fitted partitions: dataclasses with these fields that can tell the group of a record."""
+    """Base of fitted partitions: dataclasses with these fields that find the group of a record."""
 
     columns: tuple[PartitionColumn, ...]
     values: dict[str, list[GroupValues]]
@@ -118,12 +122,12 @@ class Recoding:
         raise NotImplementedError
 
     def _shape(self) -> Iterable[NDArray[Any]]:
-        """Yield what decides the group of a record, beside the columns."""
+        """Yield the arrays that decide the group of a record, besides the columns."""
         raise NotImplementedError
 
     @property
     def fingerprint(self) -> str:
-        """Text that partitions have in common when they put the same records together."""
+        """Digest that is equal for partitions that group records equally."""
         mixed = hashlib.sha256()
         for column in self.columns:
             categories = None if column.categories is None else column.categories.tolist()
@@ -159,10 +163,9 @@ class Recoding:
         return self.apply_codes(codes)
 
     def transform(self, frame: Any) -> Any:
-        """Rewrite new records the way the fitted ones were.
+        """Rewrite new records as the fitted ones were rewritten.
 
-        Nothing is promised about how many of the new records share a group. Categorical types keep their list of
-        categories.
+        The number of new records per group is not guaranteed. Categorical types keep their list of categories.
         """
         table = read_table(frame, categorical=self.categorical)
         return self.rewrite(table, self.apply_to(table))
@@ -214,9 +217,9 @@ class Recoding:
 
 
 def cuts_after(column: CodedColumn, last_bins: Iterable[int]) -> NDArray[Any]:
-    """Return the values that end some bins: between each and the next, rounded to few digits.
+    """Return cuts after some bins: values between each bin and the next, rounded to few digits.
 
-    A cut is no record's value where there is room for another: between 30 and 31 it is 30.5.
+    If there is room, a cut is not the value of any record: between 30 and 31 it is 30.5.
     """
     cuts = [cut_after(column, last_bin) for last_bin in last_bins]
     is_real = column.bins.values.dtype.kind == "f" or any(isinstance(cut, float) for cut in cuts)
@@ -237,3 +240,44 @@ def cut_after(column: CodedColumn, last_bin: int) -> int | float:
         if cut is None and span < 2**52:
             return low + 0.5
     return low if cut is None else cut
+
+
+class GroupDescription(NamedTuple):
+    """The width of each group in each column, and the values that its records get."""
+
+    width: NDArray[np.float64]
+    values: dict[str, list[GroupValues]]
+
+
+def describe_groups(
+    representative: str,
+    columns: Sequence[CodedColumn],
+    codes: NDArray[Any],
+    groups: Groups,
+    layout: Layout,
+    paths: Mapping[str, CodePaths],
+    *,
+    guide: Guide | None,
+    random_state: Any,
+    n_threads: int,
+) -> GroupDescription:
+    """Measure groups and choose the values that stand for them."""
+    may_show = shown_of(columns, layout).may_show
+    summary = summarize(codes, groups, layout, may_show=may_show, n_threads=n_threads)
+    values = represent(
+        representative, columns, codes, groups, layout,
+        guide=guide, random_state=random_state, summary=summary, n_threads=n_threads, paths=paths,
+    )  # fmt: skip
+    return GroupDescription(group_widths(summary, layout, columns, paths), values)
+
+
+def group_widths(
+    summary: Summary, layout: Layout, columns: Sequence[CodedColumn], paths: Mapping[str, CodePaths]
+) -> NDArray[np.float64]:
+    """Return the width of each group in each column; of a column with a hierarchy, the width of the group's label."""
+    result = widths(summary, layout)
+    for j, column in enumerate(columns):
+        if column.name in paths:
+            ends = (summary.lowest[:, j], summary.highest[:, j], summary.n_missing[:, j])
+            result[:, j] = paths[column.name].group_widths(*ends)
+    return result

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A table that may leave, and what is remembered of it."""
+"""A release: its last recount, the order of its records, and the memory of it that later releases are compared with."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.anonymize.publications import Publication, compare, earlier_publications, make_publication
-from sfumato.criteria.criterion_counts import Counter, hold_together
+from sfumato.arguments import check_choice
+from sfumato.criteria.criterion_counts import Counter, hold_together, shown
 from sfumato.errors import GuaranteeError, ParameterError, PrivacyWarning, RealRecordsWarning, named
 from sfumato.frames import Table
 from sfumato.frames.assembling import with_plain_index
 from sfumato.frames.shuffling import in_order, random_order
 from sfumato.measurement.combinations import count_combinations
 from sfumato.notebooks import facts_as_html
-
-"""How the warning of `warn_of_real_records` begins."""
+from sfumato.verification import count_groups, count_values_by_block, label_groups
 
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """A table that may leave, with what was done to make it so.
+    """A table to publish, with the numbers of its release.
 
     Attributes
     ----------
     table : frame
         The released records, in the kind of frame they came in.
     n_merged : int
-        Groups of the fitted partition that were joined with others because too few records fell into them.
+        Groups of the fitted partition that were joined with others because they failed a criterion.
     n_suppressed : int
-        Records left out.
+        Suppressed records.
     measures : dict
         ``n_records``, ``n_groups``, ``smallest_group``, ``information_loss``, ``loss_by_column`` where groups are
-        rewritten column by column, and what each criterion reaches; ``together``, where earlier releases were named:
-        what this one shows together with each of them.
+        rewritten column by column, and the value of each criterion; ``together``, if earlier releases were named: the
+        disclosure of this one together with each of them.
     publication : Publication or None
-        What to remember of this release for the next ones; not to be published.
+        The memory of this release for later ones; not to be published.
     """
 
     table: Any
@@ -50,7 +50,7 @@ class Release:
     publication: Publication | None = None
 
     def _repr_html_(self) -> str:
-        """Show in a notebook what was done, and none of the records."""
+        """Show the numbers in a notebook, and no records."""
         numbers = {name: value for name, value in self.measures.items() if isinstance(value, int | float | str)}
         known = [(name.replace("_", " "), value) for name, value in numbers.items()]
         suppressed = [("records left out", self.n_suppressed), ("groups joined with others", self.n_merged)]
@@ -58,17 +58,15 @@ class Release:
 
 
 def in_released_order(release: Release, shuffle: bool | None, *, keep_index: bool = False) -> Release:
-    """Return the release with its records shuffled, or in the order of the input: with a warning, if nobody chose.
+    """Return the release with its records shuffled, or in the order of the input, with a warning if `shuffle` is None.
 
-    A pandas frame gets row numbers as its index, unless its own is asked for: an index of account numbers or dates
-    identifies people as a column of them does.
+    A pandas frame gets row numbers as its index unless `keep_index`: an index of account numbers or dates identifies
+    people.
 
-    Called by the methods named ``release``: the warning points at whoever called those.
+    Called by the methods named ``release``: the warning points at their caller.
     """
-    if shuffle not in (None, True, False):
-        raise ParameterError(f"{named('shuffle', shuffle)}: expected True, False or None.")
-    if keep_index not in (True, False):
-        raise ParameterError(f"{named('keep_index', keep_index)}: expected True or False.")
+    check_choice("shuffle", shuffle, (True, False, None))
+    check_choice("keep_index", keep_index, (True, False))
     if shuffle and keep_index:
         raise ParameterError(
             "shuffle=True with keep_index=True: expected one of them, since the index tells the order. Leave one out."
@@ -88,24 +86,65 @@ def in_released_order(release: Release, shuffle: bool | None, *, keep_index: boo
 
 
 def warn_of_real_records(original: Any, released: Any, columns: Sequence[str], released_columns: Sequence[str]) -> None:
-    """Say how many released combinations of quasi-identifiers are those of exactly one original record.
+    """Warn if released combinations of quasi-identifiers are those of exactly one original record.
 
-    Called by the methods named ``release``: the warning points at whoever called those.
+    Called by the methods named ``release``: the warning points at their caller.
     """
-    shown = count_combinations(original, released, columns, released_columns)
-    if shown.n_of_one_record:
+    combinations = count_combinations(original, released, columns, released_columns)
+    if combinations.n_of_one_record:
         warnings.warn(
             RealRecordsWarning(
-                f"each group shows the values of a real record: {shown.n_of_one_record} of {shown.n_shown} released "
-                "combinations of quasi-identifiers are those of exactly one record, whose values anyone can read off. "
+                f"each group shows the values of a real record: {combinations.n_of_one_record} of "
+                f"{combinations.n_shown} released combinations of quasi-identifiers are those of exactly one record, "
+                "whose values anyone can read off. "
                 f"Take {named('representative', 'phantom')}, which shows no combination of one record, or 'range'."
             ),
             stacklevel=3,
         )
 
 
+def renumbered(
+    joined: NDArray[np.integer[Any]], leaf: NDArray[np.int32], counters: list[Counter]
+) -> tuple[NDArray[np.int32], int, list[Counter]]:
+    """Number the groups that fitted groups were joined to.
+
+    Parameters
+    ----------
+    joined : ndarray of int
+        For every fitted group, a number that it shares with those it is joined with.
+    leaf : ndarray of int32
+        The fitted group of every record; -1: suppressed.
+    counters : list of Counter
+
+    Returns
+    -------
+    group : ndarray of int32
+        Of every record; -1: suppressed.
+    n_merged : int
+        Fitted groups that were joined with others.
+    counters : list of Counter
+        The same, which count a population by the joined groups.
+    """
+    is_kept = leaf >= 0
+    used = np.unique(leaf[is_kept])
+    is_joined = np.bincount(joined[used])[joined[used]] > 1
+    _, numbers = np.unique(np.where(is_kept, joined[leaf], -1), return_inverse=True)
+    group = (numbers - int(not is_kept.all())).astype(np.int32)
+    group_of_joined = np.full(int(joined.max()) + 1, -1, np.int64)
+    group_of_joined[joined[leaf[is_kept]]] = group[is_kept]
+    regrouped = [counter.regrouped(group, group_of_joined[joined]) for counter in counters]
+    return group, int(is_joined.sum()), regrouped
+
+
+def with_criteria(
+    measures: dict[str, Any], counters: list[Counter], group: NDArray[Any], n_groups: int
+) -> dict[str, Any]:
+    """Return the measures of a release with the value that each criterion reaches."""
+    return measures | {shown(counter.criterion): counter.value(group, n_groups) for counter in counters}
+
+
 def check_releasable(leaf: NDArray[np.int32], counters: list[Counter], k: int) -> None:
-    """Refuse records that do not meet the criteria even as one group."""
+    """Raise GuaranteeError if the records do not meet the criteria even as one group."""
     n_left = int((leaf >= 0).sum())
     if not hold_together(leaf, counters):
         has = f"fewer than {k}" if 0 < n_left < k else f"{n_left}"
@@ -128,21 +167,21 @@ def remembered(
     leaf: NDArray[np.int32] | None = None,
     n_leaves: int = 0,
 ) -> Release:
-    """Return the release with what to remember of it, and with what it shows together with earlier ones.
+    """Return the release with its publication, compared with earlier ones.
 
     Parameters
     ----------
     release : Release
     k : int
     group : ndarray of int32
-        Of every record; -1: left out.
+        Of every record; -1: suppressed.
     table : Table
         The records that were to be released.
     earlier : list of Release or Publication
     persons : str or int or None
-        The column of the table that says whom each record belongs to.
+        The column of the table with the person of each record.
     fingerprint : str, optional
-        Of the fitted partition, where releases of the same one can be compared without knowing persons.
+        Of the fitted partition, if its releases can be compared without persons.
     leaf : ndarray of int32, optional
         The fitted group of every record, with a fingerprint.
     n_leaves : int, optional
@@ -155,3 +194,80 @@ def remembered(
     if before:
         measures = measures | {"together": [part.to_dict() for part in together]}
     return replace(release, measures=measures, publication=publication)
+
+
+# -- the recount, apart from the engine --------------------------------------------------------------------------
+
+
+def verify(
+    frame: Any,
+    columns: Sequence[str],
+    counters: Sequence[Counter],
+    rows: NDArray[np.int64] | None,
+    *,
+    n_threads: int = 1,
+) -> int:
+    """Recount a finished table independently of the engine; raise GuaranteeError if a criterion fails.
+
+    Parameters
+    ----------
+    frame : frame
+        The table to release.
+    columns : sequence of str
+        Its quasi-identifiers, by their released names.
+    counters : sequence of Counter
+    rows : ndarray or None
+        Which of the counters' records the table has, in its order; None: all.
+    n_threads : int
+
+    Returns
+    -------
+    smallest_group : int
+    """
+    sizes = count_groups(frame, columns, n_threads=n_threads)
+    needs_groups = any(c.population is not None or c.criterion.counting == "values" for c in counters)
+    group = label_groups(frame, columns) if needs_groups else None
+    for counter in counters:
+        n_failed = _count_failed(frame, columns, counter, rows, sizes, group)
+        if n_failed:
+            raise GuaranteeError(
+                f"the rewritten table has {n_failed} of {len(sizes)} groups for which it does not hold that "
+                f"{counter.criterion.describe()}: expected none. Nothing is released. Please report this."
+            )
+    return int(sizes.min())
+
+
+def _count_failed(
+    frame: Any,
+    columns: Sequence[str],
+    counter: Counter,
+    rows: NDArray[np.int64] | None,
+    sizes: NDArray[np.int64],
+    group: NDArray[np.int64] | None,
+) -> int:
+    if counter.population is not None:
+        assert group is not None
+        return int((~counter.passes(_count_presence(group, counter, rows))).sum())
+    if counter.value_of_row is None:
+        return int((~counter.passes(sizes[:, None])).sum())
+    values = counter.value_of_row if rows is None else counter.value_of_row[rows]
+    if counter.criterion.counting == "distinct":
+        return int((~counter.passes(count_groups(frame, columns, distinct=values)[:, None])).sum())
+    assert group is not None
+    blocks = count_values_by_block(group, values, counter.n_values)
+    return sum(int((~counter.passes(counts)).sum()) for counts in blocks)
+
+
+def _count_presence(seen: NDArray[np.int64], counter: Counter, rows: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """Count records and population by released values: groups with the same values are one group."""
+    assert counter.population is not None
+    assert counter.group_of_row is not None
+    group = counter.group_of_row if rows is None else counter.group_of_row[rows]
+    seen_of_group = np.full(int(group.max()) + 2, -1, np.int64)  # the last place serves those in no group
+    seen_of_group[group] = seen
+    members = seen_of_group[counter.population]
+    n_seen = int(seen.max()) + 1
+    counts = [np.bincount(part, minlength=n_seen) for part in (seen, members[members >= 0])]
+    if not np.array_equal(seen_of_group[group], seen):
+        counts[1][:] = 0  # a group that shows different values has no population that could be told apart
+    return np.column_stack(counts).astype(np.int64)

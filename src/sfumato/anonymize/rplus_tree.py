@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Anonymization with an R+-tree: a spatial index whose leaves are the groups, and which takes in later batches."""
+"""Anonymization with an R+-tree: a spatial index whose leaves are the groups, with insertion of later batches."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.anonymize.anonymizer import Anonymizer, Fit
-from sfumato.anonymize.grafting import graft, join_columns
 from sfumato.anonymize.hierarchy_columns import in_tree_order
 from sfumato.anonymize.method import MethodFacts, NamedMethod
 from sfumato.anonymize.partition import Partition
 from sfumato.anonymize.partitioners import Task, TreePartitioner
-from sfumato.anonymize.target import names_target, target_column
+from sfumato.anonymize.reading import names_target, target_column
+from sfumato.anonymize.recoding import PartitionColumn, cut_after
 from sfumato.arguments import as_table_like
 from sfumato.backends.memory import code_column, read_limited
-from sfumato.columns import Column
+from sfumato.coded_columns import CodedColumn
+from sfumato.columns import Column, join_columns
 from sfumato.criteria import Criterion
 from sfumato.criteria.criterion_counts import Counter, fewest_records, make_counter, publishing_floor
 from sfumato.errors import ParameterError, named
@@ -31,6 +32,7 @@ from sfumato.partition.grower import Grown, in_group_order
 from sfumato.partition.records import Records, make_layout, pack_records
 from sfumato.partition.rplus import Check, pack
 from sfumato.partition.taxonomy import Taxonomy
+from sfumato.partition.tree import Tree
 from sfumato.representatives import Representative
 
 
@@ -56,9 +58,9 @@ class _Held:
         """Return these records and those of one more batch."""
         n_new = columns[0].n_records
         return _Held(
-            [join_columns(old, new) for old, new in zip(self.columns, columns, strict=True)],
+            [join_columns([old, new]) for old, new in zip(self.columns, columns, strict=True)],
             [
-                None if old is None or new is None else join_columns(old, new)
+                None if old is None or new is None else join_columns([old, new])
                 for old, new in zip(self.counted, counted, strict=True)
             ],
             np.append(self.batch, np.full(n_new, self.batch[-1] + 1, np.int32)),
@@ -66,11 +68,11 @@ class _Held:
 
 
 class RPlusTreeAnonymizer(Anonymizer):
-    """Make a table k-anonymous with the leaves of an R+-tree, and take in later batches without leaking.
+    """Make a table k-anonymous with the leaves of an R+-tree, and insert later batches without leaking.
 
     The records are packed top-down: of all columns, the cut with the smallest bounding boxes on both sides, until
     leaves hold k to 2k - 1 records. `insert` adds later records to the leaves; a leaf that overflows is cut in two
-    where that keeps k, now and for whoever compares with what was published before.
+    if both sides keep k, in the new release and compared with earlier ones.
 
     Parameters
     ----------
@@ -192,7 +194,7 @@ class RPlusTreeAnonymizer(Anonymizer):
         self.n_jobs = n_jobs
 
     def insert(self, X: Any, y: Any = None, target: Any = None) -> Self:
-        """Take in a batch of later records: they join the leaves they fall into, and leaves that overflow are cut.
+        """Insert a batch of later records: they join the leaves they fall into, and leaves that overflow are cut.
 
         Publish all records so far with `release` afterwards. What was published before stays safe beside it.
 
@@ -221,7 +223,7 @@ class RPlusTreeAnonymizer(Anonymizer):
         criteria = self._all_criteria()
         columns = [read_limited(table, c.name, self.partition_.limits) for c in self.partition_.columns]
         for own, column in zip(self.partition_.columns, columns, strict=True):
-            own.encode(column)  # says so when a column holds something else than before, while nothing is changed
+            own.encode(column)  # raises if a column holds other values than before, while nothing is changed
         counted = _counted_columns(table, criteria, y if target is None else target)
         held = self._held.joined_with(columns, counted)
         self._take_in(held, [make_counter(c, column) for c, column in zip(criteria, held.counted, strict=True)])
@@ -229,7 +231,7 @@ class RPlusTreeAnonymizer(Anonymizer):
         return self
 
     def _take_in(self, held: _Held, counters: list[Counter]) -> None:
-        """Cut the leaves that overflow with these records, and describe all groups anew."""
+        """Cut the leaves that overflow with these records, and describe all groups again."""
         n_records, k = len(held.batch), fewest_records(counters)
         floor, limits = publishing_floor(counters), self.partition_.limits
         coded = [code_column(c, max_bins=self.max_bins, floor=floor, limit=limits.get(c.name)) for c in held.columns]
@@ -326,6 +328,107 @@ def _check_publications(
         return is_safe
 
     return check
+
+
+# -- growing a fitted partition on -------------------------------------------------------------------------------
+
+# The work is done on the partition's document, where nodes hold values: bins differ from table to table.
+
+
+def graft(
+    partition: Partition, forest: Tree | None, leaves: NDArray[np.int64], columns: Sequence[CodedColumn]
+) -> Partition:
+    """Return the partition with trees in the place of some of its leaves, and without values per group.
+
+    Parameters
+    ----------
+    partition : Partition
+    forest : Tree or None
+        Trees over the bins of `columns`; the first nodes are the roots. None grafts nothing.
+    leaves : ndarray of int64
+        The groups that the roots stand for.
+    columns : sequence of CodedColumn
+        The partition's columns as they are now. Categories it did not know stay on the side they were sent to.
+    """
+    document = partition._to_dict()  # rare categories included: it is not published
+    nodes = [_with_categories(node, partition, columns) for node in document["nodes"]]
+    place_of_group = {node["group"]: place for place, node in enumerate(nodes) if "group" in node}
+    if forest is not None:
+        n_roots = len(leaves)
+        place = [place_of_group[int(leaf)] for leaf in leaves]
+        place += list(range(len(nodes), len(nodes) + forest.n_nodes - n_roots))
+        nodes += [{}] * (forest.n_nodes - n_roots)
+        for node in range(forest.n_nodes):
+            nodes[place[node]] = _grafted_node(forest, node, columns, place)
+    n_groups = _number_groups(nodes)
+    document["columns"] = [_described(column, nodes) for column in columns]
+    document["nodes"] = nodes
+    document["groups"] = {"sizes": [0] * n_groups, "values": {}}
+    grown = Partition.from_dict(document)
+    known = [
+        own if column.categories is None else PartitionColumn.of_categories(column)
+        for own, column in zip(grown.columns, columns, strict=True)
+    ]
+    return replace(grown, columns=tuple(known))
+
+
+def _described(column: CodedColumn, nodes: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    described: dict[str, Any] = {"name": column.name, "kind": column.kind}
+    if column.moment is not None:
+        described["moment"] = column.moment
+    if column.categories is not None:
+        described["categories"] = list(column.categories)
+    else:
+        cuts = [node.get("at_most") for node in nodes if node.get("column") == column.name]
+        described["is_real"] = column.bins.values.dtype.kind == "f" or any(isinstance(cut, float) for cut in cuts)
+    return described
+
+
+def _with_categories(node: dict[str, Any], partition: Partition, columns: Sequence[CodedColumn]) -> dict[str, Any]:
+    """Return a node that names the categories by their present places."""
+    if "in" not in node:
+        return node
+    position = next(p for p, column in enumerate(partition.columns) if column.name == node["column"])
+    old, new = partition.columns[position].categories, columns[position].categories
+    assert old is not None
+    assert new is not None
+    goes_left = {old[code] for code in node["in"]}
+    if node["unseen"] == "left":
+        goes_left |= set(new) - set(old)
+    return node | {"in": [place for place, value in enumerate(new) if value in goes_left]}
+
+
+def _grafted_node(forest: Tree, node: int, columns: Sequence[CodedColumn], place: Sequence[int]) -> dict[str, Any]:
+    if forest.column[node] < 0:
+        return {"group": -1}
+    column = columns[forest.column[node]]
+    larger = "left" if forest.larger_left[node] else "right"
+    document: dict[str, Any] = {"column": column.name}
+    if column.bins.is_ordered:
+        last = int(forest.threshold[node])
+        document["at_most"] = cut_after(column, last) if last < column.bins.n_values - 1 else None
+        document["missing"] = "right"
+    else:
+        words = forest.mask[node]
+        document["in"] = [c for c in range(column.bins.n_values) if int(words[c >> 6]) >> (c & 63) & 1]
+        document["missing"] = "right" if column.bins.has_missing else larger  # missing comes after all categories
+        document["unseen"] = larger
+    return document | {"left": place[forest.left[node]], "right": place[forest.right[node]]}
+
+
+def _number_groups(nodes: list[dict[str, Any]]) -> int:
+    """Number the leaves from left to right, in place, and return how many there are."""
+    n_groups = 0
+    waiting = [0]
+    while waiting:
+        place = waiting.pop()
+        node = nodes[place]
+        if "group" in node:
+            nodes[place] = {"group": n_groups}
+            n_groups += 1
+        else:
+            waiting += [node["right"], node["left"]]
+    return n_groups
 
 
 R_PLUS_TREE = NamedMethod(

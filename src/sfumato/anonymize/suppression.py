@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Choose the records that a release leaves out within its suppression limit.
+"""Choose the records that a release suppresses within its limit.
 
-Groups that fail a criterion go first (:func:`suppress`). What the limit still allows is spent on the records that cost
-the others most (:func:`drop_costly`): those at the edges of wide groups, without which the group's labels are narrower.
+Groups that fail a criterion come first (:func:`suppress`). The rest of the limit is spent on the records that cost the
+others most (:func:`drop_costly`): those at the edges of wide groups, without which the group's labels are narrower.
 Records that agree in a column of a group are dropped together, so the choice never depends on the order of the rows.
 """
 
@@ -25,7 +25,7 @@ _TIMES_THE_MEAN = 2.0  # what a record must cost to be dropped: a record that le
 
 
 def suppress(leaf: NDArray[np.int32], n_leaves: int, counters: list[Counter], limit: float) -> NDArray[np.int32]:
-    """Leave out the smallest failing groups while the limit lasts and the rest can still be released.
+    """Suppress the smallest failing groups within the limit, while the rest can still be released.
 
     Parameters
     ----------
@@ -34,12 +34,12 @@ def suppress(leaf: NDArray[np.int32], n_leaves: int, counters: list[Counter], li
     n_leaves : int
     counters : list of Counter
     limit : float
-        Share of the records that may be left out.
+        Share of the records that may be suppressed.
 
     Returns
     -------
     leaf : ndarray of int32
-        The same, -1 for records left out.
+        The same, -1 for suppressed records.
     """
     budget = int(limit * len(leaf))
     if budget == 0:
@@ -71,11 +71,11 @@ def drop_costly(
     k: int,
     budget: int,
 ) -> NDArray[np.int32]:
-    """Leave out the records whose absence lowers the information loss of the release most, while the budget lasts.
+    """Suppress the records whose absence lowers the information loss of the release most, within the budget.
 
     A step takes all records that share one bin of one column away from their group, or a whole group. It is taken only
     if it saves, per record, at least twice what the mean record loses before the first step. So the mean falls with
-    every step, and no record is given up for next to nothing.
+    every step, and no record is suppressed for next to nothing.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ def _steps(
 
 
 class _Ends(NamedTuple):
-    """What a summary knows of one column's bins in every group."""
+    """The bins of one column in every group."""
 
     lowest: NDArray[np.int64]
     highest: NDArray[np.int64]

@@ -7,16 +7,15 @@ run is one module and one line in the family below; one that only Python calls i
 
 from typing import TYPE_CHECKING
 
-from sfumato.registry import Family
+from sfumato.registry import Family, lazy_names
 
 if TYPE_CHECKING:
     from sfumato.attack.anatomy import definetti as definetti
     from sfumato.attack.anatomy import minimality as minimality
     from sfumato.attack.attribute import attack_attribute as attack_attribute
-    from sfumato.attack.intervals import bootstrap_interval as bootstrap_interval
-    from sfumato.attack.intervals import judge as judge
-    from sfumato.attack.intervals import wilson_interval as wilson_interval
-    from sfumato.attack.linkability import link_records as link_records
+    from sfumato.attack.generalization_attacks import attack_generalization as attack_generalization
+    from sfumato.attack.generalization_attacks import link_records as link_records
+    from sfumato.attack.generalization_attacks import single_out as single_out
     from sfumato.attack.membership import MembershipResult as MembershipResult
     from sfumato.attack.membership import attack_membership as attack_membership
     from sfumato.attack.reconstruction import reconstruct as reconstruct
@@ -29,14 +28,15 @@ if TYPE_CHECKING:
     from sfumato.attack.reconstruction_boosting import BoostingSettings as BoostingSettings
     from sfumato.attack.reconstruction_network import NetworkSettings as NetworkSettings
     from sfumato.attack.reconstruction_scoring import check_order as check_order
-    from sfumato.attack.reconstruction_suite import attack_generalization as attack_generalization
     from sfumato.attack.released import infer_from_release as infer_from_release
     from sfumato.attack.released import link_through_release as link_through_release
     from sfumato.attack.released import single_out_of_release as single_out_of_release
     from sfumato.attack.result import AttackResult as AttackResult
+    from sfumato.attack.result import bootstrap_interval as bootstrap_interval
+    from sfumato.attack.result import judge as judge
+    from sfumato.attack.result import wilson_interval as wilson_interval
     from sfumato.attack.row_order import match_by_row_order as match_by_row_order
     from sfumato.attack.samples import Samples as Samples
-    from sfumato.attack.singling_out import single_out as single_out
 
 ATTACKS = Family(
     "attack",
@@ -59,17 +59,17 @@ ATTACKS = Family(
 
 _HOME_OF = {
     "attack_attribute": "attribute",
-    "attack_generalization": "reconstruction_suite",
+    "attack_generalization": "generalization_attacks",
     "attack_membership": "membership",
     "AttackResult": "result",
     "BoostingSettings": "reconstruction_boosting",
-    "bootstrap_interval": "intervals",
+    "bootstrap_interval": "result",
     "check_order": "reconstruction_scoring",
     "definetti": "anatomy",
     "FamilySettings": "reconstruction_adversaries",
     "infer_from_release": "released",
-    "judge": "intervals",
-    "link_records": "linkability",
+    "judge": "result",
+    "link_records": "generalization_attacks",
     "link_through_release": "released",
     "match_by_row_order": "row_order",
     "MembershipResult": "membership",
@@ -82,26 +82,11 @@ _HOME_OF = {
     "reconstruct_with_some_personal": "reconstruction",
     "reconstruction_risk": "reconstruction",
     "Samples": "samples",
-    "single_out": "singling_out",
+    "single_out": "generalization_attacks",
     "single_out_of_release": "released",
-    "wilson_interval": "intervals",
+    "wilson_interval": "result",
 }
 
 __all__ = ["ATTACKS", *_HOME_OF]
 
-
-def __getattr__(name: str) -> object:
-    """Load an attack when it is first asked for."""
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module 'sfumato.attack' has no attribute {name!r}; see dir(sfumato.attack)")
-    from importlib import import_module
-
-    value: object = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """List the attacks, loaded or not."""
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _HOME_OF)

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sfumato.attack.intervals import judge, wilson_interval
-from sfumato.attack.result import AttackResult
+from sfumato.attack.result import AttackResult, judge, wilson_interval
 from sfumato.backends.memory import MemorySource
 from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames import Table, read_table

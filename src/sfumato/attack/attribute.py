@@ -23,9 +23,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.ensemble import RandomForestClassifier
 
 from sfumato.attack.facts import AttackFacts, NamedAttack
-from sfumato.attack.intervals import bootstrap_interval, judge, wilson_interval
 from sfumato.attack.membership_signals import Floats, Reader, reader_of
-from sfumato.attack.result import AttackResult
+from sfumato.attack.result import AttackResult, bootstrap_interval, judge, wilson_interval
 from sfumato.columns import Column, GroupedValues
 from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames import Table, read_table

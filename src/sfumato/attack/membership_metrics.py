@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta, binom, norm, rankdata
 
-from sfumato.attack.intervals import judge, wilson_interval
 from sfumato.attack.membership_signals import Floats
-from sfumato.attack.result import Verdict
+from sfumato.attack.result import Verdict, judge, wilson_interval
 
 LOW_RATES = (0.01, 0.001)
 _BASELINE = 0.5  # half of the records are members, so guessing is right half of the time
@@ -53,7 +52,7 @@ class LowRate:
 
     @property
     def is_shown(self) -> bool:
-        """Whether more members than others pass, beyond chance."""
+        """True if more members than others pass, beyond chance."""
         return self.interval_at_threshold[0] > self.false_positive_interval[1]
 
 

@@ -132,7 +132,7 @@ class MembershipNetwork:
         return np.asarray(1 / (1 + np.exp(-np.clip(self.scores(outputs, labels), -700, 700))))
 
     def predict(self, outputs: Floats, labels: NDArray[Any]) -> NDArray[np.bool_]:
-        """Say whether each record is more likely a member than not."""
+        """Return True if each record is more likely a member than not."""
         return self.scores(outputs, labels) > 0
 
     def _features(self, outputs: Floats, labels: NDArray[Any]) -> tuple[Floats, Floats]:

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn.base import is_classifier
 
-from sfumato.errors import InputError, ParameterError, named
+from sfumato.arguments import check_choice
+from sfumato.errors import InputError, ParameterError
 
 OutputKind = Literal["logits", "probabilities", "numbers"]
 Floats = NDArray[np.float64]
@@ -133,10 +134,7 @@ def reader_of(model: Any, y: Any, kind: Literal["auto", "logits", "probabilities
     kind : {"auto", "logits", "probabilities"}
         ``"auto"``: logits where the model has a ``decision_function`` or is a network, else probabilities.
     """
-    if kind not in ("auto", "logits", "probabilities"):
-        raise ParameterError(
-            f"{named('outputs', kind)}: expected 'auto', 'logits' or 'probabilities'. 'auto' suits most."
-        )
+    check_choice("outputs", kind, ("auto", "logits", "probabilities"), hint="'auto' suits most.")
     has_scores, has_probabilities = hasattr(model, "decision_function"), hasattr(model, "predict_proba")
     if not has_scores and not has_probabilities:
         # What is no estimator of scikit-learn has no tags, and with a plain predict it counts as a regressor.

@@ -143,7 +143,7 @@ def rate_of(question: Question, guesses: Guesses, part: slice, certainty: float)
 
 
 def is_open(question: Question) -> bool:
-    """Say whether anything is left to guess: whether some mask leaves more than one value that was ever seen."""
+    """Return True if anything is left to guess: whether some mask leaves more than one value that was ever seen."""
     seen = np.bincount(question.values[question.train], minlength=question.n_values) > 0
     return bool(((question.possible & seen).sum(axis=1) > 1).any())
 

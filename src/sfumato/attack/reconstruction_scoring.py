@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.attack.intervals import bootstrap_interval, judge, wilson_interval
 from sfumato.attack.reconstruction_adversaries import Answer
 from sfumato.attack.reconstruction_questions import selection
-from sfumato.attack.result import AttackResult
+from sfumato.attack.result import AttackResult, bootstrap_interval, judge, wilson_interval
 
 CONFIDENCE = 0.95
 

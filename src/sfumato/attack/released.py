@@ -14,7 +14,7 @@ Article 29 Data Protection Working Party (2014). Opinion 05/2014 on Anonymisatio
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -23,14 +23,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sfumato.attack.facts import AttackedRelease, AttackFacts, Case, NamedAttack
-from sfumato.attack.intervals import judge, wilson_interval
-from sfumato.attack.released_cells import Exact, ReleasedColumn, ReleasedTable, read_release
-from sfumato.attack.result import AttackResult
+from sfumato.attack.released_cells import Exact, Names, ReleasedColumn, ReleasedTable, read_release
+from sfumato.attack.result import AttackResult, result_of_counts
 from sfumato.errors import ParameterError
 from sfumato.frames import read_table
 from sfumato.grouping import merge_rows
-
-Names = str | int | Iterable[str | int]
 
 _COMPARED_AT_ONCE = 1 << 23  # pairs of people and released records
 
@@ -107,16 +104,14 @@ def single_out_of_release(
     outside = None
     if control is not None and all(column.has_others for column in columns):
         outside = float((_n_met(columns, tried[is_judged[kind]], table.others(columns)) == 1).mean())
-    rate = float(isolated.mean())
-    interval = wilson_interval(int(isolated.sum()), len(isolated), confidence)
-    return AttackResult(
-        attack="singling out of a release",
-        rate=rate,
-        interval=interval,
-        baseline=baseline,
+    return result_of_counts(
+        "singling out of a release",
+        int(isolated.sum()),
+        len(isolated),
+        baseline,
         control=outside,
-        verdict=judge(rate, interval, baseline, control=outside),
-        seconds=time.perf_counter() - start,
+        confidence=confidence,
+        started=start,
         seed=random_state,
         details={
             "predicates_from": kind,
@@ -206,16 +201,14 @@ def link_through_release(
         others = _drawn(table.n_others, n_targets, generator)
         found, _ = _linked(sides, [table.others(side)[others] for side in sides])
         outside = found / len(others)
-    rate = successes / len(drawn)
-    interval = wilson_interval(successes, len(drawn), confidence)
-    return AttackResult(
-        attack="linkability through a release",
-        rate=rate,
-        interval=interval,
-        baseline=baseline,
+    return result_of_counts(
+        "linkability through a release",
+        successes,
+        len(drawn),
+        baseline,
         control=outside,
-        verdict=judge(rate, interval, baseline, control=outside),
-        seconds=time.perf_counter() - start,
+        confidence=confidence,
+        started=start,
         seed=random_state,
         details={"n_targets": len(drawn), "left": [c.name for c in sides[0]], "right": [c.name for c in sides[1]]},
     )
@@ -284,16 +277,14 @@ def infer_from_release(
         others = _drawn(table.n_others, n_targets, generator)
         outside = float(_inferred(columns, hidden, table.others(columns)[others], hidden.other_codes[others]).mean())
     baseline = float((hidden.codes[drawn] == np.bincount(hidden.codes).argmax()).mean())
-    rate, successes = float(is_right.mean()), float(is_right.sum())
-    interval = wilson_interval(min(successes, len(drawn)), len(drawn), confidence)
-    return AttackResult(
-        attack="inference from a release",
-        rate=rate,
-        interval=interval,
-        baseline=baseline,
+    return result_of_counts(
+        "inference from a release",
+        float(is_right.sum()),
+        len(drawn),
+        baseline,
         control=outside,
-        verdict=judge(rate, interval, baseline, control=outside),
-        seconds=time.perf_counter() - start,
+        confidence=confidence,
+        started=start,
         seed=random_state,
         details={"n_targets": len(drawn), "known": [column.name for column in columns], "secret": hidden.name},
     )

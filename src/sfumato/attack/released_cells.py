@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.attack.samples import join_columns
-from sfumato.columns import Column
+from sfumato.columns import Column, join_columns
 from sfumato.errors import InputError
 from sfumato.frames import Table, read_table
 from sfumato.grouping import merge_rows
@@ -203,18 +202,23 @@ def read_release(
             "people in the same order. Leave out of the original whoever was suppressed."
         )
     others = None if control is None else read_table(control)
-    if quasi_identifiers is None:
-        names = tuple(name for name in before.names if name in after.names or f"{name}_low" in after.names)
-    else:
-        names = before.resolve(quasi_identifiers)
-    if not names:
-        raise InputError(
-            "the two tables have no column in common: expected the columns of the original in the release."
-        )
+    names = released_names(before, after, quasi_identifiers)
     exact = before.resolve(unchanged, "unchanged")
     columns = [_read_column(name, before, after, others, is_aligned) for name in names]
     columns += [_read_unchanged(name, before, after, others) for name in exact]
     return ReleasedTable(tuple(columns), before)
+
+
+def released_names(before: Table, after: Table, given: Names | None) -> tuple[str, ...]:
+    """Return the names of the given columns of the original; None: of all that were released."""
+    if given is not None:
+        return before.resolve(given)
+    names = tuple(name for name in before.names if name in after.names or f"{name}_low" in after.names)
+    if not names:
+        raise InputError(
+            "the two tables have no column in common: expected the columns of the original in the release."
+        )
+    return names
 
 
 def _read_unchanged(name: str, before: Table, after: Table, others: Table | None) -> ReleasedColumn:

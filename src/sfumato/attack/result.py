@@ -1,24 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every attack answers: one rate, how sure it is, and what it must be compared with.
+"""The result of an attack: a rate, its confidence interval, the rates it is compared with, and the verdict.
 
-All attacks return an `AttackResult`; audits collect them and reports print them.
+All attacks return an `AttackResult`; audits collect them and reports print them. With 95% confidence an attack without
+any power is called stronger than its baseline in at most 2.5% of audits, and called failed in at most another 2.5%.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import norm
+
 from sfumato import __version__
 from sfumato.documents import plain, written_whole
+from sfumato.errors import ParameterError, named
 
 Verdict = Literal["stronger than baseline", "not shown", "failed attack"]
 """What an attack has shown. A *failed attack* did worse than the attacker who ignores the protected data: it says
 that the attack was badly made, never that the data is safe."""
+
+_DRAWN_AT_ONCE = 1 << 22  # counts held at a time while resampling
 
 
 @dataclass(frozen=True)
@@ -71,6 +80,38 @@ class AttackResult:
         return replace(self, verdict=verdict, details={**self.details, **reasons})
 
 
+def result_of_counts(
+    attack: str,
+    successes: float,
+    trials: int,
+    baseline: float,
+    *,
+    control: float | None = None,
+    confidence: float = 0.95,
+    started: float,
+    seed: int | None,
+    details: Mapping[str, Any],
+) -> AttackResult:
+    """Return the result of an attack on independent people: the share of successes with Wilson's interval.
+
+    Parameters
+    ----------
+    attack : str
+    successes : float
+        Expected number where some are decided by chance.
+    trials : int
+    baseline, control, confidence, seed, details
+        As in `AttackResult` and `judge`.
+    started : float
+        ``time.perf_counter()`` when the attack began.
+    """
+    rate = successes / trials
+    interval = wilson_interval(min(successes, trials), trials, confidence)  # sums of shares may exceed it by rounding
+    verdict = judge(rate, interval, baseline, control=control)
+    seconds = time.perf_counter() - started
+    return AttackResult(attack, rate, interval, baseline, control, verdict, seconds, seed, details)
+
+
 def recalled(cache: str | Path | None, key: object, run: Callable[[], AttackResult]) -> AttackResult:
     """Return the result of an attack that was run before with the same key, or run it and keep the result.
 
@@ -94,3 +135,156 @@ def recalled(cache: str | Path | None, key: object, run: Callable[[], AttackResu
     with written_whole(path) as temporary:
         temporary.write_text(json.dumps(result.to_dict(), allow_nan=False), encoding="utf-8")
     return result
+
+
+# -- intervals and verdicts -----------------------------------------------------------------------------------------
+
+
+def wilson_interval(successes: float, trials: float, confidence: float = 0.95) -> tuple[float, float]:
+    """Return Wilson's score interval of a share of independent successes.
+
+    Parameters
+    ----------
+    successes, trials : float
+        Counts; weights that sum to the number of records are allowed.
+    confidence : float, default 0.95
+
+    Returns
+    -------
+    (float, float)
+        (0, 1) when there were no trials.
+
+    References
+    ----------
+    E. B. Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927).
+
+    Examples
+    --------
+    >>> low, high = wilson_interval(50, 100)
+    >>> round(low, 3), round(high, 3)
+    (0.404, 0.596)
+    """
+    _check_confidence(confidence)
+    if not 0 <= successes <= trials:
+        raise ParameterError(
+            f"{named('successes', successes)} of {named('trials', trials)}: expected 0 <= successes <= trials. Count "
+            "both anew."
+        )
+    if trials == 0:
+        return 0.0, 1.0
+    share = successes / trials
+    squared = float(norm.ppf((1 + confidence) / 2)) ** 2 / trials
+    middle = share + squared / 2
+    half = float(np.sqrt(squared * (share * (1 - share) + squared / 4)))
+    # At the ends the formula gives 0 and 1 exactly, up to rounding.
+    low = 0.0 if successes == 0 else (middle - half) / (1 + squared)
+    high = 1.0 if successes == trials else (middle + half) / (1 + squared)
+    return float(low), float(high)
+
+
+def bootstrap_interval(
+    values: ArrayLike,
+    *,
+    counts: ArrayLike | None = None,
+    statistic: Callable[[NDArray[Any]], float] | None = None,
+    confidence: float = 0.95,
+    n_resamples: int = 1000,
+    random_state: int = 0,
+) -> tuple[float, float]:
+    """Return the percentile bootstrap interval of the mean, or of another statistic, over records.
+
+    For what is no count of independent successes: scores of a record over several attributes, differences between two
+    attackers on the same record.
+
+    Parameters
+    ----------
+    values : array-like of shape (n,) or (n, m)
+        One entry per record, or per kind of record when `counts` is given.
+    counts : array-like of int, optional
+        How many records have each entry; for the mean only.
+    statistic : callable, optional
+        Takes resampled values and returns a number. The default is the mean.
+    confidence : float, default 0.95
+    n_resamples : int, default 1000
+    random_state : int, default 0
+
+    Returns
+    -------
+    (float, float)
+
+    Examples
+    --------
+    >>> low, high = bootstrap_interval([0, 1] * 50)
+    >>> low < 0.5 < high
+    True
+    """
+    _check_confidence(confidence)
+    values = np.asarray(values)
+    if len(values) == 0:
+        raise ParameterError("no values to resample: expected at least one record. Attack a table that has records.")
+    if statistic is not None and counts is not None:
+        raise ParameterError("counts= beside statistic=: expected one of them. Repeat the values, or leave both out.")
+    generator = np.random.default_rng(random_state)
+    if statistic is None:
+        resampled = _resampled_means(np.asarray(values, float), counts, n_resamples, generator)
+    else:
+        n = len(values)
+        resampled = np.array([statistic(values[generator.integers(0, n, n)]) for _ in range(n_resamples)])
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(resampled, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def judge(
+    rate: float, interval: tuple[float, float], baseline: float, *, control: float | None = None, slack: float = 1e-12
+) -> Verdict:
+    """Say what a rate has shown, given its interval and what it must be compared with.
+
+    Parameters
+    ----------
+    rate : float
+    interval : (float, float)
+    baseline : float
+        Rate of the attacker who does not see what is attacked.
+    control : float, optional
+        An attack must beat this too before it counts as stronger.
+    slack : float
+        Differences this small are rounding.
+
+    Returns
+    -------
+    {"stronger than baseline", "not shown", "failed attack"}
+
+    Examples
+    --------
+    >>> judge(0.7, (0.65, 0.75), 0.6), judge(0.61, (0.55, 0.67), 0.6), judge(0.4, (0.35, 0.45), 0.6)
+    ('stronger than baseline', 'not shown', 'failed attack')
+    """
+    low, high = interval
+    if high < baseline - slack and rate < baseline:
+        return "failed attack"
+    to_beat = baseline if control is None else max(baseline, control)
+    return "stronger than baseline" if low > to_beat + slack else "not shown"
+
+
+def _resampled_means(
+    values: NDArray[np.float64], counts: ArrayLike | None, n_resamples: int, generator: np.random.Generator
+) -> NDArray[np.float64]:
+    # Records with equal values are alike, so the number drawn of each kind is multinomial: no row is ever copied.
+    kinds, kind_of = np.unique(values, return_inverse=True)
+    n_of = np.bincount(kind_of, None if counts is None else np.asarray(counts, float))
+    n_records = round(float(n_of.sum()))
+    means = np.empty(n_resamples)
+    step = max(1, _DRAWN_AT_ONCE // len(kinds))
+    for start in range(0, n_resamples, step):
+        stop = min(start + step, n_resamples)
+        drawn = generator.multinomial(n_records, n_of / n_of.sum(), stop - start)
+        means[start:stop] = drawn @ kinds / n_records
+    return means
+
+
+def _check_confidence(confidence: float) -> None:
+    if not 0 < confidence < 1:
+        raise ParameterError(
+            f"{named('confidence', confidence)}: expected a number between 0 and 1. The usual one is 0.95."
+        )

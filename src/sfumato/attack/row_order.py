@@ -8,21 +8,18 @@ was kept, lets an attacker tell them apart by their places. Called by audits.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato.attack.facts import AttackedRelease, AttackFacts, Case, NamedAttack
-from sfumato.attack.intervals import judge, wilson_interval
-from sfumato.attack.result import AttackResult
+from sfumato.attack.released_cells import Names, released_names
+from sfumato.attack.result import AttackResult, result_of_counts
 from sfumato.columns import Column
 from sfumato.errors import InputError, ParameterError
-from sfumato.frames import Table, read_table
+from sfumato.frames import read_table
 from sfumato.loss.released_groups import group_released
-
-Names = str | int | Iterable[str | int]
 
 _LEARNED_FROM = 20_000  # people whose places the attacker knows, at most
 _ATTACKED = 20_000  # people, at most
@@ -86,7 +83,7 @@ def match_by_row_order(
             f"the original has {n_people} records and the release {after.n_records}: expected the same people row by "
             "row. Leave out of the original whoever was suppressed."
         )
-    names = _quasi_identifiers(before, after, quasi_identifiers)
+    names = released_names(before, after, quasi_identifiers)
     group = group_released(after, names)
     generator = np.random.default_rng([random_state, 11])
     at = np.arange(n_people) if places is None else _checked(places, n_people)
@@ -107,31 +104,17 @@ def match_by_row_order(
 
     successes, by = find(at)
     outside, _ = find(generator.permutation(n_people))
-    rate, control = successes / len(attacked), outside / len(attacked)
-    baseline = float((1 / np.bincount(group))[group[attacked]].mean())
-    interval = wilson_interval(min(successes, len(attacked)), len(attacked), confidence)
-    return AttackResult(
-        attack="row order",
-        rate=rate,
-        interval=interval,
-        baseline=baseline,
-        control=control,
-        verdict=judge(rate, interval, baseline, control=control),
-        seconds=time.perf_counter() - start,
+    return result_of_counts(
+        "row order",
+        successes,
+        len(attacked),
+        baseline=float((1 / np.bincount(group))[group[attacked]].mean()),
+        control=outside / len(attacked),
+        confidence=confidence,
+        started=start,
         seed=random_state,
         details={"n_targets": len(attacked), "places_from": by},
     )
-
-
-def _quasi_identifiers(before: Table, after: Table, given: Names | None) -> tuple[str, ...]:
-    if given is not None:
-        return before.resolve(given)
-    names = tuple(name for name in before.names if name in after.names or f"{name}_low" in after.names)
-    if not names:
-        raise InputError(
-            "the two tables have no column in common: expected the columns of the original in the release."
-        )
-    return names
 
 
 def _checked(places: ArrayLike, n_people: int) -> NDArray[np.int64]:

@@ -8,7 +8,7 @@ All samples are coded together, so that a code means the same value in each. Cal
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from sfumato.backends.memory import code_column
 from sfumato.coded_columns import CodedColumn
-from sfumato.columns import Column
-from sfumato.errors import InputError, named
+from sfumato.columns import join_columns
 from sfumato.frames import read_table
 from sfumato.generalization import CategoryAttribute, Generalization, OrderedAttribute
 from sfumato.partition.binning import DEFAULT_MAX_BINS
@@ -119,53 +118,3 @@ def bucket_span(generalization: Generalization, column: CodedColumn) -> tuple[ND
     low[:n_values] = attribute.buckets_of_values(column.bins.low)
     high[:n_values] = attribute.buckets_of_values(column.bins.high)
     return low, high
-
-
-def join_columns(columns: Sequence[Column]) -> Column:
-    """Put the same column of several samples together."""
-    name = columns[0].name
-    filled = [column for column in columns if column.missing is None or not column.missing.all()]
-    if len({(column.kind, column.moment, column.is_zoned) for column in filled}) > 1:
-        kinds = sorted({column.kind for column in filled})
-        raise InputError(
-            f"column {name!r} holds different kinds of values in the samples ({', '.join(kinds)}): expected one kind. "
-            f"Convert it alike in all samples, or name it in {named('categorical_features')}."
-        )
-    like = filled[0] if filled else columns[0]
-    categories, values = None, [column.values for column in columns]
-    if like.categories is not None:
-        categories, values = _joined_categories(name, columns)
-    elif filled:  # what stands at missing places of a column without values is of another type
-        values = [
-            column.values if column in filled else np.zeros(column.n_records, like.values.dtype) for column in columns
-        ]
-    missing = [np.zeros(c.n_records, bool) if c.missing is None else c.missing for c in columns]
-    any_missing = np.concatenate(missing)
-    return Column(
-        name,
-        like.kind,
-        np.concatenate(values),
-        any_missing if any_missing.any() else None,
-        categories,
-        like.moment,
-        like.is_zoned,
-    )
-
-
-def _joined_categories(name: str, columns: Sequence[Column]) -> tuple[NDArray[np.object_], list[NDArray[Any]]]:
-    listed = [[] if column.categories is None else column.categories.tolist() for column in columns]
-    try:
-        every = sorted({value for values in listed for value in values})
-    except TypeError:
-        raise InputError(
-            f"column {name!r} holds categories of several types in the samples: expected one type. Convert it to text."
-        ) from None
-    place = {value: position for position, value in enumerate(every)}
-    categories = np.empty(len(every), object)
-    categories[:] = every
-    joined = []
-    for column, values in zip(columns, listed, strict=True):
-        new_code = np.array([*(place[value] for value in values), 0], np.int32)  # the last is read at missing places
-        indexes = column.values if values else np.zeros(column.n_records, np.int64)
-        joined.append(new_code[indexes])
-    return categories, joined

@@ -21,10 +21,9 @@ from sklearn.base import is_regressor
 from sklearn.metrics import r2_score
 
 from sfumato.attack.attribute import attack_attribute
-from sfumato.attack.intervals import bootstrap_interval, wilson_interval
 from sfumato.attack.membership import NEED_SHADOWS, MembershipResult, attack_membership
 from sfumato.attack.membership_metrics import area_under_curve
-from sfumato.attack.result import AttackResult
+from sfumato.attack.result import AttackResult, bootstrap_interval, wilson_interval
 from sfumato.attack.shadows import with_seeds
 from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames import read_table

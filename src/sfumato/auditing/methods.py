@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -341,13 +341,7 @@ def _at_levels(anonymizer: Any, table: Any) -> Any:
 def partition_document(
     anonymizer: Any, *, k: int, unit: str | None, keep: list[str], style: CsvStyle | None
 ) -> dict[str, Any]:
-    """Return the partition with what 'sfumato apply' needs to read a later file the same way.
-
-    The criteria are saved as data, beside their sentences: a program should not have to read those.
-    """
-    from sfumato.criteria.base import saved_fields
-
+    """Return the partition with what 'sfumato apply' needs to read a later file the same way."""
     types = {} if style is None else {name: str(given) for name, given in style.types.items()}
-    criteria = tuple(saved_fields(criterion) for criterion in anonymizer._all_criteria())
-    document: dict[str, Any] = replace(anonymizer.partition_, criteria=criteria).to_dict()
+    document: dict[str, Any] = anonymizer.partition_.to_dict()
     return document | {"file": {"k": k, "unit": unit, "keep": keep, "types": types}}

@@ -310,7 +310,7 @@ def compare_models(reporter: Reporter, job: Job, test_fraction: float) -> Compar
 
 def describe_utility(job: PolicyJob, compared: Comparison) -> Any:
     """Turn a comparison into the audit's own numbers: intervals, and the change per subgroup."""
-    from sfumato.attack.intervals import bootstrap_interval
+    from sfumato.attack.result import bootstrap_interval
     from sfumato.report.data import UtilityResult
 
     assert job.target is not None
@@ -366,7 +366,7 @@ def _right_answers(job: Job, compared: Comparison, test: Rows) -> tuple[npt.NDAr
 
 
 def _r2_interval(job: Job, raw: npt.NDArray[Any], own: npt.NDArray[Any], test: Rows) -> tuple[float, float]:
-    from sfumato.attack.intervals import bootstrap_interval
+    from sfumato.attack.result import bootstrap_interval
 
     assert job.target is not None
     truth = job.target.values[test]

@@ -35,7 +35,7 @@ def compare_subgroups(
     test : ndarray of int
         Rows of the test records.
     """
-    from sfumato.attack.intervals import bootstrap_interval
+    from sfumato.attack.result import bootstrap_interval
     from sfumato.frames import read_table
     from sfumato.report.data import Subgroup
 

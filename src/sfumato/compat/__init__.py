@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The calls of other packages on this engine, so that their programs run by changing one import.
+"""The interfaces of other packages on this engine, so that their programs run after changing one import.
 
-``sfumato.compat.apt`` stands in for ai-privacy-toolkit's ``Anonymize`` and ``ArrayDataset``,
-``sfumato.compat.holisticai`` for holisticai's ``Anonymize``. What they promise holds here: k is recounted on every
-result, and what cannot be k-anonymous is refused.
+``sfumato.compat.apt`` replaces ai-privacy-toolkit's ``Anonymize`` and ``ArrayDataset``, ``sfumato.compat.holisticai``
+replaces holisticai's ``Anonymize``. k is recounted on every result, and an error is raised if it cannot be met.
 """

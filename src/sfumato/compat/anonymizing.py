@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the stand-ins share: features by name or position, one-hot slices, one call that anonymizes."""
+"""Base of the compatibility classes: settings, features by name or position, one-hot slices."""
 
 from __future__ import annotations
 
@@ -16,67 +16,78 @@ from sfumato.frames import GroupedLabels, GroupedValues, read_table
 Feature = str | int
 
 
-def check_settings(k: int, quasi_identifiers: Any) -> None:
-    """Refuse what both packages refuse at construction."""
-    if k < 2:
-        raise ParameterError(f"k={k}: k should be a positive integer with a value of 2 or higher.")
-    if quasi_identifiers is None or len(quasi_identifiers) < 1:
-        raise ParameterError("The list of quasi-identifiers cannot be empty: name at least one feature.")
-
-
-def anonymize_table(
-    frame: Any,
-    guide: Any,
-    *,
-    k: int,
-    quasi_identifiers: Sequence[Feature],
-    slices: Sequence[Sequence[Feature]] | None = None,
-    categorical_features: Sequence[Feature] | None = None,
-    features_names: Sequence[Feature] | None = None,
-    is_regression: bool = False,
-    only_quasi_identifiers: bool = False,
-) -> Any:
-    """Return a table of the same kind whose quasi-identifiers are k-anonymous, guided by predictions.
+class CompatibleAnonymizer:
+    """The settings that both packages have, checked at construction as both check them.
 
     Parameters
     ----------
-    frame : frame or array
-    guide : array-like
-        Predictions of a model, or labels.
     k : int
     quasi_identifiers, categorical_features : sequence of str or int
         By name, or by position.
-    slices : sequence of sequence, optional
-        One-hot columns that stand for one feature each; they stay consistent.
-    features_names : sequence, optional
-        Names of the columns of an array.
+    quasi_identifer_slices : sequence of sequence, optional
+        One-hot columns that stand for one feature each; they stay consistent. Both packages spell the name so.
     is_regression : bool
-    only_quasi_identifiers : bool
+    train_only_QI : bool
         Whether groups are formed on quasi-identifiers alone; otherwise on all features, as these packages do.
     """
-    table = read_table(frame)
-    columns = [_name_of(feature, table, features_names) for feature in quasi_identifiers]
-    codes = [_name_of(feature, table, features_names) for feature in categorical_features or ()]
-    if guide is None or len(np.asarray(guide)) != table.n_records:
-        raise InputError(
-            f"{0 if guide is None else len(np.asarray(guide))} predictions for {table.n_records} rows: x and y should "
-            "have same number of rows. Pass the predictions of the model on these rows."
+
+    def __init__(
+        self,
+        k: int,
+        quasi_identifiers: Any,
+        quasi_identifer_slices: list[Any] | None = None,
+        categorical_features: list[Any] | None = None,
+        is_regression: bool | None = False,
+        train_only_QI: bool | None = False,
+    ) -> None:
+        if k < 2:
+            raise ParameterError(f"k={k}: k should be a positive integer with a value of 2 or higher.")
+        if quasi_identifiers is None or len(quasi_identifiers) < 1:
+            raise ParameterError("The list of quasi-identifiers cannot be empty: name at least one feature.")
+        self.k = k
+        self.quasi_identifiers = quasi_identifiers
+        self.quasi_identifer_slices = quasi_identifer_slices
+        self.categorical_features = categorical_features
+        self.is_regression = is_regression
+        self.train_only_QI = train_only_QI
+
+    def _anonymized(self, frame: Any, guide: Any, features_names: Sequence[Feature] | None) -> Any:
+        """Return a table of the same kind whose quasi-identifiers are k-anonymous, guided by predictions.
+
+        Parameters
+        ----------
+        frame : frame or array
+        guide : array-like
+            Predictions of a model, or labels.
+        features_names : sequence or None
+            Names of the columns of an array.
+        """
+        table = read_table(frame)
+        columns = [_name_of(feature, table, features_names) for feature in self.quasi_identifiers]
+        codes = [_name_of(feature, table, features_names) for feature in self.categorical_features or ()]
+        n_predictions = 0 if guide is None else len(np.asarray(guide))
+        if n_predictions != table.n_records:
+            raise InputError(
+                f"{n_predictions} predictions for {table.n_records} rows: x and y should have same number of rows. "
+                "Pass the predictions of the model on these rows."
+            )
+        groups = [
+            [_name_of(feature, table, features_names) for feature in part] for part in self.quasi_identifer_slices or ()
+        ]
+        sliced = _Slices(table, [group for group in groups if set(group) & set(columns)])
+        names = [name for name in columns if name not in sliced.members] + sliced.names
+        anonymizer = ModelGuidedAnonymizer(
+            self.k,
+            quasi_identifiers=names,
+            keep=[name for name in table.names if name not in names],
+            categorical_features=[name for name in codes if name not in sliced.members and _is_number(table, name)]
+            + (sliced.names if table.library == "numpy" else []),
+            guide_kind="numbers" if self.is_regression else "labels",
+            split_on="quasi_identifiers" if self.train_only_QI else "all",
+            representative="median",
         )
-    groups = [[_name_of(feature, table, features_names) for feature in part] for part in slices or ()]
-    sliced = _Slices(table, [group for group in groups if set(group) & set(columns)])
-    names = [name for name in columns if name not in sliced.members] + sliced.names
-    anonymizer = ModelGuidedAnonymizer(
-        k,
-        quasi_identifiers=names,
-        keep=[name for name in table.names if name not in names],
-        categorical_features=[name for name in codes if name not in sliced.members and _is_number(table, name)]
-        + (sliced.names if table.library == "numpy" else []),
-        guide_kind="numbers" if is_regression else "labels",
-        split_on="quasi_identifiers" if only_quasi_identifiers else "all",
-        representative="median",
-    )
-    released = anonymizer.fit_transform(sliced.collapsed(), np.asarray(guide))
-    return sliced.expanded(released)
+        released = anonymizer.fit_transform(sliced.collapsed(), np.asarray(guide))
+        return sliced.expanded(released)
 
 
 def _name_of(feature: Feature, table: Any, features_names: Sequence[Feature] | None) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stand-in for ``apt.anonymization.Anonymize`` and ``apt.utils.datasets.ArrayDataset`` of ai-privacy-toolkit."""
+"""Compatibility classes for ai-privacy-toolkit: ``apt.anonymization.Anonymize`` and its ``ArrayDataset``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.compat.anonymizing import Feature, anonymize_table, check_settings
+from sfumato.compat.anonymizing import CompatibleAnonymizer, Feature
 from sfumato.errors import InputError
 from sfumato.frames import read_table
 
@@ -46,7 +46,7 @@ class ArrayDataset:
         """Return nothing, as the original does."""
 
 
-class Anonymize:
+class Anonymize(CompatibleAnonymizer):
     """Model-guided k-anonymization behind ai-privacy-toolkit's call.
 
     Parameters
@@ -70,33 +70,6 @@ class Anonymize:
     [[30, 1], [30, 1], [40, 2], [40, 2]]
     """
 
-    def __init__(
-        self,
-        k: int,
-        quasi_identifiers: Any,
-        quasi_identifer_slices: list[Any] | None = None,
-        categorical_features: list[Any] | None = None,
-        is_regression: bool | None = False,
-        train_only_QI: bool | None = False,
-    ) -> None:
-        check_settings(k, quasi_identifiers)
-        self.k = k
-        self.quasi_identifiers = quasi_identifiers
-        self.quasi_identifer_slices = quasi_identifer_slices
-        self.categorical_features = categorical_features
-        self.is_regression = is_regression
-        self.train_only_QI = train_only_QI
-
     def anonymize(self, dataset: ArrayDataset) -> Any:
         """Return the records of a dataset, k-anonymous, in the kind of frame or array they came in."""
-        return anonymize_table(
-            dataset._x,
-            dataset.get_labels(),
-            k=self.k,
-            quasi_identifiers=list(self.quasi_identifiers),
-            slices=self.quasi_identifer_slices,
-            categorical_features=self.categorical_features,
-            features_names=dataset.features_names,
-            is_regression=bool(self.is_regression),
-            only_quasi_identifiers=bool(self.train_only_QI),
-        )
+        return self._anonymized(dataset._x, dataset.get_labels(), dataset.features_names)

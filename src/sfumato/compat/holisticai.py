@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stand-in for ``holisticai.security.mitigation.Anonymize``."""
+"""Compatibility class for ``holisticai.security.mitigation.Anonymize``."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from sfumato.compat.anonymizing import anonymize_table, check_settings
+from sfumato.compat.anonymizing import CompatibleAnonymizer
 
 
-class Anonymize:
+class Anonymize(CompatibleAnonymizer):
     """Model-guided k-anonymization behind holisticai's call.
 
     Parameters
@@ -39,15 +39,11 @@ class Anonymize:
         is_regression: bool | None = False,
         train_only_QI: bool | None = False,
     ) -> None:
-        check_settings(k, quasi_identifiers)
-        self.k = k
-        self.quasi_identifiers = quasi_identifiers
+        super().__init__(
+            k, quasi_identifiers, quasi_identifer_slices, categorical_features, is_regression, train_only_QI
+        )
         self.features = features
         self.features_names = features_names
-        self.quasi_identifer_slices = quasi_identifer_slices
-        self.categorical_features = categorical_features
-        self.is_regression = is_regression
-        self.train_only_QI = train_only_QI
 
     def anonymize(self, X_train: Any, y_train: Any) -> Any:
         """Return the records, k-anonymous, in the kind of frame or array they came in.
@@ -58,14 +54,4 @@ class Anonymize:
         y_train : array-like
             Predictions of the original model on these records.
         """
-        return anonymize_table(
-            X_train,
-            y_train,
-            k=self.k,
-            quasi_identifiers=list(self.quasi_identifiers),
-            slices=self.quasi_identifer_slices,
-            categorical_features=self.categorical_features,
-            features_names=self.features_names,
-            is_regression=bool(self.is_regression),
-            only_quasi_identifiers=bool(self.train_only_QI),
-        )
+        return self._anonymized(X_train, y_train, self.features_names)

@@ -5,10 +5,9 @@ A criterion is one module and one line in the family below. Policies, reports, `
 its facts from there. Criteria load on first use, so that listing their names costs nothing.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from sfumato.registry import Family
+from sfumato.registry import Family, lazy_names
 
 if TYPE_CHECKING:
     from sfumato.criteria.alpha_k import AlphaKAnonymity as AlphaKAnonymity
@@ -46,17 +45,4 @@ _HOME_OF = CRITERIA.exported | {
 
 __all__ = ["CRITERIA", *_HOME_OF]
 
-
-def __getattr__(name: str) -> object:
-    """Load a criterion when it is first asked for."""
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module 'sfumato.criteria' has no attribute {name!r}; see dir(sfumato.criteria)")
-    value: object = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """List the criteria, loaded or not."""
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _HOME_OF)

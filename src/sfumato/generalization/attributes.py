@@ -87,12 +87,12 @@ class OrderedAttribute:
 
     @property
     def has_missing_bucket(self) -> bool:
-        """Whether missing values have a bucket of their own, the last one."""
+        """True if missing values have a bucket of their own, the last one."""
         return self.n_buckets > self.n_value_buckets
 
     @property
     def is_collected(self) -> bool:
-        """Whether there is more than one bucket."""
+        """True if there is more than one bucket."""
         return self.n_buckets > 1
 
     @property
@@ -221,17 +221,17 @@ class CategoryAttribute:
 
     @property
     def has_missing_bucket(self) -> bool:
-        """Whether missing values have a bucket of their own, the last one."""
+        """True if missing values have a bucket of their own, the last one."""
         return self.n_buckets > self.n_value_buckets
 
     @property
     def is_collected(self) -> bool:
-        """Whether there is more than one bucket."""
+        """True if there is more than one bucket."""
         return self.n_buckets > 1
 
     @property
     def has_rare(self) -> bool:
-        """Whether categories that occurred are not listed, since too few records have them."""
+        """True if categories that occurred are not listed, since too few records have them."""
         return len(self.categories) < self.n_before - self.saw_missing
 
     @property

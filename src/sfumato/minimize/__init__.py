@@ -10,6 +10,8 @@ minimizer is one module and one line in the table below.
 
 from typing import TYPE_CHECKING
 
+from sfumato.registry import lazy_names
+
 if TYPE_CHECKING:
     from sfumato.minimize.apt import AptMinimizer as AptMinimizer
     from sfumato.minimize.feature_selection import FeatureSelectionMinimizer as FeatureSelectionMinimizer
@@ -37,19 +39,4 @@ _HOME_OF = {
 
 __all__ = [*_HOME_OF]
 
-
-def __getattr__(name: str) -> object:
-    """Load a minimizer when it is first asked for."""
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module 'sfumato.minimize' has no attribute {name!r}; see dir(sfumato.minimize)")
-    from importlib import import_module
-
-    value: object = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """List the minimizers, loaded or not."""
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _HOME_OF)

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from sfumato.arguments import is_integer, is_number, thread_count
+from sfumato.arguments import check_integer, check_share, thread_count
 from sfumato.coded_columns import CodedColumn
-from sfumato.errors import ParameterError, named
 from sfumato.generalization.building import SAFE_SIZE
 from sfumato.grouping import merge_rows
 from sfumato.minimize.bucket_utility import Codes, CodesClassifier, held_out_and_learned, one_thread
@@ -128,20 +127,10 @@ class AptMinimizer(WeightedMinimizer):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if not is_number(self.target_accuracy) or not 0 <= self.target_accuracy <= 1:
-            raise ParameterError(
-                f"{named('target_accuracy', self.target_accuracy)}: expected a share of the records from 0 to 1, such "
-                "as 0.99."
-            )
-        if not is_number(self.validation_fraction) or not 0 < self.validation_fraction < 1:
-            raise ParameterError(
-                f"{named('validation_fraction', self.validation_fraction)}: expected a share of the records between 0 "
-                "and 1, such as 0.3."
-            )
-        for name in ("max_depth", "min_samples_leaf"):
-            value = getattr(self, name)
-            if not is_integer(value) or value < 1:
-                raise ParameterError(f"{name}={value!r}: expected an integer from 1. Give a whole number.")
+        check_share("target_accuracy", self.target_accuracy, hint="0.99 is usual.")
+        check_share("validation_fraction", self.validation_fraction, is_open=True, hint="0.3 is usual.")
+        check_integer("max_depth", self.max_depth, 1)
+        check_integer("min_samples_leaf", self.min_samples_leaf, 1)
 
     def _buckets(self, sample: Sample) -> Buckets:
         found = _Search(self, sample).run(float(self.target_accuracy))

@@ -9,9 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.arguments import is_integer
+from sfumato.arguments import check_choice, check_integer
 from sfumato.coded_columns import CodedColumn
-from sfumato.errors import ParameterError, named
 from sfumato.generalization.building import SAFE_SIZE
 from sfumato.minimize.minimizer import Buckets, Output, Sample, WeightedMinimizer
 from sfumato.partition.binning import DEFAULT_MAX_BINS
@@ -102,14 +101,8 @@ class FeatureSelectionMinimizer(WeightedMinimizer):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if not is_integer(self.n_attributes) or self.n_attributes < 0:
-            raise ParameterError(
-                f"{named('n_attributes', self.n_attributes)}: expected an integer from 0. 0 collects nothing."
-            )
-        if self.statistic not in _STATISTICS:
-            raise ParameterError(
-                f"{named('statistic', self.statistic)}: expected one of {', '.join(map(repr, _STATISTICS))}."
-            )
+        check_integer("n_attributes", self.n_attributes, 0, hint="0 collects nothing.")
+        check_choice("statistic", self.statistic, _STATISTICS)
 
     def _buckets(self, sample: Sample) -> Buckets:
         scores = [_STATISTICS[self.statistic](column, class_counts(column, sample)) for column in sample.columns]

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from sfumato.arguments import is_integer, is_number
+from sfumato.arguments import check_integer, check_share
 from sfumato.coded_columns import CodedColumn
-from sfumato.errors import ParameterError, named
 from sfumato.generalization.building import SAFE_SIZE
 from sfumato.grouping import merge_rows
 from sfumato.minimize.bucket_utility import Codes, CodesClassifier, held_out_and_learned
@@ -115,17 +114,9 @@ class IterativeMinimizer(WeightedMinimizer):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if not is_number(self.max_loss) or not 0 <= self.max_loss <= 1:
-            raise ParameterError(
-                f"{named('max_loss', self.max_loss)}: expected a share of the records from 0 to 1. 0.01 is one point."
-            )
-        if not is_integer(self.n_buckets) or self.n_buckets < 1:
-            raise ParameterError(f"{named('n_buckets', self.n_buckets)}: expected an integer from 1. 4 is usual.")
-        if not is_number(self.validation_fraction) or not 0 < self.validation_fraction < 1:
-            raise ParameterError(
-                f"{named('validation_fraction', self.validation_fraction)}: expected a share of the records between 0 "
-                "and 1, such as 0.3."
-            )
+        check_share("max_loss", self.max_loss, hint="0.01 is one percentage point.")
+        check_integer("n_buckets", self.n_buckets, 1, hint="4 is usual.")
+        check_share("validation_fraction", self.validation_fraction, is_open=True, hint="0.3 is usual.")
 
     def _buckets(self, sample: Sample) -> Buckets:
         search = _Search(self, sample)

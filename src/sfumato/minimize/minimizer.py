@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,14 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.anonymize.guidance import as_target_array
-from sfumato.arguments import as_table_like, checked_weight, distinct_labels, is_integer, thread_count
+from sfumato.arguments import (
+    as_table_like,
+    check_choice,
+    check_integer,
+    checked_weight,
+    distinct_labels,
+    thread_count,
+)
 from sfumato.backends.memory import MemorySource
 from sfumato.coded_columns import CodedColumn
 from sfumato.errors import InputError, ParameterError, named
@@ -168,20 +175,9 @@ class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self.generalization_.transform(X, output=self.output)
 
     def _check_parameters(self) -> None:
-        if not is_integer(self.max_bins) or not 2 <= self.max_bins < MAX_CODES - 2:
-            raise ParameterError(
-                f"{named('max_bins', self.max_bins)}: expected an integer from 2 to {MAX_CODES - 3}. 255 is fast and "
-                "fine."
-            )
-        if not is_integer(self.floor) or self.floor < 1:
-            raise ParameterError(
-                f"{named('floor', self.floor)}: expected an integer from 1. 10 keeps what fewer than 10 records have "
-                "out of the generalization."
-            )
-        if self.output not in ("codes", "labels", "representatives"):
-            raise ParameterError(
-                f"{named('output', self.output)}: expected 'codes', 'labels' or 'representatives'. Models take codes."
-            )
+        check_integer("max_bins", self.max_bins, 2, MAX_CODES - 3, hint="255 suits most columns.")
+        check_integer("floor", self.floor, 1, hint="10 keeps values that fewer than 10 records have out of it.")
+        check_choice("output", self.output, get_args(Output), hint="Models take codes.")
         thread_count(self.n_jobs)
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Sample:

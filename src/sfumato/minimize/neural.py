@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from sfumato.arguments import is_integer
+from sfumato.arguments import check_integer, check_share
 from sfumato.errors import ParameterError, named
 from sfumato.generalization.building import SAFE_SIZE
 from sfumato.minimize.minimizer import Buckets, Output, Sample, WeightedMinimizer
@@ -55,19 +55,9 @@ class _NeuralMinimizer(WeightedMinimizer):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if isinstance(self.privacy_weight, bool) or not isinstance(self.privacy_weight, int | float | np.number):
-            raise ParameterError(
-                f"{named('privacy_weight', self.privacy_weight)}: expected a number from 0 to 1. Try 0.5."
-            )
-        if not 0 <= self.privacy_weight <= 1:
-            raise ParameterError(
-                f"{named('privacy_weight', self.privacy_weight)}: expected a number from 0 (only predictions count) to "
-                "1 (only privacy counts). Try 0.5."
-            )
+        check_share("privacy_weight", self.privacy_weight, hint="0 counts predictions alone, 1 privacy alone.")
         for name in ("n_buckets", "epochs", "batch_size", *self._own_counts()):
-            value = getattr(self, name)
-            if not is_integer(value) or value < 1:
-                raise ParameterError(f"{name}={value!r}: expected an integer from 1. The default is a good start.")
+            check_integer(name, getattr(self, name), 1)
         if not np.isfinite(self.learning_rate) or self.learning_rate <= 0:
             raise ParameterError(f"{named('learning_rate', self.learning_rate)}: expected a positive number. Try 0.01.")
         pick_device(self.device)

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from sfumato.arguments import is_integer, is_number, thread_count
-from sfumato.errors import ParameterError, named
+from sfumato.arguments import check_integer, check_share, is_number, thread_count
+from sfumato.errors import ParameterError
 from sfumato.generalization.building import SAFE_SIZE
 from sfumato.minimize.minimizer import Buckets, Output, Sample, WeightedMinimizer
 from sfumato.minimize.tree_buckets import Presence, buckets_of_tree, without_small_buckets
@@ -132,15 +132,9 @@ class PrivacyAwareTree(WeightedMinimizer):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if not is_number(self.alpha) or not 0 <= self.alpha <= 1:
-            raise ParameterError(
-                f"{named('alpha', self.alpha)}: expected a number from 0 (utility alone) to 1 (privacy alone), such as "
-                "0.5."
-            )
-        for name in ("max_leaves", "min_samples_leaf"):
-            value = getattr(self, name)
-            if not is_integer(value) or value < 1:
-                raise ParameterError(f"{name}={value!r}: expected an integer from 1. Give a whole number.")
+        check_share("alpha", self.alpha, hint="0 counts utility alone, 1 privacy alone.")
+        check_integer("max_leaves", self.max_leaves, 1)
+        check_integer("min_samples_leaf", self.min_samples_leaf, 1)
 
     def _buckets(self, sample: Sample) -> Buckets:
         tree, presence = self._grow(_SharedGrowth(sample), int(self.max_leaves), thread_count(self.n_jobs))

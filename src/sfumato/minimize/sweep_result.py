@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.arguments import check_share
 from sfumato.errors import ParameterError, named
 from sfumato.generalization import Generalization
 
@@ -50,7 +51,7 @@ class SweepPoint:
 
     @property
     def is_limit(self) -> bool:
-        """Whether this is one of the two limits of generalization."""
+        """True if this is one of the two limits of generalization."""
         return self.minimizer in (NOTHING, EVERYTHING)
 
 
@@ -110,10 +111,7 @@ class MinimizerSweep:
             0.01 is one percentage point.
         minimizer : str, optional
         """
-        if not 0 <= max_loss <= 1:
-            raise ParameterError(
-                f"{named('max_loss', max_loss)}: expected a share from 0 to 1. 0.01 is one percentage point."
-            )
+        check_share("max_loss", max_loss, hint="0.01 is one percentage point.")
         limit = self.limits[0].validation_error + max_loss + 1e-12
         good = [point for point in self._points_of(minimizer) if point.validation_error <= limit]
         return min(good, key=lambda point: (point.validation_risk, point.n_buckets, point.validation_error))

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.arguments import is_integer
-from sfumato.errors import ParameterError, named
+from sfumato.arguments import check_integer
 from sfumato.generalization.building import SAFE_SIZE
 from sfumato.minimize.minimizer import Buckets, Minimizer, Output, Sample
 from sfumato.partition.binning import DEFAULT_MAX_BINS
@@ -92,10 +91,7 @@ class UniformMinimizer(Minimizer):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if not is_integer(self.n_buckets) or self.n_buckets < 1:
-            raise ParameterError(
-                f"{named('n_buckets', self.n_buckets)}: expected an integer from 1. 1 collects nothing."
-            )
+        check_integer("n_buckets", self.n_buckets, 1, hint="1 collects nothing.")
 
     def _buckets(self, sample: Sample) -> Buckets:
         generator = self._generator()

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The models that policies and commands can train, on tables as they are. Their names import nothing."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from sfumato.registry import Family
+from sfumato.registry import Family, lazy_names
 
 if TYPE_CHECKING:
     from sfumato.models.table_models import TableEncoder as TableEncoder
@@ -24,20 +23,8 @@ MODELS = Family(
 )
 """Every model by the name that policies and commands call it."""
 
-_NAMES = ("TableEncoder", "Task", "make_model")
+_HOME_OF = dict.fromkeys(("TableEncoder", "Task", "make_model"), "table_models")
 
-__all__ = ["MODELS", "TableEncoder", "Task", "make_model"]
+__all__ = ["MODELS", *_HOME_OF]
 
-
-def __getattr__(name: str) -> object:
-    """Load a name when it is first asked for."""
-    if name not in _NAMES:
-        raise AttributeError(f"module 'sfumato.models' has no attribute {name!r}; see dir(sfumato.models)")
-    value: object = getattr(import_module(f"{__name__}.table_models"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """List the names, loaded or not."""
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _HOME_OF)

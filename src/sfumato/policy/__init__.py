@@ -6,8 +6,9 @@ TOML, ``suggestions`` write a first policy by looking at a table. ``auditing`` r
 files or trains models.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from sfumato.registry import lazy_names
 
 if TYPE_CHECKING:
     from sfumato.policy.policy import Policy as Policy
@@ -24,17 +25,4 @@ _HOME_OF = {
 
 __all__ = [*_HOME_OF]
 
-
-def __getattr__(name: str) -> object:
-    """Load a name when it is first asked for: the settings alone need nothing heavy."""
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module 'sfumato.policy' has no attribute {name!r}; see dir(sfumato.policy)")
-    value: object = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """List the names, loaded or not."""
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _HOME_OF)

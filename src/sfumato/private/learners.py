@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Differentially private models with the manners of our estimators, for comparison with the other protections.
+"""Differentially private classifiers with scikit-learn's interface, to compare with the other protections.
 
 The forest and the logistic regression are diffprivlib's, the network is trained with Opacus (extra ``dp``). All three
-take frames. Differential privacy holds only when nothing about the data is looked up in the data: ranges of numbers,
-lists of categories and the classes are parameters, and a warning of diffprivlib that it had to look is an error here.
-``compare`` and ``mitigations`` put these models beside anonymized ones.
+take frames. Differential privacy holds only if nothing about the data is looked up in the data. So ranges of numbers,
+lists of categories and the classes are parameters, and diffprivlib's warning that it looked them up is an error here.
 """
 
 from __future__ import annotations
@@ -21,14 +20,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from sfumato.errors import GuaranteeError, InputError, MissingExtraError, ParameterError, named
 from sfumato.frames import Column, Table, read_table
-from sfumato.networks import dense_network, predict_network, seeded_generator
+from sfumato.networks import (
+    as_tensors,
+    dense_network,
+    one_thread,
+    pick_device,
+    predict_network,
+    require_torch,
+    seeded_generator,
+)
 
 Floats = NDArray[np.float64]
 _SEED_LIMIT = 2**31 - 1
 
 
 class _PrivateClassifier(ClassifierMixin, BaseEstimator):
-    """What the private classifiers share: columns as bounded numbers, and classes that are told."""
+    """Base of the private classifiers: columns as bounded numbers, and classes given in advance."""
 
     epsilon: float
     bounds: Mapping[str, tuple[float, float]]
@@ -70,7 +77,8 @@ class _PrivateClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> Floats:
         """Predict the probability of each class."""
-        raise NotImplementedError
+        check_is_fitted(self, "model_")
+        return np.asarray(self.model_.predict_proba(self._encoded(X)), np.float64)
 
 
 class PrivateForestClassifier(_PrivateClassifier):
@@ -142,11 +150,6 @@ class PrivateForestClassifier(_PrivateClassifier):
         with leaks_are_errors():
             self.model_ = forest.fit(numbers, codes)
         return self
-
-    def predict_proba(self, X: Any) -> Floats:
-        """Predict the share of trees for each class."""
-        check_is_fitted(self, "model_")
-        return np.asarray(self.model_.predict_proba(self._encoded(X)), np.float64)
 
 
 class PrivateLogisticRegression(_PrivateClassifier):
@@ -223,11 +226,6 @@ class PrivateLogisticRegression(_PrivateClassifier):
         check_is_fitted(self, "model_")
         return np.asarray(self.model_.decision_function(self._encoded(X)), np.float64)
 
-    def predict_proba(self, X: Any) -> Floats:
-        """Predict the probability of each class."""
-        check_is_fitted(self, "model_")
-        return np.asarray(self.model_.predict_proba(self._encoded(X)), np.float64)
-
 
 class PrivateNetworkClassifier(_PrivateClassifier):
     """Dense network trained with differentially private gradient descent (Abadi et al., 2016) by Opacus.
@@ -293,8 +291,6 @@ class PrivateNetworkClassifier(_PrivateClassifier):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit on raw records."""
-        from sfumato.private.gradients import train_privately
-
         numbers, codes = self._checked(X, y)
         seed = self._seed()
         sizes = (numbers.shape[1], *self.hidden, len(self.classes_))
@@ -315,16 +311,81 @@ class PrivateNetworkClassifier(_PrivateClassifier):
 
     def decision_function(self, X: Any) -> Floats:
         """Return the logits: one column per class, or one number for two classes."""
-        check_is_fitted(self, "module_")
-        logits = predict_network(self.module_, [self._encoded(X)], device=self.device).astype(np.float64)
+        logits = self._logits(X)
         return np.asarray(logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits)
 
     def predict_proba(self, X: Any) -> Floats:
         """Predict the probability of each class."""
-        check_is_fitted(self, "module_")
-        logits = predict_network(self.module_, [self._encoded(X)], device=self.device).astype(np.float64)
+        logits = self._logits(X)
         shares = np.exp(logits - logits.max(axis=1, keepdims=True))
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+    def _logits(self, X: Any) -> Floats:
+        check_is_fitted(self, "module_")
+        return predict_network(self.module_, [self._encoded(X)], device=self.device).astype(np.float64)
+
+
+@one_thread()
+def train_privately(
+    module: Any,
+    numbers: NDArray[np.float64],
+    codes: NDArray[np.intp],
+    *,
+    epsilon: float,
+    delta: float,
+    epochs: int,
+    batch_size: int,
+    learning_rate: float,
+    clip: float,
+    seed: int,
+    device: Any = None,
+) -> tuple[Any, float]:
+    """Train a classifier with clipped and noised gradients; return it and the epsilon that was spent.
+
+    Batches are drawn by independent coin flips per record, as the accountant assumes. The noise is the least that keeps
+    to `epsilon` over all epochs. Gradients of single records are never written down: their lengths follow from the
+    layers' inputs and outputs, and a second pass clips (ghost clipping), which is several times as fast.
+    """
+    torch = require_torch()
+    try:
+        from opacus import PrivacyEngine
+    except ImportError as error:
+        raise MissingExtraError(
+            "opacus is not installed: private networks need it. Install it with pip install 'sfumato[dp]'."
+        ) from error
+    device = pick_device(device)
+    module.to(device).train()
+    dataset = torch.utils.data.TensorDataset(*as_tensors([numbers, codes], "cpu"))
+    loader = torch.utils.data.DataLoader(
+        dataset, batch_size=min(batch_size, len(codes)), generator=seeded_generator(seed)
+    )
+    optimizer = torch.optim.Adam(module.parameters(), lr=learning_rate)
+    with warnings.catch_warnings():
+        # Its random numbers are not cryptographic, and the hooks on the first layer need no gradient of the input.
+        warnings.simplefilter("ignore", UserWarning)
+        warnings.simplefilter("ignore", FutureWarning)
+        engine = PrivacyEngine(accountant="rdp", secure_mode=False)
+        private, optimizer, criterion, loader = engine.make_private_with_epsilon(
+            module=module,
+            optimizer=optimizer,
+            data_loader=loader,
+            criterion=torch.nn.CrossEntropyLoss(),
+            grad_sample_mode="ghost",
+            target_epsilon=epsilon,
+            target_delta=delta,
+            epochs=epochs,
+            max_grad_norm=clip,
+            noise_generator=torch.Generator(device=device).manual_seed(seed),
+        )
+        for _ in range(epochs):
+            for rows, labels in loader:
+                # A batch may be empty; the step is taken all the same, with noise alone, as the accountant assumes.
+                optimizer.zero_grad()
+                criterion(private(rows.to(device)), labels.to(device)).backward()
+                optimizer.step()
+        spent = float(engine.get_epsilon(delta))
+    trained = private._module if hasattr(private, "_module") else private
+    return trained.eval(), spent
 
 
 def encode(

@@ -4,10 +4,9 @@
 Names import nothing; a representative is loaded when it is used.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from sfumato.registry import Family
+from sfumato.registry import Family, lazy_names
 
 if TYPE_CHECKING:
     from sfumato.representatives.members import looks_at_classes as looks_at_classes
@@ -46,17 +45,4 @@ _HOME_OF = {
 
 __all__ = ["REPRESENTATIVES", *_HOME_OF]
 
-
-def __getattr__(name: str) -> object:
-    """Load a name when it is first asked for."""
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module 'sfumato.representatives' has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """List the names, loaded or not."""
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _HOME_OF)

@@ -68,7 +68,7 @@ def _members(
 
 
 def looks_at_classes(kind: str, guide: Guide) -> bool:
-    """Say whether a representative looks at the predicted classes, and not at the channels or at nothing."""
+    """Return True if a representative looks at the predicted classes, and not at the channels or at nothing."""
     return kind == "member" or (kind == "model" and not len(guide.channel_weights))
 
 

@@ -61,12 +61,12 @@ class Frequencies:
 
     @property
     def is_near_unique(self) -> bool:
-        """Whether more than half of the values occur exactly once."""
+        """True if more than half of the values occur exactly once."""
         return 2 * self.n_single > self.n_present
 
     @property
     def is_varied(self) -> bool:
-        """Whether there are too many values for kinds of something, such as kinds of phones: others name nobody."""
+        """True if there are too many values for kinds of something, such as kinds of phones: others name nobody."""
         return self.n_distinct > 50 or 5 * self.n_distinct > self.n_present
 
     @property

@@ -18,9 +18,9 @@ from sfumato.testing.checks import (
     check_releases_of_other_records_meet_k,
     check_row_order_does_not_matter,
     check_transform_equals_fit_transform,
+    people,
 )
 from sfumato.testing.counting import MISSING, group_sizes, missing_as_one, rows_of, smallest_group
-from sfumato.testing.tables import people
 
 __all__ = [
     "ANONYMIZER_CHECKS",

@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every anonymizer promises, one function per promise; each raises an AssertionError where it is broken.
+"""Check what every anonymizer promises, one function per promise; each raises AssertionError if it is broken.
 
-Every check takes an unfitted anonymizer, works on a copy of it, and brings its own table of made-up people unless
-one is given. The judge is `counting`, which shares nothing with any engine.
+Every check takes an unfitted anonymizer and works on a copy of it, on a synthetic table of people unless one is given.
+Groups are counted by `counting`, which shares nothing with any engine.
 """
 
 from __future__ import annotations
 
 import copy
+import datetime
 import pickle
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.testing.counting import group_sizes, rows_of
-from sfumato.testing.tables import people
 
 _N_RECORDS = 120
 
@@ -201,3 +202,42 @@ def _released_quasi_identifiers(released: Any, fitted: Any) -> list[Any]:
     if hasattr(released, "column_names"):
         return [released.column_names[place] for place in places]
     return [released.columns[place] for place in places] if hasattr(released, "columns") else places
+
+
+def people(n_records: int = 120, *, seed: int = 0) -> tuple[Any, NDArray[np.float64]]:
+    """Return a pyarrow table of made-up people and class probabilities to guide by.
+
+    Parameters
+    ----------
+    n_records : int, default=120
+    seed : int, default=0
+
+    Returns
+    -------
+    table : pyarrow.Table
+        Integers, floats, text, booleans and dates; some missing, skewed, with repeated records and with values that
+        only one record has.
+    probabilities : ndarray of shape (n_records, 2)
+    """
+    import pyarrow as pa
+
+    generator = np.random.default_rng(seed)
+    age = generator.integers(17, 95, n_records)
+    income = np.round(generator.lognormal(10, 1, n_records), 2)
+    town = generator.choice(["Bree", "Lake Town", "Minas Tirith", "Hobbiton"], n_records, p=[0.5, 0.3, 0.15, 0.05])
+    joined = [
+        datetime.date(2000, 1, 1) + datetime.timedelta(days=int(d)) for d in generator.integers(0, 3000, n_records)
+    ]
+    score = 1 / (1 + np.exp(-(age - 50) / 10 - (town == "Bree")))
+    copies = generator.integers(0, n_records, n_records // 5)
+    age[: len(copies)], income[: len(copies)] = age[copies], income[copies]
+    table = pa.table(
+        {
+            "age": pa.array(age, mask=generator.random(n_records) < 0.1),
+            "income": pa.array(income, mask=generator.random(n_records) < 0.2),
+            "town": pa.array(town.tolist(), mask=generator.random(n_records) < 0.1),
+            "is_member": pa.array((generator.random(n_records) < 0.3).tolist()),
+            "joined": pa.array(joined),
+        }
+    )
+    return table, np.column_stack([1 - score, score])

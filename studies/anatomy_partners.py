@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The paper's four comparison partners in one call, with the same coding of features for all.
+"""Train the four models that the anatomy paper compares, with the same coding of features.
 
 Original (raw records), identifying (without the sensitive columns), pruned (anatomized with l) and anonymized
-(k-anonymous with k = l by full-domain generalization). Studies call this; so can anyone who wants to know what each
-way of protecting costs a model.
+(k-anonymous with k = l by full-domain generalization).
 """
 
 from __future__ import annotations

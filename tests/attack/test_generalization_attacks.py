@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from attack.generalized_people import EXACT, people, random_generalization
-from sfumato.attack import Samples, attack_generalization, reconstruction_suite
+from sfumato.attack import Samples, attack_generalization, generalization_attacks
 from sfumato.errors import ParameterError
 from strategies import in_examples
 
@@ -39,7 +39,7 @@ def draw():
 
 def test_a_badly_trained_attack_is_marked(draw, monkeypatch):
     def badly_trained(*arguments, **options):
-        honest = reconstruction_suite.reconstruct_with_non_personal(*arguments, **options)
+        honest = generalization_attacks.reconstruct_with_non_personal(*arguments, **options)
         attributes = {
             name: {**one, "rate": 0.1, "successes": 0.1 * one["trials"]}
             for name, one in honest.details["attributes"].items()
@@ -47,7 +47,7 @@ def test_a_badly_trained_attack_is_marked(draw, monkeypatch):
         details = {**honest.details, "attributes": attributes}
         return dataclasses.replace(honest, rate=0.1, interval=(0.09, 0.11), details=details)
 
-    monkeypatch.setattr(reconstruction_suite, "reconstruct_leaving_one_out", badly_trained)
+    monkeypatch.setattr(generalization_attacks, "reconstruct_leaving_one_out", badly_trained)
     results = attack_generalization(*draw, ["a"], settings=EXACT)
     assert results["A4"].verdict == "failed attack"
     assert results["A4"].details["weaker_attack"] == "partial personal knowledge (A5)"
