@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.columns import Column
-from sfumato.errors import InputError
+from sfumato.errors import InputError, named
 from sfumato.grouping import MISSING, Codes, Grouping, group
 
 LARGEST_WORK = 1 << 28  # counts looked at per criterion
@@ -287,6 +287,6 @@ def check_positive(n_wrong: int, n_records: int) -> None:
     """Raise InputError if some weights are not positive numbers."""
     if n_wrong:
         raise InputError(
-            f"weights has {n_wrong} of {n_records} values that are no positive number: expected how many people each "
-            "record stands for. Drop such records, or measure without weights."
+            f"{named('weights')} has {n_wrong} of {n_records} values that are not positive numbers: expected the "
+            f"number of people that each record stands for. Drop such records, or omit {named('weights')}."
         )

@@ -13,7 +13,7 @@ import numpy as np
 from sfumato.backends.blocks.table import BlockTable
 from sfumato.backends.parquet.reader import ParquetFiles, as_blocks
 from sfumato.documents import unpublished
-from sfumato.errors import GuaranteeError, ParameterError
+from sfumato.errors import GuaranteeError, ParameterError, named
 from sfumato.frames.arrow_tables import compact_dictionary
 from sfumato.generalization import Generalization
 from sfumato.generalization.artifact import Output
@@ -65,12 +65,14 @@ def transform(
     [0, 0, 0, 1, 1, 1]
     """
     if output not in get_args(Output):
-        raise ParameterError(f"output={output!r}: expected one of {', '.join(map(repr, get_args(Output)))}.")
+        raise ParameterError(f"{named('output', output)}: expected one of {', '.join(map(repr, get_args(Output)))}.")
     files = as_blocks(source)
     left_out = list(drop)
     for name in left_out:
         if name not in files.names:
-            raise ParameterError(f"drop names {name!r}, which is no column of the files. Correct the name.")
+            raise ParameterError(
+                f"{named('drop')} names {name!r}, which is not a column of the files. Correct the name."
+            )
     touched = [name for name in generalization.names if name in files.names and name not in left_out]
     buckets = {attribute.name: attribute.buckets for attribute in generalization.attributes}
     written = {name: {bucket.representative for bucket in buckets[name]} for name in touched}

@@ -16,7 +16,7 @@ from sfumato.backends.spark.anatomy import SparkAnatomies
 from sfumato.backends.spark.backend import SparkBackend
 from sfumato.backends.spark.groups import MeasurableFrame
 from sfumato.backends.spark.session import check_frame, example_of, pieces, quoted
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, named
 from sfumato.generalization import Generalization
 from sfumato.generalization.artifact import Output
 from sfumato.generalization.attributes import OrderedAttribute
@@ -222,7 +222,7 @@ def transform(generalization: Generalization, frame: Any, *, output: Output = "c
 
     check_frame(frame)
     if output not in get_args(Output):
-        raise ParameterError(f"output={output!r}: expected one of {', '.join(map(repr, get_args(Output)))}.")
+        raise ParameterError(f"{named('output', output)}: expected one of {', '.join(map(repr, get_args(Output)))}.")
     _check_columns(generalization, frame)
     if output == "representatives":
 

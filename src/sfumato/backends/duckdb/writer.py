@@ -12,7 +12,7 @@ from typing import Any
 from sfumato.backends.blocks.working_files import WorkingFiles
 from sfumato.backends.duckdb.address import DuckDBAddress, parse_address
 from sfumato.backends.duckdb.session import identifier, in_words, library, literal
-from sfumato.errors import GuaranteeError, InputError, ParameterError
+from sfumato.errors import GuaranteeError, InputError, ParameterError, named
 
 
 def check_destination(given: str | DuckDBAddress, *, replace: bool = False) -> DuckDBAddress:
@@ -156,7 +156,7 @@ def _check_free(connection: Any, address: DuckDBAddress, *, replace: bool) -> st
     if kind == "table" and not replace:
         raise ParameterError(
             f"the table {table!r} exists already in the database {database!r}: expected a new one. Give another name, "
-            "or ask to replace it."
+            f"or {named('replace', True)}."
         )
     return ".".join(map(identifier, (catalog, schema, table)))
 

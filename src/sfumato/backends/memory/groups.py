@@ -30,7 +30,7 @@ from sfumato.backends.group_rows import (
     weights_of,
 )
 from sfumato.columns import Column
-from sfumato.errors import InputError
+from sfumato.errors import InputError, named
 from sfumato.frames import Table, read_table
 from sfumato.grouping import (
     MISSING,
@@ -122,8 +122,8 @@ class MemoryCounting:
                 values = np.full(self.n_records, np.nan)
             if values.shape != (self.n_records,):
                 raise InputError(
-                    f"weights has the shape {values.shape} and the table {self.n_records} records: expected one weight "
-                    "per record."
+                    f"{named('weights')} has the shape {values.shape} and the table {self.n_records} records: "
+                    "expected one weight per record."
                 )
         check_positive(n_not_positive(values), self.n_records)
         return np.add.reduceat(values[self._groups.order], self._groups.starts[:-1])

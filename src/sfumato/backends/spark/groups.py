@@ -36,7 +36,7 @@ from sfumato.backends.spark.session import (
     quoted,
 )
 from sfumato.criteria.criterion_counts import MOST_VALUES
-from sfumato.errors import InputError
+from sfumato.errors import InputError, named
 from sfumato.frames import read_table
 from sfumato.grouping import CODED_BY_SUBTRACTION
 
@@ -62,8 +62,8 @@ class MeasurableFrame:
         """Return the DataFrame of a population."""
         if not hasattr(given, "mapInArrow"):
             raise InputError(
-                f"the population is a {type(given).__name__}: expected a Spark DataFrame, or how many people there "
-                "are. Make a DataFrame of it, with the same session."
+                f"{named('population')} is a {type(given).__name__}: expected a Spark DataFrame, or the number of "
+                "people. Make a DataFrame of it, with the same session."
             )
         return MeasurableFrame(given)
 
