@@ -25,7 +25,7 @@ from sfumato.representatives import GroupValues, phantoms, represent, shown_of
 
 @dataclass(frozen=True, eq=False)
 class DescribedGroups:
-    """What is known of some groups, without their records.
+    """The descriptions of some groups, without their records.
 
     Attributes
     ----------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Put frames together from frames: a new column, sorted categories, rows side by side.
+"""Assemble frames from frames: a new column, sorted categories, concatenated rows.
 
 ``anatomize`` and ``shuffling`` call this, and ``verification`` for the rows of a piece.
 

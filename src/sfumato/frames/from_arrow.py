@@ -20,7 +20,7 @@ _SAFE_DIGITS = 15
 
 
 def column_from_arrow(name: str, array: Any, *, as_category: bool = False, for_counting: bool = False) -> Column:
-    """Turn an Arrow array, chunked or not, into a column.
+    """Convert an Arrow array, chunked or not, to a column.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def number_column(
     *,
     as_category: bool = False,
 ) -> Column:
-    """Turn an array of integers or floats into a column; NaN counts as missing, infinity is refused."""
+    """Convert an array of integers or floats to a column; NaN is missing, infinity raises InputError."""
     if values.dtype.kind in "iu":
         if values.dtype == np.uint64 and values.size and int(values.max()) > np.iinfo(np.int64).max:
             raise InputError(
@@ -116,7 +116,7 @@ def category_column(
     for_counting: bool = False,
     is_ordered: bool = False,
 ) -> Column:
-    """Turn an Arrow array of values and codes into it (negative: missing) into a column with sorted categories.
+    """Convert an Arrow array of values, and codes into it (negative: missing), to a column with sorted categories.
 
     The order of the categories depends on their values alone, never on the order of the records or of the
     dictionary. ``is_encoded`` says that the dictionary was made from the records: all in it occur, and once.
@@ -218,7 +218,7 @@ def moment_column(
     *,
     for_counting: bool = False,
 ) -> Column:
-    """Turn ticks of a unit ("s", "ms", "us", "ns" or "D") into a column of microseconds."""
+    """Convert ticks of a unit ("s", "ms", "us", "ns" or "D") to a column of microseconds."""
     ticks = np.array(ticks, dtype=np.int64)
     if missing is not None:
         ticks[missing] = 0
@@ -246,7 +246,7 @@ def moment_column(
 
 
 def one_chunk(array: Any) -> Any:
-    """Return a chunked Arrow array as one array; text gets 64-bit offsets, since joined it may pass 2 GiB."""
+    """Return a chunked Arrow array as one array; text gets 64-bit offsets, since it may exceed 2 GiB."""
     import pyarrow as pa
 
     if not isinstance(array, pa.ChunkedArray):
@@ -305,7 +305,7 @@ def _as_floats(array: Any) -> Any:
 
 
 def is_text(kind: Any) -> bool:
-    """Say whether an Arrow type is one of those for text."""
+    """Return True if an Arrow type is a text type."""
     import pyarrow as pa
 
     types = pa.types

@@ -23,7 +23,7 @@ class NumpyBackend:
     library = "numpy"
 
     def __init__(self, array: npt.NDArray[Any]) -> None:
-        """Hold the array; nothing is read yet."""
+        """Keep the array; columns are read later."""
         self._array = array
         self._object_types: dict[int, Any] = {}
 

@@ -32,7 +32,7 @@ class PandasBackend:
     library = "pandas"
 
     def __init__(self, frame: Any) -> None:
-        """Hold the frame; nothing is read yet."""
+        """Keep the frame; columns are read later."""
         self._frame = frame
         self._series: tuple[Any, ...] = ()
         self._object_types: dict[int, Any] = {}

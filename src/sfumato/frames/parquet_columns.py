@@ -12,7 +12,7 @@ from typing import Any
 
 
 class ParquetColumns:
-    """What of a pyarrow table is asked for while it is protected; the file stays open, so that it stays the same.
+    """The parts of a pyarrow table that protection needs; the file stays open, so that it stays the same.
 
     Parameters
     ----------

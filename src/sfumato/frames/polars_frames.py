@@ -23,7 +23,7 @@ class PolarsBackend:
     library = "polars"
 
     def __init__(self, frame: Any) -> None:
-        """Hold the frame; nothing is read yet."""
+        """Keep the frame; columns are read later."""
         self._frame = frame
 
     def labels(self) -> list[Hashable]:

@@ -143,7 +143,7 @@ class Table:
         return self._backend.read(position, name, as_category=as_category, for_counting=for_counting, head=head)
 
     def kind(self, name: str) -> Kind:
-        """Say of which kind a column is."""
+        """Return the kind of a column."""
         return self._read[name][0] if name in self._read else self.head(name, for_counting=True).kind
 
     def position_of(self, name: str) -> int:
@@ -157,7 +157,7 @@ class Table:
         *,
         where: str = "",
     ) -> tuple[str, ...]:
-        """Turn names or positions of columns into names.
+        """Return the names of columns given by names or positions.
 
         Parameters
         ----------
@@ -353,7 +353,7 @@ def _is_lazy(frame: Any) -> bool:
 
 
 def _checked_array(given: Any) -> npt.NDArray[Any]:
-    """Turn an array-like into an array of two dimensions, or say why not."""
+    """Convert an array-like to an array of two dimensions, or raise InputError."""
     if hasattr(given, "tocsr") or hasattr(given, "tocoo"):
         raise InputError(
             "the input is a sparse matrix: expected a dense table. Convert it with .toarray() if it fits in memory."

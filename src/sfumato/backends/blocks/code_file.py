@@ -95,7 +95,7 @@ class CodeFile:
     # -- writing and reading -------------------------------------------------------------------------------------
 
     def write(self, start: int, codes: Sequence[NDArray[Any]], dense: NDArray[np.int64] | None) -> None:
-        """Put records in their place, from `start` on, given the codes of each column; several threads may."""
+        """Write records from `start` on, given the codes of each column; several threads may call this."""
         n = len(codes[0])
         parts = [] if dense is None else [np.ascontiguousarray(dense[:, c], np.int32) for c in range(dense.shape[1])]
         is_small = True
@@ -130,7 +130,7 @@ class CodeFile:
             offset += _CHUNK * part.itemsize
 
     def start(self, checks: Sequence[Check] = ()) -> None:
-        """Put all records into the root."""
+        """Assign all records to the root."""
         self.checks = checks
         self.node_of_row = np.zeros(self.n_records, np.uint32)
         os.ftruncate(self._file, -(-self.n_records // _CHUNK) * _CHUNK * self.bytes_per_record)
@@ -164,7 +164,7 @@ class CodeFile:
         return Records(codes, np.ascontiguousarray(dense), _NONE, self.empty.rows)
 
     def _in_threads(self, work: Callable[[int, Iterator[tuple[int, int]], NDArray[np.uint8]], None]) -> None:
-        """Let every thread take chunk after chunk; each has room for one."""
+        """Call a function in every thread with one chunk after the other."""
         starts = iter(list(enumerate(range(0, self.n_records, _CHUNK))))  # next() on a list iterator is atomic
         with ThreadPoolExecutor(self._n_threads) as pool:
             futures = [pool.submit(work, thread, starts, self._room()) for thread in range(self._n_threads)]

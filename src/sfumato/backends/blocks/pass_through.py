@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refuse columns that identify people and that nobody thought of, in tables that are read piece by piece.
+"""Raise InputError for unchanged columns that identify people, in tables that are read in blocks.
 
 How many of a column's values occur once is asked of a sample of the *values*, chosen by their hash: all records with a
 chosen value are counted, so the share is that of the whole column up to the error of sampling.
@@ -22,7 +22,7 @@ _COUNTED_WHOLE = 1_000_000  # records up to which all values are counted
 
 
 class SampledValues:
-    """Counts the values of columns block by block: all of them, or those of a sample where there are many records.
+    """Counts the values of columns in blocks: all values, or those of a sample if there are many records.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many records sets of columns make unique, counted over codes in working files.
+"""Count the records that sets of columns make unique, over codes in working files.
 
 Columns and pairs with few possible values are counted in tables, many of them in one reading. For other sets records
 are sorted into buckets by all columns of the set but the last, and the buckets serve all sets that begin with these.

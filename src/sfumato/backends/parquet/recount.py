@@ -110,7 +110,7 @@ def claimed_sizes(
 
 
 def _are_equal(column: Any, claimed: Any, group: NDArray[np.int32]) -> bool:
-    """Whether all records of a column are what their groups are claimed to be, missing equal to missing."""
+    """Return True if all records of a column equal the claims of their groups; missing equals missing."""
     import pyarrow as pa
 
     expected = claimed.take(pa.array(group))
