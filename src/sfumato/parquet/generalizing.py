@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Apply a generalization to Parquet files, piece by piece: what ``Generalization.transform`` makes of the table."""
+"""Apply a generalization to Parquet files out of core, as ``Generalization.transform`` does in memory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def transform(
     ----------
     generalization : Generalization
     source : path, folder or list of paths
-        Columns that are no attributes pass through untouched.
+        Columns that are not attributes stay unchanged.
     destination : path
         Appears when all of it was written and read back, or not at all.
     output : {"codes", "labels", "representatives"}, default="codes"
@@ -45,7 +45,7 @@ def transform(
     drop : iterable of str, optional
         Columns to leave out.
     progress : callable, optional
-        Called with what is being done, the records done and their number.
+        Called with the step, the records done and their number.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def transform(
 def write_piecewise(
     files: BlockTable, path: Path, made: Callable[[Any], Any], touched: Iterable[str], progress: Progress | None
 ) -> None:
-    """Write what a function makes of every piece, read the records back and count them, and publish the file.
+    """Write the results of a function for every block, count the records that were written, and publish the file.
 
     `touched` are the columns whose values are new: they may have missing values where the old ones had none.
     """
@@ -148,9 +148,9 @@ def _that_may_be_missing(generalization: Generalization, files: BlockTable, left
 
 
 def missing_as_nan(files: BlockTable, names: Sequence[str]) -> dict[str, bool]:
-    """Say of each column of reals whether the whole of it says missing by NaN alone.
+    """Return for each column of reals whether it marks missing values by NaN alone.
 
-    The type of a column does not tell, and a piece may differ from the whole.
+    The type of a column does not show it, and a block may differ from the whole.
     """
     import pyarrow.compute as pc
 
@@ -163,7 +163,7 @@ def missing_as_nan(files: BlockTable, names: Sequence[str]) -> dict[str, bool]:
 
 
 def with_one_kind_of_missing(table: Any, as_nan: Mapping[str, bool]) -> Any:
-    """Return a piece that says missing as the whole column does."""
+    """Return a block that marks missing values as the whole column does."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -180,10 +180,10 @@ def with_one_kind_of_missing(table: Any, as_nan: Mapping[str, bool]) -> Any:
 
 
 def with_compact_dictionaries(table: Any, written: Mapping[str, Collection[Any]]) -> Any:
-    """Return a piece whose dictionaries list no value that no record of it has.
+    """Return a block without unused values in its dictionaries.
 
-    Where their order means something, pieces that list different values would not keep it. A rewritten column then
-    lists what may be written to it, in every piece; one that passes through, what it did.
+    Ordered dictionaries must be equal in all blocks, to keep the order. A rewritten column then lists all values that
+    may be written to it, and an unchanged one keeps its dictionary.
 
     Parameters
     ----------

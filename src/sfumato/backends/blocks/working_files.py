@@ -50,7 +50,7 @@ class WorkingFiles:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Remove the files, whatever happened."""
+        """Remove the files."""
         for column in self._columns:
             column.close()
         self._folder.cleanup()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Count the groups of a release again with Spark's own ``groupBy``, and hand it out only when all is well.
+"""Recount the groups of a release with Spark's own ``groupBy`` before it is returned.
 
 Nothing of the engine is asked: groups are what Spark finds equal in the columns that leave.
 """
@@ -17,7 +17,7 @@ from sfumato.errors import GuaranteeError
 from sfumato.frames import read_table
 
 PERSON = "sfumato: person"
-"""The column that names persons beside a release, until they are counted."""
+"""The temporary column of persons beside a release, for the recount."""
 
 
 def recount(release: Any, names: Sequence[str], counters: Sequence[Any], n_records: int) -> tuple[Any, int]:
@@ -107,7 +107,7 @@ def _judge(plain: Any, keys: Sequence[str], counter: Any) -> tuple[int, int, int
 
 
 def _judged(counter: Any) -> Any:
-    """Return what judges groups by how often each sensitive value occurs in them."""
+    """Return a function that judges groups by the counts of sensitive values in them."""
 
     def work(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
