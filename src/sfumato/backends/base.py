@@ -181,7 +181,7 @@ class CodedTable(Protocol):
 
 
 class WrittenTable(Protocol):
-    """A release that nobody can see yet."""
+    """A release that is not published yet."""
 
     def recount(self, names: Sequence[str], counters: Sequence[Counter]) -> int:
         """Count the groups again with nothing of the engine; return the size of the smallest.
@@ -218,7 +218,7 @@ class TableBackend(Protocol):
         ...
 
     def learn(self, asked: Asked, check_feasible: Callable[[list[Counter], int], None]) -> Learned:
-        """Count values; raise for columns that name people and that nobody chose.
+        """Count values; raise InputError for columns that name people and have no role.
 
         `check_feasible` is called as soon as the counters and the number of records are known.
         """

@@ -49,7 +49,7 @@ class Entry:
         return grouped_arrow(column_type, self.kind, self.new, self.categories, missing_as_nan=missing_as_nan)
 
     def require_categories(self) -> None:
-        """Raise InputError if the new values are no categories of the column, which may have none at all."""
+        """Raise InputError if the new values are not categories of the column, which may have none."""
         assert isinstance(self.new, GroupedValues) and self.categories is not None
         used = self.new.values if self.new.missing is None else self.new.values[~self.new.missing]
         if used.dtype.kind == "f" or (len(used) and not 0 <= used.min() <= used.max() < len(self.categories)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From Arrow arrays, and from arrays of numbers or codes, to columns for the backends; ``to_arrow`` is the way back."""
+"""Convert Arrow arrays, and arrays of numbers or codes, to columns; ``to_arrow`` converts back."""
 
 from __future__ import annotations
 
@@ -175,14 +175,14 @@ def category_column(
 
 
 def _narrow_type(highest: int) -> npt.DTypeLike:
-    """Return the type of few bits for codes up to `highest`."""
+    """Return the narrowest integer type for codes up to `highest`."""
     return np.uint8 if highest < 2**8 else np.uint16 if highest < 2**16 else np.int32
 
 
 def _translated(
     codes: npt.NDArray[np.integer[Any]], translate: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
-    """Return ``translate[codes]`` and what is missing: codes below 0, and those translated to the last place."""
+    """Return ``translate[codes]`` and a mask of missing values: codes below 0, or translated to the last place."""
     if np.array_equal(translate, np.arange(len(translate))):  # listed in order, and all occur, as most often
         values, missing = codes.astype(translate.dtype), codes < 0
     else:
@@ -198,7 +198,7 @@ def _translated(
 
 
 def occurring_codes(codes: npt.NDArray[np.integer[Any]], n_listed: int) -> npt.NDArray[np.int64]:
-    """Return which of the codes 0 to `n_listed` - 1 occur, rising; negative ones say missing.
+    """Return the codes from 0 to `n_listed` - 1 that occur, in rising order; negative codes are missing.
 
     The first records tell most often that all do, and the others need not be counted.
     """
@@ -261,7 +261,7 @@ def one_chunk(array: Any) -> Any:
 
 
 def _without_decimals(name: str, array: Any, *, for_counting: bool) -> Any:
-    """Return decimals as int64 or float64, whichever tells all of them apart and can be written back; else as text.
+    """Return decimals as int64 or float64, whichever is exact and can be written back, or else as text.
 
     Text serves for counting only; decimals that need it are refused otherwise.
     """
@@ -281,7 +281,7 @@ def _without_decimals(name: str, array: Any, *, for_counting: bool) -> Any:
 
 
 def _as_integers(array: Any) -> Any:
-    """Return decimals as int64, or None where one is a fraction or beyond 64 bits."""
+    """Return decimals as int64, or None if one is a fraction or beyond 64 bits."""
     import pyarrow as pa
 
     try:
@@ -291,7 +291,7 @@ def _as_integers(array: Any) -> Any:
 
 
 def _as_floats(array: Any) -> Any:
-    """Return decimals as float64, or None where the shortest way to write a float is not the decimal it stands for."""
+    """Return decimals as float64, or None if the shortest digits of a float are not the decimal."""
     import pyarrow as pa
 
     if array.type.precision <= _SAFE_DIGITS and not pa.types.is_decimal256(array.type):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns of Python objects: into Arrow by their types, and back to objects of the same types.
+"""Convert columns of Python objects to Arrow by their types, and back to objects of the same types.
 
 The backends call this for pandas columns and categories of the type object and for numpy arrays of objects.
 """
@@ -112,7 +112,7 @@ def _below_microsecond(value: Any) -> bool:
 
 
 def _missing_marker(objects: npt.NDArray[np.object_], kinds: set[str]) -> Any:
-    """Return the object that marks what is missing; None before NaN, NA and NaT, whatever the order of records."""
+    """Return the object that marks missing values: None before NaN, NA and NaT, whatever the order of records."""
     if "NoneType" in kinds:
         return None
     has_floats = any(kind.startswith("float") for kind in kinds)

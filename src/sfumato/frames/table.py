@@ -115,7 +115,7 @@ class Table:
         return Table(self._backend, categorical=given)
 
     def column(self, name: str, *, for_counting: bool = False, narrow: bool = False) -> Column:
-        """Convert one column to plain arrays; nothing of it stays behind in the table but its categories.
+        """Convert one column to plain arrays; the table keeps only its categories.
 
         With ``for_counting``, where it matters only which values are equal, values with too many digits for a number
         or a moment are read in another way and not refused; such a column cannot be written back. With ``narrow``,
@@ -383,5 +383,5 @@ def _checked_array(given: Any) -> npt.NDArray[Any]:
 
 
 def _wide(column: Column) -> Column:
-    """Return the column with codes of categories that one can calculate with: they do not run over."""
+    """Return the column with category codes wide enough for arithmetic."""
     return replace(column, values=column.values.astype(np.int32)) if column.kind == "category" else column

@@ -186,7 +186,7 @@ def measure(
     -----
     What reaches the driver: how many groups there are of each size (and of each size in the population), one number
     per set of columns, and the different values of sensitive columns with their counts. A column with more than 65,536
-    sensitive values has no value of any criterion, and the reason is said.
+    sensitive values has no value of any criterion, and the reason is given.
     """
     return measure_table(
         MeasurableFrame(frame, categorical=as_list(categorical_features)),

@@ -296,13 +296,13 @@ def check_groups(identifying: Any, sensitive: Any, group: str, l: int, n_records
     if found[0]["wrong"] or any((row["records"], row["groups"]) != (n_records, found[0]["groups"]) for row in found):
         raise GuaranteeError(
             "the identifying and the sensitive table do not have the same numbers of records in the same groups. "
-            "Nothing is handed out. Write the table to files first, if it is computed anew whenever it is read."
+            "Nothing is returned. Write the table to files first, if it is computed again at each reading."
         )
     for name, row in zip(names, found[1:], strict=True):
         if row["wrong"]:
             raise GuaranteeError(
                 f"l = {l} does not hold: {row['wrong']} groups have a value of {name!r} in more than 1/{l} of their "
-                "records. Nothing is handed out; please report this."
+                "records. Nothing is returned; please report this."
             )
     return int(found[0]["groups"])
 
