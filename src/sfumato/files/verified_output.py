@@ -30,6 +30,7 @@ from sfumato.files.table_file import (
     with_separator_of,
     write_file,
 )
+from sfumato.frames.arrow_tables import compact_dictionaries as compact_dictionaries
 from sfumato.frames.arrow_tables import narrow_integer
 from sfumato.frames.from_arrow import one_chunk
 from sfumato.frames.shuffling import in_order, random_order
@@ -432,16 +433,3 @@ def check_holds(result: Recount, judged_on: str) -> None:
     """Raise GuaranteeError unless all requirements hold."""
     if not result.holds:
         raise GuaranteeError(f"{verdict(result, judged_on)} Nothing was written.")
-
-
-def compact_dictionaries(table: Any) -> Any:
-    """Drop unused values from dictionary columns.
-
-    A rewritten column would otherwise list every original category, also one that a single person has. An unchanged
-    column would list categories of people who were removed from the table.
-    """
-    from sfumato.frames.arrow_tables import compact_dictionary
-
-    for place, field in enumerate(table.schema):
-        table = table.set_column(place, field, compact_dictionary(table.column(place)))
-    return table

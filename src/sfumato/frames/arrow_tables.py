@@ -63,10 +63,7 @@ class ArrowBackend:
 
     def compacted(self, frame: Any) -> Any:
         """Return the table with compact dictionaries."""
-        import pyarrow as pa
-
-        columns = [compact_dictionary(column) for column in frame.columns]
-        return pa.table(columns, schema=frame.schema)
+        return compact_dictionaries(frame)
 
 
 def _taken(column: Any, rows: Rows) -> Any:
@@ -76,6 +73,17 @@ def _taken(column: Any, rows: Rows) -> Any:
     if pa.types.is_string_view(column.type):
         return column.cast(pa.large_string()).take(pa.array(rows)).cast(column.type)
     return column.take(pa.array(rows))
+
+
+def compact_dictionaries(table: Any) -> Any:
+    """Drop unused values from dictionary columns.
+
+    A rewritten column would otherwise list every original category, also one that a single person has. An unchanged
+    column would list categories of people who were removed from the table.
+    """
+    import pyarrow as pa
+
+    return pa.table([compact_dictionary(column) for column in table.columns], schema=table.schema)
 
 
 def compact_dictionary(column: Any, keep: Collection[Any] = ()) -> Any:

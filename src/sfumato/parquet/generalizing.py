@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -19,7 +19,7 @@ from sfumato.generalization import Generalization
 from sfumato.generalization.artifact import Output
 from sfumato.generalization.attributes import CategoryAttribute
 from sfumato.parquet.anonymizing import Paths
-from sfumato.progress import Progress
+from sfumato.progress import Progress, told
 
 
 def transform(
@@ -104,7 +104,8 @@ def write_piecewise(
     with unpublished(path) as temporary:
         writer = None
         try:
-            for batch in _told("writing", files, progress):
+            batches = ((batch.num_rows, batch) for batch in files.batches())
+            for batch in told(batches, progress, "writing", files.n_records):
                 piece = made(batch)
                 if writer is None:
                     fields = [field.with_nullable(field.nullable or field.name in nullable) for field in piece.schema]
@@ -119,17 +120,6 @@ def write_piecewise(
             raise GuaranteeError(
                 f"{n_read} records were written instead of {files.n_records}. Nothing is published; please report this."
             )
-
-
-def _told(what: str, files: BlockTable, progress: Progress | None) -> Iterator[Any]:
-    done = 0
-    for batch in files.batches():
-        if progress is not None:
-            progress(what, done, files.n_records)
-        yield batch
-        done += batch.num_rows
-    if progress is not None:
-        progress(what, done, files.n_records)
 
 
 def _that_may_be_missing(generalization: Generalization, files: BlockTable, left_out: list[str]) -> list[str]:
