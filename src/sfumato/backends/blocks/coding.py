@@ -35,6 +35,9 @@ from sfumato.partition.binning import (
 from sfumato.partition.sorting import sorted_distinct
 from sfumato.schema.limits import checked_limit
 
+Run = tuple[NDArray[Any], NDArray[np.int64]]
+"""Distinct values in rising order, and their counts."""
+
 _WIDEST_RANGE = 1 << 17
 """Integers that span less than this serve as places."""
 
@@ -148,7 +151,7 @@ class ValueCounts:
         self._max_bins = max_bins
         self._column: Column | None = None
         self._has_missing = False
-        self._runs: list[tuple[NDArray[Any], NDArray[np.int64]]] = []
+        self._runs: list[Run] = []
         self._categories: dict[Any, int] = {}
         self._places: dict[Any, int] | None = {}
         self._width: float | int | None = None
@@ -194,10 +197,7 @@ class ValueCounts:
             return
         is_present = slice(None) if column.missing is None else ~column.missing
         present = column.values[is_present].astype(self._column.values.dtype)
-        self._runs.append(sorted_distinct(present) if counts is None else _summed(present, counts[is_present]))
-        # Runs are joined as in merge sort, so that each value is moved few times and few runs wait.
-        while len(self._runs) > 1 and len(self._runs[-2][0]) <= 2 * len(self._runs[-1][0]):
-            self._runs.append(join_runs([self._runs.pop(), self._runs.pop()]))
+        add_run(self._runs, sorted_distinct(present) if counts is None else _summed(present, counts[is_present]))
 
     def _count_categories(self, column: Column, counts: NDArray[np.int64] | None) -> None:
         assert column.categories is not None
@@ -361,36 +361,19 @@ def _without_records(column: Column) -> Column:
     return Column(column.name, column.kind, column.values[:0], None, None, column.moment, column.is_zoned)
 
 
-def join_runs(runs: Sequence[tuple[NDArray[Any], NDArray[np.int64]]]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def add_run(runs: list[Run], run: Run) -> None:
+    """Append a run, and join runs as in merge sort, so that each value is moved few times and few runs wait."""
+    runs.append(run)
+    while len(runs) > 1 and len(runs[-2][0]) <= 2 * len(runs[-1][0]):
+        runs.append(join_runs([runs.pop(), runs.pop()]))
+
+
+def join_runs(runs: Sequence[Run]) -> Run:
     """Add up counts of values; the values of each run rise, and so do those returned."""
-    values, counts = runs[0]
-    for more, how_often in runs[1:]:
-        values, counts = _merge(values, counts, more, how_often)
-    return values, counts
+    return runs[0] if len(runs) == 1 else _summed(*map(np.concatenate, zip(*runs, strict=True)))
 
 
-@njit(nogil=True, cache=True)
-def _merge(values, counts, more, how_often):  # type: ignore[no-untyped-def]
-    n, m = values.shape[0], more.shape[0]
-    joined = np.empty(n + m, values.dtype)
-    added = np.empty(n + m, np.int64)
-    i = j = at = 0
-    while i < n or j < m:
-        if j == m or (i < n and values[i] < more[j]):
-            joined[at], added[at] = values[i], counts[i]
-            i += 1
-        elif i == n or more[j] < values[i]:
-            joined[at], added[at] = more[j], how_often[j]
-            j += 1
-        else:
-            joined[at], added[at] = values[i], counts[i] + how_often[j]
-            i += 1
-            j += 1
-        at += 1
-    return joined[:at].copy(), added[:at].copy()
-
-
-def _summed(values: NDArray[Any], counts: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def _summed(values: NDArray[Any], counts: NDArray[np.int64]) -> Run:
     """Return values in rising order, once each, with the sums of their counts."""
     order = np.argsort(values, kind="stable")
     values, counts = values[order], counts[order]

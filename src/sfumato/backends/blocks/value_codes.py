@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.backends.blocks.coding import join_runs
+from sfumato.backends.blocks.coding import Run, add_run, join_runs
 from sfumato.columns import Column
 from sfumato.errors import InputError
 from sfumato.frames import Table, read_table
@@ -75,7 +75,7 @@ class ValueCodes:
         self.some_missing = False
         self._dtype = np.dtype(np.int64)
         self._listed: dict[Any, int] = {}
-        self._runs: list[tuple[NDArray[Any], NDArray[np.int64]]] = []
+        self._runs: list[Run] = []
         self._distinct: NDArray[Any] = np.zeros(0, np.int64)
         self._low: int | None = None
 
@@ -109,10 +109,7 @@ class ValueCodes:
         self._dtype = np.result_type(self._dtype if self._runs else column.values.dtype, column.values.dtype)
         # Joined runs have the type of one of them: fractions of a population would be cut off among whole numbers.
         self._runs = [(self._as_common_type(values), counts) for values, counts in self._runs]
-        self._runs.append(sorted_distinct(self._as_common_type(present)))
-        # Runs are joined as in merge sort, so that each value is moved few times and few runs wait.
-        while len(self._runs) > 1 and len(self._runs[-2][0]) <= 2 * len(self._runs[-1][0]):
-            self._runs.append(join_runs([self._runs.pop(), self._runs.pop()]))
+        add_run(self._runs, sorted_distinct(self._as_common_type(present)))
 
     def _as_common_type(self, values: NDArray[Any]) -> NDArray[Any]:
         is_widened = values.dtype.kind == "i" and self._dtype.kind == "f"
