@@ -181,7 +181,7 @@ def test_a_release_that_fails_its_recount_is_not_handed_out(frame: Any, monkeypa
 
     monkeypatch.setattr(backend, "_rewritten", spoiled)
     anonymizer = MondrianAnonymizer(100, quasi_identifiers=QI, keep=["person", "score"], identifiers=["number"])
-    with pytest.raises(GuaranteeError, match="Nothing is handed out"):
+    with pytest.raises(GuaranteeError, match="Nothing is returned"):
         spark.fit_transform(anonymizer, frame)
     assert not hasattr(anonymizer, "partition_")
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the verbs ask of a table that does not lie in memory, whichever backend has it.
+"""The protocol of tables outside memory, for all backends.
 
-A verb is written once against :class:`TableBackend`. What a backend cannot do it declares in `cannot`, with the reason
-that users read.
+A verb is written once against :class:`TableBackend`. A backend declares missing capabilities in `cannot`, each with the
+reason that users read.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ FROM_COUNTS: Mapping[Need, str] = {
     Need.TRAINING: "a model is trained on a table in memory",
     Need.POPULATION: "groups are not joined after they were made",
 }
-"""What a table cannot do of which only counts are known."""
+"""Missing capabilities of a table of which only counts are known, with reasons."""
 
 
 class Guiding(Protocol):
-    """Turns predictions of any records into channels."""
+    """Converts predictions to channels."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ class Guiding(Protocol):
 
 
 class Recipe(Protocol):
-    """Says what each group's records are rewritten to: a fitted partition."""
+    """A fitted partition: the new values of each group's records."""
 
     @property
     def n_groups(self) -> int:
@@ -72,12 +72,12 @@ class Recipe(Protocol):
 
     @property
     def values(self) -> Mapping[str, Any]:
-        """What every group gets, for each quasi-identifier."""
+        """The new values of every group, for each quasi-identifier."""
         ...
 
     @property
     def dropped(self) -> Sequence[str]:
-        """Columns that do not leave."""
+        """Columns that are dropped."""
         ...
 
     @property
@@ -101,7 +101,7 @@ class Recipe(Protocol):
 
 @dataclass(frozen=True)
 class Asked:
-    """What a fit wants to know of the values of a table.
+    """The request of a fit for the values of a table.
 
     Attributes
     ----------
@@ -126,7 +126,7 @@ class Asked:
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """What is known of the values of a table.
+    """The bins and counts of the values of a table.
 
     Attributes
     ----------
@@ -181,7 +181,7 @@ class CodedTable(Protocol):
 
 
 class WrittenTable(Protocol):
-    """A release that nobody can see yet."""
+    """A release that is not published yet."""
 
     def recount(self, names: Sequence[str], counters: Sequence[Counter]) -> int:
         """Count the groups again with nothing of the engine; return the size of the smallest.
@@ -218,7 +218,7 @@ class TableBackend(Protocol):
         ...
 
     def learn(self, asked: Asked, check_feasible: Callable[[list[Counter], int], None]) -> Learned:
-        """Count values; raise for columns that name people and that nobody chose.
+        """Count values; raise InputError for columns that name people and have no role.
 
         `check_feasible` is called as soon as the counters and the number of records are known.
         """
@@ -231,11 +231,11 @@ class TableBackend(Protocol):
     def coded(
         self, schema: Schema, learned: Learned, guiding: Guiding, most_held: int
     ) -> AbstractContextManager[CodedTable]:
-        """Lend the records as codes and channels."""
+        """Yield the records as codes and channels."""
         ...
 
     def rewritten(self, recipe: Recipe, schema: Schema, learned: Learned) -> AbstractContextManager[WrittenTable]:
-        """Lend the release of the table that was grown last; it is published when the context ends without an error."""
+        """Yield the release of the table that was grown last; it is published if the context ends without an error."""
         ...
 
 
@@ -256,7 +256,7 @@ def check_of(counter: Counter) -> Check:
 
 
 class GroupingRule(Protocol):
-    """Puts records into groups in which no sensitive value is above 1/l; codes have a column per sensitive column."""
+    """Groups records so that no sensitive value is above 1/l; codes have a column per sensitive column."""
 
     @property
     def l(self) -> int:  # noqa: E743 - the literature's own letter
@@ -282,7 +282,7 @@ class GroupingRule(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Division:
-    """How a table is divided in two.
+    """The plan for an anatomy.
 
     Attributes
     ----------
@@ -308,7 +308,7 @@ class Division:
 
 
 class WrittenAnatomy(Protocol):
-    """Two tables that nobody can see yet."""
+    """Two tables that are not published yet."""
 
     @property
     def n_suppressed(self) -> int:
@@ -340,5 +340,5 @@ class AnatomyBackend(Protocol):
         ...
 
     def divided(self, division: Division) -> AbstractContextManager[WrittenAnatomy]:
-        """Lend the two tables; they may be handed out when the context ends without an error."""
+        """Yield the two tables; they may be returned if the context ends without an error."""
         ...

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``measure`` asks of a table, wherever it lives: counts of groups, and of the records that columns make unique.
+"""The protocol of ``measure`` for all backends: counts of groups, and of the records that columns make unique.
 
 Each backend implements :class:`MeasurableTable`; ``measurement.measuring`` puts a measurement together from the counts.
 """
@@ -19,12 +19,12 @@ from sfumato.backends.group_rows import Rows
 from sfumato.frames import Table
 
 WorkOnWeights = Callable[[NDArray[np.int64], NDArray[np.float64]], NDArray[np.float64]]
-"""Turns the sizes of some groups and the sums of their weights into a row of numbers."""
+"""Computes a row of numbers from the sizes of some groups and the sums of their weights."""
 
 
 @dataclass(frozen=True, eq=False)
 class GroupRequest:
-    """What to count in groups of records that have the same values in some columns.
+    """A request to count groups of records that have the same values in some columns.
 
     Attributes
     ----------
@@ -179,9 +179,9 @@ class MeasurableTable(Protocol):
         ...
 
     def population(self, given: Any, keys: Sequence[str]) -> Population:
-        """Return the table of a population; raise InputError where it cannot be compared with this table."""
+        """Return the table of a population; raise InputError if it cannot be compared with this table."""
         ...
 
     def counting(self, request: GroupRequest) -> AbstractContextManager[GroupCounting]:
-        """Lend what counts this table."""
+        """Yield the counter of this table."""
         ...

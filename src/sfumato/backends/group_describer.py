@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Describe the groups of one branch at a time, and put the descriptions together.
+"""Describe the groups of one branch at a time, and join the descriptions.
 
 What a group gets depends on its own records alone, so branches may be described one after the other, or by different
 machines.
@@ -25,7 +25,7 @@ from sfumato.representatives import GroupValues, phantoms, represent, shown_of
 
 @dataclass(frozen=True, eq=False)
 class DescribedGroups:
-    """What is known of some groups, without their records.
+    """The descriptions of some groups, without their records.
 
     Attributes
     ----------
@@ -107,13 +107,13 @@ class GroupDescriber:
         return phantoms(self.columns, Proposals.joined(proposals), count) if proposals else _joined_values(parts)
 
     def words(self) -> tuple[Layout, NDArray[np.uint64]]:
-        """Return what `count_hashes` needs to count records that have a combination of values."""
+        """Return the arguments of `count_hashes` that count records with a combination of values."""
         layout = make_layout([column.bins for column in self.columns])
         return layout, shown_of(self.columns, layout).words
 
 
 def _lined_up(group: NDArray[np.int32], n_groups: int) -> Groups | None:
-    """Return the groups of records that lie group after group, which need no sorting; None of others."""
+    """Return the groups of records that are sorted by group already; None for others."""
     if len(group) == 0 or (group[1:] < group[:-1]).any():
         return None
     return lined_up(np.bincount(group, minlength=n_groups))

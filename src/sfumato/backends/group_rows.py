@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What groups of records contain and match: rows of counts, and the records that a group's values match.
+"""Rows of counts of groups of records, and the records that a group's values match.
 
 A criterion says the same of two groups with the same counts. Most groups of a table that was not anonymized hold one
 record, so a million groups often have a few hundred distinct rows of counts.
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.columns import Column
-from sfumato.errors import InputError
+from sfumato.errors import InputError, named
 from sfumato.grouping import MISSING, Codes, Grouping, group
 
 LARGEST_WORK = 1 << 28  # counts looked at per criterion
@@ -27,7 +27,7 @@ _CELLS_AT_ONCE = 1 << 20
 
 
 class Rows(Protocol):
-    """Different rows of counts, wherever they are."""
+    """Distinct rows of counts, in any backend."""
 
     @property
     def n_rows(self) -> int:  # noqa: D102 - how many rows there are
@@ -38,7 +38,7 @@ class Rows(Protocol):
         ...
 
     def worst(self, criteria: Sequence[tuple[Any, bool]], reference: NDArray[np.int64]) -> list[float]:
-        """Return what the worst row reaches in each criterion; the least is the worst where True stands beside it."""
+        """Return the worst row's value of each criterion: the least if True stands beside it, or else the greatest."""
         ...
 
 
@@ -63,7 +63,7 @@ class CountRows:
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return len(self.starts) - 1
 
     def blocks(self) -> Iterator[NDArray[np.int64]]:
@@ -78,7 +78,7 @@ class CountRows:
             yield block
 
     def worst(self, criteria: Sequence[tuple[Any, bool]], reference: NDArray[np.int64]) -> list[float]:
-        """Return what the worst row reaches in each criterion; the least is the worst where True stands beside it."""
+        """Return the worst row's value of each criterion: the least if True stands beside it, or else the greatest."""
         found = [np.inf if is_least else -np.inf for _, is_least in criteria]
         for block in self.blocks():
             for place, (criterion, is_least) in enumerate(criteria):
@@ -87,7 +87,7 @@ class CountRows:
         return [float(value) for value in found]
 
     def without_repetition(self) -> CountRows:
-        """Return every different row once."""
+        """Return every distinct row once."""
         lengths = np.diff(self.starts)
         row = np.repeat(np.arange(self.n_rows), lengths)
         # Rows with equal fingerprints are compared with the first of them, so a collision costs time and nothing else.
@@ -154,7 +154,7 @@ def rows_from_matrix(matrix: NDArray[np.int64]) -> CountRows:
 
 
 def distinct_sizes(sizes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the sizes that occur, rising, and the place of each among them: ``np.unique``, without sorting."""
+    """Return the distinct sizes in rising order, and the place of each: ``np.unique``, without sorting."""
     largest = int(sizes.max(initial=0))
     if largest > 4 * len(sizes) + 1000:  # few groups, and large ones
         different, place = np.unique(sizes, return_inverse=True)
@@ -174,7 +174,7 @@ def keys_of(columns: Sequence[NDArray[Any]], groups: Grouping) -> NDArray[np.int
 
 
 def as_codes(values: NDArray[Any], n_codes: int, name: str = "") -> Codes:
-    """Return the codes of some records; renumbered where far fewer occur than there are, but for missing."""
+    """Return the codes of some records; renumbered, except missing, if far fewer occur than there are."""
     if n_codes > max(1 << 16, 4 * len(values)):
         present, values = np.unique(np.append(values, MISSING), return_inverse=True)
         values, n_codes = values[:-1], len(present)
@@ -247,7 +247,7 @@ def match_counts(
 
 
 def _by_pattern(keys: NDArray[np.int32]) -> tuple[NDArray[np.bool_], list[NDArray[np.int64]]]:
-    """Return the different patterns of missing columns, and the rows of each."""
+    """Return the distinct patterns of missing columns, and the rows of each."""
     is_missing = keys == MISSING
     groups = group(_codes(is_missing.astype(np.int32)), len(keys))
     rows = np.split(groups.order, groups.starts[1:-1])
@@ -273,13 +273,13 @@ def fewest_persons(groups: Grouping, unit: Codes) -> int:
 
 
 def weights_of(column: Column) -> NDArray[np.float64]:
-    """Return the weights of a column; NaN throughout where it holds no numbers or misses some."""
+    """Return the weights of a column; all NaN if it holds no numbers or misses some."""
     is_number = column.kind == "number" and column.missing is None
     return column.values.astype(np.float64) if is_number else np.full(column.n_records, np.nan)
 
 
 def n_not_positive(weights: NDArray[np.float64]) -> int:
-    """Return how many weights are not finite positive numbers."""
+    """Return the number of weights that are not finite positive numbers."""
     return int((~np.isfinite(weights) | (weights <= 0)).sum())
 
 
@@ -287,6 +287,6 @@ def check_positive(n_wrong: int, n_records: int) -> None:
     """Raise InputError if some weights are not positive numbers."""
     if n_wrong:
         raise InputError(
-            f"weights has {n_wrong} of {n_records} values that are no positive number: expected how many people each "
-            "record stands for. Drop such records, or measure without weights."
+            f"{named('weights')} has {n_wrong} of {n_records} values that are not positive numbers: expected the "
+            f"number of people that each record stands for. Drop such records, or omit {named('weights')}."
         )

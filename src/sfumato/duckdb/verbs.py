@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verbs: open the table in DuckDB, let `sfumato.parquet` do the work, and write a table where one is asked for."""
+"""The verbs: open the table in DuckDB, call `sfumato.parquet`, and write a table if an address is given."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def _written(
     *,
     replace: bool,
 ) -> tuple[Any, Path]:
-    """Write a Parquet file, or one in a private folder of which a table is made; return the result and the path."""
+    """Write a Parquet file, or a table made from a private one; return the result and the path."""
     if not is_address(destination):
         path = Path(destination)
         with DuckDBTable(source, folder=_folder_of(path)) as table:
@@ -233,6 +233,6 @@ def _written(
 
 
 def _folder_of(path: Destination) -> Path | None:
-    """Return the folder of an output, where working files have room; None where it cannot be written to."""
+    """Return the folder of an output for working files, or None if it is not writable."""
     folder = Path(path).absolute().parent
     return folder if folder.is_dir() and os.access(folder, os.W_OK) else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of columns as they are typed on the command line: separated by commas, exact, in quotes where need be."""
+"""Parse names of columns from the command line: separated by commas, exact, in quotes if necessary."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _PART = re.compile(r'(?P<blanks>[ \t]*)(?:"(?P<quoted>(?:[^"]|"")*)")?(?P<rest>[
 
 
 def split_names(given: Sequence[str] | None, columns: Sequence[str] = ()) -> list[str]:
-    """Read names separated by commas; an option can also be repeated.
+    """Return names separated by commas; an option can also be repeated.
 
-    A name in quotes is taken as it is, with its blanks and commas. One without quotes is taken as it is where a column
-    is called that; otherwise blanks around it do not count.
+    A name in quotes is exact, with its blanks and commas. A name without quotes is exact if a column has that name;
+    otherwise blanks around it are dropped.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def split_names(given: Sequence[str] | None, columns: Sequence[str] = ()) -> lis
 
 
 def parts_of(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the parts between commas, and whether a part was in quotes as a whole; what follows quotes is appended."""
+    """Yield the parts between commas, and whether a whole part was in quotes; text after quotes is appended."""
     at = 0
     while at <= len(text):
         found = _PART.match(text, at)
@@ -72,14 +72,14 @@ def _without_blanks(part: str, columns: Sequence[str]) -> str:
         return part.strip()
     if part != part.strip() and part.strip() in columns:
         raise ParameterError(
-            f"the name {part!r} is that of one column, and {part.strip()!r} that of another: expected to know which. "
-            "Put the name in quotes, such as '\"age \",zip'."
+            f"the name {part!r} is that of one column, and {part.strip()!r} that of another: expected an "
+            "unambiguous name. Put the name in quotes, such as '\"age \",zip'."
         )
     return part
 
 
 def nearly_equal_names(names: Sequence[str]) -> list[str]:
-    """Return a sentence for each group of names that differ in blanks or capitals only."""
+    """Return a note for each group of names that differ in blanks or capitals only."""
     alike = defaultdict(list)
     for name in names:
         alike[plain_name(name)].append(name)
@@ -92,5 +92,5 @@ def nearly_equal_names(names: Sequence[str]) -> list[str]:
 
 
 def plain_name(name: str) -> str:
-    """Return a name without what people overlook: blanks around it, how many there are, capitals."""
+    """Return a name without differences that people overlook: surrounding and repeated blanks, capitals."""
     return " ".join(name.split()).casefold()

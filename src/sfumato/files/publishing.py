@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outputs of a command: all of them or none, never over another run's, and recognised where a killed run mixed them.
+"""Publish the outputs of a command together or not at all, and never over another run's.
 
-An output is written under a temporary name in its own folder, read back, judged, and only then moved into place; on any
-error or interruption the temporary file is removed. Between two renames a process can still be killed outright. So the
-last file of a run holds the SHA-256 of the others, and the next run says when they do not belong together.
+An output is written under a temporary name in its folder, read back, verified and then moved into place. Any error or
+interruption removes the temporary file. A process can still be killed between two renames. So the last file of a run
+holds the SHA-256 of the others, and the next run warns if they do not belong together.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from sfumato.documents import permitted, sync
 from sfumato.errors import InputError, ParameterError, Sentence, named
 
 State = tuple[int, int, int, int] | None
-"""What tells one version of a file from another; None: there is no file."""
+"""Identifies a version of a file; None if there is no file."""
 
-_SEEN: dict[Path, State] = {}  # the outputs of this command as they were when it began
+_SEEN: dict[Path, State] = {}  # the state of this command's outputs when it began
 
 
 def check_output(
@@ -36,7 +36,7 @@ def check_output(
     outputs: Sequence[Path] = (),
     option: str = "-o",
 ) -> None:
-    """Refuse an output that cannot or should not be written, before any work is done."""
+    """Raise ParameterError for an output that cannot or should not be written, before any work is done."""
     if is_address(str(path)):
         raise ParameterError(
             f"{option} {str(path)!r} is a table of a database: expected a file. Give a name that ends in .parquet; "
@@ -64,7 +64,7 @@ def check_output(
 
 
 def look_at(path: Path) -> None:
-    """Remember what lies where an output will go: nobody else may write there until it does."""
+    """Record the present state of an output's path: no other process may change it before the output appears."""
     _SEEN[path.absolute()] = _state(path)
 
 
@@ -85,7 +85,7 @@ def _is_same_file(path: Path, other: Path) -> bool:
 
 @contextlib.contextmanager
 def unfinished(*finals: Path) -> Iterator[list[Path]]:
-    """Lend a temporary name beside each final one; move all into place at the end, or remove them.
+    """Yield a temporary path beside each final one; at the end move all into place, or remove all.
 
     Only the owner can read a file while it is unfinished. A process killed outright leaves
     ``NAME.unfinished-XXXXXXXX`` at most, never a part of NAME.
@@ -128,7 +128,7 @@ def _check_unchanged(expected: Mapping[Path, State]) -> None:
 
 @contextlib.contextmanager
 def _locked(finals: Sequence[Path]) -> Iterator[None]:
-    """Lock the folders of some files, so that of two processes one looks and renames after the other is done."""
+    """Lock the folders of some files, so that two processes check and rename one after the other."""
     try:
         import fcntl
     except ImportError:  # pragma: no cover - Windows
@@ -145,7 +145,7 @@ def _locked(finals: Sequence[Path]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Hold back the signals that end a run politely for the moment it takes to rename."""
+    """Block SIGINT and SIGTERM while files are renamed."""
     if not hasattr(signal, "pthread_sigmask"):  # pragma: no cover - Windows
         yield
         return
@@ -162,7 +162,7 @@ def _mode_for(final: Path) -> int:
     return permitted(0o666)
 
 
-# --- what belongs together --------------------------------------------------------------------------------
+# --- outputs of one run --------------------------------------------------------------------------------
 
 
 def fingerprint_of(path: Path) -> str:
@@ -188,7 +188,7 @@ def described_outputs(outputs: Mapping[str, Path], digests: Mapping[Path, str]) 
 
 
 def mixture_in(outputs: Mapping[str, Path], index: Path) -> str | None:
-    """Say what is wrong with the outputs that lie there: some are not of the run that `index` describes.
+    """Return a warning if some existing outputs are not from the run that `index` describes, or None.
 
     Parameters
     ----------

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables in files: read CSV or Parquet, and write the same kind back.
+"""Read and write tables in CSV or Parquet files.
 
-The commands call this. The CSV rules are in the ``csv_*`` modules; ``publishing`` leaves no half of a file, and no half
-of several, behind.
+The CSV rules are in the ``csv_*`` modules. ``publishing`` makes files appear whole and together, or not at all.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 Format = Literal["csv", "csv.gz", "parquet"]
 Location = Path | DuckDBAddress
-"""Where a table is: a file, or a table in a database."""
+"""The location of a table: a file, or a table in a database."""
 _RECORDS_PER_PIECE = 1 << 18  # of a Parquet file
 _SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
 _ENDINGS: dict[str, Format] = {
@@ -47,7 +46,7 @@ _ENDINGS: dict[str, Format] = {
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """What the user says about a CSV file; None or empty means: find out."""
+    """The user's settings for a CSV file; None or empty means auto-detect."""
 
     encoding: str | None = None
     separator: str | None = None
@@ -58,14 +57,14 @@ class ReadingOptions:
 
     @property
     def is_given(self) -> bool:
-        """Whether anything was said at all."""
+        """Whether any setting was given."""
         told = (self.encoding, self.separator, self.decimal, self.header)
         return any(part is not None for part in told) or bool(self.types) or bool(self.missing)
 
 
 @dataclass(frozen=True, eq=False)
 class FileTable:
-    """A table and how its file was written.
+    """A table and the form of its file.
 
     Attributes
     ----------
@@ -74,17 +73,17 @@ class FileTable:
     format : str
         ``"csv"``, ``"csv.gz"`` or ``"parquet"``.
     style : CsvStyle or None
-        How to write it back as CSV; None for Parquet.
+        The form of a CSV file, for the output; None for Parquet.
     options : ReadingOptions
-        How it was read.
+        The settings it was read with.
     notes : tuple of str
-        Sentences about what was detected that a user may want to know.
+        Notes for the user about what was detected.
     columns : ParquetColumns or None
-        The columns of a Parquet file once more, to read them one by one when the table is not held any longer.
+        Reads the columns of a Parquet file again, one by one, after the table was freed.
     path : Path or None
-        The file; None for a table that was handed over, or read from a database.
+        The file; None for a table from Python or from a database.
     address : DuckDBAddress or None
-        The table of a database.
+        The table in a database.
     """
 
     table: Any
@@ -98,13 +97,13 @@ class FileTable:
 
     @property
     def name(self) -> str:
-        """What reports call the table."""
+        """The table's name in reports."""
         place = self.path or self.address
         return "the table" if place is None else place.name
 
 
 def table_in_memory(frame: Any) -> FileTable:
-    """Return a frame as if it had been read from a file."""
+    """Return a frame in the form of a table that was read from a file."""
     from sfumato.frames.assembling import as_arrow
 
     return FileTable(as_arrow(frame), "parquet", None, ReadingOptions())
@@ -114,12 +113,12 @@ def table_in_memory(frame: Any) -> FileTable:
 
 
 def location(text: str) -> Location:
-    """Return where a table is: a file, unless the text is an address in a database."""
+    """Return the location of a table: a file, unless the text is an address in a database."""
     return parse_address(text) if is_address(text) else Path(text)
 
 
 def format_of(path: Location) -> Format:
-    """Tell the format by the ending of the name; tables of databases have types of their own, as Parquet has."""
+    """Return the format by the ending of the name; database tables count as Parquet, since both have types."""
     if isinstance(path, DuckDBAddress):
         return "parquet"
     name = path.name.lower()
@@ -150,15 +149,15 @@ def read_file(
     Parameters
     ----------
     path : Path or DuckDBAddress
-        The file; its ending tells the format.
+        The ending of a file's name determines the format.
     options : ReadingOptions, optional
         For CSV.
     as_format : str, optional
-        The format where the name does not tell.
+        Overrides the ending.
     types_if_present : mapping, optional
-        For CSV: types of columns that the file may have; ``options.types`` goes before them.
+        For CSV: types of columns that the file may have; ``options.types`` has priority.
     keep_types : bool, default=True
-        For Parquet: False holds text as that of CSV is held, as dictionaries; its own types are those of ``columns``.
+        For Parquet: False dictionary-encodes text, as CSV does; ``columns`` has the file's own types.
     """
     options = options or ReadingOptions()
     if isinstance(path, DuckDBAddress):
@@ -181,8 +180,8 @@ def _read_database(address: DuckDBAddress, options: ReadingOptions) -> FileTable
     if options.is_given:
         raise ParameterError(
             f"{address.text!r} is a table of a database, which has its own types: expected nothing about types, "
-            "separator, encoding, decimal mark, missing values or header, which are for CSV. Leave that out; name "
-            "numbers that are codes with --categorical."
+            "separator, encoding, decimal mark, missing values or header, which are for CSV. Omit those; name "
+            f"numeric categories with {named('categorical_features')}."
         )
     with DuckDBTable(address) as table:
         whole = table.whole()
@@ -200,9 +199,9 @@ def _check_is_there(path: Location) -> None:
 
 
 def read_files(paths: Sequence[Location], options: ReadingOptions) -> list[FileTable]:
-    """Read several files by one set of options, which says nothing about Parquet files among them.
+    """Read several files with one set of options, which apply to the CSV files among them.
 
-    A type may be given for a column that only some of them have.
+    A type may be given for a column that only some of the files have.
     """
     for path in paths:
         _check_is_there(path)
@@ -276,7 +275,7 @@ def _read_parquet(path: Path, options: ReadingOptions, *, keep_types: bool) -> F
     if options.is_given:
         raise ParameterError(
             f"{path.name!r} is Parquet, which has its own types: expected nothing about types, separator, encoding, "
-            "decimal mark, missing values or header, which are for CSV. Leave that out; name numbers that are codes "
+            "decimal mark, missing values or header, which are for CSV. Omit those; name numeric categories "
             f"with {named('categorical_features')}."
         )
     try:
@@ -294,7 +293,7 @@ def _read_parquet(path: Path, options: ReadingOptions, *, keep_types: bool) -> F
 
 
 def _with_dictionaries(columns: ParquetColumns) -> Any:
-    """Read one column after the other, so that the text of one is held and not that of all."""
+    """Read one column after the other, so that memory holds the text of one column at a time."""
     import pyarrow as pa
 
     from sfumato.frames.arrow_tables import text_as_dictionary
@@ -306,7 +305,7 @@ def _with_dictionaries(columns: ParquetColumns) -> Any:
 def read_and_tell(
     reporter: Reporter, path: Location, reading: ReadingOptions, types_if_present: Mapping[str, GivenType] | None = None
 ) -> FileTable:
-    """Read a file as a step of a command, and show what is worth knowing about how it was read."""
+    """Read a file as a step of a command, and show the notes about it."""
     with reporter.step(f"reading {path.name}"):
         source = read_file(path, reading, types_if_present=types_if_present)
     for sentence in source.notes:
@@ -315,12 +314,12 @@ def read_and_tell(
 
 
 def unknown_column(where: str, name: str, names: Sequence[str]) -> str:
-    """Word the sentence about a column that is not there, with the nearest names that are.
+    """Return a message about an unknown column, with the nearest known names.
 
     Parameters
     ----------
     where : str
-        What names it: a setting (see `errors.named`), an option, or a place in a policy.
+        The place that names the column: a setting (see `errors.named`), an option, or a place in a policy.
     name : str
     names : sequence of str
         The columns.
@@ -337,7 +336,7 @@ def unknown_column(where: str, name: str, names: Sequence[str]) -> str:
 
 
 def listed(names: Sequence[str], most: int = 20) -> str:
-    """List names of columns; of very many, only how many more there are."""
+    """Return names of columns as text; beyond `most`, only the number of the others."""
     shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
@@ -346,17 +345,17 @@ def listed(names: Sequence[str], most: int = 20) -> str:
 
 
 def with_separator_of(path: Path, style: CsvStyle | None) -> CsvStyle | None:
-    """Separate by tabs in a file whose ending says so, whatever the input did."""
+    """Return the style with tabs as separator if the file ends in .tsv."""
     if ".tsv" not in "".join(path.suffixes[-2:]).lower():
         return style
     return replace(style or CsvStyle(), separator="\t")
 
 
 def write_file(table: Any, path: Path, as_format: Format, style: CsvStyle | None = None) -> None:
-    """Write a table to this very path.
+    """Write a table to exactly this path.
 
-    Parquet files get no metadata but what pandas needs to read them: the rest may describe the people in the table.
-    Text of a CSV file becomes text there, too, however it is held here.
+    Parquet files get only the metadata that pandas needs: the rest may describe the people in the table. Text of a CSV
+    file becomes text in Parquet, even if it is dictionary-encoded here.
     """
     if as_format == "parquet":
         _write_parquet(table, path, decode=style is not None)
@@ -371,7 +370,7 @@ def write_file(table: Any, path: Path, as_format: Format, style: CsvStyle | None
 
 
 def _write_parquet(table: Any, path: Path, *, decode: bool) -> None:
-    """Write piece by piece, so that little is held beside the table."""
+    """Write in blocks, so that memory holds little beside the table."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

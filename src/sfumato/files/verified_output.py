@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A release is judged on the file, not on what was meant to be in it.
+"""Verify a release on the written file, not on the table in memory.
 
-It is written to a temporary name, read back, compared, recounted with nothing but Arrow's own grouping, and only then
-moved into place. The commands call :func:`write_judged`.
+The file gets a temporary name, is read back, compared, recounted with Arrow's own grouping, and then moved into place.
+The commands call :func:`write_judged`.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from sfumato.files.table_file import (
     with_separator_of,
     write_file,
 )
+from sfumato.frames.arrow_tables import compact_dictionaries as compact_dictionaries
 from sfumato.frames.arrow_tables import narrow_integer
 from sfumato.frames.from_arrow import one_chunk
 from sfumato.frames.shuffling import in_order, random_order
@@ -49,14 +50,14 @@ ORDER_KEPT = Sentence(
 
 
 def read_back(table: Any, path: Path, as_format: Format, style: CsvStyle | None = None) -> Any:
-    """Read a file just written; text of CSV gets the types of the table that was written."""
+    """Read a file that was just written; CSV text gets the types of the table that was written."""
     if as_format == "parquet":
         return read_file(path, as_format=as_format, keep_types=False).table
     return read_written(bytes_of(path, as_format), style or CsvStyle(), table.column_names, types_to_read(table))
 
 
 def check_same(written: Any, read: Any) -> None:
-    """Raise unless the table read back says what the table in memory says, column by column.
+    """Raise GuaranteeError unless the table read back equals the table in memory, column by column.
 
     Raises
     ------
@@ -105,7 +106,7 @@ def plain_values(column: Any) -> Any:
 
 
 def _numbered(column: Any) -> Any:
-    """Return one small number per record, equal for equal values: keys of many columns are held at once."""
+    """Return one narrow integer per record, equal for equal values: memory holds the keys of many columns at once."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -134,7 +135,7 @@ def _place_of_null(values: Any) -> int:
 
 @dataclass(frozen=True)
 class SensitiveCount:
-    """What the groups of a table say about a sensitive column, and what was required.
+    """The diversity of a sensitive column in the groups of a table, and the requirements.
 
     Attributes
     ----------
@@ -178,7 +179,7 @@ class SensitiveCount:
 
 @dataclass(frozen=True, eq=False)
 class Recount:
-    """What was counted on a table, independently of the engine that made it."""
+    """Counts on a table, independent of the engine that made it."""
 
     sizes: npt.NDArray[np.int64]
     n_records: int
@@ -189,7 +190,7 @@ class Recount:
 
     @property
     def n_groups(self) -> int:
-        """How many groups there are."""
+        """Number of groups."""
         return len(self.sizes)
 
     @property
@@ -204,7 +205,7 @@ class Recount:
 
     @property
     def holds(self) -> bool:
-        """Whether every group has k members, and whatever else was required holds."""
+        """Whether every group has k members and all other requirements hold."""
         is_diverse = all(counted.holds for counted in self.sensitive)
         return self.n_records_in_small_groups == 0 and is_diverse and all(counted.holds for counted in self.promises)
 
@@ -223,7 +224,7 @@ class Recount:
 
 
 def verdict(counted: Recount, judged_on: str, *, is_by_person: bool = False) -> str:
-    """Say whether k holds, on what, and how many records it does not hold for; then the same of the rest."""
+    """Return sentences on whether k and the other requirements hold, and for how many records k fails."""
     size = f"{counted.k} persons" if is_by_person else f"{counted.k}"
     own = (
         f"k = {counted.k} {'does not hold' if counted.n_records_in_small_groups else 'holds'}: "
@@ -235,7 +236,7 @@ def verdict(counted: Recount, judged_on: str, *, is_by_person: bool = False) -> 
 
 
 def blurred(count: int, k: int) -> str:
-    """Write a count; one between 0 and k could point at somebody and is not told exactly."""
+    """Return a count as text; one between 0 and k could identify a person and is masked."""
     return f"{count:,}" if count == 0 or count >= k else f"fewer than {k}"
 
 
@@ -250,7 +251,7 @@ def recount(
     t: float | None = None,
     promises: Sequence[Promise] = (),
 ) -> Recount:
-    """Count the groups of equal values over some columns with Arrow's group_by and nothing else.
+    """Count the groups of equal values over some columns with Arrow's group_by alone.
 
     Parameters
     ----------
@@ -298,7 +299,7 @@ def recount(
 def _count_promises(
     table: Any, columns: Sequence[str], promises: Sequence[Promise], sizes: Mapping[bool, npt.NDArray[np.int64]]
 ) -> tuple[PromiseCount, ...]:
-    """Count what was promised; `sizes` are those in records, and under True those in persons where there are some."""
+    """Count the promises; `sizes` has group sizes in records under False, and in persons under True."""
     from sfumato.verification import count_values_by_block, label_groups
 
     group = label_groups(table, columns) if any(promise.column is not None for promise in promises) else None
@@ -348,13 +349,13 @@ def count_sensitive(
 
 
 def shuffled(table: Any, units: Any = None) -> tuple[Any, Any]:
-    """Return a release in a random order that nobody can repeat, and the person of each record in the same order."""
+    """Return a release in a random order that cannot be repeated, and the persons of its records in that order."""
     order = random_order(table.num_rows)
     return in_order(table, order), None if units is None else units.take(order)
 
 
 def formula_warning(table: Any, output: Path) -> str | None:
-    """Return what to warn of where spreadsheets take some text of a CSV file for formulas."""
+    """Return a warning if spreadsheets take some text of a CSV file for formulas, or None."""
     if format_of(output) == "parquet" or not (names := formula_columns(table)):
         return None
     return (
@@ -372,7 +373,7 @@ def write_judged(
     beside: Mapping[Path, Writer] | None = None,
     must_hold: bool = True,
 ) -> Recount:
-    """Write a release: to a temporary name, read back, judged on what was read, moved into place.
+    """Write a release to a temporary name, read it back, verify it and move it into place.
 
     Parameters
     ----------
@@ -412,14 +413,14 @@ def write_judged(
 
 
 def write_beside(paths: Sequence[Path], beside: Mapping[Path, Writer], digests: dict[Path, str]) -> None:
-    """Write files one after the other, each with the SHA-256 of those before it at hand."""
+    """Write files one after the other, each with the SHA-256 of those before it."""
     for path, (final, write) in zip(paths, beside.items(), strict=True):
         write(path, digests)
         digests[final] = fingerprint_of(path)
 
 
 def judged_in_memory(table: Any, *, judge: Callable[[Any], Recount], beside: Mapping[Path, Writer]) -> Recount:
-    """Judge a table that is not written; write what belongs to it all the same."""
+    """Verify a table that is not written, and write the files beside it."""
     result = judge(table)
     check_holds(result, "the result")
     if beside:
@@ -429,19 +430,6 @@ def judged_in_memory(table: Any, *, judge: Callable[[Any], Recount], beside: Map
 
 
 def check_holds(result: Recount, judged_on: str) -> None:
-    """Raise where k does not hold on what was counted."""
+    """Raise GuaranteeError unless all requirements hold."""
     if not result.holds:
         raise GuaranteeError(f"{verdict(result, judged_on)} Nothing was written.")
-
-
-def compact_dictionaries(table: Any) -> Any:
-    """Drop from dictionary columns the values that no record has, or has any more.
-
-    A rewritten column of categories would otherwise carry every original category inside its type, among them those
-    of one person only; and one that leaves as it is, those of people who were taken out of the table before.
-    """
-    from sfumato.frames.arrow_tables import compact_dictionary
-
-    for place, field in enumerate(table.schema):
-        table = table.set_column(place, field, compact_dictionary(table.column(place)))
-    return table

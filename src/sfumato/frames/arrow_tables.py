@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pyarrow tables; the other backends borrow the writing of Arrow arrays from here."""
+"""pyarrow tables, and writing of Arrow arrays for the other kinds of frames."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ArrowBackend:
     library = "pyarrow"
 
     def __init__(self, table: Any) -> None:
-        """Hold the table; nothing is read yet."""
+        """Keep the table; columns are read later."""
         self._table = table
 
     def labels(self) -> list[Hashable]:
@@ -41,7 +41,7 @@ class ArrowBackend:
         )
 
     def build(self, entries: Sequence[Entry], keep_rows: Rows | None, n_threads: int = 1) -> Any:
-        """Build a table; of its metadata stays what pandas needs to read it, while that still describes the table."""
+        """Build a table; only the metadata that pandas needs is kept, if it still describes the table."""
         import pyarrow as pa
 
         def built(entry: Entry) -> Any:
@@ -62,15 +62,12 @@ class ArrowBackend:
         return pa.table(arrays, schema=pa.schema(fields, metadata=metadata))
 
     def compacted(self, frame: Any) -> Any:
-        """Return the table with dictionaries of the values that occur."""
-        import pyarrow as pa
-
-        columns = [compact_dictionary(column) for column in frame.columns]
-        return pa.table(columns, schema=frame.schema)
+        """Return the table with compact dictionaries."""
+        return compact_dictionaries(frame)
 
 
 def _taken(column: Any, rows: Rows) -> Any:
-    """Return some records of a column; views of text are copied, since they would hold all of the text."""
+    """Return some records of a column; string views are copied, since they would keep all text in memory."""
     import pyarrow as pa
 
     if pa.types.is_string_view(column.type):
@@ -78,8 +75,19 @@ def _taken(column: Any, rows: Rows) -> Any:
     return column.take(pa.array(rows))
 
 
+def compact_dictionaries(table: Any) -> Any:
+    """Drop unused values from dictionary columns.
+
+    A rewritten column would otherwise list every original category, also one that a single person has. An unchanged
+    column would list categories of people who were removed from the table.
+    """
+    import pyarrow as pa
+
+    return pa.table([compact_dictionary(column) for column in table.columns], schema=table.schema)
+
+
 def compact_dictionary(column: Any, keep: Collection[Any] = ()) -> Any:
-    """Return a column without the entries of its dictionary that no record has, but for those to keep."""
+    """Return a column without unused entries of its dictionary, except those in `keep`."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -97,7 +105,7 @@ def compact_dictionary(column: Any, keep: Collection[Any] = ()) -> Any:
 
 
 def text_as_dictionary(column: Any, most_distinct: float) -> Any:
-    """Return text as a list of its values and a narrow number per record; not where most are different."""
+    """Dictionary-encode a text column with narrow codes, unless most of its values are distinct."""
     import pyarrow as pa
 
     if not is_text(column.type):
@@ -110,28 +118,28 @@ def text_as_dictionary(column: Any, most_distinct: float) -> Any:
 
 
 def narrow_integer(n_values: int) -> Any:
-    """Return the narrowest type of integers that can number so many values."""
+    """Return the narrowest integer type for so many dictionary codes."""
     import pyarrow as pa
 
     return next(kind for kind in (pa.int8(), pa.int16(), pa.int32()) if n_values <= 2 ** (kind.bit_width - 1))
 
 
 def without_metadata(table: Any) -> Any:
-    """Return a table without metadata but what pandas needs to read it: the rest may describe the people in it."""
+    """Return a table with only the metadata that pandas needs: the rest may describe the people in it."""
     import pyarrow as pa
 
     fields = [field.remove_metadata() for field in table.schema]
     return pa.table(table.columns, schema=pa.schema(fields, metadata=_needed_metadata(table.schema)))
 
 
-#: What pandas wrote about a table and needs to read it back; "attributes" are free notes of the user.
+#: Metadata that pandas needs to read a table back; "attributes" are free notes of the user.
 _NEEDED_BY_PANDAS = ("index_columns", "column_indexes", "columns", "creator", "pandas_version")
 
 
 def _needed_metadata(schema: Any) -> dict[bytes, bytes] | None:
     try:
         notes = json.loads((schema.metadata or {}).get(b"pandas", b"null"))
-    except ValueError:  # written by something else than pandas
+    except ValueError:  # not written by pandas
         return None
     if not isinstance(notes, dict):
         return None
@@ -140,7 +148,7 @@ def _needed_metadata(schema: Any) -> dict[bytes, bytes] | None:
 
 
 def write_arrow(old: Any, entry: Entry) -> Any:
-    """Write new values in the type of an Arrow array, chunked or not."""
+    """Return new values in the type of an Arrow array."""
     import pyarrow as pa
 
     if isinstance(entry.new, GroupedLabels):
@@ -156,7 +164,7 @@ def write_arrow(old: Any, entry: Entry) -> Any:
 
 
 def _write_dictionary(old: Any, entry: Entry) -> Any:
-    """Write new values as a dictionary: one code per group, in its final type before there is one per record."""
+    """Return new values as a dictionary; codes get their final type per group, before there is one per record."""
     import pyarrow as pa
 
     assert isinstance(entry.new, GroupedValues) and entry.categories is not None
@@ -174,14 +182,14 @@ def _write_dictionary(old: Any, entry: Entry) -> Any:
 
 
 def has_nan_only(array: Any) -> bool:
-    """Whether the array marks what is missing by NaN and never by null."""
+    """Return True if an array marks missing values by NaN and never by null."""
     import pyarrow.compute as pc
 
     return array.null_count == 0 and bool(pc.any(pc.is_nan(array)).as_py())
 
 
 def value_type(kind: Any) -> Any:
-    """Return the type of a column's values: that of its categories, where it has some."""
+    """Return the type of a column's values, or of its categories if it is a dictionary."""
     import pyarrow as pa
 
     return kind.value_type if pa.types.is_dictionary(kind) else kind

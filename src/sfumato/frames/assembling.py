@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Put frames together from frames: a new column, sorted categories, rows side by side.
+"""Assemble frames from frames: a new column, sorted categories, concatenated rows.
 
 ``anatomize`` and ``shuffling`` call this, and ``verification`` for the rows of a piece.
 
@@ -30,7 +30,7 @@ def with_integers(frame: Any, name: str, values: npt.NDArray[np.int64]) -> Any:
 
 
 def with_plain_index(frame: Any) -> Any:
-    """Return a pandas frame with an index of row numbers; everything else as it is."""
+    """Return a pandas frame with an index of row numbers and otherwise unchanged."""
     import narwhals as nw
 
     if isinstance(frame, np.ndarray):
@@ -39,7 +39,7 @@ def with_plain_index(frame: Any) -> Any:
 
 
 def with_sorted_categories(frame: Any) -> Any:
-    """Return the frame with the lists of its categorical types sorted, where their order is not declared.
+    """Return the frame with sorted categories in its categorical types, unless their order is declared.
 
     Such a list is often in the order in which the categories came up among the records, and two tables of the same
     records would both tell that order. polars shares the list of Categorical with the whole process, so that such
@@ -81,7 +81,7 @@ def _sorted_in_pandas(frame: Any) -> Any:
 
 
 def _sorted_dictionary(column: Any) -> Any:
-    """Return a column of Arrow with a sorted dictionary; others, and ordered ones, as they are."""
+    """Return an Arrow column with a sorted dictionary; other columns and ordered ones are unchanged."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -95,7 +95,7 @@ def _sorted_dictionary(column: Any) -> Any:
 
 
 def side_by_side(left: Any, left_rows: npt.NDArray[np.int64], right: Any, right_rows: npt.NDArray[np.int64]) -> Any:
-    """Return rows of two frames of the same kind next to each other, under a plain new index."""
+    """Return the rows of two frames of the same kind as one frame, with a new index."""
     import narwhals as nw
 
     if isinstance(left, np.ndarray):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every kind of frame must be able to do, and one column of the frame to be built.
+"""The protocol of all kinds of frames, and one column of a frame to be built.
 
 ``table`` does everything that is the same for all frames and calls one :class:`Backend` for the rest. A backend
 reads a column into a :class:`~sfumato.columns.Column` and writes new values in the column's own type. A new column
@@ -25,7 +25,7 @@ Rows = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """One column of the result: its label, the column it comes from, and its new values (None: untouched)."""
+    """One column of the result: its label, its source column, and its new values (None: unchanged)."""
 
     label: Hashable
     source: int
@@ -49,7 +49,7 @@ class Entry:
         return grouped_arrow(column_type, self.kind, self.new, self.categories, missing_as_nan=missing_as_nan)
 
     def require_categories(self) -> None:
-        """Raise InputError if the new values are no categories of the column, which may have none at all."""
+        """Raise InputError if the new values are not categories of the column, which may have none."""
         assert isinstance(self.new, GroupedValues) and self.categories is not None
         used = self.new.values if self.new.missing is None else self.new.values[~self.new.missing]
         if used.dtype.kind == "f" or (len(used) and not 0 <= used.min() <= used.max() < len(self.categories)):
@@ -65,7 +65,7 @@ class Entry:
 
 
 class Backend(Protocol):
-    """What a kind of frame must be able to do; columns are numbered from 0."""
+    """A kind of frame; columns are numbered from 0."""
 
     library: str
 

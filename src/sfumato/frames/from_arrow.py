@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From Arrow arrays, and from arrays of numbers or codes, to columns for the backends; ``to_arrow`` is the way back."""
+"""Convert Arrow arrays, and arrays of numbers or codes, to columns; ``to_arrow`` converts back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SAFE_DIGITS = 15
 
 
 def column_from_arrow(name: str, array: Any, *, as_category: bool = False, for_counting: bool = False) -> Column:
-    """Turn an Arrow array, chunked or not, into a column.
+    """Convert an Arrow array, chunked or not, to a column.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def number_column(
     *,
     as_category: bool = False,
 ) -> Column:
-    """Turn an array of integers or floats into a column; NaN counts as missing, infinity is refused."""
+    """Convert an array of integers or floats to a column; NaN is missing, infinity raises InputError."""
     if values.dtype.kind in "iu":
         if values.dtype == np.uint64 and values.size and int(values.max()) > np.iinfo(np.int64).max:
             raise InputError(
@@ -116,7 +116,7 @@ def category_column(
     for_counting: bool = False,
     is_ordered: bool = False,
 ) -> Column:
-    """Turn an Arrow array of values and codes into it (negative: missing) into a column with sorted categories.
+    """Convert an Arrow array of values, and codes into it (negative: missing), to a column with sorted categories.
 
     The order of the categories depends on their values alone, never on the order of the records or of the
     dictionary. ``is_encoded`` says that the dictionary was made from the records: all in it occur, and once.
@@ -175,14 +175,14 @@ def category_column(
 
 
 def _narrow_type(highest: int) -> npt.DTypeLike:
-    """Return the type of few bits for codes up to `highest`."""
+    """Return the narrowest integer type for codes up to `highest`."""
     return np.uint8 if highest < 2**8 else np.uint16 if highest < 2**16 else np.int32
 
 
 def _translated(
     codes: npt.NDArray[np.integer[Any]], translate: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
-    """Return ``translate[codes]`` and what is missing: codes below 0, and those translated to the last place."""
+    """Return ``translate[codes]`` and a mask of missing values: codes below 0, or translated to the last place."""
     if np.array_equal(translate, np.arange(len(translate))):  # listed in order, and all occur, as most often
         values, missing = codes.astype(translate.dtype), codes < 0
     else:
@@ -198,7 +198,7 @@ def _translated(
 
 
 def occurring_codes(codes: npt.NDArray[np.integer[Any]], n_listed: int) -> npt.NDArray[np.int64]:
-    """Return which of the codes 0 to `n_listed` - 1 occur, rising; negative ones say missing.
+    """Return the codes from 0 to `n_listed` - 1 that occur, in rising order; negative codes are missing.
 
     The first records tell most often that all do, and the others need not be counted.
     """
@@ -218,7 +218,7 @@ def moment_column(
     *,
     for_counting: bool = False,
 ) -> Column:
-    """Turn ticks of a unit ("s", "ms", "us", "ns" or "D") into a column of microseconds."""
+    """Convert ticks of a unit ("s", "ms", "us", "ns" or "D") to a column of microseconds."""
     ticks = np.array(ticks, dtype=np.int64)
     if missing is not None:
         ticks[missing] = 0
@@ -246,7 +246,7 @@ def moment_column(
 
 
 def one_chunk(array: Any) -> Any:
-    """Return a chunked Arrow array as one array; text gets 64-bit offsets, since joined it may pass 2 GiB."""
+    """Return a chunked Arrow array as one array; text gets 64-bit offsets, since it may exceed 2 GiB."""
     import pyarrow as pa
 
     if not isinstance(array, pa.ChunkedArray):
@@ -261,7 +261,7 @@ def one_chunk(array: Any) -> Any:
 
 
 def _without_decimals(name: str, array: Any, *, for_counting: bool) -> Any:
-    """Return decimals as int64 or float64, whichever tells all of them apart and can be written back; else as text.
+    """Return decimals as int64 or float64, whichever is exact and can be written back, or else as text.
 
     Text serves for counting only; decimals that need it are refused otherwise.
     """
@@ -281,7 +281,7 @@ def _without_decimals(name: str, array: Any, *, for_counting: bool) -> Any:
 
 
 def _as_integers(array: Any) -> Any:
-    """Return decimals as int64, or None where one is a fraction or beyond 64 bits."""
+    """Return decimals as int64, or None if one is a fraction or beyond 64 bits."""
     import pyarrow as pa
 
     try:
@@ -291,7 +291,7 @@ def _as_integers(array: Any) -> Any:
 
 
 def _as_floats(array: Any) -> Any:
-    """Return decimals as float64, or None where the shortest way to write a float is not the decimal it stands for."""
+    """Return decimals as float64, or None if the shortest digits of a float are not the decimal."""
     import pyarrow as pa
 
     if array.type.precision <= _SAFE_DIGITS and not pa.types.is_decimal256(array.type):
@@ -305,7 +305,7 @@ def _as_floats(array: Any) -> Any:
 
 
 def is_text(kind: Any) -> bool:
-    """Say whether an Arrow type is one of those for text."""
+    """Return True if an Arrow type is a text type."""
     import pyarrow as pa
 
     types = pa.types

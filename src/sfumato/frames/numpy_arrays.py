@@ -23,7 +23,7 @@ class NumpyBackend:
     library = "numpy"
 
     def __init__(self, array: npt.NDArray[Any]) -> None:
-        """Hold the array; nothing is read yet."""
+        """Keep the array; columns are read later."""
         self._array = array
         self._object_types: dict[int, Any] = {}
 
@@ -46,7 +46,7 @@ class NumpyBackend:
         return column_from_arrow(name, array, as_category=as_category, for_counting=for_counting)
 
     def build(self, entries: Sequence[Entry], keep_rows: Rows | None, n_threads: int = 1) -> Any:
-        """Build an array of the same type, or of objects where text joins numbers."""
+        """Build an array of the same type, or of objects if text joins numbers."""
 
         def built(entry: Entry) -> npt.NDArray[Any]:
             column: npt.NDArray[Any] = self._array[:, entry.source]
@@ -96,7 +96,7 @@ def column_from_numpy(
 
 
 def write_numpy(old: npt.NDArray[Any], entry: Entry, *, object_type: Any = None) -> npt.NDArray[Any]:
-    """Write new values in the type of a one-dimensional array; for objects, in the Arrow type found when reading."""
+    """Return new values in the type of a one-dimensional array; for objects, in the Arrow type found when reading."""
     import pyarrow as pa
 
     if isinstance(entry.new, GroupedLabels):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns of Python objects: into Arrow by their types, and back to objects of the same types.
+"""Convert columns of Python objects to Arrow by their types, and back to objects of the same types.
 
 The backends call this for pandas columns and categories of the type object and for numpy arrays of objects.
 """
@@ -35,7 +35,7 @@ _FAMILIES: tuple[tuple[tuple[type, ...], str], ...] = (
 
 
 def arrow_from_objects(name: str, objects: npt.NDArray[np.object_]) -> Any:
-    """Turn Python objects of one type, missing values among them, into an Arrow array.
+    """Convert Python objects of one type, with missing values, to an Arrow array.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def arrow_from_objects(name: str, objects: npt.NDArray[np.object_]) -> Any:
 
 
 def objects_like(old: npt.NDArray[np.object_], short: Any) -> npt.NDArray[np.object_]:
-    """Turn an Arrow array into objects of the Python type of a column, with its mark for missing values."""
+    """Convert an Arrow array to objects of the Python type of a column, with its mark for missing values."""
     kinds = set(map(type, old.tolist()))
     marker = _missing_marker(old, {kind.__name__ for kind in kinds})
     valued = [kind for kind in kinds if kind.__name__ not in _MISSING_TYPES]
@@ -106,13 +106,13 @@ def objects_like(old: npt.NDArray[np.object_], short: Any) -> npt.NDArray[np.obj
 
 
 def _below_microsecond(value: Any) -> bool:
-    """Say whether a moment of pandas has digits that Python's own moments do not have."""
+    """Return True if a pandas datetime has nanoseconds, which Python's datetime lacks."""
     finest = getattr(value, "nanosecond", None) or getattr(value, "nanoseconds", None)
     return finest is not None and finest == finest and finest != 0
 
 
 def _missing_marker(objects: npt.NDArray[np.object_], kinds: set[str]) -> Any:
-    """Return the object that marks what is missing; None before NaN, NA and NaT, whatever the order of records."""
+    """Return the object that marks missing values: None before NaN, NA and NaT, whatever the order of records."""
     if "NoneType" in kinds:
         return None
     has_floats = any(kind.startswith("float") for kind in kinds)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """pandas: numpy, masked, Arrow-backed, categorical and object columns under any index.
 
-The index leaves with a release although it is not a column, so anonymizers warn where it may identify people.
+A release contains the index although it is not a column, so anonymizers warn if it may identify people.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class PandasBackend:
     library = "pandas"
 
     def __init__(self, frame: Any) -> None:
-        """Hold the frame; nothing is read yet."""
+        """Keep the frame; columns are read later."""
         self._frame = frame
         self._series: tuple[Any, ...] = ()
         self._object_types: dict[int, Any] = {}
@@ -103,7 +103,7 @@ class PandasBackend:
         return result
 
     def compacted(self, frame: Any) -> Any:
-        """Return the frame with categoricals, also in its index, that list only what occurs."""
+        """Return the frame without unused categories, also in its index."""
         import pandas as pd
         import pyarrow as pa
 
@@ -167,7 +167,7 @@ class PandasBackend:
 
 
 def _compact_index(index: Any) -> Any:
-    """Return an index whose levels and categories are those that occur."""
+    """Return an index without unused levels and categories."""
     import pandas as pd
 
     if isinstance(index, pd.CategoricalIndex):
@@ -179,7 +179,7 @@ def _compact_index(index: Any) -> Any:
 
 
 def _index_type(dtype: Any, values: list[Any]) -> Any:
-    """Return the type of the categories if it can hold the values, else None, which lets pandas choose."""
+    """Return the type of the categories if it can hold the values, or None to let pandas choose."""
     import pandas as pd
 
     try:
@@ -199,7 +199,7 @@ def _arrow_from_index(name: str, categories: Any) -> Any:
 
 
 def warn_of_telling_index(frame: Any) -> None:
-    """Warn when the index of a pandas frame may identify people.
+    """Warn if the index of a pandas frame may identify people.
 
     It is near unique, and more than row numbers: text, dates, or whole numbers that have a name or many digits.
     """
@@ -222,5 +222,5 @@ def warn_of_telling_index(frame: Any) -> None:
 
 
 def _are_row_numbers(level: Any) -> bool:
-    """Return True if labels are what pandas itself numbers rows by, or some of those numbers in any order."""
+    """Return True if labels are row numbers, or some of them in any order."""
     return level.inferred_type == "integer" and level.name is None and bool(level.max() < _LARGEST_ROW_NUMBER)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Parquet file as a table of which no column is held: each is read when it is asked for.
+"""A Parquet file as a table whose columns are read on demand.
 
 The command line hands one to an anonymizer in place of a pyarrow table; ``table`` reads it like one.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class ParquetColumns:
-    """What of a pyarrow table is asked for while it is protected; the file stays open, so that it stays the same.
+    """The parts of a pyarrow table that protection needs; the file stays open, so that it stays the same.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class ParquetColumns:
     """
 
     def __init__(self, path: Path) -> None:
-        """Open the file and read what it says about itself."""
+        """Open the file and read its metadata."""
         import pyarrow.parquet as pq
 
         # Not a dataset: that would take hive=style parts of the folder's name for columns.
@@ -67,7 +67,7 @@ class ParquetColumns:
 
 
 def without_views(schema: Any) -> Any:
-    """Return a schema with plain text in place of views of text: Arrow can neither take rows of those nor compare them.
+    """Return a schema with plain text instead of string views, which Arrow can neither take nor compare.
 
     The file has the same type for both.
     """

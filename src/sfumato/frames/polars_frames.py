@@ -23,7 +23,7 @@ class PolarsBackend:
     library = "polars"
 
     def __init__(self, frame: Any) -> None:
-        """Hold the frame; nothing is read yet."""
+        """Keep the frame; columns are read later."""
         self._frame = frame
 
     def labels(self) -> list[Hashable]:
@@ -77,7 +77,7 @@ class PolarsBackend:
         return pl.DataFrame(map_in_threads(built, entries, n_threads))
 
     def compacted(self, frame: Any) -> Any:
-        """Return the frame with enums that list only what occurs; other categoricals share a list of the process."""
+        """Return the frame without unused categories of enums; other categoricals share a list of the process."""
         import polars as pl
 
         compact = []
@@ -115,8 +115,8 @@ class PolarsBackend:
 def _gathered(series: Any, rows: Rows) -> Any:
     """Return some records of a column, and nothing of the others.
 
-    Gathering text only points into the text of the whole column: whoever gets the frame as bytes would get the text of
-    records that were left out, and the order that all of them had.
+    Gathering text only points into the text of the whole column: a recipient of the frame as bytes would get the
+    text of dropped records, and the order of all records.
     """
     import polars as pl
     import pyarrow as pa

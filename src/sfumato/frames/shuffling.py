@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draw a random order of records, and put a frame in it; every release that is shuffled is shuffled here.
+"""Draw a random order of records and apply it to a frame; all shuffling of releases happens here.
 
 The order of the input is knowledge about people: in a file sorted by income, the place of a record in its group tells
 which member it belongs to, however large the group is.
@@ -47,7 +47,7 @@ def random_order(n_records: int) -> npt.NDArray[np.integer[Any]]:
 
 
 def in_order(frame: Any, order: npt.NDArray[np.integer[Any]]) -> Any:
-    """Return the rows of a frame or array in another order, with nothing left of the old one.
+    """Return the rows of a frame or array in another order, without traces of the old one.
 
     A pandas frame gets a plain new index, and categorical types list their categories sorted where no order is
     declared: both would otherwise give away the order of the rows before.

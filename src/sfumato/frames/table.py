@@ -115,7 +115,7 @@ class Table:
         return Table(self._backend, categorical=given)
 
     def column(self, name: str, *, for_counting: bool = False, narrow: bool = False) -> Column:
-        """Convert one column to plain arrays; nothing of it stays behind in the table but its categories.
+        """Convert one column to plain arrays; the table keeps only its categories.
 
         With ``for_counting``, where it matters only which values are equal, values with too many digits for a number
         or a moment are read in another way and not refused; such a column cannot be written back. With ``narrow``,
@@ -143,7 +143,7 @@ class Table:
         return self._backend.read(position, name, as_category=as_category, for_counting=for_counting, head=head)
 
     def kind(self, name: str) -> Kind:
-        """Say of which kind a column is."""
+        """Return the kind of a column."""
         return self._read[name][0] if name in self._read else self.head(name, for_counting=True).kind
 
     def position_of(self, name: str) -> int:
@@ -157,7 +157,7 @@ class Table:
         *,
         where: str = "",
     ) -> tuple[str, ...]:
-        """Turn names or positions of columns into names.
+        """Return the names of columns given by names or positions.
 
         Parameters
         ----------
@@ -353,7 +353,7 @@ def _is_lazy(frame: Any) -> bool:
 
 
 def _checked_array(given: Any) -> npt.NDArray[Any]:
-    """Turn an array-like into an array of two dimensions, or say why not."""
+    """Convert an array-like to an array of two dimensions, or raise InputError."""
     if hasattr(given, "tocsr") or hasattr(given, "tocoo"):
         raise InputError(
             "the input is a sparse matrix: expected a dense table. Convert it with .toarray() if it fits in memory."
@@ -383,5 +383,5 @@ def _checked_array(given: Any) -> npt.NDArray[Any]:
 
 
 def _wide(column: Column) -> Column:
-    """Return the column with codes of categories that one can calculate with: they do not run over."""
+    """Return the column with category codes wide enough for arithmetic."""
     return replace(column, values=column.values.astype(np.int32)) if column.kind == "category" else column

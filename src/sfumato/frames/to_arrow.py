@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From one value per group to Arrow arrays of the type a column had; the backends call this.
+"""Convert one value per group to Arrow arrays of the column's type.
 
 Arrow is the common tongue of the libraries: a short array written here goes into any of them without a loop.
 """
@@ -77,14 +77,14 @@ def grouped_arrow(
 
 
 def _wide_enough(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None, kind: np.dtype[Any]) -> np.dtype[Any]:
-    """Return a type of numbers with fractions, or that of 64 bits where a value would be infinite in it."""
+    """Return a float type, or that of 64 bits if a value would be infinite in it."""
     known = values if missing is None else values[~missing]
     is_narrow = kind.kind == "f" and known.size and np.abs(known.astype(np.float64)).max() > np.finfo(kind).max
     return np.dtype(np.float64) if is_narrow else kind
 
 
 def _integers_to_arrow(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None, kind: Any) -> Any:
-    """Write numbers as integers of the type given, of 64 bits where they need it, or as floats beyond that."""
+    """Return numbers as integers of the given type, as 64 bits if necessary, or as floats beyond that."""
     import pyarrow as pa
 
     if values.dtype.kind == "f":
@@ -99,7 +99,7 @@ def _integers_to_arrow(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] 
 
 
 def _decimals_to_arrow(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None, kind: Any) -> Any:
-    """Write numbers as decimals: floats by their shortest digits, so that 0.1 is 0.1 with any number of places.
+    """Return numbers as decimals: floats by their shortest digits, so that 0.1 is 0.1 with any number of places.
 
     Numbers that no decimal holds stay floats.
     """
@@ -160,7 +160,7 @@ def _untyped_moment(moment: Moment) -> Any:
 def merge_categories(
     label: Hashable, listed: Sequence[Any], wanted: npt.NDArray[np.object_], *, replace: bool
 ) -> tuple[list[Any], npt.NDArray[np.int64]]:
-    """Extend the list of a categorical type by the values wanted, and say where each wanted value is in it.
+    """Return the categories of a type extended by the wanted values, and the place of each wanted value.
 
     The list stays as it is when it has all of them; else it is the sorted union, or, with ``replace``, the sorted
     values wanted and nothing else.
@@ -182,7 +182,7 @@ def merge_categories(
 
 
 def _array_of(categories: npt.NDArray[np.object_], kind: Any, missing_as_nan: bool) -> Any:
-    """Return the categories, and a missing value behind them, in the type given if they fit it."""
+    """Return the categories and a missing value after them, in the given type if they fit it."""
     import pyarrow as pa
 
     values = [*categories.tolist(), float("nan") if missing_as_nan else None]
@@ -195,7 +195,7 @@ def _array_of(categories: npt.NDArray[np.object_], kind: Any, missing_as_nan: bo
 
 
 def _moments_to_arrow(microseconds: npt.NDArray[np.int64], missing: npt.NDArray[np.bool_] | None, kind: Any) -> Any:
-    """Write microseconds in the unit of the type; what lies between two ticks goes to the earlier one."""
+    """Return microseconds in the unit of the type, rounded down to its ticks."""
     import pyarrow as pa
 
     types = pa.types

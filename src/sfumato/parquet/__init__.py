@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables in Parquet files that are larger than memory: the same verbs, piece by piece.
+"""Tables in Parquet files larger than memory: the same verbs, out of core.
 
 `fit_transform` anonymizes files into a file and gives exactly the groups and values that the same table in memory
 would get; `measure` says of files what `sfumato.measure` says of a table; `anatomize` divides them as `Anatomizer`

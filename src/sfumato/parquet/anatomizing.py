@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Anatomize a table in Parquet files that is larger than memory: the groups and the two orders of the same in memory.
+"""Anatomize Parquet files larger than memory, with the groups and orders of the same table in memory.
 
 The two files and their manifest appear together or not at all.
 """
@@ -63,7 +63,7 @@ def anatomize(
     destination : path
         A folder that does not exist yet. It appears when its files were recounted, or not at all.
     progress : callable, optional
-        Called with what is being done, the records done and their number.
+        Called with the step, the records done and their number.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def anatomize(
     Raises
     ------
     GuaranteeError
-        When the table cannot be l-diverse, or what was written is not. Nothing is published then.
+        If the table cannot be l-diverse, or the written files are not. Nothing is published then.
 
     Notes
     -----

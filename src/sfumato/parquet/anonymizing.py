@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Anonymize Parquet files that are larger than memory: the groups, values and release of the same table in memory."""
+"""Anonymize Parquet files larger than memory, with the groups and values of the same table in memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sfumato.errors import ParameterError
 from sfumato.progress import Progress
 
 MOST_HELD = 50_000_000
-"""Records held in memory at once, as codes: about 40 bytes each."""
+"""Records that memory holds at once, as codes of about 40 bytes."""
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | BlockTable
 
@@ -70,17 +70,17 @@ def fit_transform(
     destination : path
         Appears when the release was recounted, or not at all.
     guide_column : str or list of str, optional
-        The column of predictions or labels, or one column of probabilities per class. It does not leave, unless it is
-        named in the anonymizer's `keep`.
+        The column of predictions or labels, or one column of probabilities per class. It is dropped, unless the
+        anonymizer's `keep` names it.
     model : fitted estimator, optional
-        Predicts piece by piece instead, from all columns that are not dropped.
+        Predicts in blocks instead, from all columns that are not dropped.
     shuffle : bool, default=True
         Write the records in a random order. False keeps the order of the source, which can tell an attacker which
         record of a group belongs to whom: only for files that are compared row by row.
     most_held : int
-        Records held in memory at once, as codes.
+        Records that memory holds at once, as codes.
     progress : callable, optional
-        Called with what is being done, the records done and their number; `PrintedProgress` prints it with the
+        Called with the step, the records done and their number; `PrintedProgress` prints it with the
         records per second and the time left.
 
     Returns
@@ -90,7 +90,7 @@ def fit_transform(
     Raises
     ------
     GuaranteeError
-        When a criterion does not hold on what was written. Nothing is published then.
+        If a criterion does not hold on the written file. Nothing is published then.
     """
     path = Path(destination)
     files = as_blocks(source)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Apply a generalization to Parquet files, piece by piece: what ``Generalization.transform`` makes of the table."""
+"""Apply a generalization to Parquet files out of core, as ``Generalization.transform`` does in memory."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,13 +13,13 @@ import numpy as np
 from sfumato.backends.blocks.table import BlockTable
 from sfumato.backends.parquet.reader import ParquetFiles, as_blocks
 from sfumato.documents import unpublished
-from sfumato.errors import GuaranteeError, ParameterError
+from sfumato.errors import GuaranteeError, ParameterError, named
 from sfumato.frames.arrow_tables import compact_dictionary
 from sfumato.generalization import Generalization
 from sfumato.generalization.artifact import Output
 from sfumato.generalization.attributes import CategoryAttribute
 from sfumato.parquet.anonymizing import Paths
-from sfumato.progress import Progress
+from sfumato.progress import Progress, told
 
 
 def transform(
@@ -37,7 +37,7 @@ def transform(
     ----------
     generalization : Generalization
     source : path, folder or list of paths
-        Columns that are no attributes pass through untouched.
+        Columns that are not attributes stay unchanged.
     destination : path
         Appears when all of it was written and read back, or not at all.
     output : {"codes", "labels", "representatives"}, default="codes"
@@ -45,7 +45,7 @@ def transform(
     drop : iterable of str, optional
         Columns to leave out.
     progress : callable, optional
-        Called with what is being done, the records done and their number.
+        Called with the step, the records done and their number.
 
     Returns
     -------
@@ -65,12 +65,14 @@ def transform(
     [0, 0, 0, 1, 1, 1]
     """
     if output not in get_args(Output):
-        raise ParameterError(f"output={output!r}: expected one of {', '.join(map(repr, get_args(Output)))}.")
+        raise ParameterError(f"{named('output', output)}: expected one of {', '.join(map(repr, get_args(Output)))}.")
     files = as_blocks(source)
     left_out = list(drop)
     for name in left_out:
         if name not in files.names:
-            raise ParameterError(f"drop names {name!r}, which is no column of the files. Correct the name.")
+            raise ParameterError(
+                f"{named('drop')} names {name!r}, which is not a column of the files. Correct the name."
+            )
     touched = [name for name in generalization.names if name in files.names and name not in left_out]
     buckets = {attribute.name: attribute.buckets for attribute in generalization.attributes}
     written = {name: {bucket.representative for bucket in buckets[name]} for name in touched}
@@ -89,7 +91,7 @@ def transform(
 def write_piecewise(
     files: BlockTable, path: Path, made: Callable[[Any], Any], touched: Iterable[str], progress: Progress | None
 ) -> None:
-    """Write what a function makes of every piece, read the records back and count them, and publish the file.
+    """Write the results of a function for every block, count the records that were written, and publish the file.
 
     `touched` are the columns whose values are new: they may have missing values where the old ones had none.
     """
@@ -102,7 +104,8 @@ def write_piecewise(
     with unpublished(path) as temporary:
         writer = None
         try:
-            for batch in _told("writing", files, progress):
+            batches = ((batch.num_rows, batch) for batch in files.batches())
+            for batch in told(batches, progress, "writing", files.n_records):
                 piece = made(batch)
                 if writer is None:
                     fields = [field.with_nullable(field.nullable or field.name in nullable) for field in piece.schema]
@@ -117,17 +120,6 @@ def write_piecewise(
             raise GuaranteeError(
                 f"{n_read} records were written instead of {files.n_records}. Nothing is published; please report this."
             )
-
-
-def _told(what: str, files: BlockTable, progress: Progress | None) -> Iterator[Any]:
-    done = 0
-    for batch in files.batches():
-        if progress is not None:
-            progress(what, done, files.n_records)
-        yield batch
-        done += batch.num_rows
-    if progress is not None:
-        progress(what, done, files.n_records)
 
 
 def _that_may_be_missing(generalization: Generalization, files: BlockTable, left_out: list[str]) -> list[str]:
@@ -146,9 +138,9 @@ def _that_may_be_missing(generalization: Generalization, files: BlockTable, left
 
 
 def missing_as_nan(files: BlockTable, names: Sequence[str]) -> dict[str, bool]:
-    """Say of each column of reals whether the whole of it says missing by NaN alone.
+    """Return for each column of reals whether it marks missing values by NaN alone.
 
-    The type of a column does not tell, and a piece may differ from the whole.
+    The type of a column does not show it, and a block may differ from the whole.
     """
     import pyarrow.compute as pc
 
@@ -161,7 +153,7 @@ def missing_as_nan(files: BlockTable, names: Sequence[str]) -> dict[str, bool]:
 
 
 def with_one_kind_of_missing(table: Any, as_nan: Mapping[str, bool]) -> Any:
-    """Return a piece that says missing as the whole column does."""
+    """Return a block that marks missing values as the whole column does."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -178,10 +170,10 @@ def with_one_kind_of_missing(table: Any, as_nan: Mapping[str, bool]) -> Any:
 
 
 def with_compact_dictionaries(table: Any, written: Mapping[str, Collection[Any]]) -> Any:
-    """Return a piece whose dictionaries list no value that no record of it has.
+    """Return a block without unused values in its dictionaries.
 
-    Where their order means something, pieces that list different values would not keep it. A rewritten column then
-    lists what may be written to it, in every piece; one that passes through, what it did.
+    Ordered dictionaries must be equal in all blocks, to keep the order. A rewritten column then lists all values that
+    may be written to it, and an unchanged one keeps its dictionary.
 
     Parameters
     ----------

@@ -47,10 +47,10 @@ def measure(
     most_held : int
         Records that are grouped in memory at once. A group that has more is held whole.
     scratch : path, optional
-        A folder with room for the codes of all records, twice; a few bytes per value. None: where the system keeps
-        temporary files.
+        A folder with room for the codes of all records, twice; a few bytes per value. None: the system's
+        folder for temporary files.
     progress : callable, optional
-        Called with what is being done, the records done and their number.
+        Called with the step, the records done and their number.
 
     Returns
     -------
@@ -59,8 +59,8 @@ def measure(
 
     Notes
     -----
-    Held in memory are the different values of each column, and with ``weights`` or ``missing="wildcard"`` some numbers
-    per group. Criteria on text with more than a million different values are not evaluated; the reason is given.
+    Memory holds the distinct values of each column, and with ``weights`` or ``missing="wildcard"`` some numbers per
+    group. Criteria on text with more than a million distinct values are not evaluated; the reason is given.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from sfumato.backends.spark.anatomy import SparkAnatomies
 from sfumato.backends.spark.backend import SparkBackend
 from sfumato.backends.spark.groups import MeasurableFrame
 from sfumato.backends.spark.session import check_frame, example_of, pieces, quoted
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, named
 from sfumato.generalization import Generalization
 from sfumato.generalization.artifact import Output
 from sfumato.generalization.attributes import OrderedAttribute
@@ -46,8 +46,8 @@ def fit_transform(
         Must have the same records whenever it is read, as a table in files has. Read five times at most; cache it
         where that is cheaper than computing it.
     guide_column : str or list of str, optional
-        The column of predictions or labels, or one column of probabilities per class. It does not leave, unless it is
-        named in the anonymizer's `keep`.
+        The column of predictions or labels, or one column of probabilities per class. It is dropped, unless the
+        anonymizer's `keep` names it.
     most_held : int
         Records that one worker holds in memory at once.
 
@@ -60,7 +60,7 @@ def fit_transform(
     Raises
     ------
     GuaranteeError
-        When a criterion does not hold on the result. Nothing is handed out then, and the anonymizer is not fitted.
+        If a criterion does not hold on the result. Nothing is returned then, and the anonymizer is not fitted.
 
     Notes
     -----
@@ -86,7 +86,7 @@ class AnatomizedFrames:
     group : str
         The name of the column with the group.
     n_records, n_groups, n_suppressed : int
-        Records that leave, their groups, and records that were left out.
+        Released records, their groups, and suppressed records.
 
     Notes
     -----
@@ -129,8 +129,8 @@ def anatomize(anatomizer: Anatomizer, frame: Any, *, most_held: int = MOST_HELD)
     Raises
     ------
     GuaranteeError
-        When l is too large for the values and `suppression_limit`, or does not hold on the result. Nothing is handed
-        out then.
+        If l is too large for the values and `suppression_limit`, or does not hold on the result. Nothing is returned
+        then.
 
     Notes
     -----
@@ -186,7 +186,7 @@ def measure(
     -----
     What reaches the driver: how many groups there are of each size (and of each size in the population), one number
     per set of columns, and the different values of sensitive columns with their counts. A column with more than 65,536
-    sensitive values has no value of any criterion, and the reason is said.
+    sensitive values has no value of any criterion, and the reason is given.
     """
     return measure_table(
         MeasurableFrame(frame, categorical=as_list(categorical_features)),
@@ -208,7 +208,7 @@ def transform(generalization: Generalization, frame: Any, *, output: Output = "c
     ----------
     generalization : Generalization
     frame : pyspark.sql.DataFrame
-        Columns that are no attributes pass through untouched.
+        Columns that are not attributes stay unchanged.
     output : {"codes", "labels", "representatives"}, default="codes"
         Numbers of buckets, readable labels, or one value per bucket in the column's own type.
 
@@ -222,7 +222,7 @@ def transform(generalization: Generalization, frame: Any, *, output: Output = "c
 
     check_frame(frame)
     if output not in get_args(Output):
-        raise ParameterError(f"output={output!r}: expected one of {', '.join(map(repr, get_args(Output)))}.")
+        raise ParameterError(f"{named('output', output)}: expected one of {', '.join(map(repr, get_args(Output)))}.")
     _check_columns(generalization, frame)
     if output == "representatives":
 
@@ -239,7 +239,7 @@ def transform(generalization: Generalization, frame: Any, *, output: Output = "c
 
 
 def _check_columns(generalization: Generalization, frame: Any) -> None:
-    """Refuse columns that are absent or of another kind, as for tables in memory; SQL would convert the latter."""
+    """Raise InputError for columns that are absent or of another kind; SQL would convert the latter."""
     table = generalization._read(example_of(frame))
     for attribute in generalization.attributes:
         if not attribute.is_collected:

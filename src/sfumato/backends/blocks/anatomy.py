@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Divide a table that is read block by block in two Parquet files: the groups and the two orders of the same in memory.
+"""Divide a table that is read in blocks into two Parquet files, with the groups and orders of the same table in memory.
 
-Held per record are a number for each sensitive value, its group and a place in either order; the records themselves
-pass through private files, once for each of the two tables.
+Memory holds per record a number for each sensitive value, its group and a place in either order. The records pass
+through private files, once for each of the two tables.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class BlockAnatomies:
         yield AnatomyInFiles(self.paths, schemas, sizes, int((group < 0).sum()), self.progress)
 
     def _batches(self, what: str, names: Sequence[str]) -> Iterator[Any]:
-        """Read some columns, and tell how far it is."""
+        """Read some columns and report progress."""
         sized = ((batch.num_rows, batch) for batch in self.table.batches(names))
         return told(sized, self.progress, what, self.table.n_records)
 
@@ -152,7 +152,7 @@ class BlockAnatomies:
 
 
 def _places(order: NDArray[np.int64], group: NDArray[np.int64]) -> NDArray[Any]:
-    """Return the place of every record in an order, -1 for those left out."""
+    """Return the place of every record in an order, -1 for suppressed ones."""
     rows = order[group[order] >= 0] if (group < 0).any() else order
     place = np.full(len(group), -1, np.int32 if len(group) < 2**31 else np.int64)
     place[rows] = np.arange(len(rows), dtype=place.dtype)
@@ -161,7 +161,7 @@ def _places(order: NDArray[np.int64], group: NDArray[np.int64]) -> NDArray[Any]:
 
 @dataclass(eq=False)
 class AnatomyInFiles:
-    """Two files that nobody can see yet.
+    """Two files that are not published yet.
 
     Attributes
     ----------
@@ -184,7 +184,7 @@ class AnatomyInFiles:
     diversity: dict[str, float] = field(default_factory=dict)
 
     def recount(self, l: int) -> int:  # noqa: E741
-        """Read both files and count their groups with nothing of what made them; return how many there are."""
+        """Read both files, count their groups with independent code, and return the number of groups."""
         identifying, sensitive = map(ParquetFiles, self.paths)
         sizes = self._sizes(identifying)
         if not np.array_equal(sizes, self._sizes(sensitive)) or not sizes.all():
@@ -210,7 +210,7 @@ class AnatomyInFiles:
         return sizes
 
     def _diversity(self, file: ParquetFiles, sizes: NDArray[np.int64]) -> dict[str, float]:
-        """Return the l that each column reaches, counted in so many groups at a time that their records fit memory."""
+        """Return the l that each column reaches, counted over groups whose records fit in memory."""
         import pyarrow as pa
 
         *names, group = file.names

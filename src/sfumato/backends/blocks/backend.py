@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fit over a table that is read block by block: counts of values, codes in a private file, a release in one file.
+"""Fit over a table that is read in blocks: counts of values, codes in a private file, a release in one file.
 
-Four readings of the table: predictions, values, codes, and what passes through into the release; and one of the
-release, which is recounted before it gets its name. Each goes block by block, several blocks at a time.
+The table is read four times: for predictions, values, codes, and the unchanged columns of the release. The release is
+read once more, to be recounted before it gets its name. Several blocks are read at a time.
 """
 
 from __future__ import annotations
@@ -80,18 +80,18 @@ class BlockBackend:
         return self.table.head(1 << 20)
 
     def map_blocks(self, work: Callable[[int, Any], Any], names: Sequence[str]) -> list[Any]:
-        """Return what a function makes of every block of some columns, given the number of its first record."""
+        """Return the results of a function for every block of some columns, given the number of its first record."""
         return list(self._each("reading predictions", work, names))
 
     def _each(self, what: str, work: Callable[[int, Any], Any], names: Sequence[str], **how: Any) -> Iterator[Any]:
-        """Call a function with every block of some columns, and tell how far it is."""
+        """Call a function with every block of some columns, and report progress."""
         results = self.table.each(work, names, n_threads=self.n_threads, **how)
         return told(results, self.progress, what, self.table.n_records)
 
     # -- values --------------------------------------------------------------------------------------------------
 
     def learn(self, asked: Asked, check_feasible: Callable[[list[Counter], int], None]) -> Learned:
-        """Count all values: for the criteria, for the bins, and for columns that point at persons."""
+        """Count all values: for the criteria, for the bins, and for columns that identify people."""
         schema, table = asked.schema, self.table
         counters = self._counters(asked)
         check_feasible(counters, table.n_records)
@@ -112,7 +112,7 @@ class BlockBackend:
         return Learned(learner.columns(), counters, table.n_records)
 
     def _counters(self, asked: Asked) -> list[Counter]:
-        """Read what criteria count: those columns are held, as small codes."""
+        """Read the columns that criteria count; memory holds them as narrow codes."""
         import pyarrow as pa
 
         names = list(dict.fromkeys(c.column for c in asked.criteria if c.column is not None))
@@ -124,7 +124,7 @@ class BlockBackend:
 
     @contextmanager
     def coded(self, schema: Schema, learned: Learned, guiding: Guiding, most_held: int) -> Iterator[CodedBlocks]:
-        """Lend the codes and channels of all records, in a file of our own."""
+        """Yield the codes and channels of all records, in a private file."""
         columns = learned.columns
         example = guiding.of(None)
         n_dense = 0 if example.dense is None else example.dense.shape[1]
@@ -210,12 +210,12 @@ class _Groups:
         self.n_groups = self._n_done = 0
 
     def begin(self, growth: Growth) -> None:
-        """Remember how groups are described."""
+        """Set how groups are described."""
         self.growth = growth
         self._tell()
 
     def describe(self, branch: Branch) -> DescribedGroups | None:
-        """Describe the groups of a branch; where chance decides, that has to wait for the branches before it."""
+        """Describe the groups of a branch, or return None if random choices must wait for the branches before it."""
         return None if self.growth.generator is not None else self._described(branch)
 
     def _described(self, branch: Branch) -> DescribedGroups:
@@ -226,7 +226,7 @@ class _Groups:
         )  # fmt: skip
 
     def add(self, branch: Branch) -> None:
-        """Number the groups of a branch; its records are forgotten afterwards."""
+        """Number the groups of a branch; its records are freed afterwards."""
         self.parts.append(self._described(branch) if branch.described is None else branch.described)
         self.group[branch.records.rows] = branch.group + np.int32(self.n_groups)
         self.n_groups += branch.n_groups

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Codes of more records than memory holds, in a file that nobody else can read and that is gone afterwards.
+"""Codes of more records than memory holds, in a private temporary file.
 
 One byte or two per column and record, and four per channel: a tenth of the table or less. Within a chunk of records a
 column's codes lie side by side, so that a column is counted with its own few bins in the cache. The outer grower counts
@@ -45,7 +45,7 @@ _NONE = np.zeros(0, np.int64)
 
 
 class CodeFile:
-    """Records on disk as the grower wants them; a context manager that removes its file.
+    """Records on disk for the grower; a context manager that removes its file.
 
     Parameters
     ----------
@@ -88,14 +88,14 @@ class CodeFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Remove the file, whatever happened."""
+        """Remove the file."""
         os.close(self._file)
         self._path.unlink(missing_ok=True)
 
     # -- writing and reading -------------------------------------------------------------------------------------
 
     def write(self, start: int, codes: Sequence[NDArray[Any]], dense: NDArray[np.int64] | None) -> None:
-        """Put records in their place, from `start` on, given the codes of each column; several threads may."""
+        """Write records from `start` on, given the codes of each column; several threads may call this."""
         n = len(codes[0])
         parts = [] if dense is None else [np.ascontiguousarray(dense[:, c], np.int32) for c in range(dense.shape[1])]
         is_small = True
@@ -123,20 +123,20 @@ class CodeFile:
         )
 
     def _write_run(self, first: int, skipped: int, parts: list[NDArray[Any]]) -> None:
-        """Write a run of records of the chunk that begins with record `first`, past some of its records."""
+        """Write records of the chunk that begins with record `first`, after some of its records."""
         offset = first * self.bytes_per_record
         for part in parts:
             _write_all(self._file, part, offset + skipped * part.itemsize)
             offset += _CHUNK * part.itemsize
 
     def start(self, checks: Sequence[Check] = ()) -> None:
-        """Put all records into the root."""
+        """Assign all records to the root."""
         self.checks = checks
         self.node_of_row = np.zeros(self.n_records, np.uint32)
         os.ftruncate(self._file, -(-self.n_records // _CHUNK) * _CHUNK * self.bytes_per_record)
 
     def chunks(self) -> Iterator[tuple[int, Records]]:
-        """Yield runs of records with the number of their first; each is gone when the next comes."""
+        """Yield chunks of records with the number of their first; each is valid until the next."""
         room = self._room()
         for start in range(0, self.n_records, _CHUNK):
             yield start, self._as_records(self._read(start, room))
@@ -164,7 +164,7 @@ class CodeFile:
         return Records(codes, np.ascontiguousarray(dense), _NONE, self.empty.rows)
 
     def _in_threads(self, work: Callable[[int, Iterator[tuple[int, int]], NDArray[np.uint8]], None]) -> None:
-        """Let every thread take chunk after chunk; each has room for one."""
+        """Call a function in every thread with one chunk after the other."""
         starts = iter(list(enumerate(range(0, self.n_records, _CHUNK))))  # next() on a list iterator is atomic
         with ThreadPoolExecutor(self._n_threads) as pool:
             futures = [pool.submit(work, thread, starts, self._room()) for thread in range(self._n_threads)]
@@ -174,7 +174,7 @@ class CodeFile:
     # -- counting ------------------------------------------------------------------------------------------------
 
     def advance(self, routing: Routing, shape: Shape) -> NDArray[np.int64]:
-        """Move every record on, and return the histograms that were asked for."""
+        """Move every record down the tree, and return the requested histograms."""
         n_bins = int(shape.layout.offsets[-1])
         outs = [np.zeros((routing.n_slots, n_bins, shape.n_entries), np.int64) for _ in range(self._n_threads)]
         is_quick = self._n_dense == 1 and shape.n_entries == 2 and self._is_small and _CHUNK <= PACKED_RECORDS
@@ -199,7 +199,7 @@ class CodeFile:
     def count_sides(
         self, nodes: NDArray[np.int64], candidates: Candidates, rank: int, check: int, layout: Layout
     ) -> NDArray[np.int64]:
-        """Return what a check counts on both sides of one split per node."""
+        """Return the counts of a check on both sides of one split per node."""
         own = self.checks[check]
         place = self._places(nodes)
         if not own.distinct:
@@ -232,7 +232,7 @@ class CodeFile:
         return place
 
     def count_hashes(self, layout: Layout, words: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return how many records have each of some combinations of codes; see `partition.phantoms`."""
+        """Return the number of records with each of some combinations of codes; see `partition.phantoms`."""
         return sum(
             (count_hashes(records.codes, layout, words, wanted) for _, records in self.chunks()),
             start=np.zeros(len(wanted), np.int64),
@@ -241,7 +241,7 @@ class CodeFile:
     # -- gathering -----------------------------------------------------------------------------------------------
 
     def gather(self, nodes: NDArray[np.int64]) -> list[Records]:
-        """Return the records of each of some nodes, until the next call; their rows are their numbers in the table."""
+        """Return the records of each of some nodes, valid until the next call; rows are their numbers in the table."""
         place = self._places(nodes)
         n_chunks = -(-self.n_records // _CHUNK)
         counts = np.zeros((n_chunks, len(nodes)), np.int64)
@@ -270,7 +270,7 @@ class CodeFile:
         ]
 
     def _room_for(self, n: int) -> Records:
-        """Return room for so many records, the same every time: memory that was used before is had at once."""
+        """Return a buffer for so many records, the same every time: used memory is faster than new memory."""
         if self._gathered.n_records < n:
             self._gathered = self.empty  # gone before there is more
             self._gathered = Records(
@@ -286,7 +286,7 @@ def _bytes_of(array: NDArray[Any]) -> memoryview:
 
 
 def _write_all(file: int, array: NDArray[Any], offset: int) -> None:
-    """Write an array; a disk that takes only a part of it says why when it is asked for the rest."""
+    """Write an array; a full disk takes a part, and raises an error for the rest."""
     view = _bytes_of(array)
     while len(view):
         n_written = os.pwrite(file, view, offset)

@@ -35,13 +35,16 @@ from sfumato.partition.binning import (
 from sfumato.partition.sorting import sorted_distinct
 from sfumato.schema.limits import checked_limit
 
+Run = tuple[NDArray[Any], NDArray[np.int64]]
+"""Distinct values in rising order, and their counts."""
+
 _WIDEST_RANGE = 1 << 17
-"""Whole numbers that span less than this are taken for places."""
+"""Integers that span less than this serve as places."""
 
 
 @dataclass(frozen=True, eq=False)
 class Shortened:
-    """A column as few values and the place among them of every record.
+    """A column as few values, and every record's place among them.
 
     Attributes
     ----------
@@ -87,7 +90,7 @@ def read_piece(name: str, array: Any, *, as_category: bool, limits: Mapping[str,
 
 
 def shortened(array: Any) -> Shortened | None:
-    """Return an Arrow array as few values and places; None where it has no such form."""
+    """Return an Arrow array as few values and places, or None if it has no such form."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -139,7 +142,7 @@ def _translate(places, first, present, first_bit, codes, missing_code, out):  # 
 
 
 class ValueCounts:
-    """How often each value of one column occurs, added up piece by piece, from several threads where need be."""
+    """Counts of the values of one column, added up over blocks, from several threads if necessary."""
 
     def __init__(self, name: str, max_bins: int, floor: int = 0) -> None:
         self.name = name
@@ -148,7 +151,7 @@ class ValueCounts:
         self._max_bins = max_bins
         self._column: Column | None = None
         self._has_missing = False
-        self._runs: list[tuple[NDArray[Any], NDArray[np.int64]]] = []
+        self._runs: list[Run] = []
         self._categories: dict[Any, int] = {}
         self._places: dict[Any, int] | None = {}
         self._width: float | int | None = None
@@ -176,7 +179,7 @@ class ValueCounts:
             self.add(column, limits.get(self.name), counts)
 
     def add(self, column: Column, limit: Any = None, counts: NDArray[np.int64] | None = None) -> None:
-        """Count a piece; with `counts`, as often as these say."""
+        """Count a block, with the given counts or each value once."""
         is_empty = column.missing is not None and bool(column.missing.all())
         self._has_missing |= column.missing is not None and bool(column.missing.any())
         if self._column is None or (self._is_unknown and not is_empty):
@@ -194,10 +197,7 @@ class ValueCounts:
             return
         is_present = slice(None) if column.missing is None else ~column.missing
         present = column.values[is_present].astype(self._column.values.dtype)
-        self._runs.append(sorted_distinct(present) if counts is None else _summed(present, counts[is_present]))
-        # Runs are joined as in merge sort, so that each value is moved few times and few runs wait.
-        while len(self._runs) > 1 and len(self._runs[-2][0]) <= 2 * len(self._runs[-1][0]):
-            self._runs.append(join_runs([self._runs.pop(), self._runs.pop()]))
+        add_run(self._runs, sorted_distinct(present) if counts is None else _summed(present, counts[is_present]))
 
     def _count_categories(self, column: Column, counts: NDArray[np.int64] | None) -> None:
         assert column.categories is not None
@@ -208,7 +208,7 @@ class ValueCounts:
             self._categories[value] = self._categories.get(value, 0) + n
 
     def _note_places(self, column: Column) -> None:
-        """Remember the declared order of the categories, where all pieces declare one and the same."""
+        """Record the declared order of the categories, if all blocks declare the same."""
         if self._places is None or column.places is None or column.categories is None:
             self._places = None
             return
@@ -218,18 +218,18 @@ class ValueCounts:
         self._places = known | own if is_same else None
 
     def _widen(self, column: Column) -> None:
-        """Integers may turn out to be fractions in a later piece, never categories."""
+        """Widen integers to floats if a later block has fractions; raise InputError for other kinds."""
         assert self._column is not None
         if {column.kind, self._column.kind} != {"number"}:
             raise InputError(
-                f"the column {self.name!r} holds values of different kinds in different pieces of the table: expected "
+                f"the column {self.name!r} holds values of different kinds in different blocks of the table: expected "
                 "one kind. Rewrite the files."
             )
         self._column = _without_records(column if column.values.dtype.kind == "f" else self._column)
         self._runs = [(values.astype(np.float64), counts) for values, counts in self._runs]
 
     def coded(self) -> CodedColumn:
-        """Return the bins of all that was counted, without codes."""
+        """Return the bins of the counts, without codes."""
         column = self._column
         assert column is not None
         if column.kind == "category":
@@ -251,7 +251,7 @@ class ValueCounts:
 
 
 class ColumnLearner:
-    """Counts the columns of pieces, from several threads, and returns their bins.
+    """Counts the columns of blocks, from several threads, and returns their bins.
 
     Parameters
     ----------
@@ -279,7 +279,7 @@ class ColumnLearner:
             own.count(piece.column(own.name), as_category=own.name in self._categorical, limits=self._limits)
 
     def columns(self) -> list[CodedColumn]:
-        """Return the bins of all that was counted."""
+        """Return the bins of the counts."""
         return [own.coded() for own in self._counted]
 
 
@@ -320,7 +320,7 @@ def write_codes(
     as_category: bool = False,
     limits: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the codes of an Arrow array, a piece of a column whose bins are known, into `out`."""
+    """Write the codes of an Arrow array, a block of a column whose bins are known, into `out`."""
     limits = limits or {}
     short = shortened(array)
     if short is None:
@@ -338,7 +338,7 @@ def write_codes(
 
 
 def encode(column: CodedColumn, values: Column) -> NDArray[Any]:
-    """Return the codes of a piece of a column whose bins are known."""
+    """Return the codes of a block of a column whose bins are known."""
     bins = column.bins
     dtype = code_type(bins.n_bins)
     if values.missing is not None and values.missing.all():
@@ -361,36 +361,19 @@ def _without_records(column: Column) -> Column:
     return Column(column.name, column.kind, column.values[:0], None, None, column.moment, column.is_zoned)
 
 
-def join_runs(runs: Sequence[tuple[NDArray[Any], NDArray[np.int64]]]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def add_run(runs: list[Run], run: Run) -> None:
+    """Append a run, and join runs as in merge sort, so that each value is moved few times and few runs wait."""
+    runs.append(run)
+    while len(runs) > 1 and len(runs[-2][0]) <= 2 * len(runs[-1][0]):
+        runs.append(join_runs([runs.pop(), runs.pop()]))
+
+
+def join_runs(runs: Sequence[Run]) -> Run:
     """Add up counts of values; the values of each run rise, and so do those returned."""
-    values, counts = runs[0]
-    for more, how_often in runs[1:]:
-        values, counts = _merge(values, counts, more, how_often)
-    return values, counts
+    return runs[0] if len(runs) == 1 else _summed(*map(np.concatenate, zip(*runs, strict=True)))
 
 
-@njit(nogil=True, cache=True)
-def _merge(values, counts, more, how_often):  # type: ignore[no-untyped-def]
-    n, m = values.shape[0], more.shape[0]
-    joined = np.empty(n + m, values.dtype)
-    added = np.empty(n + m, np.int64)
-    i = j = at = 0
-    while i < n or j < m:
-        if j == m or (i < n and values[i] < more[j]):
-            joined[at], added[at] = values[i], counts[i]
-            i += 1
-        elif i == n or more[j] < values[i]:
-            joined[at], added[at] = more[j], how_often[j]
-            j += 1
-        else:
-            joined[at], added[at] = values[i], counts[i] + how_often[j]
-            i += 1
-            j += 1
-        at += 1
-    return joined[:at].copy(), added[:at].copy()
-
-
-def _summed(values: NDArray[Any], counts: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def _summed(values: NDArray[Any], counts: NDArray[np.int64]) -> Run:
     """Return values in rising order, once each, with the sums of their counts."""
     order = np.argsort(values, kind="stable")
     values, counts = values[order], counts[order]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The columns of a table that is read in blocks as codes in working files, and those of a population alike.
+"""Write the columns of a table that is read in blocks, and those of a population, as codes in working files.
 
-Two readings: number the values, then write the numbers, a few bytes per value.
+The table is read twice: to number the values, and to write the numbers, a few bytes per value.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Blocks:
 
 
 class _ListedValues:
-    """One column on its way to codes, whose values are listed in memory."""
+    """The codes of one column whose values memory lists."""
 
     def __init__(self, files: WorkingFiles, values: ValueCodes) -> None:
         self._values, self._codes = values, files.new_column(values.dtype)
@@ -62,7 +62,10 @@ def _written() -> Iterator[None]:
 
 
 class ManyValues:
-    """One column of text on its way to numbers.
+    """The codes of one text column with more distinct values than memory should list: names, addresses, keys.
+
+    Values are written to private files by their hash, so that equal values share a file, and numbered there, one file
+    after the other.
 
     Parameters
     ----------
@@ -87,13 +90,13 @@ class ManyValues:
         self.n_codes = 1
 
     def add(self, column: Column) -> None:
-        """Write the values of a piece away."""
+        """Write the values of a block to the files."""
         import pyarrow as pa
 
         assert column.categories is not None
         n_files = len(self._writers)
         values = pa.array(column.categories.tolist(), pa.large_string())
-        # Python's hash of text is keyed anew in every process: nobody can make values that all meet in one file.
+        # Python's hash of text has a new key in every process: no input can send all values to one file.
         of_value = np.array([hash(value) % n_files for value in column.categories.tolist()], np.int64)
         present = np.arange(column.n_records) if column.missing is None else np.flatnonzero(~column.missing)
         of_row = of_value[column.values[present]]
@@ -106,7 +109,7 @@ class ManyValues:
         self._n_records += column.n_records
 
     def finish(self) -> ColumnFile:
-        """Number the values and return the numbers of all records."""
+        """Number the values and return the codes of all records."""
         import pyarrow as pa
 
         with _written():
@@ -124,7 +127,7 @@ class ManyValues:
         return self._codes
 
     def _write(self, rows: NDArray[np.int64], codes: NDArray[Any]) -> None:
-        """Write numbers to rising places, a run of the column at a time."""
+        """Write codes to increasing places, one chunk of the column at a time."""
         step = 1 << 20
         for low in range(0, self._n_records, step):
             first, stop = np.searchsorted(rows, [low, low + step])

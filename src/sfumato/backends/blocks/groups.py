@@ -97,7 +97,7 @@ class MeasurableBlocks:
 
     @contextmanager
     def counting(self, request: GroupRequest) -> Iterator[BlockCounting]:
-        """Lend what counts this table; its working files are removed at the end."""
+        """Yield the counter of this table; its working files are removed at the end."""
         with WorkingFiles(self._scratch) as files:
             yield BlockCounting(self, request, files)
 

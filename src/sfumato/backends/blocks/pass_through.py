@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refuse columns that identify people and that nobody thought of, in tables that are read piece by piece.
+"""Raise InputError for unchanged columns that identify people, in tables that are read in blocks.
 
 How many of a column's values occur once is asked of a sample of the *values*, chosen by their hash: all records with a
 chosen value are counted, so the share is that of the whole column up to the error of sampling.
@@ -22,7 +22,7 @@ _COUNTED_WHOLE = 1_000_000  # records up to which all values are counted
 
 
 class SampledValues:
-    """Counts the values of columns block by block: all of them, or those of a sample where there are many records.
+    """Counts the values of columns in blocks: all values, or those of a sample if there are many records.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class SampledValues:
         return list(self._counts)
 
     def add(self, batch: Any) -> None:
-        """Count a block; several threads may."""
+        """Count a block; several threads may call this."""
         if not self._counts:
             return
         table = read_table(batch)
@@ -64,7 +64,7 @@ class SampledValues:
                     counts[value] = counts.get(value, 0) + n
 
     def frequencies(self) -> dict[str, Frequencies]:
-        """Return how often the values of each column occur, up to the error of sampling."""
+        """Return the frequencies of each column's values, up to sampling error."""
         found = {}
         for name, counts in self._counts.items():
             n_single = sum(n == 1 for n in counts.values())
@@ -76,7 +76,7 @@ class SampledValues:
 
 
 class PassThrough(SampledValues):
-    """Watches the columns that leave as they are, and quasi-identifiers that may name people.
+    """Checks the columns that are released unchanged, and quasi-identifiers that may name people.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class PassThrough(SampledValues):
         super().__init__(watched, n_records)
 
     def check(self) -> None:
-        """Raise for a column that names people, or passes through although most of its values occur once."""
+        """Raise InputError for a column that names people, or is unchanged although most of its values are unique."""
         for name, counts in self.frequencies().items():
             found = judge_column(self._heads[name], counts)
             if name in self._passing:

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Put records of a stream in another order, of which memory holds one stretch at a time.
+"""Reorder a stream of records with one stretch of the output in memory at a time.
 
-Records go to private files first, one for each stretch of the output; then each stretch is read, put in order and
-written. ``anatomizing`` and ``anonymizing`` call this.
+Records go to private files first, one for each stretch of the output. Then each stretch is read, sorted and written.
 """
 
 from __future__ import annotations
@@ -99,7 +98,7 @@ def _scatter(
 
 
 def _gather(paths: list[Path], schema: Any) -> Iterator[Any]:
-    """Put the records of each stretch in order."""
+    """Yield each stretch with its records in order."""
     import pyarrow as pa
 
     for stretch in paths:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a table that is read block by block can do, wherever it lies, and work on several blocks at a time."""
+"""The protocol of tables that are read in blocks, and work on several blocks at a time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class BlockTable(Protocol):
 
     @property
     def compression(self) -> str:
-        """How the columns of Parquet files made of it are packed, in the words of pyarrow's writer."""
+        """The compression of Parquet files made of it, as pyarrow's writer names it."""
         ...
 
     def head(self, n: int = 1000) -> Any:

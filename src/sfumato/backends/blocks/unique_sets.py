@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many records sets of columns make unique, counted over codes in working files.
+"""Count the records that sets of columns make unique, over codes in working files.
 
 Columns and pairs with few possible values are counted in tables, many of them in one reading. For other sets records
 are sorted into buckets by all columns of the set but the last, and the buckets serve all sets that begin with these.
@@ -27,7 +27,7 @@ _CELLS_AT_ONCE = 8 * _CELLS_OF_PAIR
 
 @njit(cache=True, nogil=True)
 def count_up_to_two(keys: NDArray[np.int64], cells: NDArray[np.uint8]) -> None:
-    """Add every key to its cell; 2 is as good as more."""
+    """Count every key in its cell, up to 2."""
     for i in range(keys.shape[0]):
         if cells[keys[i]] < 2:
             cells[keys[i]] += 1
@@ -87,15 +87,15 @@ class BlockUniqueSets:
         self._first = self._last = _SortedRecords(keys, replace(buckets, is_own=False))
 
     def n_codes(self, names: Sequence[str]) -> dict[str, int]:
-        """Return how fine columns are."""
+        """Return the number of codes of columns."""
         return {name: self._n_own_codes[name] for name in names}
 
     def condensed(self, names: Sequence[str]) -> BlockUniqueSets:
-        """Return itself: equal records of a table in blocks are not put together."""
+        """Return itself: equal records of a table in blocks are not merged."""
         return self
 
     def unique_counts(self, sets: Sequence[Sequence[str]]) -> list[int]:
-        """Return for each set of columns how many records share their values in it with no other."""
+        """Return the number of records that each set of columns makes unique."""
         wanted = [tuple(own) for own in sets]
         small: list[tuple[str, ...]] = []
         large: dict[tuple[str, ...], list[str]] = {}
@@ -172,7 +172,7 @@ class BlockUniqueSets:
         return self._last
 
     def _without_unique(self, records: _SortedRecords, bucket: int, base: tuple[str, ...]) -> Grouping | None:
-        """Group a bucket; leave out records that are unique, where they are many: they are so with any column."""
+        """Group a bucket; drop unique records if they are many, since more columns keep them unique."""
         buckets = records.buckets
         if not buckets.n_records(bucket):
             return None
@@ -188,7 +188,7 @@ class BlockUniqueSets:
         return self._grouped(buckets, bucket, base) if len(kept) else None
 
     def _kept_groups(self, records: _SortedRecords, base: tuple[str, ...]) -> Grouping:
-        """Group the records of the only bucket, from the groups of fewer columns where they are known."""
+        """Group the records of the only bucket, from the groups of fewer columns if they are known."""
         if records.groups is None:
             records.groups = self._grouped(records.buckets, 0, base)
         else:

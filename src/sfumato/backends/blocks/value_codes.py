@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Number the values of columns that are read piece by piece, so that equal values and no others have equal numbers.
+"""Number the values of columns that are read in blocks: equal values get equal numbers, and 0 is missing.
 
-Called by ``column_codes``. 0 is missing. What is held is one entry per different value of a column;
-text with very many different values is numbered on disk instead, by ``column_codes.ManyValues``.
+Memory holds one entry per distinct value of a column. Text with very many distinct values is numbered on disk instead,
+by ``column_codes.ManyValues``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.backends.blocks.coding import join_runs
+from sfumato.backends.blocks.coding import Run, add_run, join_runs
 from sfumato.columns import Column
 from sfumato.errors import InputError
 from sfumato.frames import Table, read_table
@@ -21,17 +21,17 @@ from sfumato.grouping import CODED_BY_SUBTRACTION, MISSING, WORDS
 from sfumato.partition.sorting import sorted_distinct
 
 MOST_LISTED = 1 << 20
-"""Different values of a column of text or categories that are listed in memory."""
+"""Distinct values of a column of text or categories that memory may list."""
 
 LARGEST_EXACT = 1 << 53
-"""Whole numbers up to this are told apart by reals of 64 bits."""
+"""Integers up to this are exact as floats of 64 bits."""
 
 
 def read_for_counting(batch: Any, categorical: Collection[str] = ()) -> Table:
-    """Read a piece so that a column is of the same kind in every piece.
+    """Read a block so that a column has the same kind in every block.
 
-    Decimals would be read as whole numbers, fractions or text, and moments as micro- or nanoseconds, whichever fits
-    the records at hand.
+    Otherwise decimals would become integers, floats or text, and datetimes micro- or nanoseconds, whichever fits the
+    records of the block.
     """
     import pyarrow as pa
 
@@ -47,7 +47,7 @@ def read_for_counting(batch: Any, categorical: Collection[str] = ()) -> Table:
 
 
 class ValueCodes:
-    """The numbers of one column's values: first `add` every piece, then `close`, then `encode` every piece.
+    """The numbers of one column's values: first `add` every block, then `close`, then `encode` every block.
 
     Attributes
     ----------
@@ -75,12 +75,12 @@ class ValueCodes:
         self.some_missing = False
         self._dtype = np.dtype(np.int64)
         self._listed: dict[Any, int] = {}
-        self._runs: list[tuple[NDArray[Any], NDArray[np.int64]]] = []
+        self._runs: list[Run] = []
         self._distinct: NDArray[Any] = np.zeros(0, np.int64)
         self._low: int | None = None
 
     def add(self, column: Column, *, is_other: bool = False) -> None:
-        """Note the values of a piece, of the table or of others that are numbered alike."""
+        """Add the values of a block, of the table or of a population that is numbered alike."""
         is_empty = column.missing is not None and bool(column.missing.all())
         has_missing = column.missing is not None and bool(column.missing.any())
         self.some_missing |= has_missing
@@ -109,10 +109,7 @@ class ValueCodes:
         self._dtype = np.result_type(self._dtype if self._runs else column.values.dtype, column.values.dtype)
         # Joined runs have the type of one of them: fractions of a population would be cut off among whole numbers.
         self._runs = [(self._as_common_type(values), counts) for values, counts in self._runs]
-        self._runs.append(sorted_distinct(self._as_common_type(present)))
-        # Runs are joined as in merge sort, so that each value is moved few times and few runs wait.
-        while len(self._runs) > 1 and len(self._runs[-2][0]) <= 2 * len(self._runs[-1][0]):
-            self._runs.append(join_runs([self._runs.pop(), self._runs.pop()]))
+        add_run(self._runs, sorted_distinct(self._as_common_type(present)))
 
     def _as_common_type(self, values: NDArray[Any]) -> NDArray[Any]:
         is_widened = values.dtype.kind == "i" and self._dtype.kind == "f"
@@ -124,12 +121,12 @@ class ValueCodes:
         return values.astype(self._dtype, copy=False)
 
     def note_own(self) -> None:
-        """Say that all pieces of the table were added, and others may follow."""
+        """Mark the table as complete; blocks of a population may follow."""
         self.close()
         self.n_own_codes = self.n_codes
 
     def close(self) -> None:
-        """Say that all pieces were added."""
+        """Assign the numbers; no more blocks may follow."""
         if self._kind == "category":
             self.n_codes = len(self._listed) + 1
             return
@@ -150,7 +147,7 @@ class ValueCodes:
         return np.dtype(np.uint32) if self.is_on_disk else np.min_scalar_type(max(1, self.n_codes - 1))
 
     def encode(self, column: Column) -> NDArray[np.int32]:
-        """Return the numbers of a piece's values."""
+        """Return the numbers of a block's values."""
         if column.missing is not None and column.missing.all():
             return np.full(column.n_records, MISSING, np.int32)
         if column.categories is not None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns of numbers in files that nobody else can read and that are gone afterwards, and records sorted into buckets.
+"""Columns of numbers in private temporary files, and records sorted into buckets.
 
-What has to look at all records of a group at once reads one bucket after the other: records that agree in some columns
-are always in the same bucket.
+Records that agree in some columns are always in the same bucket. So work on whole groups reads one bucket after the
+other.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 class WorkingFiles:
-    """A private folder for as long as the block lasts.
+    """A private folder that exists while the context is open.
 
     Parameters
     ----------
     folder : path or None
-        Where there is room; None: where the system keeps temporary files.
+        None: the system's folder for temporary files.
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
@@ -50,7 +50,7 @@ class WorkingFiles:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Remove the files, whatever happened."""
+        """Remove the files."""
         for column in self._columns:
             column.close()
         self._folder.cleanup()
@@ -79,11 +79,11 @@ class ColumnFile:
         os.close(self._file)
 
     def append(self, values: NDArray[Any]) -> None:
-        """Add numbers at the end."""
+        """Append numbers."""
         self.write(self.n_records, values)
 
     def write(self, start: int, values: NDArray[Any]) -> None:
-        """Write numbers from a place on."""
+        """Write numbers from a position on."""
         left = memoryview(np.ascontiguousarray(values, self.dtype).tobytes())
         at = (self._first + start) * self.dtype.itemsize
         try:
@@ -95,7 +95,7 @@ class ColumnFile:
         self.n_records = max(self.n_records, start + len(values))
 
     def read(self, start: int, n: int) -> NDArray[Any]:
-        """Return numbers from a place on."""
+        """Return numbers from a position on."""
         values = np.empty(n, self.dtype)
         left = memoryview(values.view(np.uint8))  # type: ignore[arg-type]
         at = (self._first + start) * self.dtype.itemsize
@@ -107,19 +107,19 @@ class ColumnFile:
         return values
 
     def part(self, start: int, n: int) -> ColumnFile:
-        """Return some of the records as a column; its file stays that of this one."""
+        """Return some of the records as a column that shares this file."""
         own = copy.copy(self)
         own._first, own.n_records = self._first + start, n
         return own
 
     def chunks(self) -> Iterator[NDArray[Any]]:
-        """Yield the numbers in runs."""
+        """Yield the numbers in chunks."""
         for start in range(0, self.n_records, CHUNK):
             yield self.read(start, min(CHUNK, self.n_records - start))
 
 
 def chunks_of(columns: Sequence[ColumnFile]) -> Iterator[list[NDArray[Any]]]:
-    """Yield the same runs of records of several columns."""
+    """Yield the same chunks of records of several columns."""
     yield from (list(parts) for parts in zip(*(column.chunks() for column in columns), strict=True))
 
 
@@ -140,11 +140,11 @@ class Buckets:
     is_own: bool = field(default=True)
 
     def __len__(self) -> int:
-        """How many buckets there are."""
+        """Number of buckets."""
         return len(self.starts)
 
     def n_records(self, bucket: int) -> int:
-        """How many records a bucket has."""
+        """Return the number of records of a bucket."""
         return int(self.stops[bucket] - self.starts[bucket])
 
     def read(self, bucket: int, name: str) -> NDArray[Any]:
@@ -152,7 +152,7 @@ class Buckets:
         return self.columns[name].read(int(self.starts[bucket]), self.n_records(bucket))
 
     def shrink(self, bucket: int, kept: Mapping[str, NDArray[Any]]) -> None:
-        """Put fewer records in the place of a bucket's; not where the columns are somebody else's."""
+        """Replace the records of a bucket by fewer ones, unless the columns are shared."""
         if not self.is_own:
             return
         for name, values in kept.items():
@@ -161,7 +161,7 @@ class Buckets:
 
 
 def n_buckets_for(n_records: int, most_held: int) -> int:
-    """Return how many buckets to make so that few hold more than `most_held` records."""
+    """Return the number of buckets so that few have more than `most_held` records."""
     return 1 if n_records <= most_held else min(_MOST_BUCKETS, -(-n_records * 5 // (most_held * 4)))
 
 
@@ -220,7 +220,7 @@ def bucket_of(keys: Iterable[NDArray[Any]], n_buckets: int) -> NDArray[np.uint16
 
 
 def cannot_write(error: OSError) -> InputError:
-    """Return what to say when a working file cannot be written."""
+    """Return the error for a working file that cannot be written."""
     return InputError(
         f"the working files cannot be written ({error.strerror or 'input/output error'}): expected room for the codes "
         "of all records. Free some, or name another folder for them. Nothing was published."

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables in DuckDB: a table, a view, a query, or whatever a query can reach, such as files and attached databases."""
+"""Tables in DuckDB: a table, a view, or a query, which can reach files and attached databases."""

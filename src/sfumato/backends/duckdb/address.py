@@ -15,7 +15,7 @@ EXPECTED = "duckdb:people.db?table=people or duckdb:people.db?query=select * fro
 
 @dataclass(frozen=True)
 class DuckDBAddress:
-    """Where a table in DuckDB is.
+    """The address of a table in DuckDB.
 
     Attributes
     ----------
@@ -48,17 +48,17 @@ class DuckDBAddress:
 
     @property
     def name(self) -> str:
-        """What messages and reports call the table."""
+        """The table's name in messages and reports."""
         return "the query" if self.table is None else self.table
 
     @property
     def stem(self) -> str:
-        """What files made of the table are called, before their ending."""
+        """The stem of files made from the table."""
         return self.table or "query"
 
     @property
     def suffix(self) -> str:
-        """The ending of files made of the table, which keep its types."""
+        """The suffix of files made from the table, which keep its types."""
         return ".parquet"
 
     def at(self, path: Path) -> DuckDBAddress:
@@ -75,7 +75,7 @@ def is_address(given: object) -> bool:
 
 
 def parse_address(given: str | DuckDBAddress) -> DuckDBAddress:
-    """Return what an address says.
+    """Parse an address.
 
     Parameters
     ----------

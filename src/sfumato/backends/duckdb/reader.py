@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A table, a view or a query in DuckDB as one long table that is read block by block."""
+"""A table, a view or a query in DuckDB as one long table that is read in blocks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DuckDBTable:
     """A table in DuckDB; a context manager that closes it and removes its working files.
 
     The records and their order are the same in every pass. A table in a database file is read where it is: the file is
-    opened read-only, and DuckDB lets nobody write to it meanwhile. Anything else is read once, into a database of our
+    opened read-only, and DuckDB blocks writers meanwhile. Anything else is read once, into a database of our
     own that only its owner can read: a view or a query may give other records, or another order, the second time. So is
     a relation, and a database that this process has open for writing.
 
@@ -86,7 +86,7 @@ class DuckDBTable:
         self.close()
 
     def close(self) -> None:
-        """Let go of the database and remove the working files; may be called again."""
+        """Close the database and remove the working files; may be called again."""
         self._connection.close()
         self._working.__exit__(None, None, None)
 
@@ -109,7 +109,7 @@ class DuckDBTable:
         return f"the table {self.name!r}"
 
     def _in_database(self, address: DuckDBAddress, path: Path) -> str:
-        """Attach a database; return the table in it, or a copy of what is no table."""
+        """Attach a database; return its table, or a copy of the result if it is not a table."""
         duckdb = library()
         _check_database(path)
         catalog = path.stem if path.stem.lower() not in _TAKEN else f"{path.stem}_db"
@@ -131,7 +131,7 @@ class DuckDBTable:
         return name if kind == "table" else self._copied_query(f"from {name}")
 
     def _copied_query(self, query: str) -> str:
-        """Run a query once, and keep what it gives."""
+        """Run a query once, and keep the result."""
         query = _single_query(query, self._connection)
         self._check_names(self._connection.sql(query).columns)
         return self._kept(query)
@@ -148,7 +148,7 @@ class DuckDBTable:
             self._connection.unregister("sfumato_stream")
 
     def _kept(self, query: str) -> str:
-        """Write what a query gives to a database that has no name while it is open, where the system allows that."""
+        """Write the result of a query to a database that has no name while it is open, if the system allows that."""
         path = self._working.path / "copy.db"
         self._connection.execute(f"attach {literal(path)} as {_COPY}")
         with suppress(OSError):  # a process that is killed then leaves none of its records behind
@@ -168,7 +168,7 @@ class DuckDBTable:
         self._check_moments(described)
 
     def _check_moments(self, described: Any) -> None:
-        """Refuse infinite dates and times, which in Arrow are days that do not exist."""
+        """Raise InputError for infinite dates and times, which in Arrow are days that do not exist."""
         moments = [
             name
             for name, kind in zip(described.columns, map(str, described.types), strict=True)
@@ -214,7 +214,7 @@ class DuckDBTable:
         return pa.concat_tables(list(self.batches())).unify_dictionaries()
 
     def batches(self, columns: Sequence[str] | None = None, *, size: int | None = None) -> Iterator[Any]:
-        """Yield the records in tables of at most `size`, in order; only some columns where named."""
+        """Yield the records in tables of at most `size`, in order; all columns, or those named."""
         return one_ahead(self._blocks(columns, size or RECORDS_AT_ONCE))
 
     def each(
@@ -276,7 +276,7 @@ def _check_database(path: Path) -> None:
 
 
 def _single_query(text: str, connection: Any) -> str:
-    """Return the one SELECT of some text, after running what may stand before it to reach other databases."""
+    """Return the one SELECT of a text, after running statements before it that reach other databases."""
     duckdb = library()
     statements = duckdb.extract_statements(text)
     kinds = duckdb.StatementType
@@ -312,10 +312,10 @@ def _found(connection: Any, catalog: str, address: DuckDBAddress) -> tuple[str, 
 
 
 def _check_types(names: Sequence[str], types: Sequence[Any]) -> None:
-    """Refuse types of which Arrow has no equal: some would silently become other values."""
+    """Raise InputError for types without an Arrow equivalent: some would silently become other values."""
     for name, kind in zip(names, map(str, types), strict=True):
         if kind.startswith(_NOT_HANDED_OVER):
             raise InputError(
                 f"column {name!r} has the type {kind.partition('(')[0]}: expected numbers, text, booleans, categories, "
-                "dates, times or durations. Cast it in a query, or leave it out there."
+                "dates, times or durations. Cast it in a query, or omit it there."
             )

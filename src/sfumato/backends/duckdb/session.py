@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections to DuckDB of our own, what goes wrong there in words, and names and paths in SQL."""
+"""Private connections to DuckDB, errors of DuckDB as InputError, and names and paths in SQL."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 from sfumato.errors import InputError, MissingExtraError
 
 MEMORY_SHARE = "25%"
-"""How much of the memory DuckDB may take before it writes to its working files."""
+"""The share of memory that DuckDB may use before it writes to its working files."""
 
 
 def library() -> Any:
-    """Return the package duckdb, or say how to install it."""
+    """Return the package duckdb, or raise an error that says how to install it."""
     try:
         import duckdb
     except ImportError as error:
@@ -26,7 +26,7 @@ def library() -> Any:
 
 
 def own_connection(folder: Path) -> Any:
-    """Return a connection that nobody else has, with working files in a private folder, and the order of records kept.
+    """Return a private connection, with working files in a private folder, that keeps the order of records.
 
     Databases are attached to it, so that several readers of one file have settings of their own.
     """
@@ -37,7 +37,7 @@ def own_connection(folder: Path) -> Any:
 
 
 def identifier(name: str) -> str:
-    """Return a name as SQL writes it.
+    """Return a name as a quoted SQL identifier.
 
     Examples
     --------
@@ -48,13 +48,13 @@ def identifier(name: str) -> str:
 
 
 def literal(text: str | Path) -> str:
-    """Return text as SQL writes it."""
+    """Return text as an SQL literal."""
     return "'" + str(text).replace("'", "''") + "'"
 
 
 @contextmanager
 def in_words(what: str) -> Iterator[None]:
-    """Turn what DuckDB says into a sentence; of messages that may show values of records only their kind is told.
+    """Raise InputError for errors of DuckDB; messages that may show values of records are reduced to their kind.
 
     Parameters
     ----------
@@ -68,8 +68,8 @@ def in_words(what: str) -> Iterator[None]:
         said = str(error).strip().partition("\n")[0]
         if "lock on file" in said:
             raise InputError(
-                f"{what}: another process has the database open for writing. Expected a database that nobody writes "
-                "to. Close it there, or give a copy."
+                f"{what}: another process has the database open for writing. Expected a database that no process "
+                "writes to. Close it there, or give a copy."
             ) from None
         raise InputError(f"{what}: DuckDB says {_without_kind(said)!r}. Correct the address or the query.") from None
     except duckdb.Error as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A release as a table in DuckDB: created, recounted and committed in one transaction, or not there at all."""
+"""Write a release as a table in DuckDB: created, recounted and committed in one transaction, or not at all."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 from sfumato.backends.blocks.working_files import WorkingFiles
 from sfumato.backends.duckdb.address import DuckDBAddress, parse_address
 from sfumato.backends.duckdb.session import identifier, in_words, library, literal
-from sfumato.errors import GuaranteeError, InputError, ParameterError
+from sfumato.errors import GuaranteeError, InputError, ParameterError, named
 
 
 def check_destination(given: str | DuckDBAddress, *, replace: bool = False) -> DuckDBAddress:
-    """Return the table that an address names, or say why nothing can be written there, before any work is done.
+    """Return the table that an address names, or raise ParameterError if it cannot be written, before any work.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def write_table(
     smallest: int = 1,
     replace: bool = False,
 ) -> None:
-    """Make a table of a Parquet file, count its groups by DuckDB's own ``GROUP BY``, and only then commit.
+    """Create a table from a Parquet file, recount its groups with DuckDB's own ``GROUP BY``, and commit.
 
     A new database is made under a private name and gets its own when it is complete. In one that exists, a process
     that is killed leaves an open transaction, which DuckDB rolls back.
@@ -133,7 +133,7 @@ def _recount(connection: Any, name: str, keys: Sequence[str], n_records: int, sm
 
 
 def _check_free(connection: Any, address: DuckDBAddress, *, replace: bool) -> str:
-    """Return the whole name of the table, unless there is one already that may not be replaced, or a view."""
+    """Return the qualified name of the table; raise ParameterError if a view or another table has the name."""
     schema, table = address.schema or "main", address.table or ""
     database = "" if address.path is None else address.path.name
     [[catalog]] = connection.sql("select current_database()").fetchall()
@@ -142,7 +142,7 @@ def _check_free(connection: Any, address: DuckDBAddress, *, replace: bool) -> st
     ).fetchall()
     if schema.lower() not in {own.lower() for (own,) in schemas}:
         raise ParameterError(
-            f"the database {database!r} has no schema {schema!r}: expected one. Create it, or leave schema= out."
+            f"the database {database!r} has no schema {schema!r}: expected one. Create it, or omit schema=."
         )
     listed = connection.execute(
         "select 'table', table_name from duckdb_tables() where database_name = $1 and lower(schema_name) = lower($2) "
@@ -156,7 +156,7 @@ def _check_free(connection: Any, address: DuckDBAddress, *, replace: bool) -> st
     if kind == "table" and not replace:
         raise ParameterError(
             f"the table {table!r} exists already in the database {database!r}: expected a new one. Give another name, "
-            "or ask to replace it."
+            f"or {named('replace', True)}."
         )
     return ".".join(map(identifier, (catalog, schema, table)))
 

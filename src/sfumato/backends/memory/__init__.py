@@ -78,17 +78,17 @@ class MemorySource:
         return pack_records(codes, guide.code_blocks, guide.dense, weights, n_threads=self._n_threads)
 
     def forget_codes(self) -> None:
-        """Let go of the codes of the records, which have been packed; what the columns are stays known."""
+        """Free the codes of the records, which have been packed; the columns keep their bins."""
         self.columns = [replace(column, codes=np.empty(0, column.codes.dtype)) for column in self.columns]
 
 
 def _n_different(column: Column) -> int:
-    """Return how many different numbers a column has; categories count as one, since they are not sorted."""
+    """Return the number of distinct numbers of a column; categories count as one, since they are not sorted."""
     return 1 if column.kind == "category" else len(np.unique(column.values))
 
 
 def read_limited(table: Table, name: str, limits: Mapping[str, Any]) -> Column:
-    """Read a column, made as coarse as its limit asks."""
+    """Read a column, coarsened to its limit."""
     column = table.column(name)
     return coarsen(column, limits[name]) if name in limits else column
 
@@ -111,7 +111,7 @@ def _with_fewer_categories(column: Column) -> tuple[Column, NDArray[np.int64]]:
 def code_column(
     column: Column, *, max_bins: int = DEFAULT_MAX_BINS, floor: int = 0, limit: Limit | None = None
 ) -> CodedColumn:
-    """Bin one column, which was made as coarse as its limit where it has one."""
+    """Bin one column, which was coarsened to its limit."""
     width = None if limit is None or column.kind == "category" else checked_limit(column, limit)
     if column.kind == "category":
         assert column.categories is not None

@@ -30,7 +30,7 @@ from sfumato.backends.group_rows import (
     weights_of,
 )
 from sfumato.columns import Column
-from sfumato.errors import InputError
+from sfumato.errors import InputError, named
 from sfumato.frames import Table, read_table
 from sfumato.grouping import (
     MISSING,
@@ -60,7 +60,7 @@ class MemoryTable:
         return MemoryTable(read_table(given, categorical=[name for name in self.example.categorical if name in keys]))
 
     def counting(self, request: GroupRequest) -> AbstractContextManager[MemoryCounting]:
-        """Return what counts this table."""
+        """Return the counter of this table."""
         return nullcontext(MemoryCounting(self.example, request))
 
 
@@ -122,14 +122,14 @@ class MemoryCounting:
                 values = np.full(self.n_records, np.nan)
             if values.shape != (self.n_records,):
                 raise InputError(
-                    f"weights has the shape {values.shape} and the table {self.n_records} records: expected one weight "
-                    "per record."
+                    f"{named('weights')} has the shape {values.shape} and the table {self.n_records} records: "
+                    "expected one weight per record."
                 )
         check_positive(n_not_positive(values), self.n_records)
         return np.add.reduceat(values[self._groups.order], self._groups.starts[:-1])
 
     def _in_population(self, people: Table) -> NDArray[np.int64]:
-        """Return how many people of the population each group's records match."""
+        """Return the number of people in the population that each group's records match."""
         request = self._request
         pairs = [
             encode_together(self._table.column(name, for_counting=True), people.column(name, for_counting=True))
@@ -194,7 +194,7 @@ class _NumberedRows:
         return Grouping(*sort_groups(self.label, self.n_labels))
 
     def count_with(self, name: str) -> int:
-        """Return how many records are unique by the base and one more column."""
+        """Return the number of records that the base and one more column make unique."""
         column = self.columns[name]
         n_cells = self.n_labels * column.n_codes
         if n_cells <= 4 * MOST_CELLS:
@@ -241,11 +241,11 @@ class MemoryUniqueSets:
         return cls(_NumberedRows(keys, columns, ones, groups.of_records().astype(np.int32), groups.n_groups))
 
     def n_codes(self, names: Sequence[str]) -> dict[str, int]:
-        """Return how fine columns are."""
+        """Return the number of codes of columns."""
         return {name: self._all.columns[name].n_codes for name in names}
 
     def unique_counts(self, sets: Sequence[Sequence[str]]) -> list[int]:
-        """Return for each set of columns how many records share their values in it with no other."""
+        """Return the number of records that each set of columns makes unique."""
         return [self._numbered_by(tuple(own[:-1])).count_with(own[-1]) for own in sets]
 
     def _numbered_by(self, base: tuple[str, ...]) -> _NumberedRows:
@@ -257,7 +257,7 @@ class MemoryUniqueSets:
         return rows
 
     def condensed(self, names: Sequence[str]) -> MemoryUniqueSets:
-        """Return the columns with equal records as one row, where that saves half of the rows."""
+        """Return the columns with equal records as one row, if that saves half of the rows."""
         columns = {name: self._all.columns[name] for name in names}
         groups, weights = self._first.groups, self._all.weights
         for name in names:

@@ -105,7 +105,7 @@ class ParquetFiles:
 
     @property
     def compression(self) -> str:
-        """How the first column is packed, in the words of pyarrow's writer."""
+        """The compression of the first column, as pyarrow's writer names it."""
         first = next(read for read in self._metadata.values() if read.num_row_groups)
         packed: str = first.row_group(0).column(0).compression.lower()
         return "none" if packed == "uncompressed" else packed
@@ -149,7 +149,7 @@ class ParquetFiles:
         )
 
     def _pieces(self) -> list[Piece] | None:
-        """Cut the files between row groups; None where one is too large to be read whole."""
+        """Split the files between row groups; None if one is too large to be read whole."""
         pieces: list[Piece] = []
         start = 0
         for path in self.paths:
@@ -195,7 +195,7 @@ class ParquetFiles:
 
 
 def as_blocks(source: Any) -> BlockTable:
-    """Return a table that is read in blocks: one that is so already, or Parquet files."""
+    """Return a `BlockTable`: the source itself, or Parquet files."""
     blocks: BlockTable = source if is_block_table(source) else ParquetFiles(source)
     return blocks
 
@@ -208,7 +208,7 @@ def _plain(table: Any, names: list[str]) -> Any:
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Turn what is wrong with a file into a sentence."""
+    """Raise InputError for errors of reading a file."""
     import pyarrow as pa
 
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read a written release back and count its groups with nothing of the engine; refuse it where one fails."""
+"""Read a written release back and count its groups without the engine; raise GuaranteeError if one fails."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def claimed_sizes(
     n_threads: int = 1,
     progress: Progress | None = None,
 ) -> NDArray[np.int64] | None:
-    """Return the sizes of the groups of a file of which it is claimed what each record is; None if that is not true.
+    """Return the sizes of a file's groups if every record equals its claimed values, or None.
 
     Every record that is read is compared with what it is claimed to be, so nothing is believed: that all records are
     as claimed, and how many there are of each kind, are counted here. Kinds that are equal are one group.
@@ -110,7 +110,7 @@ def claimed_sizes(
 
 
 def _are_equal(column: Any, claimed: Any, group: NDArray[np.int32]) -> bool:
-    """Whether all records of a column are what their groups are claimed to be, missing equal to missing."""
+    """Return True if all records of a column equal the claims of their groups; missing equals missing."""
     import pyarrow as pa
 
     expected = claimed.take(pa.array(group))
@@ -125,7 +125,7 @@ def _are_equal(column: Any, claimed: Any, group: NDArray[np.int32]) -> bool:
 def _counted(
     files: ParquetFiles, names: Sequence[str], counter: Counter, progress: Progress | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return what a criterion counts in every group of a file, and the sizes of the groups."""
+    """Return the counts of a criterion in every group of a file, and the sizes of the groups."""
     values = counter.value_of_row
     own = GroupCounter(names, None if values is None else counter.n_values)
     start = 0

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write a release piece by piece: the rewritten columns of one record per group, and each record's group.
+"""Write a release in blocks, from the rewritten columns of one record per group and each record's group.
 
-What a group gets is put into the types of the files once, for all groups together; a piece of the release takes from
-that by the numbers of its groups.
+The new values of all groups are converted to the types of the files once. A block of the release takes from them by
+the numbers of its groups.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from sfumato.schema import Schema
 
 @dataclass(frozen=True, eq=False)
 class WrittenFile:
-    """A release in a file that nobody can see yet.
+    """A release in a file that is not published yet.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class WrittenFile:
     progress: Progress | None
 
     def recount(self, names: Sequence[str], counters: Sequence[Counter]) -> int:
-        """Read the file back and count its groups with nothing of the engine; return the size of the smallest."""
+        """Read the file back, count its groups without the engine, and return the size of the smallest."""
         own = [counter if self.order is None else counter.in_order(self.order) for counter in counters]
         return recount(
             self.path, self.n_records, names, own,
@@ -106,7 +106,7 @@ def written_file(
 def _moved(
     table: BlockTable, names: Sequence[str], order: NDArray[np.integer[Any]], folder: Path
 ) -> Iterator[tuple[int, int, Any]]:
-    """Yield the columns that pass through in another order, as blocks with their first record and their size."""
+    """Yield the unchanged columns in another order, as blocks with their first record and their size."""
     import pyarrow as pa
 
     source = pa.schema([table.schema.field(name) for name in names])
@@ -125,7 +125,7 @@ def _moved(
 
 
 class ReleaseWriter:
-    """Makes pieces of a release, from several threads.
+    """Makes blocks of a release, from several threads.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ class ReleaseWriter:
         self._ranged = [f.name for f in self.schema if not pa.types.is_dictionary(f.type)]
 
     def open(self, path: Path) -> Any:
-        """Return a writer of the release."""
+        """Return a Parquet writer for the release."""
         import pyarrow.parquet as pq
 
         return pq.ParquetWriter(path, self.schema, compression=self._compression, write_statistics=self._ranged)
@@ -184,15 +184,15 @@ class ReleaseWriter:
 
 
 def _without_unused(column: Any) -> Any:
-    """Return a column that leaves as it is without categories of nobody: of people taken out of the table before.
+    """Return an unchanged column without unused categories, which people removed from the table may have had.
 
-    Where the order of the categories means something they stay, since pieces with different ones would not keep it.
+    Ordered categories stay, since blocks with different ones would not keep the order.
     """
     return column if getattr(column.type, "ordered", False) else compact_dictionary(column)
 
 
 def rewritten_groups(source: Any, schema: Schema, partition: Recipe, columns: Sequence[CodedColumn]) -> Any:
-    """Return a release with one record per group, in the types of the files; what passes through is missing in it."""
+    """Return a release with one record per group, in the types of the files; unchanged columns are missing in it."""
     import pyarrow as pa
 
     listed = {c.name: _in_declared_order(c) for c in columns if c.places is not None}
@@ -211,7 +211,7 @@ def _in_declared_order(column: CodedColumn) -> list[Any]:
 
 
 def _nothing(n: int, kind: Any, listed: list[Any] | None) -> Any:
-    """Return missing values of a type; where its categories have an order, with a dictionary that declares it."""
+    """Return missing values of a type, with a dictionary that declares the order of its categories, if any."""
     import pyarrow as pa
 
     if listed is None or not pa.types.is_dictionary(kind):
@@ -221,7 +221,7 @@ def _nothing(n: int, kind: Any, listed: list[Any] | None) -> Any:
 
 
 def used_categories(partition: Recipe, listed: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
-    """Return, for each rewritten column of categories, those that some group got, in their order."""
+    """Return the categories that some group got, in their order, for each rewritten column."""
     used: dict[str, list[Any]] = {}
     for column in partition.columns:
         for part in partition.values.get(column.name, []):
@@ -237,7 +237,7 @@ def used_categories(partition: Recipe, listed: Mapping[str, list[Any]]) -> dict[
 def _with_dictionaries(table: Any, used: Mapping[str, list[Any]]) -> Any:
     """Return the table with dictionaries of the given categories alone.
 
-    A rewritten column would otherwise list every category that was fitted on, among them those of one person.
+    A rewritten column would otherwise list every category that was fitted on, also one that a single person has.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

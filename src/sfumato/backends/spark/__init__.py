@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spark DataFrames: what workers count, and what reaches the driver."""
+"""Spark DataFrames: counted on workers; only counts reach the driver."""

@@ -54,7 +54,7 @@ class SparkAnatomies:
         return example_of(self.frame)
 
     def judge_naming(self, head: Table, names: Sequence[str]) -> list[Judgement]:
-        """Judge whether columns name people, by counts and by what workers say of their form."""
+        """Judge whether columns name people, by counts and by the form that workers see."""
         return judge_naming(self.frame, head, names)
 
     @contextmanager
@@ -67,7 +67,7 @@ class SparkAnatomies:
 
 
 class AnatomyInFrames:
-    """Two DataFrames that may be handed out once they were recounted; `group` is the last column of both."""
+    """Two DataFrames that are returned after they were recounted; `group` is the last column of both."""
 
     group_sizes = None
 
@@ -76,7 +76,7 @@ class AnatomyInFrames:
         self.group, self.n_records, self.n_suppressed = group, n_records, n_suppressed
 
     def recount(self, l: int) -> int:  # noqa: E741
-        """Count the groups of both tables with Spark's own ``groupBy``; return how many there are."""
+        """Count the groups of both tables with Spark's own ``groupBy``, and return their number."""
         frames = self.identifying, self.sensitive
         for own in frames:
             own.persist()
@@ -89,7 +89,7 @@ class AnatomyInFrames:
 
 
 class _Dealer:
-    """Deals records to groups. Columns are called by their places on the way, so that no name can be in the way."""
+    """Deals records to groups. Columns get temporary names by position, so that names cannot collide."""
 
     def __init__(self, frame: Any, division: Division, most_held: int) -> None:
         self.frame, self.division, self.most_held = frame, division, most_held
@@ -101,7 +101,7 @@ class _Dealer:
         self.columns = [f"column {place}" for place in range(len(self.leaving))]
 
     def deal(self, n_records: int, stack: ExitStack) -> AnatomyInFrames:
-        """Return both tables; what they are computed from is kept as long as the stack is open."""
+        """Return both tables; their inputs stay cached while the stack is open."""
         keyed = stack.enter_context(kept(self._keyed()))
         left, n_left, peaks = self._suppressed(keyed, n_records)
         placed = self._placed(left, n_left, int(np.argmax(peaks)))
@@ -115,7 +115,7 @@ class _Dealer:
     # -- before ----------------------------------------------------------------------------------------------------
 
     def _keyed(self) -> Any:
-        """Return the columns that leave, the sensitive values with missing as null, and a key that orders records."""
+        """Return the released columns, the sensitive values with missing as null, and a key that orders records."""
         from pyspark.sql import functions as sql
 
         texts = [sql.col(quoted(name)).cast("string") for name in self.frame.columns]
@@ -130,7 +130,7 @@ class _Dealer:
         return f"{purpose} {' '.join(map(str, self.division.seed))}"
 
     def _suppressed(self, keyed: Any, n_records: int) -> tuple[Any, int, list[int]]:
-        """Leave out what must be so that no value is above 1/l; return the rest, its size and highest counts."""
+        """Suppress records so that no value is above 1/l; return the rest, its size and highest counts."""
         from pyspark.sql import Window
         from pyspark.sql import functions as sql
 
@@ -147,7 +147,7 @@ class _Dealer:
         return left, n_left, [int(own[0].max()) for own in counts]
 
     def _counts_of_values(self, frame: Any) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Return for each sensitive column which counts its values have, and how many values have each."""
+        """Return for each sensitive column the counts of its values, and the number of values with each count."""
         from pyspark.sql import functions as sql
 
         n = sql.count(sql.lit(1))
@@ -183,7 +183,7 @@ class _Dealer:
         return own.select(*self.columns, *self.values, place)
 
     def _n_blocks(self, placed: Any, n_records: int) -> int:
-        """Return into how many blocks the records are dealt: so many that a worker can hold one, if that is safe.
+        """Return the number of blocks: enough for one to fit on a worker, if that is safe.
 
         A group may take one of every so many records, and they have different values of the first sensitive column; a
         block is a number of such groups. Of a further column a block may have too much by chance.
@@ -213,7 +213,7 @@ class _Dealer:
         return sql.col("place") % n_groups % n_blocks
 
     def _grouped(self, placed: Any, n_records: int, n_blocks: int) -> Any:
-        """Let workers divide the blocks; return what leaves with groups and places."""
+        """Divide the blocks on workers; return the released columns with groups and places."""
         from pyspark.sql.types import LongType, StructField, StructType
 
         own_types = [placed.schema[name].dataType for name in self.columns]
@@ -245,7 +245,7 @@ class _Dealer:
     # -- after -----------------------------------------------------------------------------------------------------
 
     def _shuffled(self, grouped: Any, names: Sequence[str], purpose: str) -> Any:
-        """Return some columns and the group, in an order that knows nothing of any other."""
+        """Return some columns and the group, in an independent random order."""
         from pyspark.sql import functions as sql
 
         order = sql.sha2(sql.concat(sql.lit(self._salt(purpose)), sql.col("place").cast("string")), 256)
@@ -271,7 +271,7 @@ def highest_count(counts: NDArray[np.int64], n_values: NDArray[np.int64], l: int
 
 
 def check_groups(identifying: Any, sensitive: Any, group: str, l: int, n_records: int) -> int:  # noqa: E741
-    """Raise unless both tables have the same groups and no value is above 1/l of one; return how many there are."""
+    """Raise GuaranteeError unless both tables have the same groups and no value is above 1/l; return their number."""
     from pyspark.sql import functions as sql
 
     n = sql.count(sql.lit(1))
@@ -296,13 +296,13 @@ def check_groups(identifying: Any, sensitive: Any, group: str, l: int, n_records
     if found[0]["wrong"] or any((row["records"], row["groups"]) != (n_records, found[0]["groups"]) for row in found):
         raise GuaranteeError(
             "the identifying and the sensitive table do not have the same numbers of records in the same groups. "
-            "Nothing is handed out. Write the table to files first, if it is computed anew whenever it is read."
+            "Nothing is returned. Write the table to files first, if it is computed again at each reading."
         )
     for name, row in zip(names, found[1:], strict=True):
         if row["wrong"]:
             raise GuaranteeError(
                 f"l = {l} does not hold: {row['wrong']} groups have a value of {name!r} in more than 1/{l} of their "
-                "records. Nothing is handed out; please report this."
+                "records. Nothing is returned; please report this."
             )
     return int(found[0]["groups"])
 
@@ -327,7 +327,7 @@ def judge_naming(frame: Any, head: Table, names: Sequence[str]) -> list[Judgemen
 
 
 def _frequencies(frame: Any, names: Sequence[str]) -> dict[str, Frequencies]:
-    """Return how often the values of columns occur."""
+    """Return the frequencies of the values of columns."""
     from pyspark.sql import functions as sql
 
     if not names:
@@ -346,7 +346,7 @@ def _frequencies(frame: Any, names: Sequence[str]) -> dict[str, Frequencies]:
 
 
 def _reasons(frame: Any, suspect: Mapping[str, Frequencies], categorical: Sequence[str]) -> dict[str, str | None]:
-    """Let workers judge some values of each column, chosen by their hash; return why columns name people."""
+    """Judge some values of each column on workers, chosen by hash; return why columns name people."""
     from pyspark.sql import functions as sql
 
     if not suspect:
@@ -365,7 +365,7 @@ def _values(frame: Any, name: str) -> Any:
 
 
 def _judge(name: str, counts: Frequencies, categorical: list[str]) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """Return the work of a worker that has some values of a column."""
+    """Return the function that judges some values of a column on a worker."""
 
     def judge(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa

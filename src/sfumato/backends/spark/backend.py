@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fit over a Spark DataFrame: what workers count, how they grow branches, and what is written.
+"""Fit over a Spark DataFrame: workers count, grow branches and write the release.
 
 The driver sees counts, bins and the values of groups, never a record.
 """
@@ -58,18 +58,18 @@ class SparkBackend:
         return example_of(self.frame)
 
     def map_blocks(self, work: Callable[[int, Any], Any], names: Sequence[str]) -> list[Any]:
-        """Return what a function makes of every block of some columns; blocks have no place in a DataFrame."""
+        """Return the results of a function for every block of some columns, without an order."""
         return map_pieces(self.frame, lambda piece: work(0, piece), names)
 
     def learn(self, asked: Asked, check_feasible: Callable[[list[Counter], int], None]) -> Learned:
-        """Count the values of all columns that matter."""
+        """Count the values of all relevant columns."""
         columns, counters, counts = _counted(asked, self.frame, check_feasible)
         self._n_shares = counts.n_shares
         return Learned(columns, list(counters), counts.n_records)
 
     @contextmanager
     def coded(self, schema: Schema, learned: Learned, guiding: Guiding, most_held: int) -> Iterator[CodedFrame]:
-        """Let workers keep the codes and channels of their records."""
+        """Yield the codes and channels, cached on the workers."""
         asked = [counter for counter in learned.counters if counter.value_of_row is not None]
         checked = [(str(counter.criterion.column), getattr(counter, "column", None)) for counter in asked]
         coding = Coding(learned.columns, schema.limits, schema.categorical_features, guiding, checked)
@@ -85,7 +85,7 @@ class SparkBackend:
 
 
 class WrittenFrame:
-    """A release that nobody has yet.
+    """A release that was not returned yet.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ class WrittenFrame:
 
 @dataclass(frozen=True, eq=False)
 class WholeCounter(Counter):
-    """A counter that knows the counts of the whole table, and none of its records.
+    """A counter of the whole table, without its records.
 
     Attributes
     ----------
@@ -136,7 +136,7 @@ class WholeCounter(Counter):
 def _counted(
     asked: Asked, frame: Any, check_feasible: Callable[[list[Counter], int], None]
 ) -> tuple[list[CodedColumn], list[WholeCounter], Counts]:
-    """Count the values of all columns that matter; refuse what the whole table already fails."""
+    """Count the values of all relevant columns; raise GuaranteeError for criteria that the whole table fails."""
     schema, criteria = asked.schema, asked.criteria
     floor = _publishing_floor(frame, criteria)
     split = [Wanted(name, asked.max_bins, True, floor) for name in asked.split]
@@ -160,7 +160,7 @@ def _counted(
 
 
 def _publishing_floor(frame: Any, criteria: Sequence[Criterion]) -> int:
-    """Return how many records must have a value before it may be published: so many that k persons have it."""
+    """Return the number of records a value needs to be published, so that k persons have it."""
     from pyspark.sql import functions as sql
 
     k = max(c.k for c in criteria if isinstance(c, KAnonymity | AlphaKAnonymity))
@@ -209,7 +209,7 @@ def _judged(head: Table, name: str, found: CountedColumn) -> Judgement:
 
 
 class CodedFrame:
-    """Codes with the workers, of which a tree is grown.
+    """Codes on the workers, from which a tree is grown.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ class CodedFrame:
         self._counting, self._most_held = counting, most_held
 
     def grow(self, growth: Growth) -> tuple[Tree, list[DescribedGroups]]:
-        """Grow the top from counts, let workers grow the branches, and put the tree together."""
+        """Grow the top from counts and the branches on workers, and assemble the tree."""
         counting = self._counting
         top = OuterGrower(
             counting, most_held=self._most_held, records=counting.empty, layout=growth.layout, guide=growth.guide,
@@ -253,7 +253,7 @@ class CodedFrame:
         return nodes.to_tree(growth.layout), [branch.groups for branch in branches]
 
     def count_hashes(self, layout: Layout, words: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return how many records have each of some combinations of codes."""
+        """Return the number of records with each of some combinations of codes."""
         return self._counting.count_hashes(layout, words, wanted)
 
 
@@ -272,7 +272,7 @@ def _generators(
 
 
 def _rewritten(partition: Recipe, frame: Any, schema: Schema) -> Any:
-    """Return the frame with every record's quasi-identifiers replaced, and its person beside it where one is named."""
+    """Return the frame with new quasi-identifiers, and the person of each record beside it if there is a unit."""
     from pyspark.sql.types import StringType, StructField, StructType
 
     fields = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The records of a Spark DataFrame as codes that workers keep: what the outer grower counts.
+"""The records of a Spark DataFrame as codes, cached on the workers, which the outer grower counts.
 
 One row of the frame of codes is a chunk of many records, so that Spark moves few large rows. Nothing in it changes:
 every pass sends records down the tree as far as it has grown, from the root, so a chunk that is lost with its worker is
@@ -98,7 +98,7 @@ class Coding:
         return pack_records([column.codes[:0] for column in self.columns], guide.code_blocks, guide.dense)
 
     def chunk(self, piece: Any) -> Chunk:
-        """Code the records of a piece."""
+        """Code the records of a block."""
         table = read_table(piece, categorical=[name for name in self.categorical if name in piece.column_names])
         guide = self.guiding.of(piece)
         codes = [encode(column, read_limited(table, column.name, self.limits)) for column in self.columns]
@@ -119,7 +119,7 @@ class Coding:
 
 
 def persons(column: Column) -> NDArray[np.object_]:
-    """Return a name for each record's person, as bytes that are equal where the values are; missing is one person."""
+    """Return the person of each record as bytes, equal for equal values; missing values are one person."""
     if column.categories is not None:
         names = [f"t{value}".encode() for value in column.categories.tolist()]
         at = column.values
@@ -134,7 +134,7 @@ def persons(column: Column) -> NDArray[np.object_]:
 
 
 class SparkCounting:
-    """Counts the records of a frame of codes; the outer grower asks it.
+    """Counts the records of a frame of codes for the outer grower.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class SparkCounting:
         self._routing: Routing | None = None
 
     def advance(self, routing: Routing, shape: Shape) -> NDArray[np.int64]:
-        """Send every record down the tree, and return the histograms that were asked for."""
+        """Send every record down the tree, and return the requested histograms."""
         self._routing = replace(routing, slot=np.full_like(routing.slot, -1), n_slots=0)
         size = (routing.n_slots, int(shape.layout.offsets[-1]), shape.n_entries)
         if not routing.n_slots:
@@ -167,7 +167,7 @@ class SparkCounting:
     def count_sides(
         self, nodes: NDArray[np.int64], candidates: Candidates, rank: int, check: int, layout: Layout
     ) -> NDArray[np.int64]:
-        """Return what a check counts on both sides of one split per node."""
+        """Return the counts of a check on both sides of one split per node."""
         own, reached = self.checks[check], self.reached(layout)
         place = np.full(int(nodes.max()) + 1, -1, np.int64)
         place[nodes] = np.arange(len(nodes))
@@ -180,7 +180,7 @@ class SparkCounting:
         return self._summed(lambda chunk, out: count(chunk, chunk.values[check], out), (len(nodes), 2, own.n_values))
 
     def count_hashes(self, layout: Layout, words: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return how many records have each of some combinations of codes; see `partition.phantoms`."""
+        """Return the number of records with each of some combinations of codes; see `partition.phantoms`."""
 
         def count(chunk: Chunk, out: NDArray[np.int64]) -> None:
             out[0, :, 0] += count_hashes(chunk.records.codes, layout, words, wanted)
@@ -203,7 +203,7 @@ class SparkCounting:
     def _summed(
         self, count: Callable[[Chunk, NDArray[np.int64]], None], size: tuple[int, int, int]
     ) -> NDArray[np.int64]:
-        """Let workers count their chunks and Spark add the counts up; one row per slot reaches the driver."""
+        """Count chunks on workers and add the counts up in Spark; one row per slot reaches the driver."""
         from pyspark.sql import functions as sql
 
         def work(batches: Iterator[Any]) -> Iterator[Any]:
@@ -233,7 +233,7 @@ class SparkCounting:
         return out
 
     def _persons_of_sides(self, count: Any, check: int, n_nodes: int) -> NDArray[np.int64]:
-        """Count the different persons on each side; the same person may be on several workers."""
+        """Count the distinct persons on each side; a person may be on several workers."""
         from pyspark.sql import functions as sql
 
         def work(batches: Iterator[Any]) -> Iterator[Any]:
@@ -258,7 +258,7 @@ class SparkCounting:
 
 @dataclass(frozen=True, eq=False)
 class GrownBranch:
-    """What one worker sends back of the records of one leaf of the top: a small tree, and its groups' values."""
+    """The result of one worker for one leaf of the top: a small tree, and the values of its groups."""
 
     nodes: NodeTable
     groups: DescribedGroups
@@ -270,7 +270,7 @@ def grow_branches(
     growth: Growth,
     generators: Mapping[int, np.random.Generator] | None = None,
 ) -> dict[int, GrownBranch]:
-    """Hand the records of every leaf of the top to one worker each, which grows them to the end.
+    """Send the records of every leaf of the top to one worker each, which grows the branch.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ from sfumato.backends.spark.session import (
     quoted,
 )
 from sfumato.criteria.criterion_counts import MOST_VALUES
-from sfumato.errors import InputError
+from sfumato.errors import InputError, named
 from sfumato.frames import read_table
 from sfumato.grouping import CODED_BY_SUBTRACTION
 
@@ -62,14 +62,14 @@ class MeasurableFrame:
         """Return the DataFrame of a population."""
         if not hasattr(given, "mapInArrow"):
             raise InputError(
-                f"the population is a {type(given).__name__}: expected a Spark DataFrame, or how many people there "
-                "are. Make a DataFrame of it, with the same session."
+                f"{named('population')} is a {type(given).__name__}: expected a Spark DataFrame, or the number of "
+                "people. Make a DataFrame of it, with the same session."
             )
         return MeasurableFrame(given)
 
     @contextmanager
     def counting(self, request: GroupRequest) -> Iterator[SparkCounting]:
-        """Lend what counts this DataFrame; workers keep its columns and groups so long."""
+        """Yield the counter of this DataFrame; workers cache its columns and groups meanwhile."""
         for name in request.columns:
             self.example.column(name, for_counting=True)  # says what is wrong with its type
         n_records = check_finite(self.frame, request.columns)
@@ -184,7 +184,7 @@ class SparkCounting:
     # -- sensitive columns ---------------------------------------------------------------------------------------
 
     def _sensitive(self, n_groups: int, is_matching: bool) -> Iterator[SensitiveCounts]:
-        """Yield the values of each sensitive column; workers keep its counts until the next is asked for."""
+        """Yield the values of each sensitive column; workers cache its counts until the next one."""
         from pyspark.sql import Window
         from pyspark.sql import functions as sql
 
@@ -258,7 +258,7 @@ def _worked_on_weights(groups: Any, work: WorkOnWeights) -> list[NDArray[np.floa
 
 @dataclass(frozen=True, eq=False)
 class SparkRows:
-    """Different rows of counts that stay with the workers.
+    """Distinct rows of counts that stay on the workers.
 
     Attributes
     ----------
@@ -272,7 +272,7 @@ class SparkRows:
     n_values: int
 
     def worst(self, criteria: Sequence[tuple[Any, bool]], reference: NDArray[np.int64]) -> list[float]:
-        """Return what the worst row reaches in each criterion; the least is the worst where True stands beside it."""
+        """Return the worst row's value of each criterion: the least if True stands beside it, or else the greatest."""
         n_values = self.n_values
 
         def work(batches: Iterator[Any]) -> Iterator[Any]:
@@ -328,7 +328,7 @@ class SparkUniqueSets:
         return SparkUniqueSets(rows, columns, self._stack)
 
     def unique_counts(self, sets: Sequence[Sequence[str]]) -> list[int]:
-        """Return for each set of columns how many records share their values in it with no other."""
+        """Return the number of records that each set of columns makes unique."""
         from pyspark.sql import functions as sql
 
         rows, wanted = self._rows, [[self._columns[name] for name in own] for own in sets]
@@ -342,7 +342,7 @@ class SparkUniqueSets:
         return found
 
     def n_codes(self, names: Sequence[str]) -> dict[str, int]:
-        """Return how fine columns are, by the measure of ``grouping``."""
+        """Return the number of codes of columns, as ``grouping`` counts them."""
         from pyspark.sql import functions as sql
 
         types = dict(self._rows.dtypes)
@@ -363,7 +363,7 @@ class SparkUniqueSets:
 
 
 def _counted_together(rows: Any, sets: Sequence[Sequence[str]]) -> list[int]:
-    """Return for each of a few sets of columns how many records share their values in it with no other."""
+    """Return the number of records that each of a few sets of columns makes unique."""
     from pyspark.sql import functions as sql
 
     names = list(dict.fromkeys(name for own in sets for name in own))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many records each combination of values matches: equal ones, or with missing values that match anything.
+"""Count the records that each combination of values matches: equal ones, or missing values as wildcards.
 
 Two combinations match when each value is equal in both or missing in at least one. Those that miss the same columns
 are matched together: what is missing in either is left out of both, and the rest is joined.
@@ -14,7 +14,7 @@ from sfumato.backends.spark.session import collected, joined
 
 
 def sum_of_equal(own: Any, others: Any, keys: Sequence[str], counted: str) -> Any:
-    """Return `own` with the sum of a column over the rows of others that have the same keys, 0 where none has.
+    """Return `own` with the sum of a column over the rows of others with the same keys, or 0.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def sum_of_equal(own: Any, others: Any, keys: Sequence[str], counted: str) -> An
 
 
 def sum_of_matches(own: Any, others: Any, keys: Sequence[str], counted: str) -> Any:
-    """Return `own` with the sum of a column over the rows of others that match it, 0 where none does."""
+    """Return `own` with the sum of a column over the rows of others that match it, or 0."""
     from pyspark.sql import functions as sql
 
     sums = matches(own, others, keys).groupBy(*keys).agg(sql.sum(counted).alias(counted))
@@ -67,7 +67,7 @@ def _listed(patterns: Any) -> Any:
 
 
 def _pattern(keys: Sequence[str]) -> Any:
-    """Which columns are missing, as bits."""
+    """Return the missing columns as bits."""
     from pyspark.sql import functions as sql
 
     bits = [sql.when(sql.col(name).isNull(), sql.lit(1 << place)).otherwise(0) for place, name in enumerate(keys)]
@@ -78,7 +78,7 @@ def _pattern(keys: Sequence[str]) -> Any:
 
 
 def _masked(keys: Sequence[str], who: str) -> list[Any]:
-    """Values where neither side misses them."""
+    """Return the values that neither side misses."""
     from pyspark.sql import functions as sql
 
     either = sql.col("pattern").bitwiseOR(sql.col("other pattern"))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Count the groups of a release again with Spark's own ``groupBy``, and hand it out only when all is well.
+"""Recount the groups of a release with Spark's own ``groupBy`` before it is returned.
 
-Nothing of the engine is asked: groups are what Spark finds equal in the columns that leave.
+Nothing of the engine is asked: groups are what Spark finds equal in the released columns.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sfumato.errors import GuaranteeError
 from sfumato.frames import read_table
 
 PERSON = "sfumato: person"
-"""The column that names persons beside a release, until they are counted."""
+"""The temporary column of persons beside a release, for the recount."""
 
 
 def recount(release: Any, names: Sequence[str], counters: Sequence[Any], n_records: int) -> tuple[Any, int]:
@@ -50,13 +50,13 @@ def recount(release: Any, names: Sequence[str], counters: Sequence[Any], n_recor
             n_failed, n_groups, n_seen, fewest = _judge(plain, [f"`key {i}`" for i in range(len(names))], counter)
             if n_seen != n_records:
                 raise GuaranteeError(
-                    f"{n_seen} records were rewritten instead of {n_records}: expected all. Nothing is handed out. "
-                    "Write the table to files first, if it is computed anew whenever it is read."
+                    f"{n_seen} records were rewritten instead of {n_records}: expected all. Nothing is returned. "
+                    "Write the table to files first, if it is computed again at each reading."
                 )
             if n_failed:
                 raise GuaranteeError(
                     f"the rewritten table has {n_failed} of {n_groups} groups for which it does not hold that "
-                    f"{counter.criterion.describe()}: expected none. Nothing is handed out. Please report this."
+                    f"{counter.criterion.describe()}: expected none. Nothing is returned. Please report this."
                 )
             if counter.value_of_row is None:
                 smallest = fewest
@@ -107,7 +107,7 @@ def _judge(plain: Any, keys: Sequence[str], counter: Any) -> tuple[int, int, int
 
 
 def _judged(counter: Any) -> Any:
-    """Return what judges groups by how often each sensitive value occurs in them."""
+    """Return a function that judges groups by the counts of sensitive values in them."""
 
     def work(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The edge to Spark: columns by name, records in pieces, and the one way by which anything reaches the driver."""
+"""The interface to Spark: columns by name, records in blocks, and the only path of data to the driver."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PIECE = 1 << 16
 
 
 def require_pyspark() -> Any:
-    """Return the pyspark module, or say how to install it."""
+    """Return the pyspark module, or raise an error that says how to install it."""
     try:
         import pyspark
     except ImportError as error:
@@ -28,7 +28,7 @@ def require_pyspark() -> Any:
 
 
 def check_frame(frame: Any) -> None:
-    """Refuse what is no Spark DataFrame, and one whose columns cannot be told apart."""
+    """Raise InputError unless `frame` is a Spark DataFrame with unique column names."""
     require_pyspark()
     if not hasattr(frame, "mapInArrow"):
         raise InputError(
@@ -41,7 +41,7 @@ def check_frame(frame: Any) -> None:
 
 
 def quoted(name: str) -> str:
-    """Return the name of a column as Spark SQL wants it."""
+    """Return the name of a column quoted for Spark SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -51,7 +51,7 @@ def selected(frame: Any, names: Sequence[str]) -> Any:
 
 
 def joined(left: Any, right: Any, on: Any, how: str = "inner") -> Any:
-    """Join two frames on the workers: of its own accord Spark sends a small one to all of them through the driver."""
+    """Join two frames on the workers: by default Spark broadcasts a small one through the driver."""
     return left.join(right.hint("merge"), on, how)
 
 
@@ -64,7 +64,7 @@ def united(frames: Sequence[Any]) -> Any:
 
 
 def plain_column(frame: Any, name: str) -> Any:
-    """Return a column as it is counted: NaN is what some tables say for missing, and Spark tells the two apart."""
+    """Return a column for counting, with NaN as null: some tables mark missing values by NaN."""
     from pyspark.sql import functions as sql
 
     column = sql.col(quoted(name))
@@ -73,7 +73,7 @@ def plain_column(frame: Any, name: str) -> Any:
 
 
 def check_finite(frame: Any, names: Sequence[str]) -> int:
-    """Refuse infinity in some columns, as for tables in memory, and a table without records; return their number."""
+    """Raise InputError for infinity in some columns or a table without records; return the number of records."""
     from pyspark.sql import functions as sql
 
     reals = [name for name in names if frame.schema[name].dataType.typeName() in ("double", "float")]
@@ -123,7 +123,7 @@ def pieces(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def map_pieces(frame: Any, work: Callable[[Any], Any], names: Sequence[str]) -> list[Any]:
-    """Return what a function makes of every piece of some columns; its answers reach the driver."""
+    """Return the results of a function for every block of some columns; they reach the driver."""
 
     def answers(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
@@ -138,7 +138,7 @@ def map_pieces(frame: Any, work: Callable[[Any], Any], names: Sequence[str]) -> 
 
 @contextmanager
 def kept(frame: Any) -> Iterator[Any]:
-    """Let workers keep what they compute of a frame, in memory or on their disks, while it is used."""
+    """Cache a frame on the workers, in memory or on their disks, while the context is open."""
     frame.persist()
     try:
         yield frame
@@ -156,7 +156,7 @@ _REFUSED = "refused by sfumato: "  # before an error that crosses from a worker 
 
 
 def map_in_arrow(frame: Any, work: Callable[[Iterator[Any]], Iterator[Any]], schema: Any) -> Any:
-    """Let workers map the record batches of a frame; what they refuse is raised again by `own_errors`."""
+    """Map the record batches of a frame on workers; `own_errors` raises their errors again."""
 
     def told(batches: Iterator[Any]) -> Iterator[Any]:
         try:
@@ -169,7 +169,7 @@ def map_in_arrow(frame: Any, work: Callable[[Iterator[Any]], Iterator[Any]], sch
 
 @contextmanager
 def own_errors() -> Iterator[None]:
-    """Turn what a worker refused back into the error it was."""
+    """Raise the errors of workers as sfumato's own errors."""
     from pyspark.errors import PySparkException
 
     try:

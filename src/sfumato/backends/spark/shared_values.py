@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find what may be published of the bins of a Spark DataFrame's columns, without moving their values.
+"""Find the publishable values of bins of a Spark DataFrame's columns, without moving their values.
 
 The driver puts bins together into runs from what Spark counted of each bin. Only for runs without a common value do
 workers look at the values, those of one run at a time.
@@ -21,7 +21,7 @@ _LOW_BITS = np.int64(np.iinfo(np.int64).max)
 
 
 class Seen(Protocol):
-    """What a share of a table knows of the values of a column."""
+    """The kind of a column's values in a share of a table."""
 
     @property
     def is_real(self) -> bool:
@@ -77,7 +77,7 @@ def from_keys(keys: NDArray[np.int64], is_real: bool) -> NDArray[Any]:
 
 
 def describe_bins(floor: int, seen: Collection[Seen], rows: Sequence[Mapping[str, Any]]) -> DescribedBins:
-    """Put the bins of a column together into runs, given a row of counts for each."""
+    """Join the bins of a column to runs, given a row of counts for each bin."""
     known = [own for own in seen if not own.is_empty]
     is_real = any(own.is_real for own in known)
     rows = sorted(rows, key=lambda row: int(row["low"]))
@@ -101,7 +101,7 @@ def describe_bins(floor: int, seen: Collection[Seen], rows: Sequence[Mapping[str
 
 
 def share_bins(added: Any, described: Mapping[int, DescribedBins]) -> dict[int, SharedValues]:
-    """Return what may be published of columns, given how often each of their values occurs in the whole table."""
+    """Return the publishable values of columns, given the counts of their values in the whole table."""
     inside = _looked_inside(added, {place: own for place, own in described.items() if own.open_runs})
     found = {}
     for place, own in described.items():
@@ -111,7 +111,7 @@ def share_bins(added: Any, described: Mapping[int, DescribedBins]) -> dict[int, 
 
 
 def _looked_inside(added: Any, wanted: Mapping[int, DescribedBins]) -> dict[tuple[int, int], InsideRun]:
-    """Let workers look inside each open run."""
+    """Look inside each open run on workers."""
     from pyspark.sql import functions as sql
 
     if not wanted:

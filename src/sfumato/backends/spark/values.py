@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bin the columns of a Spark DataFrame: the bins of the same table in memory, found without moving its values.
+"""Bin the columns of a Spark DataFrame without moving its values; bins equal those of the table in memory.
 
 Workers count the values of their shares, Spark adds the counts up and sorts the values of each column, and cuts them
 where ``partition.binning`` would. What reaches the driver is one row per bin and one per category.
@@ -54,13 +54,13 @@ class Wanted:
     floor: int = 0
 
     def read(self, table: Table, limits: Mapping[str, Any]) -> Column:
-        """Read the column of a piece."""
+        """Read the column of a block."""
         return read_limited(table, self.name, limits) if self.is_split else table.column(self.name, for_counting=True)
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """Of which kind the values of a share are."""
+    """The kind of the values of a share."""
 
     kind: Kind
     is_real: bool
@@ -105,14 +105,14 @@ class CountedColumn:
         return self.column is not None and self.column.bins.is_ordered
 
     def with_shared(self, shared: SharedValues) -> CountedColumn:
-        """Return the column with what may be published of its bins."""
+        """Return the column with the publishable values of its bins."""
         assert self.column is not None
         return replace(self, column=replace(self.column, bins=replace(self.column.bins, shared=shared)))
 
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """What was counted of a frame.
+    """The counts of a frame.
 
     Attributes
     ----------
@@ -250,7 +250,7 @@ def _batch(place: int, *, n: Any, number: Any = None, text: Any = None) -> Any:
 def _added(
     frame: Any, wanted: Sequence[Wanted], categorical: Sequence[str], limits: Mapping[str, Any], reals: frozenset[int]
 ) -> Any:
-    """Return how often each value of each column occurs, beside what was seen of its kind."""
+    """Return the counts of each column's values, and the kinds that were seen."""
     from pyspark.sql import functions as sql
 
     names = list(dict.fromkeys(own.name for own in wanted))
@@ -274,7 +274,7 @@ def _added(
 
 
 def _totals(added: Any, n_columns: int) -> tuple[dict[int, tuple[int, int, int]], list[set[_Seen]]]:
-    """Return records, different values and values that occur once, and the kinds seen, of each column."""
+    """Return the numbers of records, distinct values and single values of each column, and the kinds seen."""
     from pyspark.sql import functions as sql
 
     counted = added.where("place >= 0").groupBy("place")
@@ -300,7 +300,7 @@ def _totals(added: Any, n_columns: int) -> tuple[dict[int, tuple[int, int, int]]
 def _bins(
     added: Any, wanted: Sequence[Wanted], totals: Mapping[int, tuple[int, int, int]]
 ) -> dict[int, list[dict[str, Any]]]:
-    """Cut the values of each column at its quantiles, as ``partition.binning`` does, and return its bins in order."""
+    """Split each column at its quantiles, as ``partition.binning`` does, and return its bins in order."""
     from pyspark.sql import Window
     from pyspark.sql import functions as sql
 
