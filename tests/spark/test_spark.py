@@ -269,7 +269,7 @@ def test_columns_that_name_people_are_not_anatomized(session: Any, census: pa.Ta
         (MondrianAnonymizer(10, strict=False), "median"),
         (MondrianAnonymizer(10, hierarchies={"sex": {"person": ["female", "male"]}}), "hierarchies= with"),
         (ModelGuidedAnonymizer(10, suppression_limit=0.1), "suppression_limit"),
-        (ModelGuidedAnonymizer(10, criteria=[LDiversity(2, "y")]), "no column of the table"),
+        (ModelGuidedAnonymizer(10, criteria=[LDiversity(2, "y")]), "not a column of the table"),
     ],
 )
 def test_what_spark_cannot_do_is_said(frame: Any, anonymizer: Any, expected_words: str):

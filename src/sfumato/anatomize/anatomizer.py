@@ -35,7 +35,7 @@ class Anatomizer(BaseEstimator):
     sensitive : str, int or list of these
         The sensitive columns, by name or position. Each is l-diverse on its own.
     identifiers : list of str or int, optional
-        Columns that name a person; dropped.
+        Direct identifiers; dropped.
     keep : list of str or int, optional
         Columns that are shared exactly although they seem to name people; others that do are refused.
     suppression_limit : float, default=0.0

@@ -153,7 +153,7 @@ _PARAMETERS = """
     sensitive : str, int or list of these
         The sensitive columns, by name or position.
     identifiers : list of str or int, optional
-        Columns that name a person; dropped.
+        Direct identifiers; dropped.
     coding : {"paper", "one-hot"}, default="one-hot"
         How columns become numbers; see ``sfumato.anatomize.coordinates``.
 """
@@ -163,7 +163,7 @@ _MORE_PARAMETERS = """
     assignment : {"largest", "random"}, default="largest"
         How groups are made; see ``Anatomizer``.
     categorical_features : list of str or int, optional
-        Columns of numbers that are codes, not amounts.
+        Numeric categories: columns of numbers that are codes, not amounts.
     random_state : int, RandomState or None, default=None
 
     Attributes

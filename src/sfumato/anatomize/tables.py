@@ -62,7 +62,7 @@ class AnatomizedTable:
     -----
     *Guarantee.* Someone who finds a person's row in the identifying table, and knows nothing else that tells the
     records of its group apart, cannot do better than 1/l at any sensitive column of that person. Values are exact,
-    so whoever is in the identifying table can be recognised in it: anatomy hides who has which sensitive value, not
+    so whoever is in the identifying table can be recognized in it: anatomy hides who has which sensitive value, not
     who is there. Someone who learns from all groups together how identifying columns and sensitive values go
     together can do better (see ``sfumato.attack.definetti``), and who knows one sensitive value of a person may
     learn the others from the same row.

@@ -14,7 +14,7 @@ LEVELS: tuple[str, ...] = get_args(Level)
 
 @dataclass(frozen=True)
 class AttackFacts:
-    """What policies, audits and the documentation say of an attack.
+    """Facts of an attack for policies, audits and the documentation.
 
     Attributes
     ----------

@@ -34,7 +34,7 @@ class Samples:
     test : frame or array
         The records that were breached; the attacker sees them generalized only.
     categorical_features : collection of str or int, default=()
-        Columns of numbers that are codes, not amounts.
+        Numeric categories: columns of numbers that are codes, not amounts.
     max_bins : int, default=255
         A number counts as reconstructed when its bin is; columns with up to this many values have one bin for each.
     """

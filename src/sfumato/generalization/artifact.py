@@ -143,7 +143,7 @@ class Generalization:
         Parameters
         ----------
         buckets : mapping of str to sequence of int
-            For some attributes, the new bucket of every bucket. Ordered attributes join neighbours only.
+            For some attributes, the new bucket of every bucket. Ordered attributes join neighbors only.
         """
         for name in buckets:
             self.attribute(name)

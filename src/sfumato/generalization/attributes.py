@@ -337,7 +337,7 @@ def ordered_runs(name: str, given: Sequence[int]) -> list[int]:
         ranks.append(ranks[-1] + (bucket != given[place - 1]) if place else 0)
     if len(set(given)) != (ranks[-1] + 1 if ranks else 0):
         raise ParameterError(
-            f"the attribute {name!r} has a bucket that is interrupted by another: expected buckets of neighbouring "
+            f"the attribute {name!r} has a bucket that is interrupted by another: expected buckets of neighboring "
             f"values, since it is ordered. Name it in {named('categorical_features')} if its numbers are codes."
         )
     return ranks

@@ -49,7 +49,7 @@ def generalization_from_bins(
         The attributes, binned.
     bucket_of_code : sequence of ndarray of int
         Per column, the bucket of every fine code, that of missing values included. Any numbers will do; for ordered
-        columns the codes of a bucket must be neighbours.
+        columns the codes of a bucket must be neighbors.
     floor : int, default=10
         Fewest records that a listed category or a bucket of ordered values has. 1: all categories are listed.
     minimizer : str, default=""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How well the class can be predicted from buckets: records with equal codes become one with a weight.
+"""Measure how well a classifier predicts the class from buckets; equal records are merged into one with a weight.
 
-Used by the sweep, and by the minimizers that look at a classifier's error on the way.
+Used by the sweep, and by the minimizers that use a classifier's error.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class CodesClassifier:
 
 
 def one_thread() -> Any:
-    """Keep OpenMP to one thread: records are few once merged, and on a busy machine two threads wait for each other."""
+    """Limit OpenMP to one thread: merged records are few, and on a busy machine threads wait for each other."""
     from threadpoolctl import threadpool_limits
 
     return threadpool_limits(1, user_api="openmp")

@@ -26,7 +26,7 @@ Task = Literal["classification", "regression"]
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What policies, commands and the documentation say of a model.
+    """Facts of a model for policies, commands and the documentation.
 
     Attributes
     ----------

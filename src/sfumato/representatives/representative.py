@@ -31,7 +31,7 @@ Representative = str
 
 @dataclass(frozen=True)
 class RepresentativeFacts:
-    """What policies, commands, reports and the documentation say of a representative.
+    """Facts of a representative for policies, commands, reports and the documentation.
 
     Attributes
     ----------

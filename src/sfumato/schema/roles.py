@@ -188,7 +188,7 @@ def build_schema(
         Columns that together could point at a person; None means all columns that have no other role and are not in
         ``keep``, and none of them may name people.
     identifiers : names or positions of columns, default=None
-        Columns that name a person; dropped.
+        Direct identifiers; dropped.
     sensitive : names or positions of columns, default=None
         Columns whose values must not be learned about a person.
     target : names or positions of columns, default=None
