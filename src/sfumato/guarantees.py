@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judge from counts whether a promised criterion holds, by formulas that share nothing with ``criteria``.
+"""Check from counts whether a promised criterion holds, by formulas that share nothing with ``criteria``.
 
-A promise is data: the name of a criterion and its settings. The judge of files counts the groups of what was read back
-and asks here. Distances between distributions are sums over the edges of a tree, where ``criteria`` has closed forms.
+A promise is data: the name of a criterion and its settings. ``files.verified_output`` counts the groups of files that
+were read back, and calls these. Distances between distributions are sums over the edges of a tree, where ``criteria``
+has closed forms.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Promise:
     settings : mapping
         The parameters of the criterion.
     sentence : str
-        What is required.
+        The requirement in words.
     order : sequence or None
         For ordered distances: all values from lowest to highest; None: their own order.
     hierarchy : Hierarchy or None
@@ -60,7 +61,7 @@ class Promise:
 
 @dataclass(frozen=True)
 class PromiseCount:
-    """What was counted of a promise.
+    """The counts for a promise.
 
     Attributes
     ----------
@@ -190,7 +191,7 @@ def _beta_likeness(scene: _Scene) -> NDArray[np.bool_]:
     if scene.settings.get("kind", "basic") == "enhanced":
         with np.errstate(divide="ignore"):
             allowed = np.minimum(allowed, -np.log(usual))
-    # q <= p (1 + allowed): no division, so values that nobody has are no special case
+    # q <= p (1 + allowed): no division, so values without records need no special case
     bound = np.where(usual > 0, usual * (1 + allowed), 0.0)
     return np.asarray((scene.shares <= bound + _ROUNDING * np.maximum(usual, _ROUNDING)).all(axis=1), np.bool_)
 

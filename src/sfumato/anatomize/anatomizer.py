@@ -26,7 +26,7 @@ from sfumato.threads import run_side_by_side
 
 
 class Anatomizer(BaseEstimator):
-    """Divide a table in two, so that exact values can be shared and nobody's sensitive value can be told.
+    """Divide a table in two, to release exact values without revealing anyone's sensitive value.
 
     Parameters
     ----------
@@ -37,21 +37,21 @@ class Anatomizer(BaseEstimator):
     identifiers : list of str or int, optional
         Direct identifiers; dropped.
     keep : list of str or int, optional
-        Columns that are shared exactly although they seem to name people; others that do are refused.
+        Columns to release although they seem to name people; others that do raise an error.
     suppression_limit : float, default=0.0
-        Share of the records that may be left out. With 0, an l that would need it is refused before any work; the
-        message says which l works and how many records would have to go. The paper's experiments allow 1.0.
+        Share of the records that may be suppressed. If l needs more, an error before any work names the largest l that
+        works and the number of records to suppress. The paper's experiments allow 1.0.
     assignment : {"largest", "random"}, default="largest"
         Xiao and Tao's rule, one record from each of the l most frequent values; or any l values that still allow
         groups for all the others, at random.
     group : str, default="group"
-        What to call the column with the number of the group.
+        Name of the column with the number of the group.
     categorical_features : list of str or int, optional
         Sensitive columns of numbers that are codes. Only equality of sensitive values matters, so this is rarely
         needed.
     random_state : int, RandomState or None, default=None
-        Whatever is drawn comes from here. None draws anew each time, which is what a release should do: who knows
-        the seed knows both orders, and can put the two tables together again.
+        Seed of all draws. None: seeded from OS entropy, as a release should be. An attacker who knows the seed knows
+        both orders, and can relink the two tables.
 
     Attributes
     ----------
@@ -158,7 +158,7 @@ class MemoryAnatomies:
 
     @contextmanager
     def divided(self, division: Division) -> Iterator[AnatomyInMemory]:
-        """Lend the two tables."""
+        """Yield the two tables."""
         table, rule = division.head, division.rule
         n_records = table.n_records
         codes = np.column_stack([number_values(table.column(name, for_counting=True)) for name in division.sensitive])
@@ -192,7 +192,7 @@ class AnatomyInMemory:
 
     @property
     def n_suppressed(self) -> int:
-        """Records that were left out."""
+        """Number of suppressed records."""
         return self.tables.n_suppressed
 
     def recount(self, l: int) -> int:  # noqa: E741

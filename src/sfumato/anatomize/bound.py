@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Theorem 4.1 as a number: how far above the best linear model's the expected error of a pruned one can be."""
+"""Theorem 4.1: a bound on the expected error of a pruned linear model above that of the best one."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Bound:
 
     @property
     def is_vacuous(self) -> bool:
-        """True if the bound says nothing, since an error is never above 1."""
+        """True if the bound is at least 1, which no error exceeds."""
         return self.value is not None and self.value >= 1
 
     def __str__(self) -> str:
-        """Say the bound in words, the observed excess beside it."""
+        """Return the bound in words, with the observed excess."""
         if self.value is None:
             told = f"does not apply: {self.reason}"
         elif self.is_vacuous:

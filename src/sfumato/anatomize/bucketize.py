@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Put records into groups in which no sensitive value is above 1/l of the group.
+"""Form groups in which no sensitive value is above 1/l of the group.
 
 Arrays in, arrays out: ``codes`` has one row per record and one column per sensitive column, each a number from 0.
 The anatomizer calls :func:`plan_suppression` before any work and :func:`assign_groups` for the groups. Xiao and Tao's
@@ -119,7 +119,7 @@ def _by_one_column(
 def _place_the_rest(
     group: NDArray[np.int64], bucket: NDArray[np.int32], n_groups: int, random: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Put the records that nobody drew, fewer than l, into groups without their value, at random.
+    """Assign the remaining records, fewer than l, to random groups without their value.
 
     A value in c records is in at most c - 1 groups as long as one of them is left, and c is at most the number of
     groups, so that a group without the value always exists.
@@ -238,7 +238,7 @@ def merge_unsafe(
 
 
 def _are_safe(codes: NDArray[np.int32], group: NDArray[np.int64], l: int) -> NDArray[np.bool_]:  # noqa: E741
-    """Say of every group whether no value of any column is above 1/l of it."""
+    """Return, for every group, whether no value of any column is above 1/l of it."""
     sizes = np.bincount(group)
     safe = np.ones(len(sizes), np.bool_)
     for column in codes.T:

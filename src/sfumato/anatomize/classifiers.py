@@ -25,7 +25,7 @@ from sfumato.frames import read_table
 
 
 class _LearnsFromAnatomy(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    """What both classifiers share: anatomize, code, train on what the two tables tell, predict raw records."""
+    """Base of both classifiers: anatomize, encode, train on the two tables, predict raw records."""
 
     estimator: Any
     l: int  # noqa: E741

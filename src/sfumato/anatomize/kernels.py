@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loops behind anatomization and pruning; each has a slow twin in ``tests/twins``.
+"""The loops behind anatomization and pruning; each has a reference implementation in ``tests/twins``.
 
 Arrays in, arrays out. ``bucketize`` and ``prune`` call these.
 """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an attacker could still learn: every attack gives a rate, its interval and a baseline to compare it with.
+"""Attacks that measure what an attacker can still learn: a rate, its interval and a baseline to compare it with.
 
-Attacks load on first use, so that asking for one does not load what the others need. An attack that audits
-run is one module and one line in the family below; one that only Python calls is a line in the table of names.
+Attacks load on first use, so that one does not load the dependencies of the others. An attack that audits run is one
+module and one line in the family below; one for Python alone is a line in the table of names.
 """
 
 from typing import TYPE_CHECKING

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Was this record in the training data? Membership inference against any fitted model.
+"""Membership inference: was a record among the training data of a fitted model?
 
-`attack_membership` runs one or several attacks on the same records and answers with one `MembershipResult` each. The
-formulas live beside it: ``membership_signals`` (what a model says), ``membership_scores`` (LiRA, RMIA, forests),
-``membership_network`` (an attacker that learns), ``shadows`` (models to compare with) and ``membership_metrics`` (how
-well scores tell members apart).
+`attack_membership` runs one or several attacks on the same records and returns one `MembershipResult` each. The
+formulas are in ``membership_signals`` (model outputs), ``membership_scores`` (LiRA, RMIA, forests),
+``membership_network`` (a network as the attacker), ``shadows`` (models to compare with) and ``membership_metrics``
+(accuracy, AUC and low false positive rates).
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from sfumato.frames import read_table
 
 _FEWEST_OF_EACH = 20
 _SHOWN_EXPOSED = 20
-# Whoever split the records may have used the same seed: what is drawn here must not follow what was drawn there.
+# The caller may have split the records with the same seed: these draws must be independent of those.
 _TAG_OF_FOLDS, _TAG_OF_CONTROL = 101, 102
 
 
 @dataclass(frozen=True, eq=False)
 class MembershipResult(AttackResult):
-    """What a membership attack achieved, over all records and for each of them.
+    """The result of a membership attack, over all records and for each of them.
 
     The rate is the accuracy on half members and half others, so guessing gives 0.5. The details hold precision, recall,
     AUC, and the true positives where at most 1% and 0.1% of the others are taken for members, each with its interval.
@@ -72,7 +72,7 @@ class MembershipResult(AttackResult):
 
 @dataclass(frozen=True, eq=False)
 class _Scene:
-    """What an attack may look at: the attacked records, and the shadows where there are any."""
+    """The input of an attack: the attacked records, and the shadows if there are any."""
 
     reader: Reader
     outputs: Floats
@@ -209,7 +209,7 @@ def attack_membership(
     cache: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Mapping[str, MembershipResult]:
-    """Try to tell which records a model was trained on.
+    """Infer which records a model was trained on.
 
     As many members as others are attacked: the more frequent kind is thinned out at random.
 

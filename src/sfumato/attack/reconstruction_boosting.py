@@ -27,7 +27,7 @@ _LEAST_RECORDS = 20  # buckets with fewer training records have no model of thei
 
 @dataclass(frozen=True)
 class BoostingSettings:
-    """How a model is fitted; the number of rounds is tuned on validation, up to the one given."""
+    """Settings of a model; the number of rounds is tuned on validation, up to `n_rounds`."""
 
     learning_rate: float = 0.15
     n_rounds: int = 60

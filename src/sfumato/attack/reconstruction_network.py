@@ -36,7 +36,7 @@ HIDDEN_UNITS: dict[Architecture, tuple[int, ...]] = {"MLP-2": (50,), "MLP-3": (1
 
 @dataclass(frozen=True)
 class NetworkSettings:
-    """How the network is built and trained; the defaults are those of the paper's appendix F.
+    """Architecture and training of the network; the defaults are those of the paper's appendix F.
 
     Attributes
     ----------
@@ -174,7 +174,7 @@ def _masked(scores: Any, possible: Any) -> Any:
 
 
 class _Targets:
-    """What the training records of each cell have in one attribute, as lists of values and shares."""
+    """The values of one attribute in the training records of each cell, with their shares."""
 
     def __init__(self, question: Question, learned: NDArray[np.int64], device: Any) -> None:
         place = np.full(question.cells.n_cells, -1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read a release beside its original: what each released cell may stand for, and how far values are from it.
+"""Read a release beside its original: the values that each released cell may stand for, and distances to it.
 
 What a label means is taken from the values it replaced, so no way of writing ranges and sets has to be known. Called
 by the attacks on released tables.
@@ -199,7 +199,7 @@ def read_release(
     if is_aligned and before.n_records != after.n_records:
         raise InputError(
             f"the original has {before.n_records} records and the release {after.n_records}: expected the same "
-            "people in the same order. Leave out of the original whoever was suppressed."
+            "people in the same order. Remove suppressed records from the original."
         )
     others = None if control is None else read_table(control)
     names = released_names(before, after, quasi_identifiers)

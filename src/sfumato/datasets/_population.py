@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The invented population behind :func:`sfumato.datasets.make_census`: levels, their frequencies, the target.
+"""The synthetic population behind :func:`sfumato.datasets.make_census`: levels, their frequencies, the target.
 
 Each categorical or small-integer column is drawn from a table of conditional frequencies, given columns drawn
 before it. The frequencies are written out as lookup tables with 65,536 entries per condition: a record costs
@@ -101,7 +101,7 @@ def lookups() -> Lookups:
 
 @cache
 def earning_power() -> Array:
-    """Say how well each occupation pays: its group's level and a spread inside the group."""
+    """Return the earning power of each occupation: its group's level and a spread inside the group."""
     power = []
     for n_levels, _, _, _, base in _GROUPS.values():
         # 19 shares no factor with any n_levels, so it scatters the ranks: pay does not follow the level's number.

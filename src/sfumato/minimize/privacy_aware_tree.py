@@ -199,8 +199,8 @@ class PrivacyAwareTree(WeightedMinimizer):
         weights = [given.get(name, 1.0) for name in names]
         if not all(is_number(w) and 0 <= w < np.inf for w in weights) or (names and sum(weights) <= 0):
             raise ParameterError(
-                "personal_weights has a weight that is not a number of at least 0, or only zeros: expected weights of at "
-                "least 0, one of them above 0. Leave an attribute out of personal if it does not matter."
+                "personal_weights has a weight that is not a number, is negative, or all are zero: expected weights of "
+                "at least 0, one of them above 0. Leave an attribute out of personal if it does not matter."
             )
         return np.array(weights, np.float64) / max(sum(weights), 1e-300)
 
