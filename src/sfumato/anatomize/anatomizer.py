@@ -62,13 +62,13 @@ class Anatomizer(BaseEstimator):
 
     Notes
     -----
-    *Guarantee.* See :class:`AnatomizedTable`; counted again on the finished tables before they are handed out.
-    A missing sensitive value is a value of its own. Where several records belong to one person, an attacker may tell
-    more than 1/l, since the groups count records.
+    *Guarantee.* See :class:`AnatomizedTable`; recounted on the finished tables before they are returned.
+    A missing sensitive value is a value of its own. If several records belong to one person, an attacker's chance may
+    exceed 1/l, since the groups count records.
 
-    Lists of categories are sorted, so that their order tells nothing about that of the records; of polars, Categorical
-    becomes Enum. Types with an order of their own (ordered categoricals, Enum) keep it: do not declare it from the
-    order in which values come up among the records.
+    Lists of categories are sorted, so that their order reveals nothing about that of the records; polars Categorical
+    becomes Enum. Types with an order of their own (ordered categoricals, Enum) keep it: do not derive it from the order
+    of the records.
 
     References
     ----------
@@ -111,7 +111,7 @@ class Anatomizer(BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Divide the records into groups, and keep how many there are; the groups themselves are not kept."""
+        """Divide the records into groups, and keep their number and sizes, not the groups themselves."""
         self.fit_transform(X)
         return self
 
@@ -121,7 +121,7 @@ class Anatomizer(BaseEstimator):
         Parameters
         ----------
         X : frame or array of shape (records, columns)
-            What a model is to predict may be one of the columns; it leaves with the identifying ones.
+            The target of a model may be one of the columns; it is released with the identifying ones.
         y : ignored
         """
         return self.fit_transform_with_rows(X)[0]

@@ -81,7 +81,7 @@ def theorem_bound(n_records: int, n_identifying: int, weights: Any, radius_min: 
 def linear_weights(model: Any) -> NDArray[np.float64] | None:
     """Return w of a fitted linear model of two classes, in the coordinates of its input; None if there is none.
 
-    Steps that centre and scale in front of it are undone; anything else in front makes it no linear model here.
+    Steps that center and scale before it are undone; with any other step before it, the model is not linear.
     """
     scale: Any = 1.0
     if hasattr(model, "steps"):

@@ -6,7 +6,7 @@ The anatomizer calls :func:`plan_suppression` before any work and :func:`assign_
 rule takes one record from each of the l largest buckets; the random rule takes any l buckets that leave enough for
 all later groups. Neither looks at an identifying column.
 
-Where there are several sensitive columns, groups that are diverse in the first are made diverse in all of them: records
+With several sensitive columns, groups that are diverse in the first are made diverse in all of them: records
 are exchanged between groups, and a group that stays unsafe is joined with others, in the worst case with all.
 """
 
@@ -78,7 +78,7 @@ def assign_groups(
 
     Notes
     -----
-    One sensitive column: floor(n / l) groups of l records with different values, and the fewer than l records that
+    One sensitive column: floor(n / l) groups of l records with distinct values, and the fewer than l records that
     are left join groups that do not have their value. Several: the groups of the most uneven column; records whose
     values clash in another column are exchanged with records of other groups, and groups that no exchange helps are
     joined with others, since groups that are l-diverse stay so together.
@@ -202,7 +202,7 @@ def merge_unsafe(
     l: int,  # noqa: E741
     random: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """Join every group in which a value is above 1/l with others until none is; return the groups numbered anew.
+    """Join every group in which a value is above 1/l with others until none is; return the groups renumbered.
 
     Joining all groups ends it in any case, since no value has more than 1/l of all records.
     """
@@ -233,7 +233,7 @@ def merge_unsafe(
     for other in joined:
         merged[order[starts[other] : starts[other + 1]]] = joined[0]
     renumbered = np.unique(merged, return_inverse=True)[1].astype(np.int64)
-    # Where not even all the helpers were enough, those that were joined before help the last ones, one by one.
+    # If all helpers were not enough, groups that were joined before help the last ones, one by one.
     return merge_unsafe(codes, renumbered, l, random) if joined and renumbered.any() else renumbered
 
 

@@ -44,9 +44,9 @@ class HilbertPartition(Recoding):
     columns : tuple of PartitionColumn
         The quasi-identifiers; a record's codes in them are its place on the grid.
     grid : Grid
-        Where each code of a column stands along its axis.
+        The place of each code of a column on its axis.
     first_keys : ndarray of uint64, shape (groups, words)
-        Where on the curve each group starts.
+        The start of each group on the curve.
     values : dict
         Rewritten columns: for each quasi-identifier, the values of every group.
     group_sizes : ndarray of int64
@@ -138,7 +138,7 @@ class HilbertAnonymizer(Anonymizer):
     Notes
     -----
     *Guarantee.* In the result of `fit_transform` and of `release`, every record shares its quasi-identifiers with at
-    least k - 1 others, counted again on the result itself. It does not stop attribute disclosure. A real record as
+    least k - 1 others, recounted on the result itself. It does not prevent attribute disclosure. A real record as
     representative (``"member"``, ``"model"``, ``"sample"``) shows that record's values.
 
     *Optimality.* For k up to 100 and no further criteria, no other way of cutting the curve into groups of at least k

@@ -96,8 +96,8 @@ class RPlusTreeAnonymizer(Anonymizer):
         of a group, and information loss counts the values under it. Cuts are still chosen by the
         values in the boxes.
     keep_records : bool, default=False
-        Hold the records' quasi-identifiers, and the columns that criteria look at, inside the fitted anonymizer, so
-        that later batches can be inserted. Such an anonymizer, and a pickle of it, is as personal as the data.
+        Keep the records' quasi-identifiers, and the columns of criteria, in the fitted anonymizer, so that later
+        batches can be inserted. Such an anonymizer, and a pickle of it, is as personal as the data.
     representative : str, default="phantom"
         How a group is rewritten: ``"phantom"`` (the group's typical values, changed until no record of the table has
         the combination, or at least k have), ``"median"``, ``"mean"``, ``"midrange"``, ``"range"`` (labels),
@@ -128,13 +128,13 @@ class RPlusTreeAnonymizer(Anonymizer):
     Notes
     -----
     *Guarantee.* In the result of `fit_transform` and of `release`, every record shares its quasi-identifiers with at
-    least k - 1 others, counted again on the result itself. It does not stop attribute disclosure.
+    least k - 1 others, recounted on the result itself. It does not prevent attribute disclosure.
 
     *Guarantee over time.* Let all records held be published after `fit` and after every `insert`, with nothing
     suppressed. Then any group of one publication and any group of another have no record in common, or at least k,
-    so that comparing them narrows nobody down to fewer than k records. Criteria given in `criteria` are asked of
-    those records too whenever a leaf is cut. Every batch counts as published, whether it was or not. Nothing is
-    promised for records that leave the table or change, or for releases of only some of the records.
+    so that comparing them never narrows a person down to fewer than k records. The `criteria` must also hold for those
+    records whenever a leaf is cut. Every batch counts as published, whether it was or not. Not guaranteed: records that
+    are removed or changed, and releases of only some of the records.
 
     The leaves' regions cover the whole space without overlap, so new records always belong to one leaf. Cuts are
     binary and categories stand in sorted order. No optimality is claimed.

@@ -399,7 +399,7 @@ def _judged(
     hits = np.bincount(group, guesses == published.truth, minlength=len(sizes))
     rate = float(hits.sum() / n_records)
     variance = float(((hits - rate * sizes) ** 2).sum()) / n_records**2
-    # Where every group has as many hits as the others, the groups are all there is to count.
+    # If all groups have equally many hits, the groups are the independent trials.
     is_even = variance * len(sizes) < 1e-9
     n_effective = float(len(sizes)) if is_even else min(rate * (1 - rate) / variance, float(n_records))
     interval = wilson_interval(rate * n_effective, n_effective)

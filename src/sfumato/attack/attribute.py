@@ -171,9 +171,9 @@ def _seen(
     truth = np.searchsorted(values, column.values)
     others = [_as_numbers(table.column(other)) for other in table.names if other != name]
     label = codes if reader.classes is None else np.eye(len(reader.classes))[codes]
-    nobody = np.zeros(table.n_records, np.intp)
+    first = np.zeros(table.n_records, np.intp)
     candidates = [
-        reader.outputs(model, table.replaced({name: GroupedValues(values[[place]], None, nobody, column.categories)}))
+        reader.outputs(model, table.replaced({name: GroupedValues(values[[place]], None, first, column.categories)}))
         for place in range(len(values))
     ]
     own = np.stack(candidates)[truth, np.arange(table.n_records)]

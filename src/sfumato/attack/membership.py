@@ -148,18 +148,6 @@ def _rmia(scene: _Scene) -> Floats:
     return membership_scores.rmia(own, reader.likelihood(shadows.outputs, codes, scale), shadows.was_in, **more)
 
 
-_SCORES: dict[str, Callable[[_Scene], Floats]] = {
-    "threshold": _threshold,
-    "random_forest": _random_forest,
-    "network": _network,
-    "shadow_models": _shadow_models,
-    "lira": _lira,
-    "lira_offline": _lira_offline,
-    "rmia": _rmia,
-}
-ATTACKS = tuple(_SCORES)
-
-
 def _named(name: str, title: str, sentence: str, from_level: Level, *needs: str) -> NamedAttack:
     return NamedAttack(AttackFacts(name, title, sentence, "membership", "inference", from_level, needs))
 
@@ -188,8 +176,18 @@ LIRA_OFFLINE = _named(
 RMIA = _named(
     "rmia", "membership, by pairwise ratios", "compares a person with other people, pair by pair", "standard", _SHADOWS
 )
-_NAMED = (THRESHOLD, RANDOM_FOREST, NETWORK, SHADOW_MODELS, LIRA, LIRA_OFFLINE, RMIA)
-NEED_SHADOWS = frozenset(own.facts.name.replace("-", "_") for own in _NAMED if _SHADOWS in own.facts.needs)
+_SCORE_OF: tuple[tuple[NamedAttack, Callable[[_Scene], Floats]], ...] = (
+    (THRESHOLD, _threshold),
+    (RANDOM_FOREST, _random_forest),
+    (NETWORK, _network),
+    (SHADOW_MODELS, _shadow_models),
+    (LIRA, _lira),
+    (LIRA_OFFLINE, _lira_offline),
+    (RMIA, _rmia),
+)
+_SCORES = {own.facts.name.replace("-", "_"): score for own, score in _SCORE_OF}
+ATTACKS = tuple(_SCORES)
+NEED_SHADOWS = frozenset(own.facts.name.replace("-", "_") for own, _ in _SCORE_OF if _SHADOWS in own.facts.needs)
 
 
 def attack_membership(

@@ -5,7 +5,7 @@ A single badly fitted model would look like protection. Called by the reconstruc
 which ask for the counted table alone.
 
 The exact adversary counts how often each value occurs in a cell. With few cells and many records nothing beats it: it
-is the best guess that the attacker's sample allows. Where a cell has few records or none, the counts of larger cells
+is the best guess that the attacker's sample allows. If a cell has few records or none, the counts of larger cells
 that share its most telling clues fill in.
 """
 
@@ -21,8 +21,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from sfumato.attack.reconstruction_boosting import BoostingSettings, fit_boosting
-from sfumato.attack.reconstruction_network import NetworkSettings, network_answers
+from sfumato.attack.reconstruction_learners import BoostingSettings, NetworkSettings, fit_boosting, network_answers
 from sfumato.attack.reconstruction_questions import (
     Guesses,
     Question,
@@ -205,7 +204,7 @@ class ConditionalTable:
     rows : ndarray of int64, shape (n_levels, n_cells)
         Row of each cell among the counts, for every level.
     starts : ndarray of int64
-        Where the entries of a row begin.
+        The first entry of each row.
     values, counts : ndarray
         Values that occur in a row, and how often.
     totals : ndarray of float64

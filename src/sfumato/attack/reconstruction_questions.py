@@ -120,7 +120,7 @@ class Question:
     def prior(self) -> NDArray[np.float64]:
         """Share of each value under each mask in the training records; shape (n_masks, n_values).
 
-        Where no training record has a possible value, all possible ones are equally likely.
+        If no training record has a possible value, all possible ones are equally likely.
         """
         shape = self.possible.shape
         key = self.mask_of_cell[self.learned.cells] * self.n_values + self.learned.values

@@ -283,8 +283,8 @@ def _read_sets(
 ) -> Sets:
     """Return the set of every released cell.
 
-    Where all released values are categories of the original, they are representatives, and a release does not say what
-    a representative stands for; otherwise a label stands for the categories it replaced.
+    If all released values are categories of the original, they are representatives, and the values they stand for are
+    unknown; otherwise a label stands for the categories it replaced.
     """
     fits = np.zeros((len(first), int(codes.max()) + 1), bool)
     fits[shown, codes[: len(shown)]] = True

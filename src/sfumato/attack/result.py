@@ -8,7 +8,6 @@ any power is called stronger than its baseline in at most 2.5% of audits, and ca
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
 
 from sfumato import __version__
-from sfumato.documents import plain, written_whole
+from sfumato.documents import plain, read_document, write_document
 from sfumato.errors import ParameterError, named
 
 Verdict = Literal["stronger than baseline", "not shown", "failed attack"]
@@ -129,11 +128,10 @@ def recalled(cache: str | Path | None, key: object, run: Callable[[], AttackResu
     # Another version may attack better; what an older one found is not its answer.
     path = folder / f"{hashlib.sha256(repr((__version__, key)).encode()).hexdigest()}.json"
     if path.exists():
-        return AttackResult.from_dict(json.loads(path.read_text(encoding="utf-8")))
+        return AttackResult.from_dict(read_document(path, "a cached result", "an earlier attack"))
     result = run()
     folder.mkdir(parents=True, exist_ok=True)
-    with written_whole(path) as temporary:
-        temporary.write_text(json.dumps(result.to_dict(), allow_nan=False), encoding="utf-8")
+    write_document(result.to_dict(), path)
     return result
 
 

@@ -126,7 +126,7 @@ def _age_weights() -> Array:
     age = np.arange(MIN_AGE, MAX_AGE + 1)
     weight = np.where(age < 36, 0.8 + 0.02 * (age - 17), 1.2 - 0.018 * (age - 36).clip(0))
     weight = np.where(age > 62, weight * np.exp(-0.09 * (age - 62)), weight)
-    weight[-1] += 0.15  # everybody older is recorded as 90
+    weight[-1] += 0.15  # older people are recorded as 90
     return weight
 
 

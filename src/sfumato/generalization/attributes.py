@@ -195,8 +195,8 @@ class CategoryAttribute(_Buckets):
     ----------
     name : str
     categories : tuple
-        The categories that enough records had at fit, sorted, or in the order that their type declares. Where all are
-        one bucket, the one that stands for them.
+        The categories that enough records had at fit, sorted, or in the order that their type declares. If all are
+        one bucket, the one that represents them.
     bucket_of : tuple of int
         The bucket of each category.
     missing, unseen : int
@@ -313,7 +313,7 @@ def told_categories(
 ) -> tuple[tuple[Any, ...], tuple[int, ...]]:
     """Return the categories that a document has to list, and their buckets.
 
-    Where everything is one bucket no category has to be known: the one that stands for them all is kept, and rare ones
+    If everything is one bucket, no category has to be known: the one that represents them all is kept, and rare ones
     do not travel.
     """
     if len(buckets) == 1 and categories:  # the representative of a bucket is always a listed category

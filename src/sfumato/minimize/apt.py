@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from sfumato.arguments import check_integer, check_share, thread_count
@@ -140,10 +139,7 @@ class AptMinimizer(WeightedMinimizer):
     def _buckets_of_settings(self, sample: Sample, settings: Sequence[Mapping[str, Any]]) -> Iterator[Buckets]:
         """Train the model and grow the tree once for all target accuracies."""
         searches: dict[str, _Search] = {}
-        for setting in settings:
-            own = clone(self).set_params(**setting)
-            own._check_parameters()
-            key = repr({**own.get_params(deep=False), "target_accuracy": None})
+        for own, key in self._with_settings(settings, "target_accuracy"):
             if key not in searches:
                 searches[key] = _Search(own, sample)
             yield searches[key].run(float(own.target_accuracy)).buckets

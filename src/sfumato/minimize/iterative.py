@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from sfumato.arguments import check_integer, check_share
@@ -127,10 +126,7 @@ class IterativeMinimizer(WeightedMinimizer):
     def _buckets_of_settings(self, sample: Sample, settings: Sequence[Mapping[str, Any]]) -> Iterator[Buckets]:
         """Order the attributes once for all limits, and measure equal buckets once."""
         searches: dict[str, _Search] = {}
-        for setting in settings:
-            own = clone(self).set_params(**setting)
-            own._check_parameters()
-            key = repr({**own.get_params(deep=False), "max_loss": None, "n_buckets": None})
+        for own, key in self._with_settings(settings, "max_loss", "n_buckets"):
             if key not in searches:
                 searches[key] = _Search(own, sample)
             yield searches[key].run(float(own.max_loss), int(own.n_buckets))[0]

@@ -8,7 +8,7 @@ calls the two steps separately, so that many settings share one reading.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self, get_args
 
@@ -124,10 +124,22 @@ class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _buckets_of_settings(self, sample: Sample, settings: Sequence[Mapping[str, Any]]) -> Iterable[Buckets]:
         """Return the buckets for each of many settings; subclasses share work between them where they can."""
+        for own, _ in self._with_settings(settings):
+            yield own._buckets(sample)
+
+    def _with_settings(self, settings: Sequence[Mapping[str, Any]], *varied: str) -> Iterator[tuple[Self, str]]:
+        """Yield the minimizer with each of many settings, and a key that all have whose other parameters are equal.
+
+        Parameters
+        ----------
+        settings : sequence of mapping
+        *varied : str
+            Parameters that the key leaves out: those between whose values work can be shared.
+        """
         for setting in settings:
             own = clone(self).set_params(**setting)
             own._check_parameters()
-            yield own._buckets(sample)
+            yield own, repr({**own.get_params(deep=False), **dict.fromkeys(varied)})
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn how coarsely each attribute may be collected.

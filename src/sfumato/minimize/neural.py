@@ -2,8 +2,8 @@
 """The neural minimizers: a generalization trained against an adversary, or against mutual information.
 
 The estimators; the training itself is in ``neural_training``, which needs no frame. What is trained is hardened to a
-strict generalization at the end, and only that leaves here. torch is needed (extra ``neural``); a GPU is used where
-there is one.
+strict generalization at the end, which is the only output. torch is needed (extra ``neural``); a GPU is used if there
+is one.
 """
 
 from __future__ import annotations

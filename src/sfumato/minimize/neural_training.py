@@ -246,7 +246,7 @@ class _Adversary:
         self._player = player
         self._surprises = None
         if shares is not None:
-            # Codes without a record are never asked for; their logarithm only has to exist.
+            # Codes without a record are never used; their logarithm only has to exist.
             self._surprises = as_tensors([-np.log(np.where(own > 0, own, 1.0)) for own in shares], device)
         self._optimizer = torch.optim.Adam(player.parameters)
         self.optimizer_groups = self._optimizer.param_groups

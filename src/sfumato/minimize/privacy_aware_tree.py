@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from sfumato.arguments import check_integer, check_share, is_number, thread_count
 from sfumato.errors import ParameterError
@@ -145,10 +144,7 @@ class PrivacyAwareTree(WeightedMinimizer):
     def _buckets_of_settings(self, sample: Sample, settings: Sequence[Mapping[str, Any]]) -> list[Buckets]:
         """Grow once for all settings that differ in the leaf limit alone, several growths at a time."""
         growths: dict[str, tuple[PrivacyAwareTree, list[int]]] = {}
-        for place, setting in enumerate(settings):
-            own = clone(self).set_params(**setting)
-            own._check_parameters()
-            key = repr({**own.get_params(deep=False), "max_leaves": None})
+        for place, (own, key) in enumerate(self._with_settings(settings, "max_leaves")):
             first, places = growths.setdefault(key, (own, []))
             first.max_leaves = max(first.max_leaves, own.max_leaves)
             places.append(place)

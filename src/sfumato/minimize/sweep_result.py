@@ -120,7 +120,7 @@ class MinimizerSweep:
         """Return the share of the rectangle between the limits that the front beats, on test.
 
         The front is the one chosen on validation. The rectangle reaches from the error of nothing generalized and the
-        risk of everything generalized, which nobody can beat in earnest, to the other two corners.
+        risk of everything generalized, which are practical optima, to the other two corners.
         """
         nothing, everything = _costs(list(self.limits), "test")
         ideal = np.array([min(nothing[0], everything[0]), everything[1]])

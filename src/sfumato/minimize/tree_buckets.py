@@ -96,7 +96,7 @@ class Presence:
             if len(splits):
                 sides = _sides(pruned, position, self.columns[position])
                 joined = _join_compatible(sides, in_node[nodes[splits]].T, self.counts[position])
-                # Where no category of a bucket has records, all of them go with the larger side, as before.
+                # If no category of a bucket has records, all of them go with the larger side, as before.
                 known = joined.is_known[joined.bucket]
                 side = np.where(known, joined.side[joined.bucket], pruned.missing_left[splits])
                 mask[splits] = _as_mask(side, mask.shape[1])

@@ -50,7 +50,7 @@ def form_page(
         Fingerprint of the generalization, named at the foot of the page.
     title : str
     action : str, optional
-        Where the buckets are sent, by POST. None: the page shows the minimized record, offers it as a file, and
+        URL to which the buckets are sent by POST. None: the page shows the minimized record, offers it as a file, and
         tells scripts beside it by the event ``sfumato:record`` of the document.
     titles : mapping of str to str, optional
         What the questions are called; an attribute without a title goes by its name.
