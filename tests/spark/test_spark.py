@@ -199,7 +199,7 @@ def test_tables_that_fail_their_recount_are_not_handed_out(frame: Any, monkeypat
 
     monkeypatch.setattr(_Dealer, "_shuffled", spoiled)
     anatomizer = Anatomizer(5, sensitive="sex", keep="number", suppression_limit=1.0)
-    with pytest.raises(GuaranteeError, match="leaving records out does not help"):
+    with pytest.raises(GuaranteeError, match="suppressing records does not help"):
         spark.anatomize(anatomizer, frame)
     with pytest.raises(GuaranteeError, match="l = 3 does not hold"):
         spark.anatomize(anatomizer.set_params(l=3, sensitive="illness"), frame)
