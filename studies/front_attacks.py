@@ -113,7 +113,7 @@ def spread(points: Sequence[Any], n: int) -> list[Any]:
 def _family() -> Any:
     """Return the attackers: who counts, and the paper's network with one penalty, whoever does better on validation."""
     from sfumato.attack.reconstruction_adversaries import FamilySettings
-    from sfumato.attack.reconstruction_network import NetworkSettings
+    from sfumato.attack.reconstruction_learners import NetworkSettings
 
     network = NetworkSettings(weight_decays=(1e-4,), device="cpu")
     return FamilySettings(adversaries=("table", "network"), random_state=SEED, n_jobs=1, network=network)

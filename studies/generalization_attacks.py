@@ -224,7 +224,7 @@ def run(row: Row) -> dict[str, Any]:
 def family(*adversaries: Any, architecture: Any = "MLP-2") -> Any:
     """Return some members of the family, with networks as the page describes them."""
     from sfumato.attack.reconstruction_adversaries import FamilySettings
-    from sfumato.attack.reconstruction_network import NetworkSettings
+    from sfumato.attack.reconstruction_learners import NetworkSettings
 
     network = NetworkSettings(architecture=architecture, weight_decays=WEIGHT_DECAYS, device="cpu")
     return FamilySettings(adversaries=adversaries, random_state=SEED, n_jobs=1, network=network)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prepare personal tabular data for machine learning so that people hide among others in it.
+"""Protect personal data in machine-learning tables: anonymize, minimize, anatomize, attack and audit.
 
-This module is the public list: every name a user may rely on stands in one table, with the module that
-holds it. Names load on first use, so ``import sfumato`` costs next to nothing; tests pin both the list and
-the lightness.
+This module is the public list: one table has every public name and its module. Names load on first use, so
+``import sfumato`` costs next to nothing.
 
 Examples
 --------
@@ -131,7 +130,7 @@ __all__ = ["__version__", *_HOME_OF]
 
 
 def __getattr__(name: str) -> object:
-    """Load a public name when it is first asked for, and keep it for the next time."""
+    """Load a public name on first use, and keep it."""
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module 'sfumato' has no attribute {name!r}; see dir(sfumato) for what it has")
@@ -144,5 +143,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """List the public names, loaded or not."""
+    """Return the public names, loaded or not."""
     return sorted(__all__)

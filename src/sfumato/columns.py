@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One column as plain arrays: what every layer sees of a table, and what it hands back.
+"""One column as plain arrays: the form in which every layer reads and returns columns.
 
 ``frames`` reads a :class:`Column` from any library's column and writes :class:`GroupedValues` into one; nothing here
 knows pandas, polars, Arrow or narwhals.
@@ -34,7 +34,7 @@ class Column:
     name : str
         The name of the column.
     kind : {"number", "moment", "category"}
-        What the values are.
+        Kind of the values.
     values : ndarray of shape (n_records,)
         number: int64 or float64; moment: int64 microseconds (since 1970-01-01 UTC, since midnight, or in
         length); category: int32 indexes into ``categories``, or unsigned ones of fewer bits where that is asked
@@ -44,7 +44,7 @@ class Column:
     categories : ndarray of object or None, default=None
         For a category: the distinct values that occur, sorted (numbers by value, text by code point).
     moment : {"date", "datetime", "duration", "time"} or None, default=None
-        For a moment: which kind of moment.
+        For a moment: its kind.
     is_zoned : bool, default=False
         Whether the values are datetimes with a time zone.
     places : ndarray of int or None, default=None
@@ -52,8 +52,8 @@ class Column:
 
     Notes
     -----
-    Decimals are read as int64 or float64, whichever stands for them without loss; where neither does, and where
-    moments have digits below a microsecond, reading is refused, unless the values are to be counted only.
+    Decimals are read as int64 or float64, whichever represents them without loss. If neither does, or if datetimes have
+    digits below a microsecond, reading raises an error, unless the values are only counted.
     """
 
     name: str
@@ -72,12 +72,12 @@ class Column:
 
     @property
     def is_text(self) -> bool:
-        """True if this is a category whose values are text; true also when no value occurs at all."""
+        """True for a category column whose values are text, also if it has no values."""
         return self.categories is not None and all(isinstance(value, str) for value in self.categories)
 
     @property
     def is_integer(self) -> bool:
-        """True if this is a number column of integers."""
+        """True for a number column of integers."""
         return self.kind == "number" and self.values.dtype.kind == "i"
 
 
@@ -96,11 +96,10 @@ class GroupedValues:
     categories : ndarray of object or None, default=None
         For a category: what ``values`` index; None means the categories of the table's own column.
     replaces_categories : bool, default=False
-        Whether a categorical type must list ``categories`` and nothing else. Set it for coarsened columns: the
-        exact values must not leave inside the type. Otherwise the type keeps its list, extended where a value
-        needs it.
+        Whether a categorical type must list only ``categories``. Set it for coarsened columns: the exact values must
+        not be released inside the type. Otherwise the type keeps its list, extended by new values.
     moment : {"date", "datetime", "duration", "time"} or None, default=None
-        Which kind of moment the values are. Needed only to write into a column that is all missing and untyped.
+        Kind of the moments. Needed only to write into a column that is all missing and untyped.
     """
 
     values: npt.NDArray[Any]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON documents, and files that are written as a whole or not at all.
+"""JSON documents, and files that are written completely or not at all.
 
-Documents that are read may have been changed by somebody: whatever is wrong with one is an InputError that says where.
-A shape says what a document must be like. It is a function that returns True for what fits, a list with the shape of
-every entry, a dict with the shape of every field (``"name?"`` may be absent), or :class:`MapOf`.
+A document may have been changed since it was written: any error in it raises InputError with the place of the error. A
+shape describes a valid document. It is a function that returns True for valid values, a list with the shape of every
+entry, a dict with the shape of every field (``"name?"`` may be absent), or :class:`MapOf`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Shape = Any
 
 
 def plain(value: Any) -> Any:
-    """Turn dataclasses, arrays and numbers into what JSON can say: text for keys, null for what is no finite number.
+    """Convert dataclasses, arrays and numbers to JSON values: text for keys, null for numbers that are not finite.
 
     Examples
     --------
@@ -55,9 +55,9 @@ def plain(value: Any) -> Any:
 
 @contextlib.contextmanager
 def written_whole(path: str | os.PathLike[str], *, mode: int = 0o666) -> Iterator[Path]:
-    """Lend an empty file beside another name; it replaces the file of that name at the end, or is gone.
+    """Yield the path of an empty temporary file; it replaces `path` at the end, or is removed after an error.
 
-    `mode` is who may read it, less what the system's mask takes away.
+    `mode` sets its permissions, reduced by the umask.
     """
     target = Path(path)
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
@@ -72,7 +72,7 @@ def written_whole(path: str | os.PathLike[str], *, mode: int = 0o666) -> Iterato
 
 @contextlib.contextmanager
 def named_at_the_end(temporary: Path, final: Path) -> Iterator[None]:
-    """Give a folder, which its owner alone can read so far, its final name at the end, or remove it."""
+    """Rename a private temporary folder to its final name at the end, or remove it."""
     try:
         yield
         temporary.chmod(permitted(0o777))
@@ -82,7 +82,7 @@ def named_at_the_end(temporary: Path, final: Path) -> Iterator[None]:
 
 
 def permitted(mode: int) -> int:
-    """Return a mode less what the system's mask takes away."""
+    """Return a mode reduced by the umask."""
     mask = os.umask(0)
     os.umask(mask)
     return mode & ~mask
@@ -98,9 +98,9 @@ def sync(path: Path) -> None:
 
 
 def write_document(document: Any, path: str | os.PathLike[str], *, mode: int = 0o666) -> None:
-    """Write plain lists, numbers and text as JSON; a file of that name is replaced only when all is written.
+    """Write plain lists, numbers and text as JSON; an existing file is replaced only when all is written.
 
-    `mode` is who may read it, less what the system's mask takes away.
+    `mode` sets its permissions, reduced by the umask.
     """
     with written_whole(path, mode=mode) as temporary, temporary.open("w", encoding="utf-8") as file:
         json.dump(document, file, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -110,15 +110,15 @@ def write_document(document: Any, path: str | os.PathLike[str], *, mode: int = 0
 
 
 def read_document(path: str | os.PathLike[str], what: str, wrote: str) -> dict[str, Any]:
-    """Return the JSON document of a file, or raise InputError that says why it is not one.
+    """Return the JSON document of a file; raise InputError with the reason if it is not one.
 
     Parameters
     ----------
     path : path
     what : str
-        What is expected, such as ``"a partition"``.
+        The expected content for the message, such as ``"a partition"``.
     wrote : str
-        What writes such files, such as ``"Partition.save"``.
+        The method that writes such files, such as ``"Partition.save"``.
     """
     name = Path(path).name
     try:
@@ -148,12 +148,12 @@ def parse_json(text: str | bytes, wrote: str) -> dict[str, Any]:
     ----------
     text : str or bytes
     wrote : str
-        What writes such documents, for the message: ``"Partition.save"``.
+        The method that writes such documents, for the message: ``"Partition.save"``.
 
     Raises
     ------
     InputError
-        For what is not JSON, not one object, nested too deeply, or holds numbers that nobody could write.
+        If the text is not JSON, not one object, nested too deeply, or holds invalid numbers.
     """
     try:
         document = json.loads(text, parse_constant=_refuse_constant)
@@ -172,7 +172,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def check_shape(document: Any, shape: Shape, what: str, wrote: str) -> None:
-    """Raise InputError that names the first part of a document that does not fit a shape, but not its value.
+    """Raise InputError with the place, not the value, of the first part of a document that does not fit a shape.
 
     Examples
     --------
@@ -247,7 +247,7 @@ def is_number(value: Any) -> bool:
 
 
 def is_plain(value: Any) -> bool:
-    """Return True for text, true and false, and numbers: what can be a category."""
+    """Return True for values that can be a category: text, booleans and numbers."""
     return isinstance(value, str | bool) or is_number(value)
 
 
@@ -263,10 +263,10 @@ def or_none(shape: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 @contextlib.contextmanager
 def unpublished(destination: Path) -> Iterator[Path]:
-    """Lend a file in the folder of the destination; what was written there gets its name at the end, or is gone.
+    """Yield a temporary file in the folder of the destination; it gets its name at the end, or is removed.
 
-    Only the owner can read the file while it is not judged. Where the system allows it, the file has no name until
-    then: even a process that is killed leaves nothing behind.
+    Only the owner can read the file until then. If the system allows it, the file has no name until then: even a
+    killed process leaves nothing behind.
     """
     folder = destination.absolute().parent
     if not folder.is_dir():
@@ -297,7 +297,7 @@ def unpublished(destination: Path) -> Iterator[Path]:
 
 
 def _nameless(folder: Path) -> int | None:
-    """Open a file without a name, for its owner alone; None where the system has no such files."""
+    """Open a file without a name, for its owner alone; None if the system has no such files."""
     if not hasattr(os, "O_TMPFILE") or not Path("/proc/self/fd").is_dir():
         return None
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The errors and warnings of sfumato: what was given, what is expected, how to fix it.
+"""The errors and warnings of sfumato: the given value, the expected one, and a fix.
 
 A sentence names settings by :func:`named`. It reads as Python spells them; the command line and policies spell the
 same settings as options and keys, from data and not from the words around them.
@@ -48,7 +48,7 @@ class Reference:
 
 
 Spelling = Callable[[Reference], str]
-"""How a client spells a setting."""
+"""Returns the spelling of a setting by a client."""
 
 
 def named(name: str, value: Any = _NOT_GIVEN) -> str:
@@ -73,7 +73,7 @@ def named(name: str, value: Any = _NOT_GIVEN) -> str:
 
 
 class Sentence(str):
-    """Text that knows which settings it names. As a str it reads as Python spells them.
+    """Text with references to the settings it names. As a str it spells them as Python does.
 
     Parameters
     ----------
@@ -121,12 +121,12 @@ def _reference(found: re.Match[str]) -> Reference:
 
 
 class _Worded(Exception):  # noqa: N818 - of warnings, too
-    """What errors and warnings have in common: one sentence.
+    """Base of errors and warnings: one sentence.
 
     Parameters
     ----------
     sentence : str
-        What was given, what is expected, how to fix it; with :func:`named` where it names a parameter.
+        The given value, the expected one and a fix; with :func:`named` for parameters.
     """
 
     def __init__(self, sentence: str = "") -> None:
@@ -134,7 +134,7 @@ class _Worded(Exception):  # noqa: N818 - of warnings, too
 
     @property
     def sentence(self) -> Sentence:
-        """What it says."""
+        """The sentence, with its references."""
         return Sentence(self.args[0])
 
     @property
@@ -145,7 +145,7 @@ class _Worded(Exception):  # noqa: N818 - of warnings, too
 
 
 class SfumatoError(_Worded, ValueError):
-    """Anything sfumato refuses; a ``ValueError``, as scikit-learn expects of estimators."""
+    """Base of all errors of sfumato; a ``ValueError``, as scikit-learn expects of estimators."""
 
 
 class ParameterError(SfumatoError):
@@ -153,11 +153,11 @@ class ParameterError(SfumatoError):
 
 
 class InputError(SfumatoError):
-    """The data handed in cannot be used as it is."""
+    """The data cannot be used as it is."""
 
 
 class GuaranteeError(SfumatoError):
-    """The promised protection does not hold, so nothing is released."""
+    """The guaranteed protection does not hold, so nothing is released."""
 
 
 class MissingExtraError(ImportError):
@@ -173,8 +173,8 @@ class RealRecordsWarning(PrivacyWarning):
 
 
 class KeptIndexWarning(PrivacyWarning):
-    """The index of a frame is released with it, and its entries point at records."""
+    """The index of a frame is released with it, and its entries identify records."""
 
 
 class ColumnWarning(_Worded, UserWarning):
-    """Columns that are allowed but of no use as they are, such as constant ones."""
+    """Columns that are allowed but useless as they are, such as constant ones."""

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judge from counts whether a promised criterion holds, by formulas that share nothing with ``criteria``.
+"""Check from counts whether a promised criterion holds, by formulas that share nothing with ``criteria``.
 
-A promise is data: the name of a criterion and its settings. The judge of files counts the groups of what was read back
-and asks here. Distances between distributions are sums over the edges of a tree, where ``criteria`` has closed forms.
+A promise is data: the name of a criterion and its settings. ``files.verified_output`` counts the groups of files that
+were read back, and calls these. Distances between distributions are sums over the edges of a tree, where ``criteria``
+has closed forms.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Promise:
     settings : mapping
         The parameters of the criterion.
     sentence : str
-        What is required.
+        The requirement in words.
     order : sequence or None
         For ordered distances: all values from lowest to highest; None: their own order.
     hierarchy : Hierarchy or None
@@ -60,7 +61,7 @@ class Promise:
 
 @dataclass(frozen=True)
 class PromiseCount:
-    """What was counted of a promise.
+    """The counts for a promise.
 
     Attributes
     ----------
@@ -95,7 +96,7 @@ class _Scene:
     """One block of groups: how often each value occurs in them and in all records."""
 
     counts: Counts  # groups with at least one counted record
-    everybody: Counts
+    overall: Counts
     settings: Mapping[str, Any]
     values: Sequence[Any]  # None: missing
     order: Sequence[Any] | None
@@ -107,10 +108,10 @@ class _Scene:
 
     @property
     def usual(self) -> Floats:
-        return np.asarray(self.everybody / self.everybody.sum(), np.float64)
+        return np.asarray(self.overall / self.overall.sum(), np.float64)
 
 
-def count_promise(promise: Promise, values: Sequence[Any], everybody: Counts, blocks: Iterable[Counts]) -> PromiseCount:
+def count_promise(promise: Promise, values: Sequence[Any], overall: Counts, blocks: Iterable[Counts]) -> PromiseCount:
     """Count the groups that break a promise on a sensitive column.
 
     Parameters
@@ -118,7 +119,7 @@ def count_promise(promise: Promise, values: Sequence[Any], everybody: Counts, bl
     promise : Promise
     values : sequence
         The value that each column of the counts is for; None, the last, for missing.
-    everybody : ndarray of int64, shape (values,)
+    overall : ndarray of int64, shape (values,)
         How often each value occurs in all records.
     blocks : iterable of ndarray of int64, shape (groups, values)
         The same for every group, some groups after the others.
@@ -133,11 +134,11 @@ def count_promise(promise: Promise, values: Sequence[Any], everybody: Counts, bl
     n_groups = n_failing = 0
     seen = slice(None)
     if promise.leaves_out_missing and values and values[-1] is None:
-        values, everybody, seen = values[:-1], everybody[:-1], slice(-1)
+        values, overall, seen = values[:-1], overall[:-1], slice(-1)
     for block in blocks:
         counts = block[:, seen]
         n_groups += len(counts)
-        n_failing += int((~_are_safe(promise, values, everybody, counts)).sum())
+        n_failing += int((~_are_safe(promise, values, overall, counts)).sum())
     return PromiseCount(promise.name, promise.column, promise.sentence, n_groups, n_failing)
 
 
@@ -147,17 +148,17 @@ def count_records_promise(promise: Promise, sizes: Counts) -> PromiseCount:
     return PromiseCount(promise.name, None, promise.sentence, len(sizes), n_failing)
 
 
-def _are_safe(promise: Promise, values: Sequence[Any], everybody: Counts, counts: Counts) -> NDArray[np.bool_]:
+def _are_safe(promise: Promise, values: Sequence[Any], overall: Counts, counts: Counts) -> NDArray[np.bool_]:
     judge = _JUDGES.get(promise.name)
     if judge is None:
         assert promise.otherwise is not None, f"no second formula of {promise.name}, and no first one either"
-        return promise.otherwise(values, counts, everybody)
+        return promise.otherwise(values, counts, overall)
     sizes = counts.sum(axis=1)
     # A group without a counted record tells no value; only a number of records can be too small.
     safe = np.full(len(counts), promise.name != "alpha-k-anonymity")
     counted = sizes > 0
     if counted.any():
-        scene = _Scene(counts[counted], everybody, promise.settings, values, promise.order, promise.hierarchy)
+        scene = _Scene(counts[counted], overall, promise.settings, values, promise.order, promise.hierarchy)
         safe[counted] = judge(scene)
     return safe
 
@@ -190,7 +191,7 @@ def _beta_likeness(scene: _Scene) -> NDArray[np.bool_]:
     if scene.settings.get("kind", "basic") == "enhanced":
         with np.errstate(divide="ignore"):
             allowed = np.minimum(allowed, -np.log(usual))
-    # q <= p (1 + allowed): no division, so values that nobody has are no special case
+    # q <= p (1 + allowed): no division, so values without records need no special case
     bound = np.where(usual > 0, usual * (1 + allowed), 0.0)
     return np.asarray((scene.shares <= bound + _ROUNDING * np.maximum(usual, _ROUNDING)).all(axis=1), np.bool_)
 
@@ -222,7 +223,7 @@ def _along_a_star(scene: _Scene, surplus: Floats) -> Floats:
 def _along_a_path(scene: _Scene, surplus: Floats) -> Floats:
     """Values lie on a path of length 1; missing hangs on its middle by an edge of a half."""
     codes_of_values = [code for code, value in enumerate(scene.values) if value is not None]
-    occurs = [code for code in codes_of_values if scene.everybody[code] > 0]
+    occurs = [code for code in codes_of_values if scene.overall[code] > 0]
     if scene.order is None:
         ranked = sorted(occurs, key=lambda code: scene.values[code])
         places = {code: place / max(1, len(ranked) - 1) for place, code in enumerate(ranked)}

@@ -15,7 +15,7 @@ ANY_VALUE = "any value"
 
 
 def label_number(value: Any) -> str:
-    """Write a number as short as it reads back the same.
+    """Return the shortest text that reads back as the same number.
 
     >>> label_number(3), label_number(2.5), label_number(2.0)
     ('3', '2.5', '2')
@@ -27,7 +27,7 @@ def label_number(value: Any) -> str:
 
 
 def label_moment(microseconds: int, moment: str) -> str:
-    """Write a moment in ISO form: a date, a datetime, a time of day or a length."""
+    """Return a date, datetime, time of day or duration in ISO form."""
     microseconds = int(microseconds)
     length = dt.timedelta(microseconds=microseconds)
     if moment == "duration":
@@ -85,5 +85,5 @@ def label_set(values: Sequence[Any]) -> str:
 
 
 def with_missing(label: str) -> str:
-    """Say that some values were missing beside those of the label."""
+    """Return the label of values some of which are missing."""
     return f"{label} or missing"

@@ -34,7 +34,7 @@ def require_torch() -> Any:
 
 
 def pick_device(device: Any = None) -> Any:
-    """Return the device to compute on: the one asked for, else a GPU where there is one, else the CPU.
+    """Return the device to compute on: the given one, else a GPU if there is one, else the CPU.
 
     Parameters
     ----------

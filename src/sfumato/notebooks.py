@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What notebooks show of a result: a small table of names and values, everything escaped."""
+"""HTML for notebooks: a small table of names and values, everything escaped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def facts_as_html(title: str, facts: Sequence[tuple[str, Any]]) -> str:
-    """Return a table with a row per fact; numbers are grouped by thousands, what is None is left out.
+    """Return a table with a row per fact; numbers are grouped by thousands, None is omitted.
 
     Examples
     --------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Say how far a long run is: what is being done, the records done, how many per second, and the time left.
+"""Report the progress of a long run: the stage, the records done, records per second, and the time left.
 
 Passes over many records call a `Progress` with numbers; runs of several steps tell a `Reporter` of each.
 """
@@ -16,7 +16,7 @@ from typing import Any, Protocol, TextIO
 from sfumato.errors import PrivacyWarning
 
 Progress = Callable[[str, int, int], Any]
-"""Called with what is being done, the records done and their number."""
+"""Called with the stage, the records done and their total."""
 
 
 class PrintedProgress:
@@ -55,7 +55,7 @@ class PrintedProgress:
 
 
 def describe(what: str, done: int, total: int, seconds: float) -> str:
-    """Write how far a stage is.
+    """Return the progress of a stage as text.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def describe(what: str, done: int, total: int, seconds: float) -> str:
 
 
 def told(results: Iterator[tuple[int, Any]], progress: Progress | None, what: str, total: int) -> Iterator[Any]:
-    """Pass on the results of pieces and tell how many records they make."""
+    """Yield the results of blocks and report the number of their records."""
     done = 0
     if progress is not None:
         progress(what, 0, total)
@@ -82,7 +82,7 @@ def told(results: Iterator[tuple[int, Any]], progress: Progress | None, what: st
 
 
 class Reporter(Protocol):
-    """Hears what a run of several steps does: the console of the command line, a page, or nobody."""
+    """Receives the steps of a run: the console of the command line, a page, or none."""
 
     @property
     def seconds(self) -> float:
@@ -92,14 +92,14 @@ class Reporter(Protocol):
         """Enclose a step of the run."""
 
     def progress(self, sentence: str) -> None:
-        """Say how far a long step is."""
+        """Report the progress of a long step."""
 
     def note(self, sentence: str, *, is_warning: bool = False) -> None:
-        """Say something the user should know."""
+        """Report a fact that the user should know."""
 
 
 class QuietReporter:
-    """Says nothing on the way; what weakens protection becomes a `PrivacyWarning`.
+    """Reports nothing on the way; notes on weakened protection become a `PrivacyWarning`.
 
     Examples
     --------
@@ -116,13 +116,13 @@ class QuietReporter:
         return time.perf_counter() - self._began
 
     def step(self, what: str) -> AbstractContextManager[None]:
-        """Say nothing of a step."""
+        """Report nothing of a step."""
         return nullcontext()
 
     def progress(self, sentence: str) -> None:
-        """Say nothing of progress."""
+        """Report nothing of progress."""
 
     def note(self, sentence: str, *, is_warning: bool = False) -> None:
-        """Warn; notes that are no warnings stand in the result."""
+        """Warn; other notes are in the result."""
         if is_warning:
             warnings.warn(sentence, PrivacyWarning, stacklevel=3)

@@ -242,7 +242,7 @@ def test_an_l_that_needs_suppression_is_refused_with_what_would_work():
 
 def test_fewer_values_than_l_are_refused_whatever_the_limit():
     frame = pd.DataFrame({"age": range(10), "ill": ["flu", "cold"] * 5})
-    with pytest.raises(GuaranteeError, match=r"at least 3 different values, and the largest l that works is 2"):
+    with pytest.raises(GuaranteeError, match=r"at least 3 distinct values, and the largest l that works is 2"):
         Anatomizer(3, sensitive="ill", suppression_limit=1.0).fit(frame)
 
 

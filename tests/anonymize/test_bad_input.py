@@ -221,9 +221,9 @@ BAD_INPUTS = {
     "empty predictions": (lambda: fit(y=[]), r"predictions of shape \(0,\)"),
     "probabilities that are none": (
         lambda: fit(y=BINARY * 2, guide_kind="probabilities"),
-        r"rows that are no probabilities.*sum to 1",
+        r"rows that are not probabilities.*sum to 1",
     ),
-    "one probability": (lambda: fit(y=BINARY[:, 0], guide_kind="probabilities"), r"rows that are no probabilities"),
+    "one probability": (lambda: fit(y=BINARY[:, 0], guide_kind="probabilities"), r"rows that are not probabilities"),
     "text as numbers": (lambda: fit(y=["a", "b"] * 12, guide_kind="numbers"), r"no numbers.*guide_kind='labels'"),
     "NaN in weights": (
         lambda: fit(sample_weight=NOT_A_NUMBER),

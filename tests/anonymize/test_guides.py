@@ -134,7 +134,7 @@ def test_several_outputs_as_a_list_of_probabilities(numbers):
     made = fitted(numbers, parts)
     assert {node.get("column") for node in made.partition_.to_dict()["nodes"]} >= {"x0", "x1"}
     assert made.partition_.to_dict() == document(numbers, parts[::-1]), "outputs weigh the same, in any order"
-    with pytest.raises(InputError, match="no probabilities"):
+    with pytest.raises(InputError, match="not probabilities"):
         fitted(numbers, [parts[0], parts[1] * 3])
 
 

@@ -190,7 +190,7 @@ def test_missing_values_are_a_value():
     ("change", "sentence"),
     [
         (lambda who, what, truth: (who, what, truth[1:]), "expected one value per row"),
-        (lambda who, what, truth: (who.iloc[1:], what, truth[1:]), "as many rows of each group in both"),
+        (lambda who, what, truth: (who.iloc[1:], what, truth[1:]), "equal row counts per group"),
         (lambda who, what, truth: (who[["group"]], what, truth), "a table with one column"),
         (lambda who, what, truth: (who, what, ["x", *truth[1:]]), "truth has 1 values that the sensitive table"),
     ],

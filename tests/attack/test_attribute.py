@@ -159,5 +159,5 @@ def test_an_unknown_attack_is_refused():
 
 def test_a_positive_value_that_does_not_occur_is_refused():
     X, y = people(200)
-    with pytest.raises(ParameterError, match="positive= is no value of the column 'secret'"):
+    with pytest.raises(ParameterError, match="positive= is not a value of the column 'secret'"):
         attack_attribute(Bayes(), X, y, "secret", positive="z")

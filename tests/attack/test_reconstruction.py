@@ -313,7 +313,7 @@ def refused(**options):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"personal": ["passes"]}, "'passes', which is no attribute of the generalization"),
+        ({"personal": ["passes"]}, "'passes', which is not an attribute of the generalization"),
         ({"personal": []}, "personal names no attribute"),
         ({"personal": ["missing"]}, "'missing', which the table does not have"),
         ({"certainty": 0.0}, "certainty=0.0: expected a share above 0"),

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from sfumato.attack.reconstruction_network import NetworkSettings, fit_reconstruction, network_answers
+from sfumato.attack.reconstruction_learners import NetworkSettings, fit_reconstruction, network_answers
 from sfumato.attack.reconstruction_questions import Clue, Question, merge_cells
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra: neural)")
@@ -71,12 +71,12 @@ def test_a_value_outside_the_bucket_is_never_guessed(generator):
 
 
 def test_questions_about_the_same_cells_share_a_network(generator, monkeypatch):
-    from sfumato.attack import reconstruction_network
+    from sfumato.attack import reconstruction_learners
 
     fits = []
-    original = reconstruction_network.fit_reconstruction
+    original = reconstruction_learners.fit_reconstruction
     monkeypatch.setattr(
-        reconstruction_network,
+        reconstruction_learners,
         "fit_reconstruction",
         lambda questions, *a, **k: fits.append(len(questions)) or original(questions, *a, **k),
     )

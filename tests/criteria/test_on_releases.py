@@ -426,7 +426,7 @@ def test_presence_that_cannot_be_met_or_counted_is_refused():
     table, guide = people()
     population = population_of(table)
     for criterion, sentence in (
-        (DeltaPresence(0, 0.5), "without a population: expected the table of everybody"),
+        (DeltaPresence(0, 0.5), "without a population: expected the table of all people"),
         (DeltaPresence(0, 0.1, population=population), "has 120 of the population's 520 records, a share of 0.2308"),
         (
             DeltaPresence(0, 1, population=table.slice(0, 50)),

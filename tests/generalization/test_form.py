@@ -327,7 +327,7 @@ def test_the_page_may_send_only_where_it_was_told(small, action, allowed):
 
 @pytest.mark.parametrize("action", ["javascript:alert(1)", "mailto:a@b", "/a'; script-src *"])
 def test_an_action_that_is_no_address_is_refused(small, action):
-    with pytest.raises(ParameterError, match="action is no address"):
+    with pytest.raises(ParameterError, match="action is not an address"):
         small.to_form(action=action)
 
 

@@ -126,7 +126,7 @@ def test_weights_move_the_tree():
         ({"floor": 1.5}, "floor=1.5: expected"),
         ({"personal": ["town"], "attributes": ["age"]}, "personal names 'town', which is not generalized"),
         ({"personal_weights": {"age": 1.0}}, "personal_weights names 'age': expected personal attributes"),
-        ({"personal_weights": {"town": -1.0}}, "personal_weights has a weight that is no number from 0"),
+        ({"personal_weights": {"town": -1.0}}, "personal_weights has a weight that is not a number"),
         ({"output": "buckets"}, "output='buckets': expected 'codes'"),
         ({"attributes": []}, "attributes is empty"),
         ({"max_bins": 1}, "max_bins=1: expected"),
@@ -166,7 +166,7 @@ def test_wrong_parameters_of_the_others_get_a_sentence_too(minimizer, message):
     ("y", "message"),
     [
         (None, "requires y to be passed"),
-        (np.linspace(0.1, 0.9, 40), "y holds numbers that are no classes"),
+        (np.linspace(0.1, 0.9, 40), "y holds numbers that are not classes"),
         (np.zeros((40, 2), int), r"a target of shape \(40, 2\)"),
         (np.zeros(39, int), "39 labels for 40 records"),
         (np.array([1, "a"] * 20, object), "labels of several types"),
@@ -181,7 +181,7 @@ def test_a_target_that_is_no_class_gets_a_sentence(y, message):
 def test_columns_that_name_people_are_refused():
     X, y = people(200)
     X["name"] = [f"person {i}" for i in range(200)]
-    with pytest.raises(InputError, match="column 'name' has 200 values that one record has alone"):
+    with pytest.raises(InputError, match="column 'name' has 200 values that only one record has"):
         PrivacyAwareTree().fit(X, y)
     PrivacyAwareTree(attributes=["age", "job"]).fit(X, y)
 

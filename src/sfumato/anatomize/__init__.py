@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Share exact values without telling who has which sensitive value, and learn from what is shared.
+"""Release exact values without revealing who has which sensitive value, and learn from the release.
 
-A table becomes two, one with the identifying columns and one with the sensitive ones, which only the number of an
-l-diverse group connects. A classifier is trained on one candidate per record (pruning) or on all of them, weighted.
+A table becomes two, one with the identifying columns and one with the sensitive ones. Only the number of an l-diverse
+group connects them. A classifier is trained on one candidate per record (pruning) or on all of them, weighted.
 """
 
 from sfumato.anatomize.anatomizer import Anatomizer

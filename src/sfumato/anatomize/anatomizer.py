@@ -26,7 +26,7 @@ from sfumato.threads import run_side_by_side
 
 
 class Anatomizer(BaseEstimator):
-    """Divide a table in two, so that exact values can be shared and nobody's sensitive value can be told.
+    """Divide a table in two, to release exact values without revealing anyone's sensitive value.
 
     Parameters
     ----------
@@ -35,23 +35,23 @@ class Anatomizer(BaseEstimator):
     sensitive : str, int or list of these
         The sensitive columns, by name or position. Each is l-diverse on its own.
     identifiers : list of str or int, optional
-        Columns that name a person; dropped.
+        Direct identifiers; dropped.
     keep : list of str or int, optional
-        Columns that are shared exactly although they seem to name people; others that do are refused.
+        Columns to release although they seem to name people; others that do raise an error.
     suppression_limit : float, default=0.0
-        Share of the records that may be left out. With 0, an l that would need it is refused before any work; the
-        message says which l works and how many records would have to go. The paper's experiments allow 1.0.
+        Share of the records that may be suppressed. If l needs more, an error before any work names the largest l that
+        works and the number of records to suppress. The paper's experiments allow 1.0.
     assignment : {"largest", "random"}, default="largest"
         Xiao and Tao's rule, one record from each of the l most frequent values; or any l values that still allow
         groups for all the others, at random.
     group : str, default="group"
-        What to call the column with the number of the group.
+        Name of the column with the number of the group.
     categorical_features : list of str or int, optional
         Sensitive columns of numbers that are codes. Only equality of sensitive values matters, so this is rarely
         needed.
     random_state : int, RandomState or None, default=None
-        Whatever is drawn comes from here. None draws anew each time, which is what a release should do: who knows
-        the seed knows both orders, and can put the two tables together again.
+        Seed of all draws. None: seeded from OS entropy, as a release should be. An attacker who knows the seed knows
+        both orders, and can relink the two tables.
 
     Attributes
     ----------
@@ -62,13 +62,13 @@ class Anatomizer(BaseEstimator):
 
     Notes
     -----
-    *Guarantee.* See :class:`AnatomizedTable`; counted again on the finished tables before they are handed out.
-    A missing sensitive value is a value of its own. Where several records belong to one person, an attacker may tell
-    more than 1/l, since the groups count records.
+    *Guarantee.* See :class:`AnatomizedTable`; recounted on the finished tables before they are returned.
+    A missing sensitive value is a value of its own. If several records belong to one person, an attacker's chance may
+    exceed 1/l, since the groups count records.
 
-    Lists of categories are sorted, so that their order tells nothing about that of the records; of polars, Categorical
-    becomes Enum. Types with an order of their own (ordered categoricals, Enum) keep it: do not declare it from the
-    order in which values come up among the records.
+    Lists of categories are sorted, so that their order reveals nothing about that of the records; polars Categorical
+    becomes Enum. Types with an order of their own (ordered categoricals, Enum) keep it: do not derive it from the order
+    of the records.
 
     References
     ----------
@@ -111,7 +111,7 @@ class Anatomizer(BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Divide the records into groups, and keep how many there are; the groups themselves are not kept."""
+        """Divide the records into groups, and keep their number and sizes, not the groups themselves."""
         self.fit_transform(X)
         return self
 
@@ -121,7 +121,7 @@ class Anatomizer(BaseEstimator):
         Parameters
         ----------
         X : frame or array of shape (records, columns)
-            What a model is to predict may be one of the columns; it leaves with the identifying ones.
+            The target of a model may be one of the columns; it is released with the identifying ones.
         y : ignored
         """
         return self.fit_transform_with_rows(X)[0]
@@ -158,7 +158,7 @@ class MemoryAnatomies:
 
     @contextmanager
     def divided(self, division: Division) -> Iterator[AnatomyInMemory]:
-        """Lend the two tables."""
+        """Yield the two tables."""
         table, rule = division.head, division.rule
         n_records = table.n_records
         codes = np.column_stack([number_values(table.column(name, for_counting=True)) for name in division.sensitive])
@@ -192,7 +192,7 @@ class AnatomyInMemory:
 
     @property
     def n_suppressed(self) -> int:
-        """Records that were left out."""
+        """Number of suppressed records."""
         return self.tables.n_suppressed
 
     def recount(self, l: int) -> int:  # noqa: E741

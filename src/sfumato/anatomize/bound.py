@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Theorem 4.1 as a number: how far above the best linear model's the expected error of a pruned one can be."""
+"""Theorem 4.1: a bound on the expected error of a pruned linear model above that of the best one."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Bound:
 
     @property
     def is_vacuous(self) -> bool:
-        """True if the bound says nothing, since an error is never above 1."""
+        """True if the bound is at least 1, which no error exceeds."""
         return self.value is not None and self.value >= 1
 
     def __str__(self) -> str:
-        """Say the bound in words, the observed excess beside it."""
+        """Return the bound in words, with the observed excess."""
         if self.value is None:
             told = f"does not apply: {self.reason}"
         elif self.is_vacuous:
@@ -81,7 +81,7 @@ def theorem_bound(n_records: int, n_identifying: int, weights: Any, radius_min: 
 def linear_weights(model: Any) -> NDArray[np.float64] | None:
     """Return w of a fitted linear model of two classes, in the coordinates of its input; None if there is none.
 
-    Steps that centre and scale in front of it are undone; anything else in front makes it no linear model here.
+    Steps that center and scale before it are undone; with any other step before it, the model is not linear.
     """
     scale: Any = 1.0
     if hasattr(model, "steps"):

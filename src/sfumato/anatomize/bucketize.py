@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Put records into groups in which no sensitive value is above 1/l of the group.
+"""Form groups in which no sensitive value is above 1/l of the group.
 
 Arrays in, arrays out: ``codes`` has one row per record and one column per sensitive column, each a number from 0.
 The anatomizer calls :func:`plan_suppression` before any work and :func:`assign_groups` for the groups. Xiao and Tao's
 rule takes one record from each of the l largest buckets; the random rule takes any l buckets that leave enough for
 all later groups. Neither looks at an identifying column.
 
-Where there are several sensitive columns, groups that are diverse in the first are made diverse in all of them: records
+With several sensitive columns, groups that are diverse in the first are made diverse in all of them: records
 are exchanged between groups, and a group that stays unsafe is joined with others, in the worst case with all.
 """
 
@@ -78,7 +78,7 @@ def assign_groups(
 
     Notes
     -----
-    One sensitive column: floor(n / l) groups of l records with different values, and the fewer than l records that
+    One sensitive column: floor(n / l) groups of l records with distinct values, and the fewer than l records that
     are left join groups that do not have their value. Several: the groups of the most uneven column; records whose
     values clash in another column are exchanged with records of other groups, and groups that no exchange helps are
     joined with others, since groups that are l-diverse stay so together.
@@ -119,7 +119,7 @@ def _by_one_column(
 def _place_the_rest(
     group: NDArray[np.int64], bucket: NDArray[np.int32], n_groups: int, random: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Put the records that nobody drew, fewer than l, into groups without their value, at random.
+    """Assign the remaining records, fewer than l, to random groups without their value.
 
     A value in c records is in at most c - 1 groups as long as one of them is left, and c is at most the number of
     groups, so that a group without the value always exists.
@@ -202,7 +202,7 @@ def merge_unsafe(
     l: int,  # noqa: E741
     random: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """Join every group in which a value is above 1/l with others until none is; return the groups numbered anew.
+    """Join every group in which a value is above 1/l with others until none is; return the groups renumbered.
 
     Joining all groups ends it in any case, since no value has more than 1/l of all records.
     """
@@ -233,12 +233,12 @@ def merge_unsafe(
     for other in joined:
         merged[order[starts[other] : starts[other + 1]]] = joined[0]
     renumbered = np.unique(merged, return_inverse=True)[1].astype(np.int64)
-    # Where not even all the helpers were enough, those that were joined before help the last ones, one by one.
+    # If all helpers were not enough, groups that were joined before help the last ones, one by one.
     return merge_unsafe(codes, renumbered, l, random) if joined and renumbered.any() else renumbered
 
 
 def _are_safe(codes: NDArray[np.int32], group: NDArray[np.int64], l: int) -> NDArray[np.bool_]:  # noqa: E741
-    """Say of every group whether no value of any column is above 1/l of it."""
+    """Return, for every group, whether no value of any column is above 1/l of it."""
     sizes = np.bincount(group)
     safe = np.ones(len(sizes), np.bool_)
     for column in codes.T:

@@ -11,21 +11,21 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.utils import assert_all_finite, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from sfumato.anatomize.anatomizer import Anatomizer
 from sfumato.anatomize.bound import Bound, linear_weights, theorem_bound
 from sfumato.anatomize.bucketize import Assignment
 from sfumato.anatomize.coordinates import Coding, CodingName
 from sfumato.anatomize.prune import Candidates, Per, choose
-from sfumato.anonymize.guidance import fit_weighted
+from sfumato.anonymize.guidance import fit_weighted, takes_weights
 from sfumato.arguments import as_table_like, check_wrapped, checked_weight, wrapped_has
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import read_table
 
 
 class _LearnsFromAnatomy(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    """What both classifiers share: anatomize, code, train on what the two tables tell, predict raw records."""
+    """Base of both classifiers: anatomize, encode, train on the two tables, predict raw records."""
 
     estimator: Any
     l: int  # noqa: E741
@@ -96,7 +96,7 @@ class _LearnsFromAnatomy(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         )
 
     def _codes_by_table(self, anatomized: Any) -> tuple[list[str], list[str]]:
-        """Name the columns of codes as they are called in the two tables, where arrays number them anew."""
+        """Return the names of the numeric categories in the two tables; arrays number their columns again."""
         found: list[list[str]] = []
         for names, frame in zip(self._columns, (anatomized.identifying, anatomized.sensitive), strict=True):
             own_names = read_table(frame).names
@@ -153,7 +153,7 @@ _PARAMETERS = """
     sensitive : str, int or list of these
         The sensitive columns, by name or position.
     identifiers : list of str or int, optional
-        Columns that name a person; dropped.
+        Direct identifiers; dropped.
     coding : {"paper", "one-hot"}, default="one-hot"
         How columns become numbers; see ``sfumato.anatomize.coordinates``.
 """
@@ -163,7 +163,7 @@ _MORE_PARAMETERS = """
     assignment : {"largest", "random"}, default="largest"
         How groups are made; see ``Anatomizer``.
     categorical_features : list of str or int, optional
-        Columns of numbers that are codes, not amounts.
+        Numeric categories: columns of numbers that are codes, not amounts.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -177,8 +177,8 @@ _MORE_PARAMETERS = """
 _GUARANTEE = """
     Notes
     -----
-    *Guarantee.* The model was trained on nothing but the two tables of ``Anatomizer``, so it can tell nobody more about
-    who has which sensitive value than those tables can. Records to predict are raw, as in the paper.
+    *Guarantee.* The model was trained on nothing but the two tables of ``Anatomizer``, so it reveals no more about who
+    has which sensitive value than those tables. Records to predict are raw, as in the paper.
 
     References
     ----------
@@ -309,11 +309,10 @@ class BucketClassifier(_LearnsFromAnatomy):  # noqa: D101 - the text is put toge
         self.random_state = random_state
 
     def _train(self, anatomized: Any, candidates: Candidates, own: Coding, theirs: Coding, y: Any, weight: Any) -> None:
-        last = self.estimator.steps[-1][1] if hasattr(self.estimator, "steps") else self.estimator
-        if not has_fit_parameter(last, "sample_weight"):
+        if not takes_weights(self.estimator):
             raise ParameterError(
-                f"estimator is a {type(last).__name__}, whose fit takes no sample_weight: expected one that does, "
-                "since candidates are weighted. Use PrunedClassifier with it."
+                f"estimator is a {type(self.estimator).__name__}, whose fit takes no sample_weight: expected one that "
+                "does, since candidates are weighted. Use PrunedClassifier with it."
             )
         n_candidates = candidates.sizes[candidates.group]
         records = np.repeat(np.arange(len(y)), n_candidates)

@@ -185,7 +185,7 @@ def categories_of(column: Column) -> list[Any]:
 
 
 def missing_of(column: Column, some: slice) -> NDArray[np.bool_]:
-    """Say which of some records have no value; nothing where all records have one."""
+    """Return which of some records have no value; None if all have one."""
     return np.empty(0, np.bool_) if column.missing is None else column.missing[some]
 
 

@@ -2,7 +2,7 @@
 """Divide a table in two, wherever it lies: written once, for every backend.
 
 What the columns are for is settled here, the draw is made here, and here stands what may be suppressed. A backend deals
-the records to groups and writes both tables, which are recounted before anybody sees them.
+the records to groups and writes both tables, which are recounted before they are published.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _check_parameters(anatomizer: Anatomizer) -> None:
 def _drawn_seed(random_state: Any) -> list[int]:
     """Draw the numbers that all randomness comes from."""
     if random_state is None:
-        # Not numpy's shared state, which a caller may have seeded with a number that anybody would try.
+        # Not numpy's global state, which a caller may have seeded with a guessable number.
         return [secrets.randbelow(2**31 - 1) for _ in range(4)]
     seed: list[int] = check_random_state(random_state).randint(0, 2**31 - 1, size=4).tolist()
     return seed
@@ -191,7 +191,7 @@ class DiverseGroups:
         if n_suppressed == n_records:
             lower = lower if largest_l >= 2 else "no l works without leaving records out"
             raise GuaranteeError(
-                f"{given}: expected at least {l} different values, and {lower}. Lower l; leaving records out does not "
+                f"{given}: expected at least {l} distinct values, and {lower}. Lower l; suppressing records does not "
                 f"help with {l}."
             )
         if n_suppressed / n_records <= limit:

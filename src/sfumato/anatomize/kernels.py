@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loops behind anatomization and pruning; each has a slow twin in ``tests/twins``.
+"""The loops behind anatomization and pruning; each has a reference implementation in ``tests/twins``.
 
 Arrays in, arrays out. ``bucketize`` and ``prune`` call these.
 """
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 @njit(nogil=True, cache=True)
 def draw_from_largest(counts: NDArray[np.int64], l: int, n_groups: int) -> NDArray[np.int64]:  # noqa: E741
-    """Take one record from each of the l largest buckets, `n_groups` times; return the buckets, l per group.
+    """Draw one record from each of the l largest buckets, `n_groups` times; return the buckets, l per group.
 
     `counts` fall. Of buckets of the same size the last ones are taken: then the counts still fall afterwards, and no
     bucket ever has to be moved::
@@ -60,7 +60,7 @@ def draw_at_random(
     n_groups: int,
     uniform: NDArray[np.float64],
 ) -> NDArray[np.int64]:
-    """Take l different buckets at random, weighted by their records, `n_groups` times, so that it always works out.
+    """Draw l distinct buckets at random, weighted by their records, `n_groups` times, so that all groups succeed.
 
     With m groups still to make, a bucket with m or more records is *full*: each group it is not in costs one of the
     records to spare. There are ``sum(min(count, m)) - l * m`` of those, so at most so many full buckets may be left

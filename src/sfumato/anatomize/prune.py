@@ -122,7 +122,7 @@ def prune(
         One row per identifying record, which keeps their number and is what the theorem needs; or one per group,
         which is Figure B.2 to the letter.
     feature_map : transformer, optional
-        Measure norms after this map, such as scikit-learn's ``Nystroem``, centred there.
+        Measure norms after this map, such as scikit-learn's ``Nystroem``, centered there.
 
     Returns
     -------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two tables that leave: who the records are, and which sensitive values their groups have.
+"""The two released tables: identifying columns of the records, and sensitive values of their groups.
 
 ``Anatomizer`` makes an :class:`AnatomizedTable`; pruning, the classifiers and the command line take one.
 """
@@ -56,16 +56,16 @@ class AnatomizedTable:
     group : str
         The name of the column with the group.
     n_suppressed : int
-        Records that were left out.
+        Suppressed records.
 
     Notes
     -----
-    *Guarantee.* Someone who finds a person's row in the identifying table, and knows nothing else that tells the
-    records of its group apart, cannot do better than 1/l at any sensitive column of that person. Values are exact,
-    so whoever is in the identifying table can be recognised in it: anatomy hides who has which sensitive value, not
-    who is there. Someone who learns from all groups together how identifying columns and sensitive values go
-    together can do better (see ``sfumato.attack.definetti``), and who knows one sensitive value of a person may
-    learn the others from the same row.
+    *Guarantee.* An attacker who finds a person's row in the identifying table, and knows nothing else that
+    distinguishes the records of its group, guesses any sensitive column of that person with a chance of at most 1/l.
+    Values are exact, so people can be recognized in the identifying table: anatomy hides who has which sensitive value,
+    not who is in the table. An attacker who learns from all groups together how identifying and sensitive values are
+    related can do better (see ``sfumato.attack.definetti``). One known sensitive value of a person may reveal the
+    others of its row.
     """
 
     identifying: Any
@@ -95,7 +95,7 @@ class AnatomizedTable:
         return int(_sizes(groups_of(self.sensitive)).shape[1])
 
     def _repr_html_(self) -> str:
-        """Show in a notebook what both tables have, and none of the records."""
+        """Show the numbers of both tables in a notebook, and no records."""
         facts = [
             ("records", self.n_records),
             ("groups", self.n_groups),
@@ -124,12 +124,12 @@ class AnatomizedTable:
         return side_by_side(without_group(self.identifying), left, without_group(self.sensitive), right)
 
     def check(self) -> None:
-        """Count the groups again, with nothing of what made them.
+        """Recount the groups, independently of the code that made them.
 
         Raises
         ------
         GuaranteeError
-            When a value of a sensitive column is above 1/l of a group, or the tables do not have the same groups.
+            If a value of a sensitive column is above 1/l of a group, or the tables do not have the same groups.
         """
         check_groups(self.identifying, self.sensitive, self.l)
 
@@ -256,7 +256,7 @@ def matched_groups(table: AnatomizedTable) -> tuple[NDArray[np.int64], NDArray[n
     theirs = groups_of(table.sensitive)
     own = groups_of(table.identifying)
     highest = int(theirs.max())
-    if int(theirs.min()) < 0 or highest > 4 * len(theirs):  # numbered by somebody else
+    if int(theirs.min()) < 0 or highest > 4 * len(theirs):  # numbered elsewhere
         names, theirs = np.unique(theirs, return_inverse=True)
         own, highest = np.searchsorted(names, own), len(names) - 1
     order, starts = sort_groups(theirs, highest + 1)

@@ -202,7 +202,7 @@ class Anonymizer(TransformerMixin, GroupParameters):
         if self.suppression_limit > 0:
             raise ParameterError(
                 f"{named('suppression_limit', self.suppression_limit)} with fit_transform, which keeps all rows: "
-                "expected 0. Use fit(X, y).release(X), which may leave records out."
+                "expected 0. Use fit(X, y).release(X), which may suppress records."
             )
         for criterion in self._all_criteria():
             if criterion.counting == "presence":

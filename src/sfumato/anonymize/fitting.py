@@ -174,7 +174,7 @@ def _needs(anonymizer: Any) -> Iterator[tuple[Need, str, str, str]]:
         yield Need.ALL_RECORDS, name, expected, f"Use {kinds}, or a table in memory."
     if anonymizer.suppression_limit:
         given = named("suppression_limit", anonymizer.suppression_limit)
-        remedy = "Use release on a table in memory, which may leave records out."
+        remedy = "Use release on a table in memory, which may suppress records."
         yield Need.SUPPRESSION, given, "0", remedy
     if getattr(anonymizer, "hierarchies", None):
         yield Need.HIERARCHIES, "hierarchies=", "none", "Use a table in memory."
@@ -272,7 +272,7 @@ def learn_guide(
         The columns of predictions.
     schema : Schema
     model : fitted estimator, optional
-        Predicts from all columns that are not dropped, where there are no columns of predictions.
+        Predicts from all columns that are not dropped, if there are no columns of predictions.
     """
     if not names and model is None:
         if not isinstance(anonymizer, MondrianAnonymizer):

@@ -52,9 +52,9 @@ class FullDomainAnonymizer(Anonymizer):
     Parameters
     ----------
     k : int, default=10
-        Fewest records of a group.
+        Minimum group size.
     quasi_identifiers : list of str or int, optional
-        Columns that, taken together, could point at a person, by name or position; None: all columns.
+        Columns that together could identify a person, by name or position. None: all columns.
     hierarchies : dict, optional
         For each column, by name or position, a `Hierarchy`, the path of a hierarchy file, or a nested mapping. A
         quasi-identifier without one has two levels: its values as they are, and ``"*"``.
@@ -63,11 +63,11 @@ class FullDomainAnonymizer(Anonymizer):
     criteria : list of Criterion, optional
         Further conditions on every group, such as ``KAnonymity(10, unit="customer")``.
     identifiers : list of str or int, optional
-        Columns that name a person; dropped.
+        Direct identifiers; dropped.
     keep : list of str or int, optional
-        Columns that may pass through although nearly every record has a value of its own there.
+        Columns to release unchanged although most of their values are unique.
     categorical_features : list of str or int, optional
-        Columns of numbers that are codes, not amounts.
+        Numeric categories: columns of numbers that are codes, not amounts.
 
     Attributes
     ----------

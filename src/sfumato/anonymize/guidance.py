@@ -233,17 +233,20 @@ def fit_weighted(estimator: Any, X: Any, y: Any, sample_weight: NDArray[np.float
     """Fit an estimator, with weights where some are given; a pipeline hands them to its last step."""
     if sample_weight is None:
         return estimator.fit(X, y)
+    if not takes_weights(estimator):
+        raise ParameterError(
+            f"sample_weight with {type(estimator).__name__}, whose fit takes none: expected an estimator that does. "
+            "Leave the weights out, or choose another estimator."
+        )
     steps = getattr(estimator, "steps", None)
-    if steps:
-        name, last = steps[-1]
-        if has_fit_parameter(last, "sample_weight"):
-            return estimator.fit(X, y, **{f"{name}__sample_weight": sample_weight})
-    elif has_fit_parameter(estimator, "sample_weight"):
-        return estimator.fit(X, y, sample_weight=sample_weight)
-    raise ParameterError(
-        f"sample_weight with {type(estimator).__name__}, whose fit takes none: expected an estimator that does. "
-        "Leave the weights out, or choose another estimator."
-    )
+    name = f"{steps[-1][0]}__sample_weight" if steps else "sample_weight"
+    return estimator.fit(X, y, **{name: sample_weight})
+
+
+def takes_weights(estimator: Any) -> bool:
+    """Return True if the `fit` of an estimator, or of the last step of a pipeline, takes ``sample_weight``."""
+    steps = getattr(estimator, "steps", None)
+    return bool(has_fit_parameter(steps[-1][1] if steps else estimator, "sample_weight"))
 
 
 def is_fitted(estimator: Any) -> bool:

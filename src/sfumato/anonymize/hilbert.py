@@ -44,9 +44,9 @@ class HilbertPartition(Recoding):
     columns : tuple of PartitionColumn
         The quasi-identifiers; a record's codes in them are its place on the grid.
     grid : Grid
-        Where each code of a column stands along its axis.
+        The place of each code of a column on its axis.
     first_keys : ndarray of uint64, shape (groups, words)
-        Where on the curve each group starts.
+        The start of each group on the curve.
     values : dict
         Rewritten columns: for each quasi-identifier, the values of every group.
     group_sizes : ndarray of int64
@@ -88,20 +88,20 @@ class HilbertAnonymizer(Anonymizer):
     Parameters
     ----------
     k : int, default=10
-        Fewest records of a group. Where records differ, no group has more than 2k - 1.
+        Minimum group size. If all records differ, no group has more than 2k - 1.
     quasi_identifiers : list of str or int, optional
-        Columns that, taken together, could point at a person, by name or position; None: all columns.
+        Columns that together could identify a person, by name or position. None: all columns.
     identifiers : list of str or int, optional
-        Columns that name a person; dropped.
+        Direct identifiers; dropped.
     keep : list of str or int, optional
-        Columns that may pass through although nearly every record has a value of its own there.
+        Columns to release unchanged although most of their values are unique.
     criteria : list of Criterion, optional
         Further conditions on every group. A run that fails one is joined with the runs after it until it passes;
         what is left at the end is joined with the runs before it.
     categorical_features : list of str or int, optional
-        Columns of numbers that are codes, not amounts.
+        Numeric categories: columns of numbers that are codes, not amounts.
     limits : dict, optional
-        Finest width (numbers), number of characters (text) or days (dates) that may leave, per column.
+        Finest width (numbers), number of characters (text) or days (dates) to release, per column.
     hierarchies : dict, optional
         For each column, by name or position, a `Hierarchy`, the path of a hierarchy file, or a nested mapping. Such a
         column is a category in the order of its tree; ``representative="range"`` publishes the lowest common ancestor
@@ -116,9 +116,9 @@ class HilbertAnonymizer(Anonymizer):
         majority prediction), ``"sample"``. Numbers come from runs of values that at least k records share, and
         categories that fewer have are not named.
     suppression_limit : float, default=0.0
-        Share of the records that `release` may leave out: failing groups first, then the records that cost most.
+        Share of the records that `release` may suppress: failing groups first, then the costliest records.
     max_bins : int, default=255
-        Bins of a number column with more distinct values.
+        Number of bins of a numeric column with more distinct values.
     random_state : int or RandomState, optional
         Seed for ``representative="sample"``.
     n_jobs : int, optional
@@ -132,13 +132,13 @@ class HilbertAnonymizer(Anonymizer):
         In the order of the curve.
     n_groups_ : int
     information_loss_ : float
-        Normalised certainty penalty of the groups, from 0 to 1.
+        Normalized certainty penalty of the groups, from 0 to 1.
     schema_ : Schema
 
     Notes
     -----
     *Guarantee.* In the result of `fit_transform` and of `release`, every record shares its quasi-identifiers with at
-    least k - 1 others, counted again on the result itself. It does not stop attribute disclosure. A real record as
+    least k - 1 others, recounted on the result itself. It does not prevent attribute disclosure. A real record as
     representative (``"member"``, ``"model"``, ``"sample"``) shows that record's values.
 
     *Optimality.* For k up to 100 and no further criteria, no other way of cutting the curve into groups of at least k

@@ -24,7 +24,7 @@ class MethodFacts:
     by_counts : bool
         Whether counts are enough, so that a table can be read in blocks that fit in memory.
     writes_labels : bool
-        Whether the labels of hierarchies are written, so that there is no representative and no limit.
+        Whether the labels of hierarchies are written; representatives and limits do not apply then.
     """
 
     name: str

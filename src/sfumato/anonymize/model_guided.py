@@ -27,45 +27,45 @@ from sfumato.schema import Schema
 class ModelGuidedAnonymizer(GuidedAnonymizer):
     """Make a table k-anonymous at the least cost to a model's predictions.
 
-    The quasi-identifiers are split top-down so that records with like predictions stay together, as long as both
-    sides keep at least k records; then every group's quasi-identifiers are replaced by one set of values.
+    The quasi-identifiers are split top-down so that records with similar predictions stay together, while both sides
+    keep at least k records. Then every group's quasi-identifiers are replaced by one set of values.
 
     Parameters
     ----------
     k : int, default=10
-        Fewest records of a group.
+        Minimum group size.
     quasi_identifiers : list of str or int, optional
-        Columns that, taken together, could point at a person, by name or position; None: all columns.
+        Columns that together could identify a person, by name or position. None: all columns.
     identifiers : list of str or int, optional
-        Columns that name a person; dropped.
+        Direct identifiers; dropped.
     keep : list of str or int, optional
-        Columns that may pass through although nearly every record has a value of its own there.
+        Columns to release unchanged although most of their values are unique.
     criteria : list of Criterion, optional
         Further conditions on every group, such as ``KAnonymity(10, unit="customer")``, or
         ``LDiversity(2, "diagnosis")`` and others on a sensitive column. That column is neither rewritten nor split
         on; ``"y"`` is the target, which `fit` and `release` also take as `target` where `y` holds predictions.
     categorical_features : list of str or int, optional
-        Columns of numbers that are codes, not amounts.
+        Numeric categories: columns of numbers that are codes, not amounts.
     limits : dict, optional
-        Finest width (numbers), number of characters (text) or days (dates) that may leave, per column.
+        Finest width (numbers), number of characters (text) or days (dates) to release, per column.
     hierarchies : dict, optional
         For each column, by name or position, a `Hierarchy`, the path of a hierarchy file, or a nested mapping. Such a
-        column is a category that is cut between the children of a label only; ``representative="range"`` publishes
+        column is categorical and split only between the children of a label; ``representative="range"`` publishes
         the lowest common ancestor of a group, and information loss counts the values under it.
     guide_estimator : estimator or "labels", optional
-        None or ``"labels"``: `y` guides as it is. A model: its predictions guide; one that is not fitted is fitted
-        on X and `y` first, and discarded afterwards.
+        None or ``"labels"``: `y` itself guides. A model: its predictions guide; an unfitted model is fitted on X and
+        `y` first, and discarded afterwards.
     guide_fraction : float, default=1.0
         Share of the records an unfitted guide is trained on.
     guide_kind : {"auto", "labels", "probabilities", "numbers"}, default="auto"
-        What the guiding values are. ``"auto"``: one column by scikit-learn's ``type_of_target``; several columns are
+        Kind of the guiding values. ``"auto"``: one column by scikit-learn's ``type_of_target``; several columns are
         probabilities when rows lie in [0, 1] and sum to 1, labels of several outputs when they are text, else
         numbers, each scaled to unit variance. The predictions of a regressor are numbers.
     split_on : {"quasi_identifiers", "all"}, default="quasi_identifiers"
         Columns the tree may split on. Only quasi-identifiers are ever rewritten.
     keep_splitting : bool, default=True
-        Go on splitting, by information loss, where the guide sees no more gain, so that groups end near size k.
-        False stops at pure groups, like the decision tree of the paper.
+        Continue splitting by information loss where the guide has no more gain, so that groups end near size k. False
+        stops at pure groups, like the decision tree of the paper.
     representative : str, default="phantom"
         How a group is rewritten: ``"phantom"`` (the group's typical values, changed until no record of the table has
         the combination, or at least k have), ``"median"``, ``"mean"``, ``"midrange"``, ``"range"`` (labels),
@@ -75,9 +75,9 @@ class ModelGuidedAnonymizer(GuidedAnonymizer):
         majority prediction), ``"sample"``. Numbers come from runs of values that at least k records share, and
         categories that fewer have are not named.
     suppression_limit : float, default=0.0
-        Share of the records that `release` may leave out: failing groups first, then the records that cost most.
+        Share of the records that `release` may suppress: failing groups first, then the costliest records.
     max_bins : int, default=255
-        Bins of a number column with more distinct values.
+        Number of bins of a numeric column with more distinct values.
     random_state : int or RandomState, optional
         Seed for ``representative="sample"`` and for `guide_fraction`.
     n_jobs : int, optional
@@ -86,21 +86,21 @@ class ModelGuidedAnonymizer(GuidedAnonymizer):
     Attributes
     ----------
     partition_ : Partition
-        The groups and their values; saves to and loads from a plain document.
+        The groups and their values; saved to and loaded from a plain document.
     group_sizes_ : ndarray of int64
     n_groups_ : int
     information_loss_ : float
-        Normalised certainty penalty of the groups, from 0 to 1.
+        Normalized certainty penalty of the groups, from 0 to 1.
     hierarchies_ : dict of str to Hierarchy
     schema_ : Schema
 
     Notes
     -----
     *Guarantee.* In the result of `fit_transform` and of `release`, every record shares its quasi-identifiers with at
-    least k - 1 others, counted again on the result itself, and every group meets the `criteria`. k alone does not
-    stop attribute disclosure: what all records of a group have in common is known of each. A real record as
-    representative (``"member"``, ``"model"``, ``"sample"``) shows that record's values. Columns that are not
-    quasi-identifiers leave as they are.
+    least k - 1 others, recounted on the result itself, and every group meets the `criteria`. k alone does not prevent
+    attribute disclosure: a value shared by a whole group is known for each member. A real record as representative
+    (``"member"``, ``"model"``, ``"sample"``) shows that record's values. Columns that are not quasi-identifiers are
+    released unchanged.
 
     References
     ----------
@@ -172,7 +172,7 @@ class ModelGuidedAnonymizer(GuidedAnonymizer):
                 "guide_estimator is not fitted and the target y is None: requires y to be passed to train it. "
                 "Pass the labels as y, or a fitted model."
             )
-        # The guide sees what the final model will see: everything but what is dropped.
+        # The guide sees the same columns as the final model: all but those that are dropped.
         seen = read_table(X).replaced({}, drop=schema.dropped) if schema.dropped else X
         fitted = train_guide(
             model, seen, y,

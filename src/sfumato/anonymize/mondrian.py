@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mondrian: multidimensional k-anonymity that looks at the quasi-identifiers alone."""
+"""Mondrian: multidimensional k-anonymity from the quasi-identifiers alone."""
 
 from __future__ import annotations
 
@@ -28,36 +28,36 @@ _RULES = {"median": by_median, "information_loss": by_information_loss}
 
 
 class MondrianAnonymizer(Anonymizer):
-    """Make a table k-anonymous without knowing what it is for.
+    """Make a table k-anonymous from its quasi-identifiers alone, without a guide.
 
     Parameters
     ----------
     k : int, default=10
-        Fewest records of a group.
+        Minimum group size.
     quasi_identifiers : list of str or int, optional
-        Columns that, taken together, could point at a person, by name or position; None: all columns.
+        Columns that together could identify a person, by name or position. None: all columns.
     identifiers : list of str or int, optional
-        Columns that name a person; dropped.
+        Direct identifiers; dropped.
     keep : list of str or int, optional
-        Columns that may pass through although nearly every record has a value of its own there.
+        Columns to release unchanged although most of their values are unique.
     criteria : list of Criterion, optional
         Further conditions on every group.
     categorical_features : list of str or int, optional
-        Columns of numbers that are codes, not amounts.
+        Numeric categories: columns of numbers that are codes, not amounts.
     limits : dict, optional
-        Finest width (numbers), number of characters (text) or days (dates) that may leave, per column.
+        Finest width (numbers), number of characters (text) or days (dates) to release, per column.
     hierarchies : dict, optional
         For each column, by name or position, a `Hierarchy`, the path of a hierarchy file, or a nested mapping. Such a
-        column is a category that is cut between the children of a label only; ``representative="range"`` publishes
+        column is categorical and split only between the children of a label; ``representative="range"`` publishes
         the lowest common ancestor of a group, and information loss counts the values under it.
     rule : {"median", "information_loss"}, default="median"
-        How a group is cut. ``"median"``: the column with the widest normalised range, at the admissible cut nearest
+        How a group is cut. ``"median"``: the column with the widest normalized range, at the admissible cut nearest
         its median (strict: equal values stay together). ``"information_loss"``: the cut with the largest fall of the
-        normalised certainty penalty of all columns, looking one cut ahead; records too few for a group of their own
-        are set aside and form groups with others that were, see the notes.
+        normalized certainty penalty of all columns, looking one cut ahead. Records too few for a group are deferred and
+        grouped with other deferred ones; see the notes.
     strict : bool, default=True
-        With the rule ``"median"``: whether records with equal values of the column that is cut stay together. False:
-        those with the median value are divided, so that the sides are as even as can be; see the notes.
+        With the rule ``"median"``: whether records with equal values of the column stay together. False: those with
+        the median value are divided, so that the sides are as even as possible; see the notes.
     representative : str, default="phantom"
         How a group is rewritten: ``"phantom"`` (the group's typical values, changed until no record of the table has
         the combination, or at least k have), ``"median"``, ``"mean"``, ``"midrange"``, ``"range"`` (labels),
@@ -67,9 +67,9 @@ class MondrianAnonymizer(Anonymizer):
         majority prediction), ``"sample"``. Numbers come from runs of values that at least k records share, and
         categories that fewer have are not named.
     suppression_limit : float, default=0.0
-        Share of the records that `release` may leave out: failing groups first, then the records that cost most.
+        Share of the records that `release` may suppress: failing groups first, then the costliest records.
     max_bins : int, default=255
-        Bins of a number column with more distinct values.
+        Number of bins of a numeric column with more distinct values.
     random_state : int or RandomState, optional
         Seed for ``representative="sample"``.
     n_jobs : int, optional
@@ -89,15 +89,13 @@ class MondrianAnonymizer(Anonymizer):
     *Guarantee.* As for ``ModelGuidedAnonymizer``. Predictions passed as `y` never change the groups; the
     representative ``"member"`` uses them to prefer a group's majority.
 
-    *Relaxed.* Which side a record with the median value goes to depends on the codes of all its quasi-identifiers,
-    those with the smaller codes left, never on the order of the records; records that are alike in all of them stay
-    together. The partition remembers the last record on the left as a threshold in several columns, so new records
-    are divided by the same rule, and `release` finds the fitted groups again.
+    *Relaxed.* The side of a record with the median value depends on the codes of all its quasi-identifiers, never on
+    the order of the records; equal records stay together. The partition stores the last record on the left as a
+    threshold in several columns, so new records are divided by the same rule, and `release` finds the fitted groups.
 
-    *Information loss.* Odd records would force the groups they lie in to be wide, so they are set aside: what was set
-    aside below a cut forms groups of its own, finer cuts first, and the few left over join the groups where they cost
-    least. Groups may then overlap in what their labels say, but every combination of values has exactly one group. No
-    optimality is claimed.
+    *Information loss.* Outliers would force their groups to be wide, so they are deferred. The records deferred below a
+    cut form groups of their own, finer cuts first, and the few left over join the groups where they cost least. The
+    labels of groups may then overlap, but every combination of values has exactly one group. No optimality is claimed.
 
     References
     ----------

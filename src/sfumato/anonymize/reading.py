@@ -141,8 +141,8 @@ class GroupParameters(BaseEstimator):
             counter = make_counter(criterion, None if name is None else table.column(name, for_counting=True))
             if criterion.counting == "presence":
                 population = self._population_of(criterion, table.categorical)
-                everybody = np.zeros(population.n_records, np.int32)
-                groups = everybody if partition is None else partition.apply_to(population)
+                one_group = np.zeros(population.n_records, np.int32)
+                groups = one_group if partition is None else partition.apply_to(population)
                 counter = replace(counter, population=groups)
             counters.append(counter)
         return counters
@@ -185,7 +185,7 @@ class GroupParameters(BaseEstimator):
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31))
 
 
-# -- the target, which is no column of the table but is released beside it ----------------------------------------
+# -- the target, which is not a column of the table but is released with it ---------------------------------------
 
 
 def names_target(criterion: Criterion, table: Table, target: Any) -> bool:

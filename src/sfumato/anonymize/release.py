@@ -269,5 +269,5 @@ def _count_presence(seen: NDArray[np.int64], counter: Counter, rows: NDArray[np.
     n_seen = int(seen.max()) + 1
     counts = [np.bincount(part, minlength=n_seen) for part in (seen, members[members >= 0])]
     if not np.array_equal(seen_of_group[group], seen):
-        counts[1][:] = 0  # a group that shows different values has no population that could be told apart
+        counts[1][:] = 0  # the population of a group with several values is unknown
     return np.column_stack(counts).astype(np.int64)

@@ -77,27 +77,27 @@ class RPlusTreeAnonymizer(Anonymizer):
     Parameters
     ----------
     k : int, default=10
-        Fewest records of a group.
+        Minimum group size.
     quasi_identifiers : list of str or int, optional
-        Columns that, taken together, could point at a person, by name or position; None: all columns.
+        Columns that together could identify a person, by name or position. None: all columns.
     identifiers : list of str or int, optional
-        Columns that name a person; dropped.
+        Direct identifiers; dropped.
     keep : list of str or int, optional
-        Columns that may pass through although nearly every record has a value of its own there.
+        Columns to release unchanged although most of their values are unique.
     criteria : list of Criterion, optional
         Further conditions on every group.
     categorical_features : list of str or int, optional
-        Columns of numbers that are codes, not amounts.
+        Numeric categories: columns of numbers that are codes, not amounts.
     limits : dict, optional
-        Finest width (numbers), number of characters (text) or days (dates) that may leave, per column.
+        Finest width (numbers), number of characters (text) or days (dates) to release, per column.
     hierarchies : dict, optional
         For each column, by name or position, a `Hierarchy`, the path of a hierarchy file, or a nested mapping. Such a
         column is a category in the order of its tree; ``representative="range"`` publishes the lowest common ancestor
         of a group, and information loss counts the values under it. Cuts are still chosen by the
         values in the boxes.
     keep_records : bool, default=False
-        Hold the records' quasi-identifiers, and the columns that criteria look at, inside the fitted anonymizer, so
-        that later batches can be inserted. Such an anonymizer, and a pickle of it, is as personal as the data.
+        Keep the records' quasi-identifiers, and the columns of criteria, in the fitted anonymizer, so that later
+        batches can be inserted. Such an anonymizer, and a pickle of it, is as personal as the data.
     representative : str, default="phantom"
         How a group is rewritten: ``"phantom"`` (the group's typical values, changed until no record of the table has
         the combination, or at least k have), ``"median"``, ``"mean"``, ``"midrange"``, ``"range"`` (labels),
@@ -107,9 +107,9 @@ class RPlusTreeAnonymizer(Anonymizer):
         majority prediction), ``"sample"``. Numbers come from runs of values that at least k records share, and
         categories that fewer have are not named.
     suppression_limit : float, default=0.0
-        Share of the records that `release` may leave out: failing groups first, then the records that cost most.
+        Share of the records that `release` may suppress: failing groups first, then the costliest records.
     max_bins : int, default=255
-        Bins of a number column with more distinct values.
+        Number of bins of a numeric column with more distinct values.
     random_state : int or RandomState, optional
         Seed for ``representative="sample"``.
     n_jobs : int, optional
@@ -122,19 +122,19 @@ class RPlusTreeAnonymizer(Anonymizer):
     group_sizes_ : ndarray of int64
     n_groups_ : int
     information_loss_ : float
-        Normalised certainty penalty of the groups, from 0 to 1.
+        Normalized certainty penalty of the groups, from 0 to 1.
     schema_ : Schema
 
     Notes
     -----
     *Guarantee.* In the result of `fit_transform` and of `release`, every record shares its quasi-identifiers with at
-    least k - 1 others, counted again on the result itself. It does not stop attribute disclosure.
+    least k - 1 others, recounted on the result itself. It does not prevent attribute disclosure.
 
     *Guarantee over time.* Let all records held be published after `fit` and after every `insert`, with nothing
     suppressed. Then any group of one publication and any group of another have no record in common, or at least k,
-    so that comparing them narrows nobody down to fewer than k records. Criteria given in `criteria` are asked of
-    those records too whenever a leaf is cut. Every batch counts as published, whether it was or not. Nothing is
-    promised for records that leave the table or change, or for releases of only some of the records.
+    so that comparing them never narrows a person down to fewer than k records. The `criteria` must also hold for those
+    records whenever a leaf is cut. Every batch counts as published, whether it was or not. Not guaranteed: records that
+    are removed or changed, and releases of only some of the records.
 
     The leaves' regions cover the whole space without overlap, so new records always belong to one leaf. Cuts are
     binary and categories stand in sorted order. No optimality is claimed.

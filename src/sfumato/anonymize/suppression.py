@@ -21,7 +21,7 @@ from sfumato.partition.records import Layout
 Widths = Callable[[Summary], NDArray[np.float64]]
 """Returns the width of every group in every column, from what is known of its bins."""
 
-_TIMES_THE_MEAN = 2.0  # what a record must cost to be dropped: a record that leaves is lost entirely
+_TIMES_THE_MEAN = 2.0  # minimum cost of a dropped record, since all of its information is lost
 
 
 def suppress(leaf: NDArray[np.int32], n_leaves: int, counters: list[Counter], limit: float) -> NDArray[np.int32]:
@@ -51,7 +51,7 @@ def suppress(leaf: NDArray[np.int32], n_leaves: int, counters: list[Counter], li
     candidates = np.flatnonzero(failing & (sizes > 0))
     candidates = candidates[np.argsort(sizes[candidates], kind="stable")]
     n_dropped = int((np.cumsum(sizes[candidates]) <= budget).sum())
-    # Where too little is left, the largest groups come back first: few of them are enough.
+    # If too little is left, the largest groups are restored first: few of them are enough.
     for n in range(n_dropped, 0, -1):
         left = np.where(np.isin(leaf, candidates[:n]), np.int32(-1), leaf)
         if hold_together(left, among_released(counters, left)):
@@ -91,7 +91,7 @@ def drop_costly(
     k : int
         Fewest records that a group keeps.
     budget : int
-        Most records to leave out.
+        Maximum number of records to suppress.
 
     Returns
     -------
@@ -297,5 +297,5 @@ def _bins_of(
 
 def _summary(ends: Sequence[_Ends], sizes: NDArray[np.int64]) -> Summary:
     lowest, highest, n_present, n_missing = (np.column_stack(part) for part in zip(*ends, strict=True))
-    n_present = np.maximum(n_present, 1)  # nothing left has no width, and is no step anyway
+    n_present = np.maximum(n_present, 1)  # an empty group has no width, and no step
     return Summary(lowest, lowest, highest, n_present, n_missing)

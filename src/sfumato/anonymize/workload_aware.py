@@ -20,28 +20,28 @@ from sfumato.schema import Schema
 class WorkloadAwareAnonymizer(GuidedAnonymizer):
     """Make a table k-anonymous so that its true labels stay as separable as possible.
 
-    Splits by information gain on the labels; for numbers by the fall of their variance. Where all records of a group
+    Splits maximize information gain on the labels, or the reduction of variance for numbers. If all records of a group
     have one label, information loss decides.
 
     Parameters
     ----------
     k : int, default=10
-        Fewest records of a group.
+        Minimum group size.
     quasi_identifiers : list of str or int, optional
-        Columns that, taken together, could point at a person, by name or position; None: all columns.
+        Columns that together could identify a person, by name or position. None: all columns.
     identifiers : list of str or int, optional
-        Columns that name a person; dropped.
+        Direct identifiers; dropped.
     keep : list of str or int, optional
-        Columns that may pass through although nearly every record has a value of its own there.
+        Columns to release unchanged although most of their values are unique.
     criteria : list of Criterion, optional
         Further conditions on every group.
     categorical_features : list of str or int, optional
-        Columns of numbers that are codes, not amounts.
+        Numeric categories: columns of numbers that are codes, not amounts.
     limits : dict, optional
-        Finest width (numbers), number of characters (text) or days (dates) that may leave, per column.
+        Finest width (numbers), number of characters (text) or days (dates) to release, per column.
     hierarchies : dict, optional
         For each column, by name or position, a `Hierarchy`, the path of a hierarchy file, or a nested mapping. Such a
-        column is a category that is cut between the children of a label only; ``representative="range"`` publishes
+        column is categorical and split only between the children of a label; ``representative="range"`` publishes
         the lowest common ancestor of a group, and information loss counts the values under it.
     guide_kind : {"auto", "labels", "numbers"}, default="auto"
         Whether `y` holds classes or numbers; ``"auto"``: by scikit-learn's ``type_of_target``.
@@ -56,9 +56,9 @@ class WorkloadAwareAnonymizer(GuidedAnonymizer):
         majority prediction), ``"sample"``. Numbers come from runs of values that at least k records share, and
         categories that fewer have are not named.
     suppression_limit : float, default=0.0
-        Share of the records that `release` may leave out: failing groups first, then the records that cost most.
+        Share of the records that `release` may suppress: failing groups first, then the costliest records.
     max_bins : int, default=255
-        Bins of a number column with more distinct values.
+        Number of bins of a numeric column with more distinct values.
     random_state : int or RandomState, optional
         Seed for ``representative="sample"``.
     n_jobs : int, optional
@@ -75,8 +75,8 @@ class WorkloadAwareAnonymizer(GuidedAnonymizer):
 
     Notes
     -----
-    *Guarantee.* As for ``ModelGuidedAnonymizer``. The groups depend on the labels, so a label has some influence on
-    the values its record is published with.
+    *Guarantee.* As for ``ModelGuidedAnonymizer``. The groups depend on the labels, so a label influences the released
+    values of its record.
 
     References
     ----------

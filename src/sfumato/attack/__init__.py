@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an attacker could still learn: every attack gives a rate, its interval and a baseline to compare it with.
+"""Attacks that measure what an attacker can still learn: a rate, its interval and a baseline to compare it with.
 
-Attacks load on first use, so that asking for one does not load what the others need. An attack that audits
-run is one module and one line in the family below; one that only Python calls is a line in the table of names.
+Attacks load on first use, so that one does not load the dependencies of the others. An attack that audits run is one
+module and one line in the family below; one for Python alone is a line in the table of names.
 """
 
 from typing import TYPE_CHECKING
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from sfumato.attack.reconstruction import reconstruct_with_some_personal as reconstruct_with_some_personal
     from sfumato.attack.reconstruction import reconstruction_risk as reconstruction_risk
     from sfumato.attack.reconstruction_adversaries import FamilySettings as FamilySettings
-    from sfumato.attack.reconstruction_boosting import BoostingSettings as BoostingSettings
-    from sfumato.attack.reconstruction_network import NetworkSettings as NetworkSettings
+    from sfumato.attack.reconstruction_learners import BoostingSettings as BoostingSettings
+    from sfumato.attack.reconstruction_learners import NetworkSettings as NetworkSettings
     from sfumato.attack.reconstruction_scoring import check_order as check_order
     from sfumato.attack.released import infer_from_release as infer_from_release
     from sfumato.attack.released import link_through_release as link_through_release
@@ -62,7 +62,7 @@ _HOME_OF = {
     "attack_generalization": "generalization_attacks",
     "attack_membership": "membership",
     "AttackResult": "result",
-    "BoostingSettings": "reconstruction_boosting",
+    "BoostingSettings": "reconstruction_learners",
     "bootstrap_interval": "result",
     "check_order": "reconstruction_scoring",
     "definetti": "anatomy",
@@ -74,7 +74,7 @@ _HOME_OF = {
     "match_by_row_order": "row_order",
     "MembershipResult": "membership",
     "minimality": "anatomy",
-    "NetworkSettings": "reconstruction_network",
+    "NetworkSettings": "reconstruction_learners",
     "reconstruct": "reconstruction",
     "reconstruct_from_breaches": "reconstruction",
     "reconstruct_leaving_one_out": "reconstruction",

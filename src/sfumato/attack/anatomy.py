@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attacks on anatomized tables: who has which sensitive value of the group?
+"""Attacks on anatomized tables: guess which member of a group has which sensitive value.
 
-Both take the two published tables, whose last column is the group, and the truth to be judged by, which the attacker
-does not have. :func:`definetti` learns from all groups together which identifying values go with which sensitive ones;
-:func:`minimality` reasons that groups were joined only where they had to be. Audits and the command line call them.
+Both take the two published tables, whose last column is the group, and the truth, which the attacker does not have.
+:func:`definetti` learns from all groups together which identifying values go with which sensitive ones;
+:func:`minimality` assumes that groups were joined only if necessary. Audits and the command line call them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Block:
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """What the attacker sees, as numbers.
+    """The published tables as the attacker sees them, as numbers.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ def definetti(
     max_bins: int = 16,
     random_state: int = 0,
 ) -> AttackResult:
-    """Guess everyone's sensitive value by what all groups together tell about identifying columns.
+    """Guess sensitive values from the relation of identifying and sensitive columns over all groups.
 
     Groups are mixtures of the same few kinds of people. From an even guess in every group the attacker counts which
     identifying values go with which sensitive value, weighs the possible orders of each group by that (a naive Bayes
@@ -186,7 +186,7 @@ def minimality(
     columns: list[str | int] | None = None,
     random_state: int = 0,
 ) -> AttackResult:
-    """Guess everyone's sensitive value on the assumption that records were grouped only because they had to be.
+    """Guess sensitive values, assuming that records were grouped only if necessary.
 
     People with the same identifying values form a class. An algorithm that changes as little as it can joins classes in
     one group only if one of them was not l-diverse by itself. So the attacker rules out every order of a group's values
@@ -260,7 +260,10 @@ def _read(identifying: Any, sensitive: Any, truth: ArrayLike, column: str | int 
     own, theirs = numbered[: who.n_records], numbered[who.n_records :]
     sizes = np.bincount(own, minlength=len(labels))
     if not np.array_equal(sizes, np.bincount(theirs, minlength=len(labels))):
-        raise InputError("the two tables have other groups: expected as many rows of each group in both.")
+        raise InputError(
+            "group sizes differ between the tables: expected equal row counts per group. Pass both tables of one "
+            "release."
+        )
     answers = np.asarray(truth)
     if answers.shape != (who.n_records,):
         raise InputError(f"truth of shape {answers.shape} for {who.n_records} rows: expected one value per row.")
@@ -312,7 +315,7 @@ def _count(
 
 
 def _even(block: _Block) -> NDArray[np.float64]:
-    """Return the weights of someone who knows nothing but the group."""
+    """Return the weights of an attacker who knows only the group."""
     size = block.records.shape[1]
     return np.repeat(block.counts[:, None, :] / size, size, axis=1)
 
@@ -396,7 +399,7 @@ def _judged(
     hits = np.bincount(group, guesses == published.truth, minlength=len(sizes))
     rate = float(hits.sum() / n_records)
     variance = float(((hits - rate * sizes) ** 2).sum()) / n_records**2
-    # Where every group has as many hits as the others, the groups are all there is to count.
+    # If all groups have equally many hits, the groups are the independent trials.
     is_even = variance * len(sizes) < 1e-9
     n_effective = float(len(sizes)) if is_even else min(rate * (1 - rate) / variance, float(n_records))
     interval = wilson_interval(rate * n_effective, n_effective)

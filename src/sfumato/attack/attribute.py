@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does a model give away about one attribute of a person whose other attributes are known?
+"""Attribute inference: guess one attribute of a person from a model and the person's other attributes.
 
-Attribute inference, or model inversion, after Fredrikson et al.: put every value of the attribute into the record, ask
-the model, and weigh by how well its answer goes with the true label. Beside it an attacker who learns from records
-known in full. Both are compared with an attacker who knows as much and never asks the model.
+Model inversion, after Fredrikson et al.: try every value of the attribute in the record, query the model, and weight
+the values by how well the answers fit the true label. A second attacker learns from records known in full. Both are
+compared with an attacker with the same knowledge who never queries the model.
 
 References
 ----------
@@ -71,7 +71,7 @@ def attack_attribute(
     y : array-like of shape (n_records,)
         Their true labels, which the attacker knows, too.
     attribute : str or int
-        The column to guess: up to 50 different values.
+        The column to guess; at most 50 distinct values.
     attacks : sequence of {"confidence", "confusion", "learned"}
         ``"confidence"``: prior of the value times the model's confidence in the true label. ``"confusion"``: prior
         times the share of records with the true label among those that the model answers alike, for models that give
@@ -96,7 +96,7 @@ def attack_attribute(
 
     Examples
     --------
-    A tree that learned everybody by heart gives their smoking away, which nothing else predicts.
+    An overfitted tree reveals who smokes, which nothing else predicts.
 
     >>> import numpy as np
     >>> import pandas as pd
@@ -171,9 +171,9 @@ def _seen(
     truth = np.searchsorted(values, column.values)
     others = [_as_numbers(table.column(other)) for other in table.names if other != name]
     label = codes if reader.classes is None else np.eye(len(reader.classes))[codes]
-    nobody = np.zeros(table.n_records, np.intp)
+    first = np.zeros(table.n_records, np.intp)
     candidates = [
-        reader.outputs(model, table.replaced({name: GroupedValues(values[[place]], None, nobody, column.categories)}))
+        reader.outputs(model, table.replaced({name: GroupedValues(values[[place]], None, first, column.categories)}))
         for place in range(len(values))
     ]
     own = np.stack(candidates)[truth, np.arange(table.n_records)]
@@ -204,7 +204,7 @@ def _share_of_label(answers: NDArray[Any], codes: NDArray[Any], true_answers: ND
 
 
 class _Forest:
-    """An attacker who learns the attribute from records known in full."""
+    """An attacker that learns the attribute from records known in full."""
 
     def __init__(self, seed: int, n_jobs: int | None) -> None:
         self._seed = seed
@@ -265,7 +265,7 @@ def _values_of(column: Column) -> NDArray[Any]:
     values = np.unique(column.values)
     if not 2 <= len(values) <= _MOST_VALUES:
         raise InputError(
-            f"column {column.name!r} has {len(values)} different values: expected 2 to {_MOST_VALUES} to choose from. "
+            f"column {column.name!r} has {len(values)} distinct values: expected 2 to {_MOST_VALUES} to choose from. "
             "Group the values of a number before the attack."
         )
     return values
@@ -275,7 +275,7 @@ def _position_of(positive: Any, column: Column, values: NDArray[Any]) -> int:
     known = values.tolist() if column.categories is None else [column.categories[value] for value in values]
     if positive not in known:
         raise ParameterError(
-            f"positive= is no value of the column {column.name!r}: expected one of its {len(known)} values. Correct it."
+            f"positive= is not a value of the column {column.name!r}: expected one of its {len(known)} values."
         )
     return known.index(positive)
 

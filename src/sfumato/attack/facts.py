@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What audits know of an attack: its title, what it attacks, from which level on it runs, and what it needs."""
+"""Facts of an attack for audits: its title, its target, the lowest level that runs it, and its needs."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any, Literal, get_args
 
 Level = Literal["none", "quick", "standard", "full"]
 LEVELS: tuple[str, ...] = get_args(Level)
-"""How hard an audit attacks, from not at all to as hard as the papers do."""
+"""Levels of an audit, from no attacks to all attacks of the papers."""
 
 
 @dataclass(frozen=True)
 class AttackFacts:
-    """What policies, audits and the documentation say of an attack.
+    """Facts of an attack for policies, audits and the documentation.
 
     Attributes
     ----------
     name : str
     title : str
-        What a report calls it.
+        Title in reports.
     sentence : str
-        What the attacker does, without the final point.
+        Action of the attacker, without the final period.
     target : {"membership", "attribute", "release"}
-        What is attacked: whom a model has seen, what a model tells of a column, or the released records.
+        The target: the training records of a model, a column known to a model, or the released records.
     eu_risk : {"singling out", "linkability", "inference"}
         Which risk of the EU opinion it measures.
     from_level : str
@@ -48,7 +48,7 @@ class AttackFacts:
 
 @dataclass(frozen=True, eq=False)
 class AttackedRelease:
-    """A release and what its attackers may know.
+    """A release and the knowledge of its attackers.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class AttackedRelease:
 
     @property
     def who(self) -> dict[str, Any]:
-        """What most attacks take beside the tables and the columns."""
+        """Keyword arguments that most attacks take besides the tables and the columns."""
         return {"control": self.control, "is_aligned": self.is_aligned, "random_state": self.random_state}
 
 

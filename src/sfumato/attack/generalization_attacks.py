@@ -155,7 +155,7 @@ def link_records(
     control: Any = None,
     confidence: float = 0.95,
 ) -> AttackResult:
-    """Link the entries of two lists of partial records with the help of breached buckets (A7).
+    """Link two lists of partial records through breached buckets (A7).
 
     For every entry with the attributes `left` the attacker names the entry with the attributes `right` that is
     likeliest to be of the same person. How often buckets of both occur together is counted in the breach; how often
@@ -304,7 +304,7 @@ def _merged_values(samples: Samples, names: tuple[str, ...]) -> tuple[NDArray[np
 def single_out(
     generalization: Generalization, breached: Any, *, prior: Any = None, confidence: float = 0.95
 ) -> AttackResult:
-    """Count who is alone with the buckets that were breached (A8).
+    """Count the people whose breached combination of buckets is unique (A8).
 
     Parameters
     ----------
@@ -312,17 +312,17 @@ def single_out(
     breached : frame or array
         The records in full resolution; the attacker sees them generalized only.
     prior : frame or array, optional
-        Other records in full resolution that the attacker has. The baseline makes its predicates from those: it aims
-        at the combinations of buckets that one of them has alone.
+        Other records in full resolution that the attacker has. The baseline uses the combinations of buckets that are
+        unique among them as predicates.
     confidence : float, default=0.95
         Of the interval, for another table of as many people from the same population.
 
     Returns
     -------
     AttackResult
-        `rate` is the share of people who are alone. `details` holds the size of the rarest combination, how many
+        `rate` is the share of unique people. `details` holds the size of the rarest combination, how many
         combinations are that rare, the share of people in small sets, and how likely the best predicate isolates
-        exactly one person: 1 where somebody is alone, else a predicate that holds by chance for one of the m records
+        exactly one person: 1 if a person is unique, else a predicate that holds by chance for one of the m records
         of the rarest combination. Chance alone, without any data, reaches about 0.37.
 
     Notes
@@ -378,7 +378,7 @@ def _cells(buckets: NDArray[np.int32], sizes: NDArray[np.int64]) -> tuple[NDArra
 
 
 def _aimed_at(known: NDArray[np.int32], targets: NDArray[np.int32], sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Say of every combination whether exactly one of the attacker's own records has it."""
+    """Return, for every combination, whether exactly one of the attacker's own records has it."""
     _, cell_of = _cells(np.concatenate([targets, known]), sizes)
     counts = np.bincount(cell_of[len(targets) :], minlength=int(cell_of.max()) + 1)
     return np.asarray(counts[cell_of[: len(targets)]] == 1)

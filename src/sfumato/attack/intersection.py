@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What two releases of the same people reveal together: groups of both intersected.
+"""Intersection attack: the disclosure of two releases of the same people together.
 
-Each release hides a person among k. Whoever can find the person's group in both is left with the people in both
-groups, and with the sensitive values that both groups share.
+Each release hides a person among k. An attacker who finds the person's group in both releases is left with the people
+in both groups, and with the sensitive values that both groups share.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sfumato.verification import label_groups
 
 @dataclass(frozen=True)
 class Intersection:
-    """What two releases reveal together.
+    """The disclosure of two releases together.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Intersection:
     smallest_first, smallest_second, smallest_together : int
         Smallest groups of either release, and of both together.
     n_alone : int
-        People who are alone with their two groups.
+        People whose two groups have no other person in common.
     n_below : int
         People in an intersection smaller than the smaller of the two releases' smallest groups.
     n_secrets_revealed : int or None
@@ -48,7 +48,7 @@ class Intersection:
 
     @property
     def share_below(self) -> float:
-        """People who are hidden worse than either release promises, as a share of those in both."""
+        """Share of the people in both releases whose intersection is smaller than either release guarantees."""
         return self.n_below / self.n_people
 
     def to_dict(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def intersect_releases(
     sensitive: str | None = None,
     key: str | None = None,
 ) -> Intersection:
-    """Lay two releases of the same people beside each other.
+    """Intersect the groups of two releases of the same people.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def _n_common(
     both: NDArray[np.intp],
     n_values: int,
 ) -> NDArray[np.int64]:
-    """Return, per record, how many values both of its groups show: what is left to whoever finds both groups.
+    """Return, per record, the number of values that both of its groups show.
 
     `shown` has the pairs of a group and a value, as one number, that occur in either release.
     """

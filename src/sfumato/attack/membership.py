@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Was this record in the training data? Membership inference against any fitted model.
+"""Membership inference: was a record among the training data of a fitted model?
 
-`attack_membership` runs one or several attacks on the same records and answers with one `MembershipResult` each. The
-formulas live beside it: ``membership_signals`` (what a model says), ``membership_scores`` (LiRA, RMIA, forests),
-``membership_network`` (an attacker that learns), ``shadows`` (models to compare with) and ``membership_metrics`` (how
-well scores tell members apart).
+`attack_membership` runs one or several attacks on the same records and returns one `MembershipResult` each. The
+formulas are in ``membership_signals`` (model outputs), ``membership_scores`` (LiRA, RMIA, forests),
+``membership_network`` (a network as the attacker), ``shadows`` (models to compare with) and ``membership_metrics``
+(accuracy, AUC and low false positive rates).
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from sfumato.frames import read_table
 
 _FEWEST_OF_EACH = 20
 _SHOWN_EXPOSED = 20
-# Whoever split the records may have used the same seed: what is drawn here must not follow what was drawn there.
+# The caller may have split the records with the same seed: these draws must be independent of those.
 _TAG_OF_FOLDS, _TAG_OF_CONTROL = 101, 102
 
 
 @dataclass(frozen=True, eq=False)
 class MembershipResult(AttackResult):
-    """What a membership attack achieved, over all records and for each of them.
+    """The result of a membership attack, over all records and for each of them.
 
     The rate is the accuracy on half members and half others, so guessing gives 0.5. The details hold precision, recall,
     AUC, and the true positives where at most 1% and 0.1% of the others are taken for members, each with its interval.
@@ -72,7 +72,7 @@ class MembershipResult(AttackResult):
 
 @dataclass(frozen=True, eq=False)
 class _Scene:
-    """What an attack may look at: the attacked records, and the shadows where there are any."""
+    """The input of an attack: the attacked records, and the shadows if there are any."""
 
     reader: Reader
     outputs: Floats
@@ -148,18 +148,6 @@ def _rmia(scene: _Scene) -> Floats:
     return membership_scores.rmia(own, reader.likelihood(shadows.outputs, codes, scale), shadows.was_in, **more)
 
 
-_SCORES: dict[str, Callable[[_Scene], Floats]] = {
-    "threshold": _threshold,
-    "random_forest": _random_forest,
-    "network": _network,
-    "shadow_models": _shadow_models,
-    "lira": _lira,
-    "lira_offline": _lira_offline,
-    "rmia": _rmia,
-}
-ATTACKS = tuple(_SCORES)
-
-
 def _named(name: str, title: str, sentence: str, from_level: Level, *needs: str) -> NamedAttack:
     return NamedAttack(AttackFacts(name, title, sentence, "membership", "inference", from_level, needs))
 
@@ -188,8 +176,18 @@ LIRA_OFFLINE = _named(
 RMIA = _named(
     "rmia", "membership, by pairwise ratios", "compares a person with other people, pair by pair", "standard", _SHADOWS
 )
-_NAMED = (THRESHOLD, RANDOM_FOREST, NETWORK, SHADOW_MODELS, LIRA, LIRA_OFFLINE, RMIA)
-NEED_SHADOWS = frozenset(own.facts.name.replace("-", "_") for own in _NAMED if _SHADOWS in own.facts.needs)
+_SCORE_OF: tuple[tuple[NamedAttack, Callable[[_Scene], Floats]], ...] = (
+    (THRESHOLD, _threshold),
+    (RANDOM_FOREST, _random_forest),
+    (NETWORK, _network),
+    (SHADOW_MODELS, _shadow_models),
+    (LIRA, _lira),
+    (LIRA_OFFLINE, _lira_offline),
+    (RMIA, _rmia),
+)
+_SCORES = {own.facts.name.replace("-", "_"): score for own, score in _SCORE_OF}
+ATTACKS = tuple(_SCORES)
+NEED_SHADOWS = frozenset(own.facts.name.replace("-", "_") for own, _ in _SCORE_OF if _SHADOWS in own.facts.needs)
 
 
 def attack_membership(
@@ -209,7 +207,7 @@ def attack_membership(
     cache: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Mapping[str, MembershipResult]:
-    """Try to tell which records a model was trained on.
+    """Infer which records a model was trained on.
 
     As many members as others are attacked: the more frequent kind is thinned out at random.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How well scores tell members from others: accuracy, AUC, and the rate of true positives where false ones are few.
+"""Metrics of membership scores: accuracy, AUC, and true positive rates at low false positive rates.
 
 ``membership`` calls `judged` for each attack. Thresholds for accuracy come from the half of the records that the
 attacker knows and are judged on the other half, and the other way round, so that no record helps to judge itself.
@@ -80,7 +80,7 @@ def judged(
 
 
 def said_members(scores: Floats, is_member: NDArray[np.bool_], fold: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return who is said to be a member, by the threshold that is most accurate in the other fold."""
+    """Return the predicted members, by the threshold that is most accurate in the other fold."""
     said = np.zeros(len(scores), bool)
     for held_out in np.unique(fold):
         known = fold != held_out
@@ -140,7 +140,7 @@ def _above(scores: Floats, others: Floats, n_allowed: int) -> int:
     """Count the scores above all of the others but a number; both are sorted."""
     if n_allowed >= len(others):
         return len(scores)
-    # The highest score of those that must not pass; whoever has no more than that does not pass either.
+    # The highest score of those that must not pass; equal scores do not pass either.
     return len(scores) - int(np.searchsorted(scores, others[len(others) - n_allowed - 1], side="right"))
 
 
@@ -153,7 +153,7 @@ def _around(members: Floats, others: Floats, most: float, confidence: float) -> 
     tail = (1 - confidence) / 4
     fewest, largest = (int(number) for number in binom.ppf([tail, 1 - tail], len(others), most))
     each = 1 - 2 * tail
-    # Where no other may pass, the threshold is above all of them, and nobody knows how far.
+    # If no other may pass, the threshold is an unknown distance above all of them.
     strict = _above(members, others, fewest - 1) if fewest else 0
     loose = _above(members, others, largest)
     return wilson_interval(strict, len(members), each)[0], wilson_interval(loose, len(members), each)[1]

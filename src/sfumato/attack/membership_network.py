@@ -36,7 +36,7 @@ LABEL_UNITS = (256, 64)
 
 @dataclass(frozen=True)
 class MembershipNetworkSettings:
-    """How the network is trained; the paper leaves it open.
+    """Settings of the training, which the paper does not specify.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class MembershipNetwork:
         return np.asarray(1 / (1 + np.exp(-np.clip(self.scores(outputs, labels), -700, 700))))
 
     def predict(self, outputs: Floats, labels: NDArray[Any]) -> NDArray[np.bool_]:
-        """Return True if each record is more likely a member than not."""
+        """Return, for each record, whether it is more likely a member than not."""
         return self.scores(outputs, labels) > 0
 
     def _features(self, outputs: Floats, labels: NDArray[Any]) -> tuple[Floats, Floats]:

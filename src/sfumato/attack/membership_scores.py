@@ -7,7 +7,7 @@ record (*in*) and that did not (*out*).
 The others learn what members look like. A forest on the target's outputs knows for half of the records whether they are
 members, as in section 4.2 of Goldsteen et al. (2021) and Nasr et al. (2018); scores are cross-fitted over two halves
 (``membership_network`` holds the network of this kind). A forest on the outputs of shadows (Shokri et al., 2017) knows
-nobody's membership in the target.
+no record's membership in the target.
 
 References
 ----------

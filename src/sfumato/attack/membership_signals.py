@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model says about a record: the numbers that all membership attacks start from.
+"""Model outputs for a record: the numbers that all membership attacks start from.
 
 ``membership`` and ``shadows`` read a model's outputs here, one row per record: logits where the model has them,
 probabilities where it votes (forests), the prediction of a regressor. From the outputs and the true label come the two
@@ -31,7 +31,7 @@ _LOWEST_SHARE_OF_ERROR = 1e-12  # of the mean squared error, so that an exact pr
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """How to read a model: which kind of output, and which classes in which order.
+    """Reads the outputs of a model: their kind, and the classes in their order.
 
     Attributes
     ----------
@@ -137,7 +137,7 @@ def reader_of(model: Any, y: Any, kind: Literal["auto", "logits", "probabilities
     check_choice("outputs", kind, ("auto", "logits", "probabilities"), hint="'auto' suits most.")
     has_scores, has_probabilities = hasattr(model, "decision_function"), hasattr(model, "predict_proba")
     if not has_scores and not has_probabilities:
-        # What is no estimator of scikit-learn has no tags, and with a plain predict it counts as a regressor.
+        # Other models than scikit-learn's have no tags; with a plain predict they count as regressors.
         is_known_classifier = hasattr(model, "__sklearn_tags__") and is_classifier(model)
         if is_known_classifier or not hasattr(model, "predict"):
             raise ParameterError(
@@ -156,7 +156,7 @@ def reader_of(model: Any, y: Any, kind: Literal["auto", "logits", "probabilities
 
 
 def _is_network(model: Any) -> bool:
-    """Tell whether a scikit-learn network makes the predictions, also inside a pipeline or another estimator."""
+    """Return True if a scikit-learn network makes the predictions, also inside another estimator."""
     from sklearn.neural_network import MLPClassifier
 
     while model is not None:

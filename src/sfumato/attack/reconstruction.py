@@ -34,7 +34,7 @@ Names = str | int | Iterable[str | int]
 
 
 class Options(TypedDict, total=False):
-    """What the attacks A3 to A6 take besides the records, as :func:`reconstruct` describes it."""
+    """Keyword arguments of the attacks A3 to A6, as :func:`reconstruct` describes them."""
 
     known: Names
     certainty: float
@@ -129,8 +129,7 @@ def reconstruct(
 
     Examples
     --------
-    Two records out of three are guessed right, as by whoever always guesses "m": buckets that hold everybody say
-    nothing.
+    Two records out of three are guessed right, as by always guessing "m": buckets that hold all records reveal nothing.
 
     >>> import pyarrow as pa
     >>> from sfumato.attack import FamilySettings, Samples
@@ -156,7 +155,7 @@ def reconstruct_with_non_personal(
 
     Examples
     --------
-    The title is not personal, so it is known, and tells the sex of everybody.
+    The title is not personal, so it is known, and reveals the sex.
 
     >>> import pyarrow as pa
     >>> from sfumato.attack import FamilySettings, Samples
@@ -369,7 +368,7 @@ def _personal_names(
         unknown = [name for name in names if name not in generalization.names]
         if unknown:
             raise ParameterError(
-                f"personal names {', '.join(map(repr, unknown))}, which is no attribute of the generalization: "
+                f"personal names {', '.join(map(repr, unknown))}, which is not an attribute of the generalization: "
                 "expected generalized columns only. A column that passes through is known as it is; name it in known=."
             )
     return names

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The adversary is a family: several ways to guess are tuned on validation, and the strongest one counts.
+"""A family of adversaries: several are tuned on validation, and the strongest one counts.
 
 A single badly fitted model would look like protection. Called by the reconstruction attacks (A1-A6) and by sweeps,
 which ask for the counted table alone.
 
 The exact adversary counts how often each value occurs in a cell. With few cells and many records nothing beats it: it
-is the best guess that the attacker's sample allows. Where a cell has few records or none, the counts of larger cells
+is the best guess that the attacker's sample allows. If a cell has few records or none, the counts of larger cells
 that share its most telling clues fill in.
 """
 
@@ -21,8 +21,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from sfumato.attack.reconstruction_boosting import BoostingSettings, fit_boosting
-from sfumato.attack.reconstruction_network import NetworkSettings, network_answers
+from sfumato.attack.reconstruction_learners import BoostingSettings, NetworkSettings, fit_boosting, network_answers
 from sfumato.attack.reconstruction_questions import (
     Guesses,
     Question,
@@ -41,17 +40,17 @@ Adversary = Literal["table", "boosting", "network"]
 logger = logging.getLogger(__name__)
 
 EXACT = 1e-6
-"""So few imagined records that they only break ties and fill cells without any."""
+"""So few pseudo-records that they only break ties and fill empty cells."""
 
 STRENGTHS = (EXACT, 0.5, 2.0, 8.0, 32.0)
-"""How many imagined records of the next larger cell stand beside the real ones of a cell; tuned on validation."""
+"""Numbers of pseudo-records of the next larger cell that are added to a cell; tuned on validation."""
 
 _LEVELS = (1, 2, 3, 5, 8, 12)  # numbers of clues at which larger cells are counted, besides all of them
 
 
 @dataclass(frozen=True)
 class FamilySettings:
-    """Who belongs to the family and how its members are tuned.
+    """The members of the family and how they are tuned.
 
     Attributes
     ----------
@@ -87,7 +86,7 @@ class FamilySettings:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What the strongest member of the family says to one question.
+    """The answer of the strongest member of the family to one question.
 
     Attributes
     ----------
@@ -108,7 +107,7 @@ class Answer:
 
 
 def answer(questions: Sequence[Question], settings: FamilySettings, *, certainty: float = 1.0) -> list[Answer]:
-    """Let every member of the family answer every question, and keep the strongest on validation for each.
+    """Answer every question by every member of the family, and keep the strongest on validation for each.
 
     Only the `certainty` share of the surest guesses counts, and the members are compared by those.
     """
@@ -143,7 +142,7 @@ def rate_of(question: Question, guesses: Guesses, part: slice, certainty: float)
 
 
 def is_open(question: Question) -> bool:
-    """Return True if anything is left to guess: whether some mask leaves more than one value that was ever seen."""
+    """Return True if some mask leaves more than one value that occurred in training."""
     seen = np.bincount(question.values[question.train], minlength=question.n_values) > 0
     return bool(((question.possible & seen).sum(axis=1) > 1).any())
 
@@ -205,7 +204,7 @@ class ConditionalTable:
     rows : ndarray of int64, shape (n_levels, n_cells)
         Row of each cell among the counts, for every level.
     starts : ndarray of int64
-        Where the entries of a row begin.
+        The first entry of each row.
     values, counts : ndarray
         Values that occur in a row, and how often.
     totals : ndarray of float64

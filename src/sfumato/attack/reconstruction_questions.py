@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a reconstruction attack asks: which value has an attribute, given what the attacker sees of a record.
+"""The questions of a reconstruction attack: the value of an attribute, given the clues about a record.
 
 Records with equal clues merge into one cell, so that an adversary learns from cells with weights and guesses once for
 each. Built by the attacks (A1-A6), answered by the adversaries of the family.
@@ -111,7 +111,7 @@ class Question:
 
     @cached_property
     def learned(self) -> Learned:
-        """What the training records say: cells and values that occur together, and how often."""
+        """Cells and values that occur together in the training records, and how often."""
         key = self.cells.cell_of[self.train] * self.n_values + self.values[self.train]
         pairs, counts = np.unique(key, return_counts=True)
         return Learned(pairs // self.n_values, pairs % self.n_values, counts)
@@ -120,7 +120,7 @@ class Question:
     def prior(self) -> NDArray[np.float64]:
         """Share of each value under each mask in the training records; shape (n_masks, n_values).
 
-        Where no training record has a possible value, all possible ones are equally likely.
+        If no training record has a possible value, all possible ones are equally likely.
         """
         shape = self.possible.shape
         key = self.mask_of_cell[self.learned.cells] * self.n_values + self.learned.values
@@ -139,7 +139,7 @@ class Question:
 
     @cached_property
     def majority(self) -> int:
-        """The most frequent value of the training records: what an attacker guesses who sees nothing."""
+        """The most frequent value of the training records: the guess of an attacker without clues."""
         return int(np.bincount(self.values[self.train], minlength=self.n_values).argmax())
 
 
@@ -154,7 +154,7 @@ class Learned:
 
 @dataclass(frozen=True, eq=False)
 class Guesses:
-    """What an adversary guesses in every judged cell, and how sure it is.
+    """The guess of an adversary in every judged cell, and its confidence.
 
     Attributes
     ----------
@@ -193,7 +193,7 @@ def bucket_scores(question: Question) -> Scores:
 
 
 def guess(question: Question, scores: Scores) -> Guesses:
-    """Take the likeliest value of every judged cell, the lowest code on ties."""
+    """Return the likeliest value of every judged cell, the lowest code on ties."""
     values = np.full(question.cells.n_cells, -1, np.int64)
     confidence = np.zeros(question.cells.n_cells, np.float32)
     step = max(1, _SCORES_AT_ONCE // question.n_values)

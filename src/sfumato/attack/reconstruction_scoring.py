@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turn the answers of the adversaries into a result: rates, intervals, baselines, and what must not be believed.
+"""Turn the answers of the adversaries into a result: rates, intervals, baselines, and the verdict.
 
-Called by the reconstruction attacks; `check_order` by whoever ran two of them.
+Called by the reconstruction attacks; `check_order` compares two of them.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def assess(
 def check_order(weaker: AttackResult, stronger: AttackResult, *, confidence: float = CONFIDENCE) -> AttackResult:
     """Return the result of the attacker who knows more, as a failed attack where it does worse than the other.
 
-    Whoever knows more can ignore it, so an attack on the same records that does worse was badly trained and says
+    Knowledge can be ignored, so an attack that knows more and does worse on the same records was badly trained and says
     nothing about safety. The order of attacks is A1, A3, A5, A4, for each attribute.
 
     Parameters

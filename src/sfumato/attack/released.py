@@ -3,7 +3,7 @@
 
 Works on any release whose rows still stand beside the original ones: with ranges, sets, bounds or representative
 values in place of the exact ones. The attacker compares what is known of a person with the released records and keeps
-the nearest. Numbers of buckets are no values; a generalization is attacked as a release by its labels. Called by
+the nearest. Bucket numbers are not values; a generalization is attacked as a release by its labels. Called by
 audits.
 
 References
@@ -44,7 +44,7 @@ def single_out_of_release(
     random_state: int = 0,
     confidence: float = 0.95,
 ) -> AttackResult:
-    """Write predicates from a release and see how many hold for exactly one person of the original table.
+    """Make predicates from a release, and count those that hold for exactly one person of the original table.
 
     A predicate says of every quasi-identifier that it lies in a released range or set, or equals a released value:
     those of one released record, or of several put together. With `unchanged`, it may also name the values of a
@@ -72,8 +72,8 @@ def single_out_of_release(
     Returns
     -------
     AttackResult
-        `rate` is the share of predicates that isolate somebody. The baseline knows which ranges, sets and values occur
-        in each column, but neither how often nor with which others. The control applies the same predicates to other
+        `rate` is the share of predicates that isolate a person. The baseline knows the ranges, sets and values of each
+        column, but neither their frequencies nor their combinations. The control applies the same predicates to other
         people.
 
     Examples
@@ -235,7 +235,7 @@ def infer_from_release(
     known : list of str or int
         Columns that the attacker knows of a person, in full resolution.
     secret : str or int
-        The column to infer. Where it was generalized, the attacker guesses the value most frequent behind a label.
+        The column to infer. If it was generalized, the attacker guesses the most frequent value behind a label.
     control : frame or array, optional
         Other people, who are not in the release: what can be inferred of them is knowledge about people in general.
     is_aligned : bool, default=True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read a release beside its original: what each released cell may stand for, and how far values are from it.
+"""Read a release beside its original: the values that each released cell may stand for, and distances to it.
 
 What a label means is taken from the values it replaced, so no way of writing ranges and sets has to be known. Called
 by the attacks on released tables.
@@ -199,7 +199,7 @@ def read_release(
     if is_aligned and before.n_records != after.n_records:
         raise InputError(
             f"the original has {before.n_records} records and the release {after.n_records}: expected the same "
-            "people in the same order. Leave out of the original whoever was suppressed."
+            "people in the same order. Remove suppressed records from the original."
         )
     others = None if control is None else read_table(control)
     names = released_names(before, after, quasi_identifiers)
@@ -283,8 +283,8 @@ def _read_sets(
 ) -> Sets:
     """Return the set of every released cell.
 
-    Where all released values are categories of the original, they are representatives, and a release does not say what
-    a representative stands for; otherwise a label stands for the categories it replaced.
+    If all released values are categories of the original, they are representatives, and the values they stand for are
+    unknown; otherwise a label stands for the categories it replaced.
     """
     fits = np.zeros((len(first), int(codes.max()) + 1), bool)
     fits[shown, codes[: len(shown)]] = True

@@ -8,7 +8,6 @@ any power is called stronger than its baseline in at most 2.5% of audits, and ca
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,35 +19,35 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
 
 from sfumato import __version__
-from sfumato.documents import plain, written_whole
+from sfumato.documents import plain, read_document, write_document
 from sfumato.errors import ParameterError, named
 
 Verdict = Literal["stronger than baseline", "not shown", "failed attack"]
-"""What an attack has shown. A *failed attack* did worse than the attacker who ignores the protected data: it says
-that the attack was badly made, never that the data is safe."""
+"""The verdict on an attack. A *failed attack* did worse than an attacker who ignores the protected data: the attack is
+invalid, and says nothing about safety."""
 
 _DRAWN_AT_ONCE = 1 << 22  # counts held at a time while resampling
 
 
 @dataclass(frozen=True)
 class AttackResult:
-    """How often an attack succeeded, against whom, and at what cost.
+    """The success rate of an attack, the rates it is compared with, and its cost.
 
     Attributes
     ----------
     attack : str
         Its name.
     rate : float
-        Share of successes of the attacker, from 0 to 1; higher is riskier.
+        Success rate of the attacker, from 0 to 1; higher is riskier.
     interval : (float, float)
         Confidence interval of the rate.
     baseline : float
-        Rate of the attacker who does not see what is attacked.
+        Rate of an attacker who does not see the attacked data.
     control : float or None
         Rate of the same attack on records that it could not have learned from, where there is such a control.
     verdict : {"stronger than baseline", "not shown", "failed attack"}
     seconds : float
-        What the attack cost.
+        Duration of the attack.
     seed : int or None
         The seed of everything random in it; None when nothing was.
     details : mapping
@@ -66,7 +65,7 @@ class AttackResult:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain dicts, lists, numbers and text; None (null in JSON) where there is no finite number."""
+        """Return plain dicts, lists, numbers and text; None (null in JSON) for numbers that are not finite."""
         document: dict[str, Any] = plain(self)
         return document
 
@@ -113,14 +112,14 @@ def result_of_counts(
 
 
 def recalled(cache: str | Path | None, key: object, run: Callable[[], AttackResult]) -> AttackResult:
-    """Return the result of an attack that was run before with the same key, or run it and keep the result.
+    """Return the cached result of an attack with the same key, or run it and cache the result.
 
     Parameters
     ----------
     cache : path or None
         Folder of finished results; an interrupted audit goes on from there. None: nothing is kept.
     key : object
-        Everything the result depends on, with a `repr` that says all of it.
+        Everything the result depends on, with a complete `repr`.
     run : callable
     """
     if cache is None:
@@ -129,11 +128,10 @@ def recalled(cache: str | Path | None, key: object, run: Callable[[], AttackResu
     # Another version may attack better; what an older one found is not its answer.
     path = folder / f"{hashlib.sha256(repr((__version__, key)).encode()).hexdigest()}.json"
     if path.exists():
-        return AttackResult.from_dict(json.loads(path.read_text(encoding="utf-8")))
+        return AttackResult.from_dict(read_document(path, "a cached result", "an earlier attack"))
     result = run()
     folder.mkdir(parents=True, exist_ok=True)
-    with written_whole(path) as temporary:
-        temporary.write_text(json.dumps(result.to_dict(), allow_nan=False), encoding="utf-8")
+    write_document(result.to_dict(), path)
     return result
 
 
@@ -168,7 +166,7 @@ def wilson_interval(successes: float, trials: float, confidence: float = 0.95) -
     if not 0 <= successes <= trials:
         raise ParameterError(
             f"{named('successes', successes)} of {named('trials', trials)}: expected 0 <= successes <= trials. Count "
-            "both anew."
+            "both again."
         )
     if trials == 0:
         return 0.0, 1.0
@@ -193,8 +191,8 @@ def bootstrap_interval(
 ) -> tuple[float, float]:
     """Return the percentile bootstrap interval of the mean, or of another statistic, over records.
 
-    For what is no count of independent successes: scores of a record over several attributes, differences between two
-    attackers on the same record.
+    For values that are not counts of independent successes: scores of a record over several attributes, differences
+    between two attackers on the same record.
 
     Parameters
     ----------
@@ -238,14 +236,14 @@ def bootstrap_interval(
 def judge(
     rate: float, interval: tuple[float, float], baseline: float, *, control: float | None = None, slack: float = 1e-12
 ) -> Verdict:
-    """Say what a rate has shown, given its interval and what it must be compared with.
+    """Return the verdict on a rate, given its interval, the baseline and the control.
 
     Parameters
     ----------
     rate : float
     interval : (float, float)
     baseline : float
-        Rate of the attacker who does not see what is attacked.
+        Rate of an attacker who does not see the attacked data.
     control : float, optional
         An attack must beat this too before it counts as stronger.
     slack : float

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Row order: does the place of a record in the released file tell which record of its group is whose?
+"""Row order: does the place of a record in the released file reveal whose record of its group it is?
 
 k-anonymity gives k records the same quasi-identifiers. A file that was sorted, or that grew day by day, and whose order
 was kept, lets an attacker tell them apart by their places. Called by audits.
@@ -81,7 +81,7 @@ def match_by_row_order(
     if n_people != after.n_records:
         raise InputError(
             f"the original has {n_people} records and the release {after.n_records}: expected the same people row by "
-            "row. Leave out of the original whoever was suppressed."
+            "row. Remove suppressed records from the original."
         )
     names = released_names(before, after, quasi_identifiers)
     group = group_released(after, names)
@@ -90,7 +90,7 @@ def match_by_row_order(
     parts = generator.permutation(n_people)
     learned, chosen, attacked = np.split(parts, [int(0.4 * n_people), int(0.6 * n_people)])
     learned, chosen, attacked = learned[:_LEARNED_FROM], chosen[: _ATTACKED // 2], attacked[:_ATTACKED]
-    # What was released unchanged beside the groups says more than any place: it is no knowledge of this attacker.
+    # Columns released unchanged would reveal more than any place, so this attacker does not use them.
     known = [name for name in before.names if name in names or name not in after.names]
     ranks = {name: _ranks(before.column(name, for_counting=True)) for name in known}
 
@@ -140,7 +140,7 @@ def _expected_places(
     learned: NDArray[np.int64],
     people: NDArray[np.int64],
 ) -> dict[str, NDArray[np.float64]]:
-    """Return where the attacker expects the records of some people, by what the place is concluded from."""
+    """Return the expected places of the records of some people, by the source of the expectation."""
     expected = {}
     for name, rank in ranks.items():
         is_up = float(np.cov(rank[learned], at[learned])[0, 1]) >= 0 if len(learned) > 1 else True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the attacker has: records in full, to learn and to tune on, and the records to attack.
+"""The attacker's samples: full-resolution records to learn and to tune on, and the records to attack.
 
 All samples are coded together, so that a code means the same value in each. Called by the reconstruction attacks
 (A1-A6); a sweep reads its samples once and attacks many generalizations with them.
@@ -23,7 +23,7 @@ from sfumato.partition.binning import DEFAULT_MAX_BINS
 
 
 class Samples:
-    """Three samples of the same columns, coded together; columns are read when they are first asked for.
+    """Three samples of the same columns, coded together; columns are read on first use.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Samples:
     test : frame or array
         The records that were breached; the attacker sees them generalized only.
     categorical_features : collection of str or int, default=()
-        Columns of numbers that are codes, not amounts.
+        Numeric categories: columns of numbers that are codes, not amounts.
     max_bins : int, default=255
         A number counts as reconstructed when its bin is; columns with up to this many values have one bin for each.
     """

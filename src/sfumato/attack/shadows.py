@@ -35,7 +35,7 @@ _TAG = 103
 
 @dataclass(frozen=True, eq=False)
 class ShadowOutputs:
-    """What every shadow says about every record.
+    """The outputs of every shadow for every record.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ def train_shadows(
     Parameters
     ----------
     estimator : unfitted estimator
-        The whole pipeline, protection included. It is cloned; every ``random_state`` in it is set anew.
+        The whole pipeline, protection included. It is cloned; every ``random_state`` in it is set again.
     X : frame or array
     y : array-like of shape (n_records,)
     reader : Reader

@@ -43,7 +43,7 @@ class ArrayDataset:
         return self._y
 
     def get_predictions(self) -> None:
-        """Return nothing, as the original does."""
+        """Return None, as the original does."""
 
 
 class Anonymize(CompatibleAnonymizer):

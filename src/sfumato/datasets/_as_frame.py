@@ -2,7 +2,7 @@
 """From one pyarrow table to what a loader returns: a pandas, polars or pyarrow frame, or numpy arrays.
 
 Every loader and the census generator build a pyarrow table and end in :func:`as_bunch`, so pandas and
-polars are imported here only, and only when they are asked for.
+polars are imported here only, on first use.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_CATEGORIES = 1000
 
 
 def resolve_kind(as_frame: AsFrame) -> Kind:
-    """Say which kind of container `as_frame` asks for, before any work is done.
+    """Return the kind of container for `as_frame`, or raise before any work is done.
 
     ``True`` and ``"auto"`` mean pandas where it is installed and pyarrow otherwise; ``False`` means numpy.
     """
@@ -52,7 +52,7 @@ def with_categories(table: pa.Table) -> pa.Table:
     """Return `table` with text as sorted categories, free text as plain text and empty columns as numbers."""
     import pyarrow as pa
 
-    table = table.replace_schema_metadata(None)  # pandas metadata would bring back somebody else's index
+    table = table.replace_schema_metadata(None)  # pandas metadata would restore a foreign index
     for position, field in enumerate(table.schema):
         column = table.column(position)
         if pa.types.is_null(field.type):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The invented population behind :func:`sfumato.datasets.make_census`: levels, their frequencies, the target.
+"""The synthetic population behind :func:`sfumato.datasets.make_census`: levels, their frequencies, the target.
 
 Each categorical or small-integer column is drawn from a table of conditional frequencies, given columns drawn
 before it. The frequencies are written out as lookup tables with 65,536 entries per condition: a record costs
@@ -101,7 +101,7 @@ def lookups() -> Lookups:
 
 @cache
 def earning_power() -> Array:
-    """Say how well each occupation pays: its group's level and a spread inside the group."""
+    """Return the earning power of each occupation: its group's level and a spread inside the group."""
     power = []
     for n_levels, _, _, _, base in _GROUPS.values():
         # 19 shares no factor with any n_levels, so it scatters the ranks: pay does not follow the level's number.
@@ -126,7 +126,7 @@ def _age_weights() -> Array:
     age = np.arange(MIN_AGE, MAX_AGE + 1)
     weight = np.where(age < 36, 0.8 + 0.02 * (age - 17), 1.2 - 0.018 * (age - 36).clip(0))
     weight = np.where(age > 62, weight * np.exp(-0.09 * (age - 62)), weight)
-    weight[-1] += 0.15  # everybody older is recorded as 90
+    weight[-1] += 0.15  # older people are recorded as 90
     return weight
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The datasets that come with sfumato: Adult and Nursery, as small Parquet files in ``data/``.
 
-``scripts/build_datasets.py`` writes the files; attribution and licence travel inside them and become the
+``scripts/build_datasets.py`` writes the files; attribution and license are inside them and become the
 ``DESCR`` of what is loaded. The demo, the tests and the benchmarks start here.
 """
 
@@ -61,7 +61,7 @@ def load_adult(*, return_X_y: bool = False, as_frame: AsFrame = True) -> Any:
     sklearn.utils.Bunch
         ``data`` (14 columns; text as categories, numbers as 64-bit integers), ``target`` (``income``:
         ``<=50K`` or ``>50K``), ``frame`` (both; None for numpy), ``feature_names``, ``target_names`` (the
-        classes), ``target_column``, ``aside`` (None) and ``DESCR`` (origin, authors and licence).
+        classes), ``target_column``, ``aside`` (None) and ``DESCR`` (origin, authors and license).
 
     Notes
     -----

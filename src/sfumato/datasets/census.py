@@ -164,7 +164,7 @@ def iter_census(
     """
     _check(n_records, random_state, missing)
     _check_integer("block", block, least=1, fix="Pass a number of records, such as block=1_048_576.")
-    # The checks run when the function is called, not when the first table is asked for.
+    # The checks run when the function is called, not when the first table is drawn.
     return (
         _to_table(_draw_range(start, min(start + block, n_records), random_state, missing, return_probability))
         for start in range(0, n_records, block)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The generalization: what `minimize` makes, clients apply, and `attack` tries to break.
+"""The generalization: made by `minimize`, applied by clients, attacked by `attack`.
 
 Every value of an attribute has exactly one bucket. :class:`Generalization` applies buckets to frames and is saved as a
-plain document; `export` writes it for the places where data is born.
+plain document; `export` writes it for the places where data is collected.
 """
 
 from sfumato.generalization.artifact import Generalization

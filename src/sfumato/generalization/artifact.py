@@ -11,10 +11,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.arguments import check_choice
 from sfumato.coded_columns import CodedColumn
 from sfumato.columns import GroupedLabels, GroupedValues
 from sfumato.documents import check_shape, parse_json
-from sfumato.errors import InputError, ParameterError, named
+from sfumato.errors import InputError, ParameterError
 from sfumato.frames import Table, read_table
 from sfumato.generalization.attributes import Attribute, CategoryAttribute
 from sfumato.generalization.description import Description, describe_attributes
@@ -35,7 +36,7 @@ OUTPUTS: tuple[Output, ...] = ("codes", "labels", "representatives")
 
 @dataclass(frozen=True)
 class Generalization:
-    """How coarsely each attribute may be collected: global, single-dimensional and strict.
+    """The buckets in which each attribute is collected: global, single-dimensional and strict.
 
     Made by the minimizers, or by :func:`generalization_from_bins`.
 
@@ -44,9 +45,9 @@ class Generalization:
     attributes : tuple of OrderedAttribute or CategoryAttribute
         One per column; every value of a column has exactly one bucket, wherever the record stands.
     minimizer : str
-        What made it.
+        The minimizer that made it.
     parameters : dict
-        With which parameters.
+        The minimizer's parameters.
 
     Notes
     -----
@@ -98,7 +99,7 @@ class Generalization:
         Parameters
         ----------
         X : pandas.DataFrame, polars.DataFrame, pyarrow.Table or array-like of shape (n_records, n_columns)
-            The records. Columns that are no attributes pass through untouched.
+            The records. Columns that are not attributes are unchanged.
         output : {"codes", "labels", "representatives"}, default="codes"
             Numbers of buckets, readable labels, or one value per bucket in the column's own type; the bucket "other"
             of rare categories becomes missing.
@@ -108,8 +109,7 @@ class Generalization:
         frame
             A frame of the same kind.
         """
-        if output not in OUTPUTS:
-            raise ParameterError(f"{named('output', output)}: expected one of {', '.join(map(repr, OUTPUTS))}.")
+        check_choice("output", output, OUTPUTS)
         table = self._read(X)
         codes = self._codes(table)
         new: dict[str, GroupedLabels | GroupedValues] = {}
@@ -143,7 +143,7 @@ class Generalization:
         Parameters
         ----------
         buckets : mapping of str to sequence of int
-            For some attributes, the new bucket of every bucket. Ordered attributes join neighbours only.
+            For some attributes, the new bucket of every bucket. Ordered attributes join neighbors only.
         """
         for name in buckets:
             self.attribute(name)
@@ -199,7 +199,7 @@ class Generalization:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Generalization:
-        """Rebuild a generalization from `to_dict`'s document; one that was changed since is refused."""
+        """Rebuild a generalization from `to_dict`'s document; raise InputError if it was changed."""
         if document.get("format") != FORMAT or document.get("version") != VERSION:
             raise InputError(
                 f"a document with format {document.get('format')!r} and version {document.get('version')!r}: expected "
@@ -267,18 +267,18 @@ class Generalization:
         action: str | None = None,
         titles: Mapping[str, str] | None = None,
     ) -> str:
-        """Return a web page, in one file, that asks for buckets and can find that of a typed value by itself.
+        """Return a web page, in one file, that asks for buckets and can find the bucket of a typed value.
 
         Every question has the choice "Rather not say", which gives what a missing value gives.
 
         Parameters
         ----------
         title : str
-            What the page is called.
+            Title of the page.
         action : str, optional
-            Where the buckets are sent. None: the page shows the minimized record and sends nothing.
+            URL to send the buckets to. None: the page shows the minimized record and sends nothing.
         titles : mapping of str to str, optional
-            What the questions are called, by the names of the attributes: ``{"AGEP": "Age in years"}``.
+            Titles of the questions, by attribute: ``{"AGEP": "Age in years"}``.
         """
         from sfumato.generalization.export.form import form_page
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One attribute of a generalization: which bucket each of its values has. The artifact and all exports read these."""
+"""One attribute of a generalization: the bucket of each value. The artifact and all exports use these."""
 
 from __future__ import annotations
 
@@ -22,22 +22,48 @@ _INT64 = np.iinfo(np.int64)
 
 @dataclass(frozen=True)
 class Bucket:
-    """What is known of one bucket beside its place.
+    """The representative and the share of one bucket.
 
     Attributes
     ----------
     representative : int, float, str, bool or None
         One value that stands for the bucket; microseconds for moments, None for missing and for "other".
     share : float or None
-        Share of the records at fit, in hundredths; None where it would tell of too few records.
+        Share of the records at fit, in hundredths; None for buckets with too few records.
     """
 
     representative: Any = None
     share: float | None = None
 
 
+class _Buckets:
+    """Base of the attributes: what follows from the number of their buckets."""
+
+    buckets: tuple[Bucket, ...]
+
+    @property
+    def n_value_buckets(self) -> int:
+        """Number of buckets of values; one more may be for missing values alone."""
+        raise NotImplementedError
+
+    @property
+    def n_buckets(self) -> int:
+        """Number of buckets."""
+        return len(self.buckets)
+
+    @property
+    def has_missing_bucket(self) -> bool:
+        """True if missing values have a bucket of their own, the last one."""
+        return self.n_buckets > self.n_value_buckets
+
+    @property
+    def is_collected(self) -> bool:
+        """True if there is more than one bucket."""
+        return self.n_buckets > 1
+
+
 @dataclass(frozen=True)
-class OrderedAttribute:
+class OrderedAttribute(_Buckets):
     """Numbers or moments: thresholds cut the line into buckets, and missing values have a place.
 
     Attributes
@@ -52,7 +78,7 @@ class OrderedAttribute:
         Whether values were missing at fit; if not, their place is the largest bucket.
     buckets : tuple of Bucket
     n_before : int
-        How many different values, or bins of values, the attribute had, missing included.
+        Number of distinct values, or bins of values, at fit, missing included.
     moment : {"date", "datetime", "duration", "time"} or None
     is_zoned : bool
         Whether the values are datetimes with a time zone.
@@ -76,24 +102,9 @@ class OrderedAttribute:
     is_whole: bool = False
 
     @property
-    def n_buckets(self) -> int:
-        """Number of buckets."""
-        return len(self.buckets)
-
-    @property
     def n_value_buckets(self) -> int:
-        """Number of buckets that values have; a further one is for missing values alone."""
+        """Number of buckets of values; one more may be for missing values alone."""
         return len(self.cuts) + 1
-
-    @property
-    def has_missing_bucket(self) -> bool:
-        """True if missing values have a bucket of their own, the last one."""
-        return self.n_buckets > self.n_value_buckets
-
-    @property
-    def is_collected(self) -> bool:
-        """True if there is more than one bucket."""
-        return self.n_buckets > 1
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -177,15 +188,15 @@ class OrderedAttribute:
 
 
 @dataclass(frozen=True)
-class CategoryAttribute:
+class CategoryAttribute(_Buckets):
     """Categories: every category has a bucket, and so have missing values and categories not seen at fit.
 
     Attributes
     ----------
     name : str
     categories : tuple
-        The categories that enough records had at fit, sorted, or in the order that their type declares. Where all are
-        one bucket, the one that stands for them.
+        The categories that enough records had at fit, sorted, or in the order that their type declares. If all are
+        one bucket, the one that represents them.
     bucket_of : tuple of int
         The bucket of each category.
     missing, unseen : int
@@ -195,7 +206,7 @@ class CategoryAttribute:
         Whether values were missing at fit; if not, their place is the largest bucket.
     buckets : tuple of Bucket
     n_before : int
-        How many categories there were, missing included.
+        Number of categories at fit, missing included.
     """
 
     name: str
@@ -210,33 +221,18 @@ class CategoryAttribute:
     moment: None = None
 
     @property
-    def n_buckets(self) -> int:
-        """Number of buckets."""
-        return len(self.buckets)
-
-    @property
     def n_value_buckets(self) -> int:
-        """Number of buckets that values have; a further one is for missing values alone."""
+        """Number of buckets of values; one more may be for missing values alone."""
         return max((*self.bucket_of, self.unseen)) + 1
 
     @property
-    def has_missing_bucket(self) -> bool:
-        """True if missing values have a bucket of their own, the last one."""
-        return self.n_buckets > self.n_value_buckets
-
-    @property
-    def is_collected(self) -> bool:
-        """True if there is more than one bucket."""
-        return self.n_buckets > 1
-
-    @property
     def has_rare(self) -> bool:
-        """True if categories that occurred are not listed, since too few records have them."""
+        """True if categories at fit are not listed, since too few records have them."""
         return len(self.categories) < self.n_before - self.saw_missing
 
     @property
     def value_type(self) -> CategoryType:
-        """What the categories are."""
+        """Type of the categories."""
         if all(isinstance(value, str) for value in self.categories):
             return "text"
         return "boolean" if all(isinstance(value, bool) for value in self.categories) else "number"
@@ -317,7 +313,7 @@ def told_categories(
 ) -> tuple[tuple[Any, ...], tuple[int, ...]]:
     """Return the categories that a document has to list, and their buckets.
 
-    Where everything is one bucket no category has to be known: the one that stands for them all is kept, and rare ones
+    If everything is one bucket, no category has to be known: the one that represents them all is kept, and rare ones
     do not travel.
     """
     if len(buckets) == 1 and categories:  # the representative of a bucket is always a listed category
@@ -337,7 +333,7 @@ def ordered_runs(name: str, given: Sequence[int]) -> list[int]:
         ranks.append(ranks[-1] + (bucket != given[place - 1]) if place else 0)
     if len(set(given)) != (ranks[-1] + 1 if ranks else 0):
         raise ParameterError(
-            f"the attribute {name!r} has a bucket that is interrupted by another: expected buckets of neighbouring "
+            f"the attribute {name!r} has a bucket that is interrupted by another: expected buckets of neighboring "
             f"values, since it is ordered. Name it in {named('categorical_features')} if its numbers are codes."
         )
     return ranks
@@ -359,7 +355,7 @@ def merged_buckets(buckets: Sequence[Bucket], target: Sequence[int]) -> tuple[Bu
 
 
 def checked_merge(name: str, new: Sequence[int], n_buckets: int) -> list[int]:
-    """Refuse a list that does not give every bucket a place."""
+    """Raise unless a list gives every bucket a place."""
     given = [int(bucket) for bucket in new]
     if len(given) != n_buckets:
         raise ParameterError(

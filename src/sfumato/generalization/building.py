@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From buckets of fine bins to a generalization over values; every minimizer ends here.
 
-The value that stands for a bucket of ordered values is its median, unless that tells the value of a few persons.
+The representative of a bucket of ordered values is its median, unless that reveals the value of a few people.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sfumato.generalization.attributes import (
 from sfumato.generalization.thresholds import moment_threshold, real_threshold, whole_threshold
 
 SAFE_SIZE = 10
-"""Records below which a document about people tells no share, and no value of theirs where it can be helped."""
+"""Minimum number of records for a published share, and for a published value where possible."""
 
 
 def generalization_from_bins(
@@ -49,13 +49,13 @@ def generalization_from_bins(
         The attributes, binned.
     bucket_of_code : sequence of ndarray of int
         Per column, the bucket of every fine code, that of missing values included. Any numbers will do; for ordered
-        columns the codes of a bucket must be neighbours.
+        columns the codes of a bucket must be neighbors.
     floor : int, default=10
-        Fewest records that a listed category or a bucket of ordered values has. 1: all categories are listed.
+        Minimum number of records of a listed category or a bucket of ordered values. 1: all categories are listed.
     minimizer : str, default=""
-        What made the buckets, for the document.
+        Name of the minimizer, for the document.
     parameters : mapping, optional
-        With which parameters, for the document.
+        Its parameters, for the document.
 
     Returns
     -------
@@ -90,7 +90,7 @@ def generalization_from_bins(
 
 @dataclass(frozen=True)
 class _Facts:
-    """What does not depend on the buckets: a sweep makes many generalizations of the same columns."""
+    """Facts of a column that do not depend on the buckets; a sweep reuses them."""
 
     counts: NDArray[np.int64]
     cuts: dict[int, Any] = field(default_factory=dict)
@@ -350,7 +350,7 @@ class Pooled:
 
 
 def pool_rare(given: Sequence[int], counts: NDArray[np.int64], floor: int) -> Pooled:
-    """Put all categories that fewer than `floor` records have into one bucket.
+    """Pool all categories that fewer than `floor` records have into one bucket.
 
     It is the one that most of their records had. If no common category is there, it holds rare categories alone, and
     they must be at least `floor` records together; otherwise they go where most records are.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a generalization asks for, in a table and one plain sentence per attribute."""
+"""Describe a generalization: a table and one plain sentence per attribute."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class DescribedAttribute:
     ----------
     attribute : str
     before, after : int
-        How many values (or fine bins of values) could be told apart, and how many buckets can.
+        Number of distinct values (or fine bins of values), and of buckets.
     sentence : str
     """
 
@@ -68,7 +68,7 @@ def describe_attributes(attributes: Sequence[Attribute]) -> Description:
 
 
 def describe_attribute(attribute: Attribute) -> str:
-    """Say in plain words what is asked of an attribute and where missing and unseen values go."""
+    """Describe in words how an attribute is collected, and the buckets of missing and unseen values."""
     name = attribute.name
     before = f"{attribute.n_before:,} {_values(attribute)}"
     if not attribute.is_collected:

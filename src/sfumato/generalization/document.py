@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plain document of a generalization: what a client reads to apply it, with a version and a fingerprint."""
+"""The plain document of a generalization, which clients read to apply it; it has a version and a fingerprint."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SHAPE = {
     "minimizer?": or_none(is_text),
     "parameters?": or_none(lambda value: isinstance(value, Mapping)),
 }
-"""What a document must be like; whether its parts fit together is checked while attributes are made."""
+"""Shape of a document; whether its parts fit together is checked when attributes are made."""
 
 _EXACT = 2**53  # beyond it, integers are written as text: many readers of JSON have floats only
 _UNITS = {

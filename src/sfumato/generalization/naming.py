@@ -78,12 +78,12 @@ def category_label(values: Sequence[Any]) -> str:
 
 
 def printable(text: str) -> str:
-    """Return text with what cannot be seen spelled out, so that a label can be read, typed and stored anywhere."""
+    """Return text with invisible characters escaped, so that a label can be read, typed and stored anywhere."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def finished(labels: Sequence[str], *, missing: int, saw_missing: bool, has_missing_bucket: bool) -> tuple[str, ...]:
-    """Say where missing values are, name what is all one bucket, and make the names different from each other."""
+    """Label missing values and attributes of one bucket, and make the labels unique."""
     named = list(labels)
     if has_missing_bucket:
         named.append(MISSING)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where one bucket ends and the next begins: between two bins, written with as few digits as will do.
+"""Choose thresholds between buckets: numbers between two bins, with as few digits as possible.
 
 A threshold is the last value of a bucket: what is at most the threshold belongs to it or to a bucket below.
 """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Minimize: learn what must be collected at all, and how finely.
+"""Minimize: learn which attributes to collect, and how finely.
 
-From a small full-resolution sample a minimizer learns a generalization: for every attribute, which values need not be
-told apart. Clients apply it themselves, so that full-resolution data never enters.
+From a small full-resolution sample a minimizer learns a generalization: for every attribute, which values may share a
+bucket. Clients apply it themselves, so that full-resolution data is never collected.
 
 Minimizers load on first use: the training of the neural ones runs where there is nothing but numpy and torch. A
 minimizer is one module and one line in the table below.

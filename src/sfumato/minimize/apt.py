@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Apt: follow the decisions of a model with a tree, and generalize as far as the model keeps deciding alike."""
+"""Apt: approximate a model by a tree, and generalize while the model's decisions stay the same."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from sfumato.arguments import check_integer, check_share, thread_count
@@ -25,15 +24,15 @@ from sfumato.partition.records import make_layout, pack_records
 from sfumato.partition.tree import Tree
 
 _ROWS_AT_ONCE = 1 << 20
-"""Rows that the model is asked about at a time; asking costs more than answering where they are few."""
+"""Rows per call of the model; small calls cost more than their predictions."""
 
 
 class AptMinimizer(WeightedMinimizer):
-    """Generalize while a model that was trained on full resolution still decides as before.
+    """Generalize while a model trained on full resolution keeps its decisions.
 
-    A tree learns the model's decisions. While the model, shown one value per bucket, agrees with itself on more than
-    the wanted share of held-out records, the tree is pruned level by level; where even the whole tree is too coarse,
-    attributes get their full resolution back, each time the one that costs the least information per agreement won.
+    A tree learns the model's decisions. It is pruned level by level while the model, shown one value per bucket, agrees
+    with its full-resolution decisions on the required share of held-out records. If even the whole tree is too coarse,
+    attributes are restored to full resolution, each time the one with the least information per agreement gained.
 
     Parameters
     ----------
@@ -43,24 +42,24 @@ class AptMinimizer(WeightedMinimizer):
         The model, unfitted; it takes the matrix of fine codes. None: gradient boosting. To follow a model of your
         own, pass its predictions as `y`.
     max_depth : int, default=10
-        Most levels of the tree.
+        Maximum depth of the tree.
     min_samples_leaf : int, default=1
-        Fewest records of a leaf.
+        Minimum number of records of a leaf.
     validation_fraction : float, default=0.3
         Share of the records that the agreement is measured on; the model and the tree do not see them.
     attributes : list of str or int, optional
         Columns to generalize, by name or position; None: all. Others pass through.
     personal : list of str or int, optional
-        Attributes an attacker would like to know; None: all categorical ones. This method does not look at them.
+        Personal attributes, which an attacker wants to learn. None: all categorical ones. Not used by this method.
     categorical_features : list of str or int, optional
-        Columns of numbers that are codes, not amounts.
+        Numeric categories: columns of numbers that are codes, not amounts.
     floor : int, default=10
-        Fewest records of the sample that a listed category or a bucket of numbers has. Rarer categories are pooled as
-        "other", smaller buckets joined with a neighbor. 1 lists what a single person has.
+        Minimum number of sample records of a listed category or a bucket of numbers. Rarer categories are pooled as
+        "other", smaller buckets are joined with a neighbor. 1 lists values of single people.
     max_bins : int, default=255
-        Bins of a number column with more distinct values.
+        Number of bins of a numeric column with more distinct values.
     output : {"codes", "labels", "representatives"}, default="codes"
-        What `transform` returns.
+        Output of `transform`.
     random_state : int or RandomState, optional
         Seed for the held-out records and for gradient boosting.
     n_jobs : int, optional
@@ -72,7 +71,7 @@ class AptMinimizer(WeightedMinimizer):
     accuracy_ : float
         Agreement reached on the held-out records.
     restored_ : tuple of str
-        Attributes that got their full resolution back.
+        Attributes restored to full resolution.
     personal_ : tuple of str
     classes_ : ndarray
 
@@ -121,7 +120,7 @@ class AptMinimizer(WeightedMinimizer):
         self.n_jobs = n_jobs
 
     def default_grid(self, sample: Sample, errors: tuple[float, float]) -> Mapping[str, Sequence[Any]]:
-        """Return nine agreements between full resolution and what is lost when everything is generalized."""
+        """Return nine agreements between that of full resolution and that of everything generalized."""
         most_lost = max(0.0, errors[1] - errors[0])
         return {"target_accuracy": [float(1 - lost) for lost in np.linspace(0, most_lost, 9)]}
 
@@ -140,17 +139,14 @@ class AptMinimizer(WeightedMinimizer):
     def _buckets_of_settings(self, sample: Sample, settings: Sequence[Mapping[str, Any]]) -> Iterator[Buckets]:
         """Train the model and grow the tree once for all target accuracies."""
         searches: dict[str, _Search] = {}
-        for setting in settings:
-            own = clone(self).set_params(**setting)
-            own._check_parameters()
-            key = repr({**own.get_params(deep=False), "target_accuracy": None})
+        for own, key in self._with_settings(settings, "target_accuracy"):
             if key not in searches:
                 searches[key] = _Search(own, sample)
             yield searches[key].run(float(own.target_accuracy)).buckets
 
 
 class _Found:
-    """Where a search stopped."""
+    """The result of a search."""
 
     def __init__(self, buckets: Buckets, accuracy: float, restored: tuple[str, ...] = ()) -> None:
         self.buckets = buckets
@@ -159,7 +155,7 @@ class _Found:
 
 
 class _Search:
-    """One model and one tree, searched for the coarsest buckets at which the model still decides as before."""
+    """Search with one model and one tree for the coarsest buckets that keep the model's decisions."""
 
     def __init__(self, minimizer: AptMinimizer, sample: Sample) -> None:
         seed = int(check_random_state(minimizer.random_state).randint(2**31))
@@ -177,7 +173,7 @@ class _Search:
             np.bincount(column[learned], weight, minlength=size)
             for column, size in zip(columns, sample.n_codes, strict=True)
         ]
-        # Held-out records that are alike are asked about once.
+        # Equal held-out records are predicted once.
         first, group = merge_rows([column[held_out] for column in columns], sample.n_codes, len(held_out))
         self.held_out = np.column_stack([column[held_out][first] for column in columns])
         self.decided = decided[held_out][first]
@@ -207,7 +203,7 @@ class _Search:
         return self._levels
 
     def _restore(self, target: float) -> _Found:
-        """Give attributes their resolution back until the target is reached; the way there is the same for all."""
+        """Restore attributes until the target is reached; the order is the same for all targets."""
         if not self._restored:
             self._restored.append(self._pruned_levels()[0])
         for found in self._restored:
@@ -221,7 +217,7 @@ class _Search:
         return self._restored[-1]
 
     def _restore_one(self, found: _Found) -> _Found | None:
-        """Give back the resolution of one attribute; None where all have theirs."""
+        """Restore one attribute; None if all are restored."""
         places, tried, losses = [], [], []
         for place, (column, own, counts) in enumerate(zip(self.columns, found.buckets, self.counts, strict=True)):
             loss = _information_loss(column, own, counts)
@@ -232,7 +228,7 @@ class _Search:
         if not places:
             return None
         accuracies = self._agreements(tried)
-        # Least information given back per agreement won; where nothing is won, the least information.
+        # Least information restored per agreement gained; if nothing is gained, the least information.
         ranks = [
             (won <= 0, loss / won if won > 0 else loss, place)
             for won, loss, place in zip(accuracies - found.accuracy, losses, places, strict=True)
@@ -241,7 +237,7 @@ class _Search:
         return _Found(tried[best], float(accuracies[best]), (*found.restored, self.names[places[best]]))
 
     def _agreements(self, candidates: Sequence[Buckets]) -> NDArray[np.float64]:
-        """Share of held-out records on which the model decides as before when it sees one value per bucket."""
+        """Return the share of held-out records whose decision stays the same with one value per bucket."""
         if not hasattr(self.classifier, "fitted_"):  # one class: the model has nothing to decide
             return np.ones(len(candidates))
         result = []
@@ -257,7 +253,7 @@ class _Search:
         return np.array(result)
 
     def _seen(self, buckets: Buckets) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """What the model sees of the held-out records: distinct rows, and which of them each record is."""
+        """Return the held-out records as the model sees them: distinct rows, and the row of each record."""
         columns = []
         for place in self.informative:
             own = buckets[place]
@@ -302,7 +298,7 @@ def _most_frequent(buckets: NDArray[np.int64], counts: NDArray[Any]) -> NDArray[
 
 
 def _information_loss(column: CodedColumn, buckets: NDArray[np.int64], counts: NDArray[Any]) -> float:
-    """Return the normalised certainty penalty of an attribute, mean over the records.
+    """Return the normalized certainty penalty of an attribute, mean over the records.
 
     A bucket of one code loses nothing; else categories lose the share of all codes in the bucket, numbers the share of
     the range it spans, everything where missing lies in it.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How well the class can be predicted from buckets: records with equal codes become one with a weight.
+"""Measure how well a classifier predicts the class from buckets; equal records are merged into one with a weight.
 
-Used by the sweep, and by the minimizers that look at a classifier's error on the way.
+Used by the sweep, and by the minimizers that use a classifier's error.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils.validation import has_fit_parameter
 
-from sfumato.errors import ParameterError
+from sfumato.anonymize.guidance import fit_weighted, takes_weights
 from sfumato.grouping import merge_rows
 
 _MOST_CATEGORIES = 255  # of a category column, as boosting takes them
@@ -100,25 +99,17 @@ class CodesClassifier:
         weight: NDArray[np.float64] | None,
     ) -> None:
         estimator = clone(self.estimator) if self.estimator is not None else default_estimator(codes, self.seed)
-        last = _last_step(estimator)
-        if not has_fit_parameter(last, "sample_weight"):
-            if weight is not None:
-                raise ParameterError(
-                    f"sample_weight with {type(last).__name__}, whose fit takes none: expected an estimator that does. "
-                    "Leave the weights out, or choose another estimator."
-                )
+        if weight is None and not takes_weights(estimator):
             self.fitted_ = estimator.fit(matrix[cells], y)
             return
         n_classes = int(y.max()) + 1
         pairs, pair_of = np.unique(cells * n_classes + y, return_inverse=True)
-        sums = {"sample_weight": np.bincount(pair_of, weight).astype(np.float64)}
-        if hasattr(estimator, "steps"):
-            sums = {f"{estimator.steps[-1][0]}__sample_weight": sums["sample_weight"]}
-        self.fitted_ = estimator.fit(matrix[pairs // n_classes], pairs % n_classes, **sums)
+        sums = np.bincount(pair_of, weight).astype(np.float64)
+        self.fitted_ = fit_weighted(estimator, matrix[pairs // n_classes], pairs % n_classes, sums)
 
 
 def one_thread() -> Any:
-    """Keep OpenMP to one thread: records are few once merged, and on a busy machine two threads wait for each other."""
+    """Limit OpenMP to one thread: merged records are few, and on a busy machine threads wait for each other."""
     from threadpoolctl import threadpool_limits
 
     return threadpool_limits(1, user_api="openmp")
@@ -153,7 +144,3 @@ def held_out_and_learned(
         rows = rows[weight[rows] > 0]
     n_held_out = min(max(1, round(fraction * len(rows))), len(rows) - 1)
     return (rows[:n_held_out], rows[n_held_out:]) if n_held_out else (rows, rows)
-
-
-def _last_step(estimator: Any) -> Any:
-    return estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator

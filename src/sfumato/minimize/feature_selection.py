@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep the attributes that say most about the class in full, and collect nothing of the others."""
+"""Collect the attributes most informative of the class in full, and nothing of the others."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ class FeatureSelectionMinimizer(WeightedMinimizer):
     attributes : list of str or int, optional
         Columns to choose from, by name or position; None: all. Others pass through.
     personal : list of str or int, optional
-        Attributes an attacker would like to know; None: all categorical ones. This method does not look at them.
+        Personal attributes, which an attacker wants to learn. None: all categorical ones. Not used by this method.
     categorical_features : list of str or int, optional
-        Columns of numbers that are codes, not amounts.
+        Numeric categories: columns of numbers that are codes, not amounts.
     floor : int, default=10
-        Fewest records of the sample that a listed category or a bucket of numbers has. Rarer categories are pooled as
-        "other", smaller buckets joined with a neighbor. 1 lists what a single person has.
+        Minimum number of sample records of a listed category or a bucket of numbers. Rarer categories are pooled as
+        "other", smaller buckets are joined with a neighbor. 1 lists values of single people.
     max_bins : int, default=255
-        Bins of a number column with more distinct values.
+        Number of bins of a numeric column with more distinct values.
     output : {"codes", "labels", "representatives"}, default="codes"
-        What `transform` returns.
+        Output of `transform`.
     random_state : int or RandomState, optional
         Not used: nothing is drawn.
     n_jobs : int, optional

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iterative: start from a few buckets for everything and take buckets away while a classifier does not mind."""
+"""Iterative: start from a few buckets per attribute, and merge them while classifier error stays within a limit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from sfumato.arguments import check_integer, check_share
@@ -22,18 +21,18 @@ from sfumato.partition.binning import DEFAULT_MAX_BINS
 
 
 class IterativeMinimizer(WeightedMinimizer):
-    """Generalize one attribute after the other while a classifier's error stays below a limit.
+    """Generalize one attribute after the other while a classifier's error stays within a limit.
 
-    Every attribute starts with at most `n_buckets` buckets: numbers are cut at quantiles, categories are put together
-    by their weights in a logistic regression. Attributes that cost the classifier little and the attacker much lose
-    buckets first.
+    Every attribute starts with at most `n_buckets` buckets: numbers are cut at quantiles, categories are grouped by
+    their weights in a logistic regression. Attributes that matter little to the classifier and much to an attacker
+    lose buckets first.
 
     Parameters
     ----------
     max_loss : float, default=0.01
-        How many more held-out records, as a share, may be classified wrongly than at full resolution.
+        Maximum increase of the error on held-out records over full resolution, as a share.
     n_buckets : int, default=4
-        Most buckets of an attribute. Missing numbers have one more of their own until nothing is collected.
+        Maximum number of buckets of an attribute. Missing numbers have one more until nothing is collected.
     estimator : classifier, optional
         What predicts the class from a matrix of codes; None: gradient boosting.
     validation_fraction : float, default=0.3
@@ -41,16 +40,16 @@ class IterativeMinimizer(WeightedMinimizer):
     attributes : list of str or int, optional
         Columns to generalize, by name or position; None: all. Others pass through.
     personal : list of str or int, optional
-        Attributes an attacker would like to know; None: all categorical ones, or all where none is a category.
+        Personal attributes, which an attacker wants to learn. None: all categorical ones, or all if none is.
     categorical_features : list of str or int, optional
-        Columns of numbers that are codes, not amounts.
+        Numeric categories: columns of numbers that are codes, not amounts.
     floor : int, default=10
-        Fewest records of the sample that a listed category or a bucket of numbers has. Rarer categories are pooled as
-        "other", smaller buckets joined with a neighbor. 1 lists what a single person has.
+        Minimum number of sample records of a listed category or a bucket of numbers. Rarer categories are pooled as
+        "other", smaller buckets are joined with a neighbor. 1 lists values of single people.
     max_bins : int, default=255
-        Bins of a number column with more distinct values.
+        Number of bins of a numeric column with more distinct values.
     output : {"codes", "labels", "representatives"}, default="codes"
-        What `transform` returns.
+        Output of `transform`.
     random_state : int or RandomState, optional
         Seed for the held-out records and for gradient boosting.
     n_jobs : int, optional
@@ -127,10 +126,7 @@ class IterativeMinimizer(WeightedMinimizer):
     def _buckets_of_settings(self, sample: Sample, settings: Sequence[Mapping[str, Any]]) -> Iterator[Buckets]:
         """Order the attributes once for all limits, and measure equal buckets once."""
         searches: dict[str, _Search] = {}
-        for setting in settings:
-            own = clone(self).set_params(**setting)
-            own._check_parameters()
-            key = repr({**own.get_params(deep=False), "max_loss": None, "n_buckets": None})
+        for own, key in self._with_settings(settings, "max_loss", "n_buckets"):
             if key not in searches:
                 searches[key] = _Search(own, sample)
             yield searches[key].run(float(own.max_loss), int(own.n_buckets))[0]
@@ -156,7 +152,7 @@ class _Search:
         self.scores = _logistic_weights(self.codes, sample)
 
     def run(self, max_loss: float, n_buckets: int) -> tuple[Buckets, float]:
-        """Take buckets away, attribute by attribute, while the error stays at the limit or below."""
+        """Merge buckets, attribute by attribute, while the error stays within the limit."""
         limit = self.fine_error + max_loss + 1e-12
         buckets = [self._grouped(position, n_buckets) for position in range(len(self.codes))]
         reached = self.error(buckets)
@@ -170,7 +166,7 @@ class _Search:
         return buckets, reached
 
     def error(self, buckets: Buckets) -> float:
-        """Share of held-out records whose class is predicted wrongly."""
+        """Return the share of held-out records whose class is predicted wrongly."""
         key = b"".join(own.tobytes() for own in buckets)
         if key not in self._errors:
             columns = [own[codes] for own, codes in zip(buckets, self.codes, strict=True)]
@@ -181,7 +177,7 @@ class _Search:
         return self._errors[key]
 
     def _order(self) -> list[int]:
-        """Attributes by what their absence costs the classifier less what it costs the attacker, least first."""
+        """Return the attributes by the cost of their absence to the classifier minus that to the attacker, rising."""
         costs = []
         for position in range(len(self.codes)):
             without = [*self.fine[:position], np.zeros_like(self.fine[position]), *self.fine[position + 1 :]]
@@ -189,9 +185,9 @@ class _Search:
         return [int(position) for position in np.argsort(costs, kind="stable")]
 
     def _attackers_cost(self, position: int) -> float:
-        """Increase of the attacker's mean error when one attribute is not collected and all others are.
+        """Return the increase of the attacker's mean error if one attribute alone is not collected.
 
-        Only that attribute is no longer known, if it is personal; it is guessed from the others.
+        Only that attribute becomes unknown, if it is personal; it is guessed from the others.
         """
         if position not in self.sample.personal:
             return 0.0
@@ -227,7 +223,7 @@ def quantile_buckets(column: CodedColumn, n_buckets: int) -> NDArray[np.int64]:
 
 
 def variance_buckets(scores: NDArray[np.float64], n_buckets: int) -> NDArray[np.int64]:
-    """Put values with similar scores together: the mean variance within the groups is as small as can be.
+    """Group values with similar scores so that the mean variance within groups is minimal.
 
     Dynamic programming over (values in falling number, groups): the last group starts at every place in turn.
     """
@@ -284,10 +280,10 @@ def _logistic_weights(codes: list[NDArray[np.int64]], sample: Sample) -> list[ND
 def _along_first_component(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     if weights.shape[1] == 1:
         return weights[:, 0]
-    centred = weights - weights.mean(axis=0)
-    _, vectors = np.linalg.eigh(centred.T @ centred)
+    centered = weights - weights.mean(axis=0)
+    _, vectors = np.linalg.eigh(centered.T @ centered)
     axis = vectors[:, -1]
-    return np.asarray(centred @ (axis * np.sign(axis[np.abs(axis).argmax()])))
+    return np.asarray(centered @ (axis * np.sign(axis[np.abs(axis).argmax()])))
 
 
 def _guess_by_tree(

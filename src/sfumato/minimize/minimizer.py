@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all minimizers share: validate, read, bin, ask the subclass for buckets, make them a generalization.
+"""Base of all minimizers: validate, read and bin the sample, compute buckets, and build the generalization.
 
-A subclass says which fine codes of each attribute share a bucket (``_buckets``); it sees codes and never frames. The
-sweep calls the same two steps apart, so that many settings share one reading.
+A subclass assigns the fine codes of each attribute to buckets (``_buckets``); it sees codes and never frames. The sweep
+calls the two steps separately, so that many settings share one reading.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self, get_args
 
@@ -36,7 +36,7 @@ from sfumato.generalization import Generalization, generalization_from_bins
 from sfumato.partition.binning import MAX_CODES, code_type
 
 _FEWEST_JUDGED = 50
-"""In samples with fewer records, values that one record has alone say little about a column."""
+"""Smaller samples say little about unique values of a column."""
 
 Output = Literal["codes", "labels", "representatives"]
 Buckets = list[NDArray[np.int64]]
@@ -56,7 +56,7 @@ class Sample:
     classes : ndarray
         The sorted classes.
     personal : tuple of int
-        Positions in `columns` of the attributes an attacker would like to know.
+        Positions in `columns` of the personal attributes.
     weight : ndarray of float64 or None
         Weight of each record; None: all the same.
     """
@@ -124,10 +124,22 @@ class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _buckets_of_settings(self, sample: Sample, settings: Sequence[Mapping[str, Any]]) -> Iterable[Buckets]:
         """Return the buckets for each of many settings; subclasses share work between them where they can."""
+        for own, _ in self._with_settings(settings):
+            yield own._buckets(sample)
+
+    def _with_settings(self, settings: Sequence[Mapping[str, Any]], *varied: str) -> Iterator[tuple[Self, str]]:
+        """Yield the minimizer with each of many settings, and a key that all have whose other parameters are equal.
+
+        Parameters
+        ----------
+        settings : sequence of mapping
+        *varied : str
+            Parameters that the key leaves out: those between whose values work can be shared.
+        """
         for setting in settings:
             own = clone(self).set_params(**setting)
             own._check_parameters()
-            yield own._buckets(sample)
+            yield own, repr({**own.get_params(deep=False), **dict.fromkeys(varied)})
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn how coarsely each attribute may be collected.
@@ -148,7 +160,7 @@ class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         self._check_parameters()
         X = as_table_like(X)
-        read_table(X)  # says what is wrong with something that is no table before scikit-learn looks at it
+        read_table(X)  # explains what is not a table before scikit-learn looks at it
         validate_data(self, X, skip_check_array=True)
         sample = self._read(X, y, sample_weight)
         self.classes_ = sample.classes
@@ -170,7 +182,7 @@ class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "generalization_")
         X = as_table_like(X)
-        read_table(X)  # says what is wrong with something that is no table before its columns are compared
+        read_table(X)  # explains what is not a table before its columns are compared
         validate_data(self, X, reset=False, skip_check_array=True)
         return self.generalization_.transform(X, output=self.output)
 
@@ -254,8 +266,8 @@ class WeightedMinimizer(Minimizer):
         y : array-like of shape (n,)
             The class that will be predicted from the buckets.
         sample_weight : array-like of shape (n,), optional
-            How much each record counts in what is learned and in errors. Bins, `floor` and the fewest records of a leaf
-            count records, never weights.
+            The weight of each record in learning and in errors. Bins, `floor` and `min_samples_leaf` count records,
+            never weights.
 
         Returns
         -------
@@ -265,14 +277,14 @@ class WeightedMinimizer(Minimizer):
 
 
 def _refuse_names(column: CodedColumn) -> None:
-    """Refuse categories that most records have alone: a generalization lists its categories, and travels."""
+    """Raise InputError if most categories are unique: a generalization lists its categories and is shared."""
     if column.kind != "category" or len(column.codes) < _FEWEST_JUDGED:
         return
     counts = np.bincount(column.codes, minlength=column.bins.n_bins)[: column.bins.n_values]
     n_alone = int((counts == 1).sum())
     if 2 * n_alone > len(column.codes):
         raise InputError(
-            f"column {column.name!r} has {n_alone} values that one record has alone, of {len(column.codes)} records: "
+            f"column {column.name!r} has {n_alone} values that only one record has, of {len(column.codes)} records: "
             "expected categories that people share, since only those are collected. Leave the column out "
             f"({named('attributes')}) if it names people, or shorten its values."
         )
@@ -300,7 +312,7 @@ def code_target(y: Any, n_records: int) -> tuple[NDArray[Any], NDArray[Any]]:
             warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
             if type_of_target(array, input_name="y").startswith("continuous"):
                 raise InputError(
-                    "Unknown label type: y holds numbers that are no classes (continuous): expected class labels. Cut "
+                    "Unknown label type: y holds numbers that are not classes (continuous): expected class labels. Cut "
                     "the target, for example at its median."
                 )
     classes, codes = distinct_labels(array)

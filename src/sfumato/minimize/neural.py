@@ -2,8 +2,8 @@
 """The neural minimizers: a generalization trained against an adversary, or against mutual information.
 
 The estimators; the training itself is in ``neural_training``, which needs no frame. What is trained is hardened to a
-strict generalization at the end, and only that leaves here. torch is needed (extra ``neural``); a GPU is used where
-there is one.
+strict generalization at the end, which is the only output. torch is needed (extra ``neural``); a GPU is used if there
+is one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from sfumato.partition.binning import DEFAULT_MAX_BINS
 
 
 def coded_attributes(sample: Sample) -> list[CodedAttribute]:
-    """Return what training has to know of a sample's attributes."""
+    """Return the attributes of a sample as the training takes them."""
     attributes = []
     for column in sample.columns:
         low, high = column.bins.positions
@@ -41,7 +41,7 @@ def coded_attributes(sample: Sample) -> list[CodedAttribute]:
 
 
 class _NeuralMinimizer(WeightedMinimizer):
-    """What the two share: the parameters and the call of the training."""
+    """Base of both: the parameters and the call of the training."""
 
     privacy_weight: float
     n_buckets: int
@@ -128,7 +128,7 @@ class AdversarialMinimizer(_NeuralMinimizer):
     privacy_weight : float, default=0.5
         From 0 (only the classifier counts) to 1 (only the adversary's failure counts): the paper's lambda.
     n_buckets : int, default=5
-        Most buckets of an attribute; the training may leave some unused.
+        Maximum number of buckets of an attribute; the training may leave some unused.
     n_inner : int, default=1
         Steps of the adversary for each step of the generalization.
     epochs : int, default=20
@@ -145,14 +145,14 @@ class AdversarialMinimizer(_NeuralMinimizer):
     personal : list of str or int, optional
         Attributes the adversary reconstructs; None: all categorical ones.
     categorical_features : list of str or int, optional
-        Columns of numbers that are codes, not amounts.
+        Numeric categories: columns of numbers that are codes, not amounts.
     floor : int, default=10
-        Fewest records of the sample that a listed category or a bucket of numbers has. Rarer categories are pooled as
-        "other", smaller buckets joined with a neighbor. 1 lists what a single person has.
+        Minimum number of sample records of a listed category or a bucket of numbers. Rarer categories are pooled as
+        "other", smaller buckets are joined with a neighbor. 1 lists values of single people.
     max_bins : int, default=255
-        Bins of a number column with more distinct values.
+        Number of bins of a numeric column with more distinct values.
     output : {"codes", "labels", "representatives"}, default="codes"
-        What `transform` returns.
+        Output of `transform`.
     random_state : int or RandomState, optional
         Seed of weights and batches. The same seed gives the same generalization on a CPU.
     n_jobs : int, optional
@@ -238,7 +238,7 @@ class AdversarialMinimizer(_NeuralMinimizer):
 
 
 class MutualInformationMinimizer(_NeuralMinimizer):
-    """Train a generalization with a classifier for it, and against what its buckets tell of the values.
+    """Train a generalization with a classifier for it, and against the mutual information of buckets and values.
 
     As :class:`AdversarialMinimizer`, with a bound on the mutual information between values and buckets in place of the
     adversary. It counts all attributes, not only the personal ones, and needs no second network.
@@ -249,7 +249,7 @@ class MutualInformationMinimizer(_NeuralMinimizer):
         From 0 (only the classifier counts) to 1 (only the bound counts): the paper's lambda. The bound is a sum over
         attributes, so small values go a long way.
     n_buckets : int, default=5
-        Most buckets of an attribute; the training may leave some unused.
+        Maximum number of buckets of an attribute; the training may leave some unused.
     epochs : int, default=20
         Passes over the records; the learning rate falls to a tenth after every 5.
     batch_size : int, default=256
@@ -261,16 +261,16 @@ class MutualInformationMinimizer(_NeuralMinimizer):
     attributes : list of str or int, optional
         Columns to generalize, by name or position; None: all. Others pass through.
     personal : list of str or int, optional
-        Attributes an attacker would like to know; None: all categorical ones. This method does not look at them.
+        Personal attributes, which an attacker wants to learn. None: all categorical ones. Not used by this method.
     categorical_features : list of str or int, optional
-        Columns of numbers that are codes, not amounts.
+        Numeric categories: columns of numbers that are codes, not amounts.
     floor : int, default=10
-        Fewest records of the sample that a listed category or a bucket of numbers has. Rarer categories are pooled as
-        "other", smaller buckets joined with a neighbor. 1 lists what a single person has.
+        Minimum number of sample records of a listed category or a bucket of numbers. Rarer categories are pooled as
+        "other", smaller buckets are joined with a neighbor. 1 lists values of single people.
     max_bins : int, default=255
-        Bins of a number column with more distinct values.
+        Number of bins of a numeric column with more distinct values.
     output : {"codes", "labels", "representatives"}, default="codes"
-        What `transform` returns.
+        Output of `transform`.
     random_state : int or RandomState, optional
         Seed of weights and batches. The same seed gives the same generalization on a CPU.
     n_jobs : int, optional

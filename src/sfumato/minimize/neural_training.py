@@ -5,11 +5,11 @@ The array-level half of the neural minimizers (Staab et al. 2024, section 6, app
 every code out. It imports numpy and torch only, so that it runs on a machine that has nothing else. Called by
 ``minimize.neural`` and by studies.
 
-Three things differ from the paper unless `TrainingPlan.as_published` is set. The players see decided buckets instead of
-probabilities, and gradients pass through the probabilities (straight-through): what is trained is then what is
-measured. And the generalization gains nothing from an adversary who does worse than one who sees nothing: beyond that
-point it is fooled, not kept from knowing, and the two chase each other. And a small sample is gone through more often,
-since a hundred steps leave the networks where they started.
+Three things differ from the paper unless `TrainingPlan.as_published` is set. First, the networks see decided buckets
+instead of probabilities, and gradients pass through the probabilities (straight-through), so that training matches
+measurement. Second, the generalization gains nothing from an adversary that does worse than one without input: such an
+adversary is fooled, not uninformed, and the two chase each other. Third, small samples are trained for more epochs,
+since a hundred steps hardly change the networks.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ PLAYER_UNITS = 50
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """How long and how fast to train; the defaults are those of the paper's appendix F.
+    """Length and rate of the training; the defaults are those of the paper's appendix F.
 
     Attributes
     ----------
     n_buckets : int
-        Most buckets of an attribute.
+        Maximum number of buckets of an attribute.
     n_inner : int
         Steps of the adversary for each step of the generalization.
     epochs : int
@@ -246,13 +246,13 @@ class _Adversary:
         self._player = player
         self._surprises = None
         if shares is not None:
-            # Codes without a record are never asked for; their logarithm only has to exist.
+            # Codes without a record are never used; their logarithm only has to exist.
             self._surprises = as_tensors([-np.log(np.where(own > 0, own, 1.0)) for own in shares], device)
         self._optimizer = torch.optim.Adam(player.parameters)
         self.optimizer_groups = self._optimizer.param_groups
 
     def improve(self, inputs: Any, personal_targets: Any) -> None:
-        """Take one step towards a better reconstruction."""
+        """Train the adversary by one step."""
         self._optimizer.zero_grad(set_to_none=True)
         self._player.losses(inputs, personal_targets).mean(0).sum().backward()
         self._optimizer.step()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PAT: grow a tree that tells classes apart and personal attributes not, and read a generalization off its splits.
+"""PAT: grow a tree that separates classes but not personal attributes, and derive a generalization from its splits.
 
 The gain of a split is the fall of PGini, which the engine computes as it computes every gain: label channels with a
 positive weight, one-hot channels of the personal attributes with a negative one. Trees grow best-first, so one growth
@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from sfumato.arguments import check_integer, check_share, is_number, thread_count
 from sfumato.errors import ParameterError
@@ -31,36 +30,36 @@ from sfumato.partition.tree import Tree
 
 
 class PrivacyAwareTree(WeightedMinimizer):
-    """Learn from a tree which values must be told apart to predict the class, at the least cost in privacy.
+    """Learn from a tree which values must be distinguished to predict the class, at the least cost in privacy.
 
     Numbers are cut at the thresholds of all splits on them; two categories share a bucket exactly when every split on
-    their attribute sends both to the same side. A category without records in a node may go either way there, and goes
-    where fewer categories are told apart. What no split looks at is not collected at all.
+    their attribute sends both to the same side. A category without records in a node goes to the side that
+    distinguishes fewer categories. Attributes that no split uses are not collected.
 
     Parameters
     ----------
     alpha : float, default=0.5
         Weight of privacy, from 0 (a plain classification tree) to 1 (no split at all).
     max_leaves : int, default=20
-        Most leaves of the tree.
+        Maximum number of leaves.
     min_samples_leaf : int, default=100
-        Fewest records of a leaf.
+        Minimum number of records of a leaf.
     personal_weights : dict, optional
-        How much each personal attribute counts, by name; 1 where not given. Only ratios matter.
+        Weight of each personal attribute, by name; 1 if not given. Only ratios matter.
     attributes : list of str or int, optional
         Columns to generalize, by name or position; None: all. Others pass through.
     personal : list of str or int, optional
-        Attributes an attacker would like to know, which splits should tell little about; None: all categorical
-        ones, or all attributes where none is a category. Numbers count through their bins.
+        Personal attributes, which splits should reveal little about. None: all categorical ones, or all attributes if
+        none is categorical. Numbers count through their bins.
     categorical_features : list of str or int, optional
-        Columns of numbers that are codes, not amounts.
+        Numeric categories: columns of numbers that are codes, not amounts.
     floor : int, default=10
-        Fewest records of the sample that a listed category or any bucket has. Splits that would leave a bucket with
-        fewer are undone, the latest first; rarer categories are pooled as "other". 1 lists what a single person has.
+        Minimum number of sample records of a listed category or any bucket. Splits that leave a smaller bucket are
+        undone, the latest first; rarer categories are pooled as "other". 1 lists values of single people.
     max_bins : int, default=255
-        Bins of a number column with more distinct values.
+        Number of bins of a numeric column with more distinct values.
     output : {"codes", "labels", "representatives"}, default="codes"
-        What `transform` returns.
+        Output of `transform`.
     random_state : int or RandomState, optional
         Not used: growing a tree draws nothing.
     n_jobs : int, optional
@@ -76,11 +75,11 @@ class PrivacyAwareTree(WeightedMinimizer):
 
     Notes
     -----
-    The generalization g tells apart everything the tree T does: T(x) = T(g(x)) for every record. A split is made
-    only where PGini falls; growing ends where it does not, whatever `max_leaves` says.
+    The generalization g distinguishes everything the tree T does: T(x) = T(g(x)) for every record. A split is made only
+    if it lowers PGini; growing ends if none does, even below `max_leaves`.
 
-    A generalization is no guarantee: it says what is no longer collected, and an attack measures what can still be
-    learned from the rest. Records of the sample take part in choosing thresholds.
+    A generalization is not a guarantee: it states what is no longer collected, and an attack measures what can still be
+    learned. Thresholds depend on the records of the sample.
 
     References
     ----------
@@ -145,10 +144,7 @@ class PrivacyAwareTree(WeightedMinimizer):
     def _buckets_of_settings(self, sample: Sample, settings: Sequence[Mapping[str, Any]]) -> list[Buckets]:
         """Grow once for all settings that differ in the leaf limit alone, several growths at a time."""
         growths: dict[str, tuple[PrivacyAwareTree, list[int]]] = {}
-        for place, setting in enumerate(settings):
-            own = clone(self).set_params(**setting)
-            own._check_parameters()
-            key = repr({**own.get_params(deep=False), "max_leaves": None})
+        for place, (own, key) in enumerate(self._with_settings(settings, "max_leaves")):
             first, places = growths.setdefault(key, (own, []))
             first.max_leaves = max(first.max_leaves, own.max_leaves)
             places.append(place)
@@ -187,7 +183,7 @@ class PrivacyAwareTree(WeightedMinimizer):
         return tree, buckets_of_tree(tree, sample.columns)
 
     def _shares(self, sample: Sample) -> NDArray[np.float64]:
-        """Return how much each personal attribute counts; they sum to 1."""
+        """Return the weight of each personal attribute; the weights sum to 1."""
         names = [sample.names[position] for position in sample.personal]
         given = dict(self.personal_weights or {})
         others = [name for name in given if name not in names]
@@ -199,14 +195,14 @@ class PrivacyAwareTree(WeightedMinimizer):
         weights = [given.get(name, 1.0) for name in names]
         if not all(is_number(w) and 0 <= w < np.inf for w in weights) or (names and sum(weights) <= 0):
             raise ParameterError(
-                "personal_weights has a weight that is no number from 0, or only zeros: expected weights of at least "
-                "0, one of them above 0. Leave an attribute out of personal if it does not matter."
+                "personal_weights has a weight that is not a number, is negative, or all are zero: expected weights of "
+                "at least 0, one of them above 0. Leave an attribute out of personal if it does not matter."
             )
         return np.array(weights, np.float64) / max(sum(weights), 1e-300)
 
 
 class _SharedGrowth:
-    """What growths over one sample share: the records with their channels, and the histograms counted so far."""
+    """State shared by growths over one sample: the records with their channels, and the counted histograms."""
 
     def __init__(self, sample: Sample) -> None:
         self.sample = sample
@@ -228,7 +224,7 @@ class _SharedGrowth:
 
 
 def _from_both_ends(growths: list[Any]) -> Iterator[Any]:
-    """Hand out neighbours far apart in time: growths with similar parameters find each other's histograms."""
+    """Hand out neighbors far apart in time: growths with similar parameters find each other's histograms."""
     first, last = 0, len(growths) - 1
     while first <= last:
         yield growths[first]

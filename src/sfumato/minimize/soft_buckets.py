@@ -7,7 +7,7 @@ side as the first axis of every tensor. Used by ``neural_training``; arrays and 
 
 How an attribute with values x in [0, 1] is generalized::
 
-    x -> normalise -> W1 * W1 -> tanh -> W2 * W2 -> normalise, scale by g * g -> tanh -> M(x) in (0, 1)
+    x -> normalize -> W1 * W1 -> tanh -> W2 * W2 -> normalize, scale by g * g -> tanh -> M(x) in (0, 1)
     bucket j of k: softmax over j of -(M(x) - c_j)^2 / temperature, c_j the middle of the j-th of k equal parts
 
 All factors are squares, so M never falls. Categories, and missing values of ordered attributes, have no order: their
@@ -28,12 +28,12 @@ from sfumato.networks import require_torch
 HIDDEN_UNITS = 20
 """Hidden units of each attribute's network; the paper leaves their number open."""
 
-_EPSILON = 1e-5  # keeps the normalisation of a constant finite
+_EPSILON = 1e-5  # keeps the normalization of a constant finite
 
 
 @dataclass(frozen=True, eq=False)
 class CodedAttribute:
-    """What training has to know of an attribute.
+    """An attribute as the training takes it.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class CodedAttribute:
 
 
 class CodeTable:
-    """Where the codes of all attributes stand in one long table: all ordered codes first, then all others.
+    """The rows of all attributes' codes in one long table: all ordered codes first, then all others.
 
     Attributes
     ----------
@@ -155,13 +155,13 @@ class SoftBuckets:
         owner = place_among_ordered[table.owner[: table.n_ordered]]
         self._ordered_owner = fixed(owner, torch.int64)
         # Row i averages the ordered codes of the i-th ordered attribute by the records that have them: the batch
-        # normalisation's statistics over the whole sample, known without a pass over it.
+        # normalization's statistics over the whole sample, known without a pass over it.
         averaging = np.zeros((len(ordered), table.n_ordered))
         averaging[owner, np.arange(table.n_ordered)] = shares[: table.n_ordered]
         totals = averaging.sum(axis=1, keepdims=True)
         self._averaging = fixed(averaging / np.where(totals > 0, totals, 1), torch.float32)
         positions = np.concatenate([np.zeros(0), *(attributes[place].positions for place in ordered)])
-        self._positions = self._normalised(fixed(positions, torch.float32))
+        self._positions = self._normalized(fixed(positions, torch.float32))
         slopes = uniform((len(ordered), HIDDEN_UNITS), 0.5, 2.0)
         self._slopes = learned(slopes)
         # Thresholds spread over two standard deviations either side of the mean, whatever the slope.
@@ -169,7 +169,7 @@ class SoftBuckets:
         self._mixing = learned(uniform((len(ordered), HIDDEN_UNITS), 0.5, 1.0))
         self._gain = learned(torch.ones(len(ordered)))
         self._shift = learned(torch.zeros(len(ordered)))
-        self._centres = (torch.arange(n_buckets, device=device) + 0.5) / n_buckets
+        self._centers = (torch.arange(n_buckets, device=device) + 0.5) / n_buckets
 
         others = table.owner[table.n_ordered :]
         self._other_owner = fixed(others, torch.int64)
@@ -180,12 +180,12 @@ class SoftBuckets:
         self._scoring = learned(uniform((len(attributes), HIDDEN_UNITS, n_buckets), -bound, bound))
         self._direct = learned(torch.as_tensor(_spread(others, n_buckets, generator), dtype=torch.float32))
 
-    def _normalised(self, values: Any) -> Any:
+    def _normalized(self, values: Any) -> Any:
         """Subtract each ordered attribute's mean and divide by its standard deviation, over the records."""
         means = values @ self._averaging.T
-        centred = values - means[..., self._ordered_owner]
-        deviations = ((centred**2) @ self._averaging.T + _EPSILON).sqrt()
-        return centred / deviations[..., self._ordered_owner]
+        centered = values - means[..., self._ordered_owner]
+        deviations = ((centered**2) @ self._averaging.T + _EPSILON).sqrt()
+        return centered / deviations[..., self._ordered_owner]
 
     def levels(self) -> Any:
         """Return M(x) of every ordered code, shape (runs, ordered codes): between 0 and 1, and never falling."""
@@ -194,14 +194,14 @@ class SoftBuckets:
             self._positions[:, None] * self._slopes.square().index_select(1, owner)
             + self._thresholds.index_select(1, owner)
         ).tanh()
-        mixed = self._normalised((hidden * self._mixing.square().index_select(1, owner)).sum(-1))
+        mixed = self._normalized((hidden * self._mixing.square().index_select(1, owner)).sum(-1))
         scaled = mixed * self._gain.square().index_select(1, owner) + self._shift.index_select(1, owner)
         return (scaled.tanh() + 1) / 2
 
     def _scores(self) -> Any:
         torch = require_torch()
         owner = self._other_owner
-        ordered = -((self.levels()[..., None] - self._centres) ** 2)
+        ordered = -((self.levels()[..., None] - self._centers) ** 2)
         hidden = (self._embedding + self._hidden_bias.index_select(1, owner)).relu()
         others = (hidden[..., None, :] @ self._scoring.index_select(1, owner))[..., 0, :]
         return torch.cat([ordered, others + self._direct], dim=1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Try many settings of one or several minimizers and choose: utility against risk, on records nobody learned from.
+"""Try many settings of one or several minimizers, and compare utility and risk on held-out records.
 
 Generalizations are learned on the training part, compared on the validation part, and reported on the test part.
 """
@@ -120,7 +120,7 @@ def sweep_minimizers(
 
 
 def coarsest_generalization(X: Any, y: Any, *, max_loss: float = 0.01, minimizer: Any = None, **options: Any) -> Any:
-    """Return the least telling generalization that costs a classifier at most `max_loss` of its accuracy.
+    """Return the generalization with the lowest risk that costs a classifier at most `max_loss` of its accuracy.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def coarsest_generalization(X: Any, y: Any, *, max_loss: float = 0.01, minimizer
     y : array-like
         Their classes.
     max_loss : float, default=0.01
-        How many more records, as a share, may be classified wrongly than with full resolution; 0.01 is one point.
+        Maximum increase of the error over full resolution, as a share; 0.01 is one percentage point.
     minimizer : Minimizer, optional
         None: a ``PrivacyAwareTree``.
     **options
@@ -197,7 +197,7 @@ class _Judge:
         )
         rows = (self.samples.train, self.samples.validation, self.samples.test)
         for (_, classes), own in zip(parts, rows, strict=True):
-            code_target(classes, own.stop - own.start)  # refuses what is no class per record
+            code_target(classes, own.stop - own.start)  # raises unless there is one class per record
         self.y = np.unique(np.concatenate([classes for _, classes in parts]), return_inverse=True)[1]
         self.classifier = classifier
         self.risk = risk
@@ -259,7 +259,7 @@ def _progress(is_shown: bool) -> Iterator[Any]:
 
 
 class Risk(Protocol):
-    """Says how well personal attributes can be reconstructed; anything callable like this will do."""
+    """Measures how well personal attributes can be reconstructed; any callable with this signature works."""
 
     def __call__(
         self, generalization: Generalization, samples: Samples, personal: Sequence[str]
@@ -269,7 +269,7 @@ class Risk(Protocol):
 
 
 class ReconstructionRisk:
-    """The attacker who sees buckets and guesses fine values (A1), mean over the personal attributes.
+    """Attack A1: an attacker sees buckets and guesses fine values; mean over the personal attributes.
 
     Parameters
     ----------
@@ -301,7 +301,7 @@ class ReconstructionRisk:
 
 
 def as_risk(risk: RiskName | Risk, *, seed: int, n_jobs: int | None) -> Risk:
-    """Turn the word for a risk into the thing."""
+    """Return the risk function for a name."""
     if risk == "table":
         return ReconstructionRisk(("table",), seed=seed, n_jobs=n_jobs)
     if risk == "family":

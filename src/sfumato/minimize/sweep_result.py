@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a sweep found: points with utility and risk, the questions one asks of them, and the front they form."""
+"""The result of a sweep: points with utility and risk, and the front they form."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sfumato.generalization import Generalization
 NOTHING = "nothing generalized"
 EVERYTHING = "everything generalized"
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP, _RIGHT = 640, 400, 60, 50, 20, 170
-_COLOURS = ("#1b6ca8", "#d1495b", "#2e8b57", "#c98a00", "#6a4c93", "#008b8b", "#7f5539", "#444444")
+_COLORS = ("#1b6ca8", "#d1495b", "#2e8b57", "#c98a00", "#6a4c93", "#008b8b", "#7f5539", "#444444")
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +120,7 @@ class MinimizerSweep:
         """Return the share of the rectangle between the limits that the front beats, on test.
 
         The front is the one chosen on validation. The rectangle reaches from the error of nothing generalized and the
-        risk of everything generalized, which nobody can beat in earnest, to the other two corners.
+        risk of everything generalized, which are practical optima, to the other two corners.
         """
         nothing, everything = _costs(list(self.limits), "test")
         ideal = np.array([min(nothing[0], everything[0]), everything[1]])
@@ -188,17 +188,17 @@ def _picture(sweep: MinimizerSweep) -> str:
 
     shapes = [_axes(low, span)]
     for number, name in enumerate(sweep.minimizers):
-        colour = _COLOURS[number % len(_COLOURS)]
+        color = _COLORS[number % len(_COLORS)]
         front = sweep.front(name)
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in sorted(map(place, front)))
-        shapes.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
+        shapes.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="1.5"/>')
         for point in sweep.points:
             if point.minimizer == name:
                 x, y = place(point)
-                filled = colour if point in front else "none"
-                shapes.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{filled}" stroke="{colour}"/>')
+                filled = color if point in front else "none"
+                shapes.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{filled}" stroke="{color}"/>')
         line = _TOP + 12 + 18 * number
-        shapes.append(f'<circle cx="{_WIDTH - _RIGHT + 14}" cy="{line - 4}" r="4" fill="{colour}"/>')
+        shapes.append(f'<circle cx="{_WIDTH - _RIGHT + 14}" cy="{line - 4}" r="4" fill="{color}"/>')
         shapes.append(f'<text x="{_WIDTH - _RIGHT + 24}" y="{line}">{escape(name)}</text>')
     for limit in sweep.limits:
         x, y = place(limit)
@@ -231,7 +231,7 @@ def _axes(low: NDArray[np.float64], span: NDArray[np.float64]) -> str:
 
 
 def is_on_front(costs: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Say which points no other point beats: at most as costly in both, and less in one. Equal points are all on it.
+    """Return which points no other point beats: at most as costly in both, and less in one. Equal points all count.
 
     Examples
     --------

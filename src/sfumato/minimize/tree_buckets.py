@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the splits of a tree to buckets: values that no split tells apart share one. Used by PAT and by Apt."""
+"""Turn the splits of a tree into buckets: values that no split separates share one. Used by PAT and by Apt."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _buckets_of(sides: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 
 def _sides(tree: Tree, position: int, column: CodedColumn) -> NDArray[np.bool_]:
-    """Say of every fine code and every split on a column whether the code goes left."""
+    """Return, for every fine code and every split on a column, whether the code goes left."""
     splits = np.flatnonzero(tree.column == position)
     codes = np.arange(column.bins.n_bins)
     if column.bins.is_ordered:
@@ -96,7 +96,7 @@ class Presence:
             if len(splits):
                 sides = _sides(pruned, position, self.columns[position])
                 joined = _join_compatible(sides, in_node[nodes[splits]].T, self.counts[position])
-                # Where no category of a bucket has records, all of them go with the larger side, as before.
+                # If no category of a bucket has records, all of them go with the larger side, as before.
                 known = joined.is_known[joined.bucket]
                 side = np.where(known, joined.side[joined.bucket], pruned.missing_left[splits])
                 mask[splits] = _as_mask(side, mask.shape[1])
@@ -120,7 +120,7 @@ class _Joined:
 
 
 def _join_compatible(sides: NDArray[np.bool_], is_present: NDArray[np.bool_], counts: NDArray[np.int64]) -> _Joined:
-    """Put codes together that no split tells apart where both are present; sides and presence are (codes, splits)."""
+    """Group codes that no split separates where both are present; sides and presence are (codes, splits)."""
     bucket = np.zeros(len(sides), np.int64)
     side = np.zeros_like(sides)
     is_known = np.zeros_like(is_present)

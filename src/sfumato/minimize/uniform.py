@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Equal buckets for everything: the simplest thing that could be collected, and what every method must beat."""
+"""Equal buckets for every attribute: the baseline that every method must beat."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from sfumato.partition.binning import DEFAULT_MAX_BINS
 
 
 class UniformMinimizer(Minimizer):
-    """Generalize every attribute to at most `n_buckets` buckets, whatever it is good for.
+    """Generalize every attribute to at most `n_buckets` buckets, whatever its use.
 
     Numbers and moments are cut into intervals of equal width; each category is sent to a bucket at random.
 
     Parameters
     ----------
     n_buckets : int, default=4
-        Most buckets of an attribute; 1 collects nothing. Missing numbers have one more bucket of their own,
-        missing categories are a category like the others.
+        Maximum number of buckets of an attribute; 1 collects nothing. Missing numbers have one more bucket, missing
+        categories are a category.
     attributes : list of str or int, optional
         Columns to generalize, by name or position; None: all. Others pass through.
     personal : list of str or int, optional
-        Attributes an attacker would like to know; None: all categorical ones. This method does not look at them.
+        Personal attributes, which an attacker wants to learn. None: all categorical ones. Not used by this method.
     categorical_features : list of str or int, optional
-        Columns of numbers that are codes, not amounts.
+        Numeric categories: columns of numbers that are codes, not amounts.
     floor : int, default=10
-        Fewest records of the sample that a listed category or a bucket of numbers has. Rarer categories are pooled as
-        "other", smaller buckets joined with a neighbor. 1 lists what a single person has.
+        Minimum number of sample records of a listed category or a bucket of numbers. Rarer categories are pooled as
+        "other", smaller buckets are joined with a neighbor. 1 lists values of single people.
     max_bins : int, default=255
-        Bins of a number column with more distinct values.
+        Number of bins of a numeric column with more distinct values.
     output : {"codes", "labels", "representatives"}, default="codes"
-        What `transform` returns.
+        Output of `transform`.
     random_state : int or RandomState, optional
         Seed for the buckets of categories.
     n_jobs : int, optional

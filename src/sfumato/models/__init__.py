@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The models that policies and commands can train, on tables as they are. Their names import nothing."""
+"""The models that policies and commands can train on raw tables. Listing their names imports nothing."""
 
 from typing import TYPE_CHECKING
 

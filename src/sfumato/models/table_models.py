@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The models that the command line can train, on tables as they are: text, dates and missing values included.
+"""The models that policies and commands can train on raw tables, including text, dates and missing values.
 
-The commands train one model as the guide and the same kind again on the anonymized records. Whoever has a model of
-their own uses the library instead, or hands its predictions in as a column.
+The commands train one model as the guide, and the same kind again on the anonymized records. To use a model of your
+own, call the library, or pass its predictions as a column.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Task = Literal["classification", "regression"]
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What policies, commands and the documentation say of a model.
+    """Facts of a model for policies, commands and the documentation.
 
     Attributes
     ----------
@@ -179,7 +179,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
 
 class _EncodedColumn:
-    """What was learned about one column: its center and scale, or its categories."""
+    """The fitted parameters of one column: its center and scale, or its categories."""
 
     def __init__(
         self,

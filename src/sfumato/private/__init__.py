@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Learners with differential privacy, to compare with. Names load on first use; they need the extra ``dp``."""
+"""Differentially private learners, for comparison. Names load on first use and need the extra ``dp``."""
 
 from typing import TYPE_CHECKING
 

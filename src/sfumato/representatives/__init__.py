@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a group is rewritten: every record of a group gets the same values. One line each in the family below.
+"""Representatives: the values that all records of a group get. One line each in the family below.
 
 Names import nothing; a representative is loaded when it is used.
 """

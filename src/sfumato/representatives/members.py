@@ -68,7 +68,7 @@ def _members(
 
 
 def looks_at_classes(kind: str, guide: Guide) -> bool:
-    """Return True if a representative looks at the predicted classes, and not at the channels or at nothing."""
+    """Return True if a representative uses the predicted classes."""
     return kind == "member" or (kind == "model" and not len(guide.channel_weights))
 
 

@@ -16,7 +16,7 @@ from sfumato.partition.group_summaries import Groups, Summary
 from sfumato.representatives.representative import GroupValues, NamedRepresentative, RepresentativeFacts, Scene
 
 RARE = "other"
-"""What stands in a label for categories that fewer than k records have."""
+"""Placeholder in a label for categories that fewer than k records have."""
 
 
 def _range_labels(scene: Scene) -> dict[str, list[GroupValues]]:

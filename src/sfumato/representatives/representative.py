@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a group is rewritten: every record of a group gets the same values.
+"""Compute the values that represent a group: every record of a group gets the same values.
 
-All kinds work on bins and on what may be published of them, so every backend that agrees on the bins agrees on the
-result. Called by ``anonymize`` with the coded columns of the records to be released.
+All kinds work on bins and on the bins that may be published, so backends with the same bins give the same result.
+Called by ``anonymize`` with the coded columns of the records to release.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Representative = str
 
 @dataclass(frozen=True)
 class RepresentativeFacts:
-    """What policies, commands, reports and the documentation say of a representative.
+    """Facts of a representative for policies, commands, reports and the documentation.
 
     Attributes
     ----------
     name : str
     sentence : str
-        What the records of a group get, without the final point.
+        The values that the records of a group get, without the final period.
     is_real_person : bool
         Whether the values are those of one record of the group.
     keeps_type : bool
@@ -47,9 +47,9 @@ class RepresentativeFacts:
     looks_at_predictions : bool
         Whether it depends on predictions or labels, where there are some.
     computes_numbers : bool
-        Whether it calculates with values, which codes that look like numbers do not survive.
+        Whether it computes new numbers, which makes no sense for codes that look like numbers.
     tells_hidden_values : bool
-        Whether it says itself what is published of a column of which nothing may be shown.
+        Whether it also writes columns of which no value may be published.
     """
 
     name: str
@@ -64,7 +64,7 @@ class RepresentativeFacts:
 
 @dataclass(frozen=True)
 class NamedRepresentative:
-    """A representative that users choose by name: its facts, and what writes the values of the groups of a scene."""
+    """A representative that users choose by name: its facts, and a function that writes the values of groups."""
 
     facts: RepresentativeFacts
     write: Callable[[Scene], dict[str, list[GroupValues]]]
@@ -133,7 +133,7 @@ class Scene:
 
 
 def check_representative(kind: str) -> None:
-    """Refuse a kind of representative that does not exist."""
+    """Raise ParameterError for an unknown representative."""
     if kind not in REPRESENTATIVES:
         raise ParameterError(
             f"{named('representative', kind)}: expected one of {', '.join(REPRESENTATIVES)}. 'phantom' shows nobody's "
@@ -193,17 +193,17 @@ def represent(
 
 
 def shown_of(columns: Sequence[CodedColumn], layout: Layout) -> Shown:
-    """Return what is published of the codes of all columns."""
+    """Return which codes of all columns may be published."""
     return make_shown([column.bins for column in columns], layout, [column.is_text for column in columns])
 
 
 def values_of_codes(columns: Sequence[CodedColumn], codes: NDArray[np.int32]) -> dict[str, list[GroupValues]]:
-    """Return what is published for the codes of each group, shape (groups, columns)."""
+    """Return the published values for the codes of each group, shape (groups, columns)."""
     return {c.name: [values_of_bins(c.name, c.bins, codes[:, j])] for j, c in enumerate(columns)}
 
 
 def values_of_bins(name: str, bins: Bins, codes: NDArray[np.integer[Any]]) -> GroupValues:
-    """Return what is published for one code of a column per group."""
+    """Return the published values for one code of a column per group."""
     assert bins.shared is not None
     missing = codes == NOTHING
     if bins.has_missing:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each column of a table is for: its role, its kind, and the finest detail of it that may leave.
+"""The role and kind of each column of a table, and the finest detail of it to release.
 
 Every verb calls :func:`build_schema` once, when it is fitted, keeps the :class:`Schema`, and calls
 :meth:`Schema.require` on later tables. :func:`coarsen` applies a limit to a column before anything else sees it.
-:func:`judge_column` says what a column seems to hold, and why.
+:func:`judge_column` judges what a column seems to hold, with reasons.
 """
 
 from sfumato.errors import ColumnWarning

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check columns against their roles: no column that names people is released because nobody thought of it."""
+"""Check columns against their roles, so that no column that names people is released by oversight."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ExposedColumnError(InputError):
 
 
 class SimilarNamesWarning(ColumnWarning):
-    """Two columns whose names a person reads as the same."""
+    """Two columns whose names read the same."""
 
 
 def is_near_unique(column: Column) -> bool:
@@ -59,17 +59,17 @@ def check_naming(found: Judgement, *, is_chosen: bool) -> None:
     ----------
     found : Judgement
     is_chosen : bool
-        Whether the column was said to be a quasi-identifier, and not taken for one because it has no other role.
+        Whether the caller named the column as a quasi-identifier, and it is not one by default.
 
     Raises
     ------
     InputError
-        When it names people and nobody said that it is a quasi-identifier.
+        If it names people and is a quasi-identifier by default.
 
     Warns
     -----
     PrivacyWarning
-        When it names people and was said to be a quasi-identifier.
+        If it names people and the caller named it as a quasi-identifier.
     """
     if found.names_people is None:
         return
@@ -132,7 +132,7 @@ def warn_of_unique_values(table: Table, names: Iterable[str]) -> None:
 
 
 def warn_of_averaged_codes(table: Table, names: Iterable[str], representative: str) -> None:
-    """Warn of numbers that are codes by name and shape where groups get means, which may be codes that nobody had."""
+    """Warn of numbers that seem to be codes if groups get means, which may be codes that no record had."""
     found = [name for name in names if is_code_name(name) and table.kind(name) == "number"]
     found = [name for name in found if judge_column(table.column(name, for_counting=True)).is_surely_code]
     if found:

@@ -43,7 +43,7 @@ _POSTAL = re.compile(r"[A-Za-z0-9* -]{2,10}")
 
 @dataclass(frozen=True)
 class Frequencies:
-    """How often the values of a column occur.
+    """The frequencies of the values of a column.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Frequencies:
 
     @property
     def is_varied(self) -> bool:
-        """True if there are too many values for kinds of something, such as kinds of phones: others name nobody."""
+        """True if there are too many values for kinds of something, such as kinds of phones."""
         return self.n_distinct > 50 or 5 * self.n_distinct > self.n_present
 
     @property
@@ -77,7 +77,7 @@ class Frequencies:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a column was found to hold.
+    """The judgement on the content of a column.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Judgement:
     names_people : str or None
         Why it names people, as the end of a sentence that begins with the column; None if nothing says so.
     is_amount : bool
-        Whether it is a quantity or a moment: near unique, perhaps, and yet no name.
+        Whether it is a quantity, date or time: possibly near unique, but not a name.
     code : str or None
         Why its numbers are codes; None if nothing says so.
     is_surely_code : bool

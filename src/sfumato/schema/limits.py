@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The finest detail of a column that may leave: :func:`coarsen` takes away what lies below it."""
+"""Limits on the finest detail of a column to release; :func:`coarsen` applies them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WIDEST = 2**62
 
 
 def coarsen(column: Column, limit: Limit) -> Column:
-    """Take away the detail of a column below a limit.
+    """Remove the detail of a column below a limit.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def coarsen(column: Column, limit: Limit) -> Column:
     limit : int, float or timedelta
         For numbers the width of an interval, for moments its length in days (or as a timedelta); each value becomes
         the middle of the interval it falls in, intervals being counted from 0 and from 1970-01-01 UTC. For text the
-        number of characters that may leave; where something is cut, ``*`` follows.
+        number of characters to release; ``*`` follows text that is cut.
 
     Returns
     -------

@@ -52,7 +52,7 @@ _PERSON_KEY = re.compile(rf"(.*)({_PEOPLE}){_NUMBER}")
 _RECORD_KEY = re.compile(rf"(.*)({_RECORDS}){_NUMBER}")
 _FRAME_INDEX = re.compile(r"__index_level_\d+__|Unnamed: \d+")  # how pandas writes the index of a frame to files
 
-#: Places and dates, which describe people: many different values, and no names of persons.
+#: Places and dates, which describe people: many distinct values, but not names of people.
 PLACES = _words(
     "zip zipcode zip5 zip3 plz postcode postalcode postal city town place municipality county district region state "
     "country community tract block blockgroup puma commune gemeinde village neighborhood neighbourhood birthplace "
@@ -82,7 +82,7 @@ CODES = PLACES | _words(
     "diag procedure fips geoid msa cbsa department dept branch store product channel source reason cause purpose "
     "status disposition mode method"
 )
-#: Codes of the American Community Survey and its like, whose names are no words.
+#: Codes of the American Community Survey and its like, whose names are not words.
 SURVEY_CODES = _words(
     "rac1p rac2p rac3p race1 hisp cit eng fod1p fod2p mar esr indp occp naicsp socp cow jwtrns jwtr migsp migpuma "
     "powpuma powsp mil relp relshipp pobp anc anc1p anc2p lanp st division esp mig waob qtrbir vps dratx nwab nwav "

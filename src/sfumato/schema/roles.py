@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which column is for what: the schema, and the checks that build it."""
+"""The schema: the role of every column, and the checks that build it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PARAMETER_OF_ROLE: dict[Role, str] = {
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns of a table and what each is for; made by :func:`build_schema`.
+    """The columns of a table and their roles; made by :func:`build_schema`.
 
     Parameters
     ----------
@@ -40,13 +40,13 @@ class Schema:
         (rewritten), ``"sensitive"``, ``"target"`` and ``"other"`` (passed through), ``"unit"`` (the person a record
         belongs to; counted, then dropped).
     kinds : dict of str to str
-        The kind of every column that was looked at: all but identifiers, targets and columns in ``keep``.
+        The kind of every checked column: all but identifiers, targets and columns in ``keep``.
     limits : dict of str to int, float or timedelta
-        The finest width, prefix or time span that may leave, per quasi-identifier.
+        The finest width, prefix or time span to release, per quasi-identifier.
     keep : tuple of str
         Columns that pass through although they are near unique, or although they are the unit.
     categorical_features : tuple of str
-        Columns of numbers that are codes.
+        Numeric categories.
     """
 
     roles: dict[str, Role]
@@ -87,7 +87,7 @@ class Schema:
 
     @property
     def dropped(self) -> tuple[str, ...]:
-        """The columns that do not leave: identifiers, and the unit unless it is kept."""
+        """The columns that are not released: identifiers, and the unit unless it is kept."""
         return tuple(
             name
             for name, role in self.roles.items()
@@ -96,7 +96,7 @@ class Schema:
 
     @property
     def released(self) -> tuple[str, ...]:
-        """The columns that leave, rewritten or not, in the order of the table."""
+        """The columns that are released, rewritten or not, in the order of the table."""
         dropped = set(self.dropped)
         return tuple(name for name in self.roles if name not in dropped)
 
@@ -134,7 +134,7 @@ class Schema:
         Raises
         ------
         InputError
-            When a quasi-identifier is not there, or is of another kind.
+            If a quasi-identifier is absent, or of another kind.
         """
         absent = [name for name in self.quasi_identifiers if name not in table.names]
         if absent:
@@ -157,7 +157,7 @@ class Schema:
         Raises
         ------
         InputError
-            When a column that has no other role, and is not in ``keep``, is near unique in this table.
+            If a column without another role, and not in ``keep``, is near unique in this table.
         """
         for name in self.with_role("other"):
             if name not in self.keep:
@@ -188,7 +188,7 @@ def build_schema(
         Columns that together could point at a person; None means all columns that have no other role and are not in
         ``keep``, and none of them may name people.
     identifiers : names or positions of columns, default=None
-        Columns that name a person; dropped.
+        Direct identifiers; dropped.
     sensitive : names or positions of columns, default=None
         Columns whose values must not be learned about a person.
     target : names or positions of columns, default=None
@@ -216,19 +216,19 @@ def build_schema(
     Raises
     ------
     ParameterError
-        When a column is unknown, is named twice or has two roles, or when a limit cannot apply.
+        If a column is unknown, is named twice or has two roles, or if a limit cannot apply.
     InputError
-        When a column would pass through although it names people or more than half of its values occur exactly once,
-        or would become a quasi-identifier although it names people and nobody said so: a name, an email address, a
-        household number, text that is nearly unique (see `judge_column`). Missing values do not count. In tables
-        under 10 records (50 for quasi-identifiers) only a column's name and the form of its values count.
+        If a column would be released unchanged although it names people or most of its values are unique, or would
+        become a quasi-identifier by default although it names people: a name, an email address, a household number,
+        text that is nearly unique (see `judge_column`). Missing values do not count. In tables under 10 records (50 for
+        quasi-identifiers) only a column's name and the form of its values count.
 
     Warns
     -----
     PrivacyWarning
-        When a column that names people was said to be a quasi-identifier.
+        If a column that names people was named as a quasi-identifier.
     ColumnWarning
-        When quasi-identifiers have one value only, or none; when names of columns look the same.
+        If quasi-identifiers have one value only, or none; if names of columns look the same.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that every anonymizer must pass, published so that one written elsewhere is born tested.
+"""Checks that every anonymizer must pass, also those of other packages.
 
-Call `check_anonymizer`, or give `ANONYMIZER_CHECKS` to ``pytest.mark.parametrize`` to see them one by one. The
-counting behind them is plain Python: it shares nothing with the engine it judges.
+Call `check_anonymizer`, or pass `ANONYMIZER_CHECKS` to ``pytest.mark.parametrize`` to run them one by one. Groups are
+counted in plain Python, independently of the engine.
 """
 
 from sfumato.testing.checks import (

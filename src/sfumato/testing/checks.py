@@ -131,7 +131,7 @@ def check_pickled_anonymizer_transforms_alike(anonymizer: Any, X: Any = None, y:
 
 
 def check_k_beyond_the_table_is_refused(anonymizer: Any, X: Any = None, y: Any = None) -> None:
-    """More records asked for than there are: a ValueError, never a table with smaller groups."""
+    """Check that a k above the number of records raises ValueError instead of smaller groups."""
     X, y = _given_or_people(X, y)
     n_records = len(rows_of(X))
     try:
@@ -205,7 +205,7 @@ def _released_quasi_identifiers(released: Any, fitted: Any) -> list[Any]:
 
 
 def people(n_records: int = 120, *, seed: int = 0) -> tuple[Any, NDArray[np.float64]]:
-    """Return a pyarrow table of made-up people and class probabilities to guide by.
+    """Return a pyarrow table of synthetic people and class probabilities to guide by.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 MISSING = "\x00missing"
-"""What stands for a missing value in a key: NaN differs from itself, so it would make every group a group of one."""
+"""Stands for a missing value in a key: NaN differs from itself, and would make every record a group."""
 
 _MISSING_TYPES = ("NoneType", "NAType", "NaTType")  # by name, since pandas may not be installed
 

@@ -50,7 +50,7 @@ def form_page(
         Fingerprint of the generalization, named at the foot of the page.
     title : str
     action : str, optional
-        Where the buckets are sent, by POST. None: the page shows the minimized record, offers it as a file, and
+        URL to which the buckets are sent by POST. None: the page shows the minimized record, offers it as a file, and
         tells scripts beside it by the event ``sfumato:record`` of the document.
     titles : mapping of str to str, optional
         What the questions are called; an attribute without a title goes by its name.
@@ -106,7 +106,7 @@ _RESULT = """<section class="result" tabindex="-1" aria-labelledby="result-title
 
 
 def _checked_titles(titles: Mapping[str, str] | None, attributes: Sequence[Attribute]) -> dict[str, str]:
-    """Return the title of every attribute; raise ParameterError for a title that is no text or of no attribute."""
+    """Return the title of every attribute; raise ParameterError for a title that is not text or of no attribute."""
     given = dict(titles or {})
     for name, words in given.items():
         if name not in (attribute.name for attribute in attributes):
@@ -251,7 +251,7 @@ def _form_target(action: str | None) -> str:
         return f"{parts.scheme}://{parts.netloc}"
     if parts.scheme or any(sign in action for sign in "<>\"' ;,"):
         raise ParameterError(
-            "action is no address that a form can be sent to: expected one that begins with https:// or /, or a "
+            "action is not an address that a form can be sent to: expected one that begins with https:// or /, or a "
             "relative one."
         )
     return "'self'"

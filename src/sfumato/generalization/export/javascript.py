@@ -17,7 +17,7 @@ def javascript_source(attributes: Sequence[Attribute], fingerprint: str) -> str:
     """Return a script that defines ``generalization.generalize(record)`` and ``generalization.bucketOf(name, value)``.
 
     In node it can be required. Values are numbers, BigInts or digits as text, text, booleans, dates as ISO text or
-    ``Date``, durations in seconds; null, undefined and NaN are missing. What is no attribute is left out of the result.
+    ``Date``, durations in seconds; null, undefined and NaN are missing. Other fields are omitted from the result.
     """
     listed = ",\n".join(f"    {_attribute(attribute)}" for attribute in attributes)
     return (

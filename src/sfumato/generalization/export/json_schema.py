@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The JSON Schema of a minimized record: what an interface that takes only buckets accepts."""
+"""The JSON Schema of a minimized record, for interfaces that accept only buckets."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
-from sfumato.errors import ParameterError, named
+from sfumato.arguments import check_choice
 from sfumato.generalization.attributes import Attribute
 from sfumato.generalization.description import describe_attribute
 
@@ -19,8 +19,7 @@ def record_schema(attributes: Sequence[Attribute], fingerprint: str, output: Sch
 
     Attributes that are not collected may be absent; where they are given, they say so.
     """
-    if output not in get_args(SchemaOutput):
-        raise ParameterError(f"{named('output', output)}: expected 'labels' or 'codes'.")
+    check_choice("output", output, get_args(SchemaOutput))
     properties = {
         attribute.name: {
             "description": describe_attribute(attribute),

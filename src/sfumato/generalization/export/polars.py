@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any, Literal, get_args
 
-from sfumato.errors import MissingExtraError, ParameterError, named
+from sfumato.arguments import check_choice
+from sfumato.errors import MissingExtraError
 from sfumato.generalization.attributes import Attribute, CategoryAttribute, OrderedAttribute
 
 PolarsOutput = Literal["labels", "codes"]
@@ -16,8 +17,7 @@ PolarsOutput = Literal["labels", "codes"]
 def polars_expressions(attributes: Sequence[Attribute], output: PolarsOutput = "labels") -> list[Any]:
     """Return one expression per attribute, named like its column: ``frame.with_columns(expressions)``."""
     pl = _polars()
-    if output not in get_args(PolarsOutput):
-        raise ParameterError(f"{named('output', output)}: expected 'labels' or 'codes'.")
+    check_choice("output", output, get_args(PolarsOutput))
     return [_expression(pl, attribute, output).alias(attribute.name) for attribute in attributes]
 
 

@@ -3,7 +3,7 @@
 
 A column of the database must have the type that it had when the generalization was made: integers, floats, text,
 dates, timestamps with or without a time zone. Text is compared as the column's collation says, which is by bytes
-unless somebody chose otherwise.
+by default.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from sfumato.arguments import check_choice
 from sfumato.errors import ParameterError, named
 from sfumato.generalization.attributes import Attribute, CategoryAttribute, OrderedAttribute
 from sfumato.generalization.naming import iso_moment
@@ -23,7 +24,7 @@ SqlOutput = Literal["labels", "codes"]
 
 @dataclass(frozen=True)
 class Dialect:
-    """What differs between databases.
+    """The differences between databases.
 
     Attributes
     ----------
@@ -138,8 +139,7 @@ def case_expressions(
 ) -> dict[str, str]:
     """Return the CASE expression of every attribute by its name."""
     chosen = checked_dialect(dialect)
-    if output not in get_args(SqlOutput):
-        raise ParameterError(f"{named('output', output)}: expected 'labels' or 'codes'.")
+    check_choice("output", output, get_args(SqlOutput))
     return {attribute.name: _expression(attribute, chosen, output) for attribute in attributes}
 
 
