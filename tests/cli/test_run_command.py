@@ -308,7 +308,7 @@ def test_ready_predictions_need_no_model_and_do_not_leave(tmp_path: Path):
 def test_a_dry_run_checks_and_writes_nothing(tmp_path: Path):
     result = run("run", write(tmp_path), "--dry-run")
     assert result.returncode == 0, result.stderr
-    assert "Nothing was done" in result.stdout
+    assert "Nothing was run" in result.stdout
     assert written(tmp_path) == []
 
 
@@ -316,7 +316,7 @@ def test_a_dry_run_checks_and_writes_nothing(tmp_path: Path):
     ("settings", "expected"),
     [
         ({"columns": 'keep = ["agee"]'}, ["line 12", "[columns] keep", "Did you mean 'age'"]),
-        ({"method": "suppression_limit = 7"}, ["line 15", "suppression_limit", "a number from 0 to 1"]),
+        ({"method": "suppression_limit = 7"}, ["line 15", "suppression_limit", "from 0 to below 1"]),
         ({"model": 'guide_column = "nothing"'}, ["line 18", "guide_column"]),
         ({"method": "l = 2"}, ["line 15", "[method] l", "sensitive"]),
     ],
@@ -525,7 +525,7 @@ def test_what_an_earlier_run_wrote_is_not_called_written(tmp_path: Path):
     assert run("run", write(tmp_path)).returncode == 0
     result = run("run", write(tmp_path, gate="min_k = 100"), "--force")
     assert result.returncode == 1
-    assert "The release was not written." in result.stdout and "Written:" not in result.stdout
+    assert "Nothing was released." in result.stdout and "Written:" not in result.stdout
 
 
 def test_a_report_that_is_to_be_markdown_is_markdown(tmp_path: Path):
@@ -638,6 +638,6 @@ def test_what_was_learned_is_told_beside_the_score(tmp_path: Path):
     gain = (utility["protected"] - utility["same_answer"]) / (utility["raw"] - utility["same_answer"])
     check = next(check for check in audit["gate"] if check["name"] == "min_gain_kept")
     assert check["measured"] == pytest.approx(gain) and check["passed"] is (gain >= 0.99)
-    assert f"of what was learned beyond it {gain:.1%}" in " ".join(result.stdout.split())
+    assert f"gain over the baseline {gain:.1%}" in " ".join(result.stdout.split())
     report = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert f"Of what it learned beyond the majority-class baseline, {gain:.1%} is kept" in report

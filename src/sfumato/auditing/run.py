@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,7 +29,7 @@ class PolicyRun:
     audit : Audit
         Everything that was found.
     release : pyarrow.Table or None
-        The released records, in the order of the file; None where the gate refused them.
+        The released records, in the order of the written file; None if the gate failed.
     written : tuple of Path
         The files that were written.
     """
@@ -154,9 +153,16 @@ class _GateNotPassedError(Exception):
 def run_job(reporter: Reporter, job: PolicyJob, *, keep_report: bool = False) -> PolicyRun:
     """Measure, attack, protect, judge and publish what a policy says of its table."""
     from sfumato.auditing.advice import what_to_try
-    from sfumato.auditing.methods import partition_document, rewritten_columns
-    from sfumato.auditing.pipeline import compare_models, describe_utility, release_all
-    from sfumato.files.verified_output import ORDER_KEPT, formula_warning, recount, shuffled, write_judged
+    from sfumato.auditing.methods import rewritten_columns
+    from sfumato.auditing.pipeline import (
+        compare_models,
+        describe_utility,
+        partition_writer,
+        publish,
+        ready_to_write,
+        release_all,
+    )
+    from sfumato.files.verified_output import recount
     from sfumato.policy.spelling import with_keys
 
     compared = compare_models(reporter, job, job.policy.get("model", "test_fraction"))
@@ -166,53 +172,30 @@ def run_job(reporter: Reporter, job: PolicyJob, *, keep_report: bool = False) ->
     del compared  # its models and tables are not needed while all records are protected
     anonymizer, release, persons = release_all(reporter, job)
     n_records, columns = job.table.num_rows, _described_columns(job, release)
-    job.let_go_of_records()  # one table less while the release is written and read back
-    rewritten = rewritten_columns(anonymizer)
-    k = job.policy.get("method", "k")
-    notes: tuple[str, ...] = ()
-    made: list[Audit] = []
+    job.free_records()  # one table less while the release is written and read back
+    table, persons, notes = ready_to_write(reporter, job.policy, release.table, persons)
+    release = replace(release, table=table)
+    rewritten, made = rewritten_columns(anonymizer), []
 
     def judge(read: Any) -> Recount:
-        counted = recount(read, rewritten, k, units=persons, **job.method.promises())
-        told = (n_records, columns, utility, attacks, notes)
+        counted = recount(read, rewritten, job.method.k, units=persons, **job.method.promises())
+        told = (n_records, columns, utility, attacks, tuple(map(with_keys, notes)))
         judged = replace(_audit(reporter, job, anonymizer, release, read, counted, *told), curve=curve)
         made.append(replace(judged, advice=what_to_try(judged)))
         if made[0].passed is False:
             raise _GateNotPassedError
         return counted
 
-    output = job.policy.file("release")
-    if job.policy.get("data", "keep_order") == "yes":
-        notes = (with_keys(ORDER_KEPT),)
-        reporter.note(ORDER_KEPT, is_warning=True)
-    else:  # after everything that compares it with the input row by row
-        table, persons = shuffled(release.table, persons)
-        release = replace(release, table=table)
-    if output is not None and (formulas := formula_warning(release.table, output)):
-        notes = (*notes, formulas)
-        reporter.note(formulas, is_warning=True)
-    beside: dict[Path, Any] = {}
-    artifact = job.policy.file("artifact")
-    if artifact is not None:
-        own = job.policy.values["columns"]
-        keep = [*own["keep"], *([own["target"]] if own["target"] else [])]
-        document = partition_document(anonymizer, k=k, unit=own["unit"], keep=keep, style=job.source.style)
-        beside[artifact] = lambda path, _: _write_json(path, document)
-    documents = _documents(job, made)
+    is_written = job.policy.file("release") is not None
+    documents = _documents(job, made) if is_written else {}
+    beside = partition_writer(job.policy, job.method, anonymizer, job.source.style) | documents if is_written else {}
     try:
-        if output is None:
-            judge(release.table)
-            documents = {}
-        else:
-            with reporter.step(f"writing {output.name}, reading it back, counting and judging it"):
-                write_judged(release.table, output, style=job.source.style, judge=judge, beside=beside | documents)
+        publish(reporter, job, table, judge, beside)
     except _GateNotPassedError:
         if keep_report:
             _write_documents(documents)
         return PolicyRun(job.policy, made[0], None, _written(job.policy, ("audit", "report")) if keep_report else ())
-    return PolicyRun(
-        job.policy, made[0], release.table, _written(job.policy, ("release", "artifact", "audit", "report"))
-    )
+    return PolicyRun(job.policy, made[0], table, _written(job.policy, ("release", "artifact", "audit", "report")))
 
 
 def _no_attacks(reporter: Reporter, job: PolicyJob) -> Attacks:
@@ -408,6 +391,7 @@ def _to_run_them(attacks: Attacks, utility: Any) -> str:
 
 def _documents(job: PolicyJob, made: list[Audit]) -> dict[Path, Any]:
     """Return what is written beside the release: path to writer; the audit exists by the time they are called."""
+    from sfumato.auditing.pipeline import write_json
     from sfumato.files.publishing import described_outputs
     from sfumato.report import to_html, to_markdown
 
@@ -417,7 +401,7 @@ def _documents(job: PolicyJob, made: list[Audit]) -> dict[Path, Any]:
         words = to_markdown if report.suffix == ".md" else to_html
         documents[report] = lambda path, _: path.write_text(words(made[0]), encoding="utf-8")
     if data is not None:
-        documents[data] = lambda path, digests: _write_json(
+        documents[data] = lambda path, digests: write_json(
             path, made[0].to_dict() | {"outputs": described_outputs(_outputs(job.policy), digests)}
         )
     return documents
@@ -429,7 +413,3 @@ def _write_documents(documents: dict[Path, Any]) -> None:
 
     with unfinished(*documents) as paths:
         write_beside(paths, documents, {})
-
-
-def _write_json(path: Path, document: dict[str, Any]) -> None:
-    path.write_text(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1), encoding="utf-8")

@@ -325,43 +325,13 @@ def measure_utility(
     return Comparison(utility, anonymizer, released, raw_model, model, rows)
 
 
-def utility_rows(utility: Utility) -> list[tuple[str, ...]]:
-    """Word the numbers for the result table."""
-    rows: list[tuple[str, ...]] = [("trained on the raw records", _score(utility.raw, utility.metric))]
-    if utility.anonymized is not None:
-        rows.append(
-            (
-                "trained on anonymized records",
-                _score(utility.anonymized, utility.metric),
-                _change(utility, utility.anonymized),
-            )
-        )
-    rows.append(
-        (
-            "... and tested on anonymized ones",
-            _score(utility.transformed, utility.metric),
-            _change(utility, utility.transformed),
-        )
-    )
-    return rows
-
-
-def _score(value: float, metric: str) -> str:
-    return f"{100 * value:.2f} %" if metric == "accuracy" else f"{value:.4f}"
-
-
-def _change(utility: Utility, value: float) -> str:
-    difference = value - utility.raw
-    return f"{100 * difference:+.2f} points" if utility.metric == "accuracy" else f"{difference:+.4f}"
-
-
 def growing(what: str) -> str:
     """Add to a step that grows groups that the first run on a machine compiles the kernels."""
     return what if kernels_are_cached() else f"{what} (first run: compiling takes about a minute)"
 
 
 def kernels_are_cached() -> bool:
-    """Say whether compiled kernels lie beside the engine's modules or where numba is told to keep them."""
+    """Return True if compiled kernels are cached beside the engine's modules or in numba's cache folder."""
     import os
     from pathlib import Path
 

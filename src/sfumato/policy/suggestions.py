@@ -275,6 +275,8 @@ def _example(setting: Setting) -> str:
         "names": '["..."]',
         "integer": f"{2 if setting.at_least is None else max(2, int(setting.at_least))}",
         "share": "0.1",
+        "share below 1": "0.1",
+        "share above 0": "0.1",
         "words": '["..."]',
         "integers": "[5, 20, 100]",
         "choice": toml(setting.choices[0]) if setting.choices else "",
