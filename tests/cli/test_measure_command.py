@@ -57,7 +57,7 @@ def test_the_table_shows_sizes_risks_criteria_and_columns(people_file):
         "criteria on wage",
         "distinct l-diversity",
         "unique records by single columns",
-        "records that two columns make unique",
+        "unique records by pairs of columns",
         "unique records if a column were a quasi-identifier, too",
     ):
         assert part in done.stdout

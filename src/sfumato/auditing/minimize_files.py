@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +29,8 @@ METHODS = {
     "adversarial": "AdversarialMinimizer",
     "information": "MutualInformationMinimizer",
 }
+_TITLES_EXAMPLE = 'Write the line [titles] and below it lines such as AGEP = "Age in years".'
+
 NAMED = "named by you"
 """Why an attacker wants a column that was named."""
 
@@ -231,3 +234,36 @@ def write_exports(learned: LearnedGeneralization, source: FileTable, exports: Ex
     with unfinished(*wanted.values()) as paths:
         for name, path in zip(wanted, paths, strict=True):
             path.write_text(texts[name](), encoding="utf-8")
+
+
+def read_titles(path: Path, columns: Sequence[str]) -> dict[str, str]:
+    """Return the titles of columns for the readers of a form.
+
+    Parameters
+    ----------
+    path : Path
+        A policy, or any TOML file with a section ``[titles]``.
+    columns : sequence of str
+        Columns of the table; only these can have a title.
+    """
+    option = named("titles")
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise InputError(f"{option} {str(path)!r} cannot be read ({type(error).__name__}): expected a file.") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InputError(
+            f"{option} {path.name!r} is not valid TOML ({type(error).__name__}): expected a section [titles]. "
+            f"{_TITLES_EXAMPLE}"
+        ) from None
+    titles = document.get("titles")
+    if not isinstance(titles, dict):
+        raise InputError(f"{option} {path.name!r} has no section [titles]: expected one. {_TITLES_EXAMPLE}")
+    for name, title in titles.items():
+        if name not in columns:
+            raise ParameterError(unknown_column(f"[titles] of {option}", name, columns))
+        if not isinstance(title, str) or not title.strip():
+            raise ParameterError(
+                f"{option} {path.name!r}: the title of {name!r} is not text in quotes. {_TITLES_EXAMPLE}"
+            )
+    return titles

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``sfumato.run``: do what a policy says: read, protect, verify, attack, judge, and publish everything or nothing."""
+"""``sfumato.run``: run a policy: read, protect, verify, attack, judge, and publish everything or nothing."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class PolicyRun:
-    """What became of a policy.
+    """The result of running a policy.
 
     Attributes
     ----------
     policy : Policy
     audit : Audit
-        Everything that was found.
+        All results.
     release : pyarrow.Table or None
         The released records, in the order of the written file; None if the gate failed.
     written : tuple of Path
@@ -46,7 +46,7 @@ class PolicyRun:
 
     @property
     def passed(self) -> bool | None:
-        """Whether every condition of the gate is met; None where there is no gate."""
+        """Whether every condition of the gate is met; None without a gate."""
         return self.audit.passed
 
     def report(self, path: str | Path) -> None:
@@ -66,10 +66,10 @@ def run(
     keep_report: bool = False,
     reporter: Reporter | None = None,
 ) -> PolicyRun:
-    """Do what a policy says: read, protect, verify, attack, judge.
+    """Run a policy: read, protect, verify, attack, judge.
 
     Files are written at the end, all of them or none: the release, its partition, the audit and the report. Nothing is
-    written when a condition of the gate is not met, or when the policy names no release.
+    written if the gate fails, or if the policy names no release.
 
     Parameters
     ----------
@@ -82,9 +82,9 @@ def run(
     force : bool, default=False
         Whether files of an earlier run may be replaced.
     keep_report : bool, default=False
-        Whether the audit and the report are written also when the gate is not passed.
+        Whether the audit and the report are written even if the gate fails.
     reporter : Reporter, optional
-        Hears of each step; without one, only what weakens protection is told, as a `PrivacyWarning`.
+        Hears of each step; without one, only privacy warnings are issued, as `PrivacyWarning`.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def run(
 
 
 def _outputs(policy: Policy) -> dict[str, Path]:
-    """Return what is written, by its role, in the order in which it appears: what describes the others comes last."""
+    """Return the files to write by role; those that describe others come last."""
     if policy.file("release") is None:
         return {}
     paths = {name: policy.file(name) for name in ("release", "artifact", "report", "audit")}
@@ -123,7 +123,7 @@ def _written(policy: Policy, names: Sequence[str]) -> tuple[Path, ...]:
 
 
 def check_outputs(reporter: Reporter, policy: Policy, *, force: bool) -> None:
-    """Refuse, before any work, outputs that cannot be written."""
+    """Raise ParameterError before any work for outputs that cannot be written."""
     from sfumato.files.publishing import mixture_in
     from sfumato.files.table_file import check_output, format_of
 
@@ -147,11 +147,11 @@ def check_outputs(reporter: Reporter, policy: Policy, *, force: bool) -> None:
 
 
 class _GateNotPassedError(Exception):
-    """The release must not leave; raised to have nothing written."""
+    """The gate failed; raised so that nothing is written."""
 
 
 def run_job(reporter: Reporter, job: PolicyJob, *, keep_report: bool = False) -> PolicyRun:
-    """Measure, attack, protect, judge and publish what a policy says of its table."""
+    """Measure, attack, protect, judge and publish the table of a policy."""
     from sfumato.auditing.advice import what_to_try
     from sfumato.auditing.methods import rewritten_columns
     from sfumato.auditing.pipeline import (
@@ -199,16 +199,16 @@ def run_job(reporter: Reporter, job: PolicyJob, *, keep_report: bool = False) ->
 
 
 def _no_attacks(reporter: Reporter, job: PolicyJob) -> Attacks:
-    """Return what became of the attacks where no model was measured: none was wanted, or none could be run."""
-    from sfumato.auditing.attacks import Attacks, NotRun, attacks_of
+    """Return no attacks, with the reason, where no model was measured."""
+    from sfumato.auditing.attacks import Attacks, SkippedAttack, attacks_of
 
     wanted = attacks_of(job.policy.get("audit", "level"), _left_out(job))
     if wanted and (job.target is None or job.policy.get("model", "test_fraction") == 0):
         missing = "there is no target" if job.target is None else "test_fraction = 0 holds nobody out"
         reporter.note(f"no attack is run: {missing}.")
-        return Attacks(notes=(f"They need people who were held out, and {missing}.",))
+        return Attacks(notes=(f"Attacks need holdout records, and {missing}.",))
     why = "There are too few records to hold some out and protect the rest; lower k or test_fraction, or give more."
-    return Attacks(not_run=tuple(NotRun(name, name.replace("_", " "), why) for name in wanted))
+    return Attacks(not_run=tuple(SkippedAttack(name, name.replace("_", " "), why) for name in wanted))
 
 
 def _left_out(job: PolicyJob) -> list[str]:
@@ -220,7 +220,7 @@ def _attack(reporter: Reporter, job: PolicyJob, compared: Any) -> Attacks:
     import numpy as np
 
     from sfumato.auditing.attacks import Attacks, attack_model, attack_release
-    from sfumato.auditing.audit import say_not_run
+    from sfumato.auditing.audit import warn_of_skipped
     from sfumato.auditing.pipeline import model_for_raw_records, protected_estimator
     from sfumato.auditing.utility import rows_of
 
@@ -263,8 +263,8 @@ def _attack(reporter: Reporter, job: PolicyJob, compared: Any) -> Attacks:
         )
     attacks = on_model.and_also(on_records)
     if left_out:
-        attacks = replace(attacks, notes=(f"Left out by the policy: {', '.join(left_out)}.", *attacks.notes))
-    say_not_run(reporter, attacks)
+        attacks = replace(attacks, notes=(f"Skipped by the policy: {', '.join(left_out)}.", *attacks.notes))
+    warn_of_skipped(reporter, attacks)
     return attacks
 
 
@@ -278,7 +278,7 @@ def _places(job: PolicyJob, n_records: int) -> Any:
 
 
 def _curve(reporter: Reporter, job: PolicyJob) -> tuple[Any, ...]:
-    """Measure and attack what the policy's other k would give."""
+    """Measure and attack the policy's other k."""
     from sfumato.auditing.tradeoff import points_over_k
 
     sizes = sorted({*job.policy.get("audit", "curve"), job.policy.get("method", "k")})
@@ -290,7 +290,7 @@ def _curve(reporter: Reporter, job: PolicyJob) -> tuple[Any, ...]:
 
 
 def _described_columns(job: PolicyJob, release: Any) -> tuple[ColumnChange, ...]:
-    """Say what became of every column; the file must say the same as the release, or it is not kept."""
+    """Return the change of every column."""
     from sfumato.auditing.column_changes import describe_columns, roles_of
 
     own = job.policy.values["columns"]
@@ -376,13 +376,13 @@ def _audit(
 
 
 def _how_hard(job: PolicyJob, attacks: Attacks) -> str:
-    """Say at which level the release was attacked, if it was."""
+    """Return the level of the attacks as a sentence."""
     level = job.policy.get("audit", "level")
     return f"The attacks were run at level {level}." if attacks.risks else f"No attack was run; the level is {level}."
 
 
 def _to_run_them(attacks: Attacks, utility: Any) -> str:
-    """Say what to change in the policy so that a bound on attacks can be judged."""
+    """Return how to make a bound on attacks judgeable."""
     if utility is None:
         return "no model was measured; lower k or test_fraction, or give more records"
     names = ", ".join(dict.fromkeys(f'"{attack.attack.replace("_", "-")}"' for attack in attacks.not_run))
@@ -390,7 +390,7 @@ def _to_run_them(attacks: Attacks, utility: Any) -> str:
 
 
 def _documents(job: PolicyJob, made: list[Audit]) -> dict[Path, Any]:
-    """Return what is written beside the release: path to writer; the audit exists by the time they are called."""
+    """Return the writers of the report and the audit by path; call them after the audit was made."""
     from sfumato.auditing.pipeline import write_json
     from sfumato.files.publishing import described_outputs
     from sfumato.report import to_html, to_markdown

@@ -147,8 +147,7 @@ def minimize(
     """Learn what must be collected at all, and how finely; ``HELP`` is what users read."""
     from dataclasses import replace
 
-    from sfumato.auditing.minimize_files import Exports, MinimizeSettings, minimize_table, write_exports
-    from sfumato.auditing.titles import read_titles
+    from sfumato.auditing.minimize_files import Exports, MinimizeSettings, minimize_table, read_titles, write_exports
     from sfumato.files.table_file import read_and_tell
 
     exports = Exports(output, sql, form, schema, javascript, plot, dialect)

@@ -61,8 +61,9 @@ def _as_option(setting: Reference) -> str:
     if options is not None and option is None:
         return words if setting.shown is None else str(setting)
     spelled = f"--{words}" if option is None else _shown(option.opts)
-    if option is not None and option.secondary_opts and setting.shown == "False":
-        return str(option.secondary_opts[0])
+    otherwise = getattr(option, "secondary_opts", None)
+    if otherwise and setting.shown == "False":
+        return str(otherwise[0])
     if setting.shown is None or (option is not None and option.is_flag):
         return spelled
     return f"{spelled} {_written(setting.value)}"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy: what is protected, how, and what must hold before anything leaves; every setting checked.
+"""Policies whose settings have been checked.
 
-What is wrong is named by its section and key, and by its line where the policy is a file.
+Errors name the section and the key, and the line if the policy is a file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sfumato.attack import ATTACKS
 from sfumato.backends.duckdb.address import is_address, parse_address
 from sfumato.errors import ParameterError, named
 from sfumato.policy import criteria as criteria_of_policy
-from sfumato.policy.policy_file import Places, PolicyText, plain_toml, read_text, toml
+from sfumato.policy.policy_file import Places, plain_toml, read_policy, toml
 from sfumato.policy.settings import MAX_UNIQUE_TARGET, SECTIONS, TITLES, VERSION, Setting, guess
 
 if TYPE_CHECKING:
@@ -38,8 +38,7 @@ class Policy:
     titles : dict
         Column to its title for readers, from the section ``[titles]``; columns without one go by their names.
     criteria : tuple of dict
-        What every group must meet beside k, l and t, from ``[[criteria]]``: the name of each criterion, and its
-        settings.
+        Further criteria that every group must meet, from ``[[criteria]]``: name and settings of each.
 
     Examples
     --------
@@ -73,9 +72,7 @@ class Policy:
         InputError
             For a file that cannot be read or is not valid TOML.
         """
-        text = read_text(Path(path))
-        _check_version(text)
-        policy = _checked_policy({n: part for n, part in text.document.items() if n != "version"}, text.places)
+        policy = _checked_policy(*read_policy(Path(path)))
         for name in ("file", "release"):
             if policy.get("data", name) is None:
                 raise ParameterError(
@@ -150,7 +147,7 @@ class Policy:
         return None if given is None else self.folder / given
 
     def source(self) -> Location | None:
-        """Return where the table is: a file, or a table of a database; None where none is given."""
+        """Return the place of the table: a file, or a table of a database; None if it is not given."""
         given = self.values["data"]["file"]
         if given is None or not is_address(given):
             return self.file("file")
@@ -197,16 +194,6 @@ def _checked_policy(document: dict[str, Any], places: Places) -> Policy:
     policy = Policy(places, values, dict(document.get(TITLES, {})), criteria)
     policy.check()
     return policy
-
-
-def _check_version(text: PolicyText) -> None:
-    version, places = text.document.get("version"), text.places
-    if type(version) is not int or version != VERSION:
-        said = "no version" if version is None else f"version = {version!r}"
-        raise ParameterError(
-            f"{places.at(places.lines.get('version'), 'version')}: {said}, expected version = {VERSION}. "
-            "Put that into the first line."
-        )
 
 
 def _check_known(document: dict[str, Any], places: Places) -> None:

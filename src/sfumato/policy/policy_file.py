@@ -12,7 +12,8 @@ from datetime import date, time
 from pathlib import Path
 from typing import Any
 
-from sfumato.errors import InputError
+from sfumato.errors import InputError, ParameterError
+from sfumato.policy.settings import VERSION
 
 
 @dataclass(frozen=True)
@@ -57,21 +58,13 @@ class Places:
         return f"{self.path.name}, {key}" if line is None else f"{self.path.name}, line {line}, {key}"
 
 
-@dataclass(frozen=True)
-class PolicyText:
-    """The sections of a policy before they are checked, and their places."""
-
-    document: dict[str, Any]
-    places: Places = Places()
-
-
 def shown(value: object) -> str:
     """Return a value as messages show it; lists and tables by their kind."""
     return f"a {type(value).__name__}" if isinstance(value, list | dict) else repr(value)
 
 
-def read_text(path: Path) -> PolicyText:
-    """Read a policy file."""
+def read_policy(path: Path) -> tuple[dict[str, Any], Places]:
+    """Read a policy file; return its sections before they are checked, and their places."""
     text = _text_of(path)
     try:
         document = tomllib.loads(text)
@@ -83,7 +76,15 @@ def read_text(path: Path) -> PolicyText:
         raise InputError(
             f"{path.name} is not valid TOML: {error}. Text stands in quotes, lists in brackets, and each key once."
         ) from None
-    return PolicyText(document, Places(path, find_lines(text)))
+    places = Places(path, find_lines(text))
+    version = document.pop("version", None)
+    if type(version) is not int or version != VERSION:
+        said = "no version" if version is None else f"version = {version!r}"
+        raise ParameterError(
+            f"{places.at(places.lines.get('version'), 'version')}: {said}, expected version = {VERSION}. "
+            "Put that into the first line."
+        )
+    return document, places
 
 
 def plain_toml(value: Any) -> Any:
