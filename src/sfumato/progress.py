@@ -28,6 +28,8 @@ class PrintedProgress:
         Standard error where not given.
     every : float
         Fewest seconds between two lines; the first and the last of a stage are always printed.
+    say : callable, optional
+        Takes each line instead of the stream.
 
     Examples
     --------
@@ -37,8 +39,11 @@ class PrintedProgress:
     coding: 0 of 5,000 records
     """
 
-    def __init__(self, stream: TextIO | None = None, *, every: float = 1.0) -> None:
-        self._stream = sys.stderr if stream is None else stream
+    def __init__(
+        self, stream: TextIO | None = None, *, every: float = 1.0, say: Callable[[str], None] | None = None
+    ) -> None:
+        stream = sys.stderr if stream is None else stream
+        self._say = say or (lambda line: print(line, file=stream, flush=True))
         self._every = every
         self._what: str | None = None
         self._began = self._told = 0.0
@@ -51,7 +56,7 @@ class PrintedProgress:
         elif now - self._told < self._every and done < total:
             return
         self._told = now
-        print(describe(what, done, total, now - self._began), file=self._stream, flush=True)
+        self._say(describe(what, done, total, now - self._began))
 
 
 def describe(what: str, done: int, total: int, seconds: float) -> str:
@@ -88,6 +93,10 @@ class Reporter(Protocol):
     def seconds(self) -> float:
         """Seconds since the run began."""
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether to show progress bars."""
+
     def step(self, what: str) -> AbstractContextManager[None]:
         """Enclose a step of the run."""
 
@@ -114,6 +123,11 @@ class QuietReporter:
     def seconds(self) -> float:
         """Seconds since this was made."""
         return time.perf_counter() - self._began
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether to show progress bars: no."""
+        return False
 
     def step(self, what: str) -> AbstractContextManager[None]:
         """Report nothing of a step."""

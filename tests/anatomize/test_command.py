@@ -107,7 +107,7 @@ def test_nothing_is_written_if_an_attack_guesses_nearly_everything(tmp_path):
     said = " ".join(done.output.split())
     assert done.exit_code == 1
     assert re.search(r"the definetti attack guesses 'ill' right in \d+\.\d% of the records", said)
-    assert "limit 20.0%. Nothing was written. Raise --l, drop with --identifiers what tells 'ill'" in said
+    assert "limit 20.0%. Nothing was written. Raise --l, drop columns that predict 'ill' with --identifiers" in said
     assert re.search(r"such as 'town' \(alone right in 9\d%\), or allow", said)
     assert "'age'" not in said
     assert not (tmp_path / "out").exists()
@@ -133,7 +133,7 @@ def test_several_sensitive_columns_and_suppression(people_file, tmp_path):
         (["--sensitive", "job", "--identifiers", "nme"], 2, "--identifiers names 'nme'"),
         (["--sensitive", "job", "--l", "1"], 2, "--l 1: expected an integer of at least 2"),
         (["--sensitive", "job", "--l", "5"], 1, "the largest l that works is"),
-        (["--sensitive", "job", "--seed", "-1"], 2, "--seed -1: expected 0 or more"),
+        (["--sensitive", "job", "--seed", "-1"], 2, "--seed -1: expected an integer >= 0"),
     ],
 )
 def test_refusals_are_one_sentence_and_leave_nothing(people_file, tmp_path, arguments, code, sentence):

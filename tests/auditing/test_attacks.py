@@ -117,7 +117,7 @@ def result_of(verdict: str, rate: float, baseline: float, control: float | None)
 
 def test_a_sentence_compares_with_the_better_of_baseline_and_control():
     assert sentence_of(result_of("not shown", 0.228, 0.113, 0.21)) == (
-        "Not shown to be better (0.228) than without the release (0.210 on people who are not in it)."
+        "No significant gain: 0.228, reference rate 0.210 on people outside it."
     )
     assert sentence_of(result_of("not shown", 0.228, 0.22, 0.1)).endswith("without the release (0.220).")
     assert sentence_of(result_of("stronger than baseline", 0.5, 0.1, 0.2)) == (

@@ -85,7 +85,7 @@ def test_a_run_without_a_table_says_what_to_give():
 
 
 def test_a_policy_of_python_names_section_and_key():
-    with pytest.raises(ParameterError, match=r"^\[method\] k = 1: expected a whole number from 2 on"):
+    with pytest.raises(ParameterError, match=r"^\[method\] k = 1: expected an integer >= 2"):
         Policy.of(method={"k": 1}, columns={"target": "income"})
     with pytest.raises(ParameterError, match="nonsense: unknown, expected one of the sections"):
         Policy.of(nonsense={"k": 1})

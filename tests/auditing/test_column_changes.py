@@ -85,8 +85,8 @@ def test_means_that_are_more_than_what_they_are_means_of_are_not_called_left():
     before = pd.DataFrame({"gain": [0.0] * 50 + [9.0] * 50})
     after = pd.DataFrame({"gain": [0.0] * 40 + [1.5] * 20 + [9.0] * 40})
     [column] = describe_columns(before, after, {"gain": "quasi-identifier"}, {"gain": 0.02}, smallest_shown=10)
-    assert column.sentence.endswith("3 values are values that nobody had (20.0% of the records).")
-    assert "2 different values became 3." in column.sentence
+    assert column.sentence.endswith("3 values occur in no original record (20.0% of the records).")
+    assert "2 distinct values became 3." in column.sentence
 
 
 def test_values_that_nobody_had_are_remarked_on_with_their_share():
@@ -96,15 +96,15 @@ def test_values_that_nobody_had_are_remarked_on_with_their_share():
     losses = {"code": 0.4, "town": 0.2}
     code, town = describe_columns(codes, means, roles, losses, smallest_shown=5)
     assert (code.n_invented, code.share_invented, code.mode_changed) == (1, 0.417, True)
-    assert "1 of its 3 values are values that nobody had (41.7% of the records)." in code.sentence
+    assert "1 of its 3 values occur in no original record (41.7% of the records)." in code.sentence
     assert "list it under categorical" in code.sentence
-    assert (town.n_invented, town.mode_changed) == (0, True) and "nobody had" not in town.sentence
+    assert (town.n_invented, town.mode_changed) == (0, True) and "no original record" not in town.sentence
     same = describe_columns(codes, codes, roles, losses, smallest_shown=5)
     assert [(c.n_invented, c.mode_changed) for c in same] == [(0, False)] * 2
-    assert not any("nobody had" in c.sentence or "most frequent" in c.sentence for c in same)
+    assert not any("no original record" in c.sentence or "most frequent" in c.sentence for c in same)
 
 
 def test_ranges_are_labels_and_no_invented_values():
     table = pd.DataFrame({"age": [30, 31] * 20})
     (age,) = describe_columns(table, pd.DataFrame({"age": ["30-31"] * 40}), {}, {"age": 0.3}, smallest_shown=5)
-    assert age.n_invented is None and "nobody had" not in age.sentence
+    assert age.n_invented is None and "no original record" not in age.sentence

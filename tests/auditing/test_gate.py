@@ -103,7 +103,7 @@ def test_few_suppressed_records_are_judged_and_not_told():
         n_suppressed=3, n_records=997, smallest_shown=10,
     )  # fmt: skip
     assert check.passed and check.measured is None
-    assert check.sentence == "fewer than 10 records were left out, 1.00% of all is allowed"
+    assert check.sentence == "fewer than 10 records were suppressed, limit 1.00% of all"
     assert judged({"max_suppressed": 0.001}, n_suppressed=3, smallest_shown=10) == {"max_suppressed": False}
 
 

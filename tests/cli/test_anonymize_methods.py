@@ -127,7 +127,7 @@ def test_a_suppression_limit_loses_less_and_says_how_many_records(people_file, t
     assert part["information_loss"] < whole["information_loss"]
     assert smallest_group(rows, [*REWRITTEN, "wage"]) >= 5
     said, _ = released(people_file, tmp_path, "--suppression-limit", "0.05")
-    assert "records left out" in said.output
+    assert "suppressed records" in said.output
 
 
 def test_persons_are_counted_among_the_records_that_are_left(tmp_path):
@@ -149,20 +149,20 @@ def test_persons_are_counted_among_the_records_that_are_left(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--method", "model-guided"], "--method model-guided without --target"),
-        (["--method", "workload-aware"], "--method workload-aware without --target"),
+        (["--method", "model-guided"], "--target: not given"),
+        (["--method", "workload-aware"], "--target: not given"),
         (["--method", "magic"], "magic"),
-        (["--guide", "labels"], "--guide 'labels' with --method information-loss"),
-        (["--l", "3"], "--l 3 without --sensitive"),
-        (["--t", "0.3"], "--t 0.3 without --sensitive"),
-        (["--l", "1", "--sensitive", "job"], "--l 1: expected at least 2"),
+        (["--guide", "labels"], "--guide 'labels' with the method information-loss"),
+        (["--l", "3"], "--l 3 without sensitive columns"),
+        (["--t", "0.3"], "--t 0.3 without sensitive columns"),
+        (["--l", "1", "--sensitive", "job"], "--l 1: expected an integer >= 2"),
         (["--t", "0", "--sensitive", "job"], "--t 0.0: expected a number above 0"),
         (["--sensitive", "jobs"], "Did you mean 'job'"),
         (["--sensitive", "job", "--quasi-identifiers", "job"], "one role per column"),
         (["--suppression-limit", "1"], "--suppression-limit 1.0: expected a share"),
-        (["--method", "full-domain", "--limits", "age=5"], "--limits with --method full-domain"),
-        (["--method", "full-domain", "--representative", "median"], "--representative with --method full-domain"),
-        (["--method", "hilbert", "--save", "partition.json"], "--save with --method hilbert"),
+        (["--method", "full-domain", "--limits", "age=5"], "--limits with the method full-domain"),
+        (["--method", "full-domain", "--representative", "median"], "--representative with the method full-domain"),
+        (["--method", "hilbert", "--save", "partition.json"], "--save with the method hilbert"),
         (["--hierarchies", "nowhere"], "there is no such folder"),
         (["--hierarchies", "age=nowhere.csv"], "there is no file 'nowhere.csv' for the column 'age'"),
         (["--hierarchies", "agee=nowhere.csv"], "--hierarchies names 'agee'"),

@@ -271,7 +271,7 @@ def test_a_file_beside_itself_is_noted_and_requires_nothing(files: Path):
     result = call("compare", files / "decades.csv", files / "decades.csv")
     assert result.exit_code == 0
     assert "both names are of one file" in result.stderr
-    assert "Nothing was required of both together" in result.stdout
+    assert "No condition was set for both together" in result.stdout
 
 
 def test_no_line_speaks_of_people_hidden_among_fewer_than_one(files: Path):
@@ -374,8 +374,8 @@ def test_a_sweep_over_leaves_alone_has_them_on_its_axis(tmp_path: Path):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--k", ""), "--k '': expected whole numbers from 2 on"),
-        (("--k", "1,5"), "--k '1,5': expected whole numbers from 2 on"),
+        (("--k", ""), "--k '': expected integers >= 2"),
+        (("--k", "1,5"), "--k '1,5': expected integers >= 2"),
         (("--k", "500"), "too few for any of these k"),
         (("--alpha", "0,2"), "--alpha '0,2'"),
         (("--leaves", "1,x"), "--leaves '1,x'"),

@@ -31,7 +31,7 @@ def test_a_number_of_threads_that_no_machine_has_is_refused(people_file: Path, t
     result = run(command, *arguments, "--jobs", jobs)
     assert result.returncode == 2
     words = " ".join(result.stderr.split())
-    assert f"--jobs {jobs}: expected an integer from 1 to 1,024, or -1 for all cores. Leave it out" in words
+    assert f"--jobs {jobs}: expected an integer from 1 to 1,024, or -1 for all cores." in words
 
 
 def test_a_number_of_processes_that_no_machine_has_is_refused():

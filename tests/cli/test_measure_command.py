@@ -56,8 +56,8 @@ def test_the_table_shows_sizes_risks_criteria_and_columns(people_file):
         "The last two need --population",
         "criteria on wage",
         "distinct l-diversity",
-        "records that columns make unique by themselves",
-        "records that two columns make unique",
+        "unique records by single columns",
+        "unique records by pairs of columns",
         "unique records if a column were a quasi-identifier, too",
     ):
         assert part in done.stdout
@@ -75,7 +75,7 @@ def test_no_value_of_a_cell_is_shown(people_file):
 def test_a_group_that_is_too_small_exits_with_1(people_file, min_k, code):
     done = call("measure", people_file, *USUAL, "--min-k", min_k, "--quiet")
     assert done.exit_code == code
-    assert f"The smallest group has 1 record; --min-k asks for at least {min_k}." in done.stdout
+    assert f"The smallest group has 1 record; --min-k requires at least {min_k}." in done.stdout
     document = json.loads(call("measure", people_file, *USUAL, "--min-k", min_k, "--json", "--quiet").stdout)
     assert document["holds"] is (code == 0)
 
@@ -132,7 +132,7 @@ def test_a_hierarchy_file_gives_the_hierarchical_distance(people_file, tmp_path)
         (["--quasi-identifiers", "agee"], "age"),
         (["--quasi-identifiers", "age", "--sensitive", "age"], "one role per column"),
         (["--min-k", "0"], "--min-k 0"),
-        (["--hierarchies", "wage=nowhere.csv"], "which is no file"),
+        (["--hierarchies", "wage=nowhere.csv"], "which is not a file"),
         (["--population", "nowhere.csv"], "does not exist"),
         (["--population", "10"], "at least as many people as records"),
         (["--unit", "name", "--missing-is", "wildcard", "--min-k", "2"], "--missing-is value"),
@@ -193,7 +193,7 @@ def test_a_verdict_is_not_built_on_a_guess_about_columns(people_file, tmp_path):
     assert call("anonymize", people_file, *asked, "-o", release).exit_code == 0
     judged = call("measure", release, "--min-k", 8)
     assert judged.exit_code == 1
-    assert "If that is what a model predicts or is sensitive, name it: --target wage." in " ".join(
+    assert "If a model predicts that column, or it is sensitive, name it: --target wage." in " ".join(
         judged.stderr.split()
     )
     assert call("measure", release, "--min-k", 8, "--target", "wage").exit_code == 0
@@ -206,7 +206,7 @@ def test_no_column_of_a_raw_file_is_taken_for_unchanged(people_file):
 
 def test_the_target_is_no_quasi_identifier(people_file):
     both = call("measure", people_file, "--target", "wage", "--quasi-identifiers", "wage,age")
-    assert both.exit_code == 2 and "'wage' is named with --target and in another role" in both.stderr
+    assert both.exit_code == 2 and "'wage' is named in --target and in another role" in both.stderr
     assert (
         "wage" not in json.loads(call("measure", people_file, "--target", "wage", "--json").stdout)["quasi_identifiers"]
     )

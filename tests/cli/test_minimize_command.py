@@ -29,7 +29,7 @@ def test_the_document_says_how_coarsely_to_collect(people_file, tmp_path):
     assert found.exit_code == 0, found.output
     generalization = Generalization.from_json(document.read_text(encoding="utf-8"))
     assert set(generalization.names) == {"age", "zip", "hours", "born", "job"}
-    assert "not collected" in found.stdout and "guessed by an attacker" in found.stdout
+    assert "not collected" in found.stdout and "reconstructed by an attacker" in found.stdout
 
 
 def test_apply_takes_what_minimize_wrote(people_file, tmp_path):
@@ -123,7 +123,7 @@ def test_a_loss_above_the_limit_on_test_is_said(people_file, tmp_path, monkeypat
         lambda self, max_loss: replace(self.limits[0], test_error=self.limits[0].test_error + 0.2),
     )
     found, _ = minimize(people_file, tmp_path)
-    assert "20.0% is lost" in " ".join(found.output.split())
+    assert "the loss is 20.0%" in " ".join(found.output.split())
     again, _ = minimize(people_file, tmp_path, "--force", "--json")
     assert json.loads(again.stdout)["keeps_max_loss"] is False
 
@@ -144,10 +144,10 @@ def test_the_privacy_aware_tree_is_the_default(people_file, tmp_path):
         (["--personal", "jop"], "--personal names 'jop', which is not a column"),
         (["--personal", "wage"], "--personal names the target"),
         (["--personal", "name"], "--personal and --identifiers both name 'name'"),
-        (["--max-loss", "2"], "--max-loss 2: expected a share"),
-        (["--floor", "0"], "--floor 0: expected 1 or more"),
+        (["--max-loss", "2"], "--max-loss 2.0: expected a share"),
+        (["--floor", "0"], "--floor 0: expected an integer >= 1"),
         (["--titles", "t.toml"], "--titles without --form"),
-        (["--seed", "-1"], "--seed -1: expected 0 or more"),
+        (["--seed", "-1"], "--seed -1: expected an integer >= 0"),
     ],
 )
 def test_wrong_usage_gets_a_sentence_and_nothing_is_written(people_file, tmp_path, arguments, message):

@@ -74,16 +74,16 @@ def test_a_file_that_was_removed_meanwhile_counts_as_written_to(tmp_path):
 
 
 def test_a_command_whose_output_appears_while_it_works_ends_with_2(people_file, tmp_path, monkeypatch):
-    from sfumato.cli import anonymize_in_memory as anonymizing
+    from sfumato.auditing import anonymize_files
 
     output = tmp_path / "out.csv"
-    plain = anonymizing.note_target
+    plain = anonymize_files._note_target
 
     def slow(*given: object) -> None:
         output.write_text("of another run")
         plain(*given)
 
-    monkeypatch.setattr(anonymizing, "note_target", slow)
+    monkeypatch.setattr(anonymize_files, "_note_target", slow)
     done = call("anonymize", people_file, "--target", "wage", "--identifiers", "name", "--model", "decision-tree",
                 "--test-fraction", 0, "-o", output, "--save", tmp_path / "partition.json")  # fmt: skip
     assert done.exit_code == 2, done.output
@@ -169,7 +169,7 @@ def test_a_kept_report_of_a_failed_gate_is_not_taken_for_that_of_an_older_releas
     policy(tmp_path, min_k=500)
     failed = call("run", path, "--quiet", "--force")
     assert failed.exit_code == 1
-    assert "files of an earlier run are still there" in failed.stderr.replace("\n", " ")
+    assert "files of an earlier run still exist" in failed.stderr.replace("\n", " ")
     assert call("run", path, "--quiet", "--force", "--keep-report").exit_code == 1
     done = call("run", path, "--dry-run", "--force")
     assert "'out.csv' and 'partition.json' and 'audit.json' are not of one run" in done.stderr.replace("\n", " ")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""'sfumato apply' reads from a saved partition what it promises, as data; older ones are read by their sentences."""
+"""'sfumato apply' reads the promises of a saved partition as data, and releases nothing with one that has none."""
 
 import json
 from pathlib import Path
@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
+from sfumato.auditing.apply_files import check_promises, load_partition
 from sfumato.cli.application import application
-from sfumato.cli.apply_partition import check_promises, load_partition
 from sfumato.errors import InputError, ParameterError
 
 COLUMNS = ["--quasi-identifiers", "age,town", "--keep", "illness,person"]
@@ -58,28 +58,35 @@ def test_a_saved_partition_has_its_criteria_as_data(people: Path):
     assert len(document["guarantees"]) == 2
 
 
-@pytest.mark.parametrize("older", [False, True])
-def test_a_promise_beyond_numbers_is_refused(people: Path, older: bool):
-    path = saved(people, "--sensitive", "illness", "--l", "2")
+def test_a_promise_beyond_numbers_is_refused(people: Path):
     with pytest.raises(ParameterError, match="promises more than numbers of records and persons: every group has"):
-        check_promises(load_partition(as_before(path) if older else path))
+        check_promises(load_partition(saved(people, "--sensitive", "illness", "--l", "2")))
 
 
-@pytest.mark.parametrize("older", [False, True])
-def test_a_number_of_records_is_a_promise_that_can_be_kept(people: Path, older: bool):
-    path = saved(people)
-    check_promises(load_partition(as_before(path) if older else path))
+def test_a_number_of_records_is_a_promise_that_can_be_kept(people: Path):
+    check_promises(load_partition(saved(people)))
 
 
-@pytest.mark.parametrize("older", [False, True])
-def test_a_promise_about_persons_needs_their_column(people: Path, older: bool):
+def test_a_promise_about_persons_needs_their_column(people: Path):
     from dataclasses import replace
 
-    path = saved(people, "--unit", "person")
-    found = load_partition(as_before(path) if older else path)
+    found = load_partition(saved(people, "--unit", "person"))
     check_promises(found)
-    with pytest.raises(ParameterError, match="Give --unit COLUMN"):
+    with pytest.raises(ParameterError, match="Pass unit"):
         check_promises(replace(found, unit=None))
+
+
+@pytest.mark.parametrize("promised", [(), ("--sensitive", "illness", "--l", "2")])
+def test_a_partition_without_criteria_is_not_released_with(people: Path, promised):
+    from typer.testing import CliRunner
+
+    path, output = as_before(saved(people, *promised)), people.with_name("out.csv")
+    given = ["apply", str(path), str(people), "-o", str(output), "--keep", "illness,person", "--quiet"]
+    refused = CliRunner().invoke(application, [*given, "--release"])
+    assert refused.exit_code == 2
+    assert "saved without its criteria" in refused.output and "sfumato anonymize --save" in refused.output
+    assert not output.exists()
+    assert CliRunner().invoke(application, given).exit_code == 0  # recoding promises nothing
 
 
 def test_the_sentence_plays_no_part_where_there_is_data(people: Path):

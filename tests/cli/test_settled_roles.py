@@ -90,7 +90,7 @@ def test_codes_that_a_user_names_are_those_and_no_others(survey, tmp_path: Path)
     given = ["--target", "wage", "--test-fraction", "0", "--categorical", "RAC1P"]
     done = call("anonymize", tmp_path / "survey.csv", *given)
     assert done.exit_code == 0, done.output
-    assert "column 'OCCP' may be a code" in said(done) and "pass --categorical OCCP" in said(done)
+    assert "column 'OCCP' looks like a code" in said(done) and "name it in --categorical" in said(done)
     assert "'RAC1P' looks" not in said(done)
 
 

@@ -100,7 +100,7 @@ def test_a_column_that_points_at_persons_does_not_slip_through(folder, document,
     [
         (["--release"], "go with a partition"),
         (["--k", 5], "go with a partition"),
-        (["--identifiers", "age"], "which the generalization makes coarser"),
+        (["--identifiers", "age"], "which the generalization rewrites"),
         (["--keep", "shoe"], "shoe"),
         (["--values", "names"], "names"),
     ],

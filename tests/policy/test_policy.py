@@ -72,7 +72,7 @@ def test_a_good_policy_has_its_values_and_the_defaults_of_the_rest(tmp_path: Pat
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("k = 20\n\n", "k = 1\n\n", ["line 17", "[method] k = 1", "a whole number from 2 on"]),
+        ("k = 20\n\n", "k = 1\n\n", ["line 17", "[method] k = 1", "an integer >= 2"]),
         ("k = 20\n\n", "k = true\n\n", ["line 17", "[method] k = True"]),
         ("k = 20\n\n", "kk = 20\n\n", ["line 17", "[method] kk: unknown", "Did you mean k?"]),
         ("[method]", "[methods]", ["line 16", "methods: unknown", "Did you mean method?"]),
@@ -91,7 +91,7 @@ def test_a_good_policy_has_its_values_and_the_defaults_of_the_rest(tmp_path: Pat
         ("version = 1\n", "", ["version: no version"]),
         ("version = 1", "version = true", ["line 1", "version = True"]),
         ("[gate]", "[[gate]]", ["line 19", "gate: not a section", "the line [gate]"]),
-        ("k = 20\n\n", "k = 20\nseed = 4294967296\n\n", ["line 18", "a whole number from 0 to 4294967295"]),
+        ("k = 20\n\n", "k = 20\nseed = 4294967296\n\n", ["line 18", "an integer from 0 to 4294967295"]),
         ('release = "out.csv"', 'release = "out.csv"\nreport = "r.pdf"', ["line 6", "ends in .html or .md"]),
         ('release = "out.csv"', 'release = "out.csv"\naudit = "a.csv"', ["line 6", "ends in .json"]),
         ('file = "people.csv"\n', "", ["[data] file: not given"]),

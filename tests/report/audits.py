@@ -54,7 +54,7 @@ def audit(names: list[str] | None = None, *, passed: bool = True, n_columns: int
             n_values_after=None if place % 3 == 1 else 40,
             before=(0.2, 0.5, 0.3),
             after=() if place % 3 == 1 else (0.1, 0.6, 0.3),
-            sentence="20% of its detail was given up.",
+            sentence="Information loss of 20%.",
         )
         for place in range(n_columns)
     ]

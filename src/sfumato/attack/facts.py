@@ -31,6 +31,10 @@ class AttackFacts:
         The lowest level of audits that runs it.
     needs : tuple of str
         ``"shadow models"``, or packages beyond the core.
+    result : str
+        What its results are called, where a remedy is known for them.
+    remedy : {"larger k", "shuffle", "protect columns", "diversity"}
+        What lowers its advantage.
     """
 
     name: str
@@ -40,6 +44,8 @@ class AttackFacts:
     eu_risk: Literal["singling out", "linkability", "inference"]
     from_level: Level = "quick"
     needs: tuple[str, ...] = ()
+    result: str = ""
+    remedy: Literal["larger k", "shuffle", "protect columns", "diversity"] = "larger k"
 
     def runs_at(self, level: str) -> bool:
         """Return True if audits of a level run it."""

@@ -411,7 +411,15 @@ def _infer(about: AttackedRelease) -> list[Case] | str:
 
 
 SINGLING_OUT = NamedAttack(
-    AttackFacts("singling-out", "singling out", "looks for values that only one person has", "release", "singling out"),
+    AttackFacts(
+        "singling-out",
+        "singling out",
+        "looks for values that only one person has",
+        "release",
+        "singling out",
+        result="singling out of a release",
+        remedy="protect columns",
+    ),
     _single_out,
 )
 LINKABILITY = NamedAttack(
@@ -431,6 +439,8 @@ INFERENCE = NamedAttack(
         "reads a secret off the released records that fit a person",
         "release",
         "inference",
+        result="inference from a release",
+        remedy="diversity",
     ),
     _infer,
 )

@@ -195,6 +195,8 @@ ROW_ORDER = NamedAttack(
         "takes the order of the released records for that of the original",
         "release",
         "singling out",
+        result="row order",
+        remedy="shuffle",
     ),
     _by_row_order,
 )

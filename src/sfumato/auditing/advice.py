@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to try after a failed gate: which column, which k, which representative, with the numbers that say so."""
+"""Advice after a failed gate: the column, k or representative to change, with the numbers behind it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from sfumato.attack import ATTACKS
 from sfumato.errors import Sentence, named
 from sfumato.report.data import Audit, ColumnChange, GateCheck, Point, Risk
 
@@ -16,15 +17,14 @@ _ENOUGH = 0.05  # of the records; a rounded target below this is worth naming
 
 
 def what_to_try(audit: Audit, *, smallest_without: Callable[[], Mapping[str, int]] | None = None) -> tuple[str, ...]:
-    """Return one sentence per failed condition that says what to change, and what is known of the change.
+    """Return one sentence of advice per failed condition.
 
     Parameters
     ----------
     audit : Audit
         Its `method` names the settings of a policy, if one made the release.
     smallest_without : callable, optional
-        Returns how many records the smallest group would have if a quasi-identifier were left out; called only where
-        groups are too small.
+        Returns the size of the smallest group without each quasi-identifier; called only if groups are too small.
     """
     advice: list[str] = []
     for check in audit.gate:
@@ -63,15 +63,21 @@ def _attack(audit: Audit, check: GateCheck, _: Any) -> str:
         return ""
     risk = max(audit.risks, key=lambda risk: risk.advantage)
     about = f"max_attack_advantage: {risk.title} gains {risk.advantage:.3f}"
-    kind = str(risk.result["attack"])
-    if kind == "row order":
-        return f"{about}: shuffle the rows of the release; leave keep_order out."
-    if kind.startswith("singling out"):
+    remedy = _remedy(risk)
+    if remedy == "shuffle":
+        return f"{about}: shuffle the rows of the release; remove keep_order."
+    if remedy == "protect columns":
         return _singling_out(audit, about, risk)
-    if kind.startswith("inference") and "k" in audit.method:
+    if remedy == "diversity" and "k" in audit.method:
         said = "raise l" if audit.method.get("l") else "set l = 2 or more under [method]"
         return f"{about}: {said}, or drop the column that is inferred."
     return f"{about}: {_larger_k(audit, check.required)}"
+
+
+def _remedy(risk: Risk) -> str:
+    """Return what lowers the advantage of an attack, as its facts say."""
+    known = {attack.facts.result: attack.facts.remedy for attack in ATTACKS.values()}
+    return str(known.get(risk.result["attack"], "larger k"))
 
 
 def _singling_out(audit: Audit, about: str, risk: Risk) -> str:
@@ -90,7 +96,7 @@ def _singling_out(audit: Audit, about: str, risk: Risk) -> str:
 
 
 def _protect(audit: Audit) -> str:
-    """Name the unchanged column that makes most records unique."""
+    """Return advice about the unchanged column that makes most records unique."""
     assert audit.uniqueness is not None
     found, now = audit.uniqueness.without, audit.uniqueness.share or 0.0
     name = min(found, key=lambda column: found[column] or 0.0, default=None)
@@ -166,14 +172,14 @@ def _larger_k(audit: Audit, required: float) -> str:
     larger = [point for point in enough if k is not None and point.at > k]
     if larger:
         point = min(larger, key=lambda point: point.at)
-        return f"set k = {point.at:.0f} under [method], where the loss-threshold attack is right in {point.attack:.3f}."
+        return f"set k = {point.at:.0f} under [method], where the loss-threshold attack succeeds in {point.attack:.3f}."
     if k is None:
         return "raise k where the release is made."
     return f"raise k ({k} now), for example to {5 * k}; 'sfumato sweep policy.toml --k {2 * k},{5 * k}' measures it."
 
 
 def _others(audit: Audit) -> list[Point]:
-    """Return what was measured for other k."""
+    """Return the points of the curve for other k."""
     return [point for point in audit.curve if point.by == "k" and point.at != _k(audit) and point.at > 1]
 
 

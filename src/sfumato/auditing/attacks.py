@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which attacks an audit runs at each level, and what each of them means for a reader.
+"""Run the attacks of an audit level, and word their results.
 
 ``quick`` takes minutes at most: attacks that need no further model. ``standard`` adds shadow models, ``full`` as many
 of them as the papers use.
@@ -55,7 +55,7 @@ def _facts_of(attack: str) -> AttackFacts:
 
 
 @dataclass(frozen=True)
-class NotRun:
+class SkippedAttack:
     """An attack that was wanted and could not be run.
 
     Attributes
@@ -72,13 +72,13 @@ class NotRun:
 
 @dataclass(frozen=True)
 class Attacks:
-    """What a round of attacks came to.
+    """Results of a round of attacks.
 
     Attributes
     ----------
     risks : tuple of Risk
         Attacks that were run.
-    not_run : tuple of NotRun
+    not_run : tuple of SkippedAttack
         A gate that bounds attacks fails for them.
     notes : tuple of str
         Attacks that were not wanted, or that have no meaning for this table, such as guessing a secret where no column
@@ -86,7 +86,7 @@ class Attacks:
     """
 
     risks: tuple[Risk, ...] = ()
-    not_run: tuple[NotRun, ...] = ()
+    not_run: tuple[SkippedAttack, ...] = ()
     notes: tuple[str, ...] = ()
 
     def and_also(self, others: Attacks) -> Attacks:
@@ -95,7 +95,7 @@ class Attacks:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What a reader should know of attacks that are not among the risks."""
+        """Sentences about attacks that are not among the risks."""
         return (*(f"Not run: {attack.title}. {attack.why}" for attack in self.not_run), *self.notes)
 
 
@@ -166,7 +166,7 @@ def attack_model(
     table = read_table(X)
     attacked = table.replaced({}, keep_rows=rows)
     labels = np.asarray(y)[rows]
-    not_run: list[NotRun] = []
+    not_run: list[SkippedAttack] = []
     risks: list[Risk] = []
     membership = [name for name in wanted if _facts_of(name).target == "membership"]
     with_shadows = tuple(name for name in membership if name in NEED_SHADOWS)
@@ -181,14 +181,14 @@ def attack_model(
                 random_state=random_state, n_jobs=n_jobs, cache=cache, progress=None if say is None else _told(say),
             )  # fmt: skip
         except (MissingExtraError, SfumatoError) as error:
-            not_run += [NotRun(name, _facts_of(name).title, error.args[0]) for name in names]
+            not_run += [SkippedAttack(name, _facts_of(name).title, error.args[0]) for name in names]
             continue
         risks += [make_risk(_facts_of(name).title, _facts_of(name).eu_risk, found[name]) for name in names]
     inside = members[rows]
     chosen, notes = _to_guess(table, attributes, plan.n_attributes if "attribute" in wanted else 0)
     for attribute in chosen:
         if say is not None:
-            say(f"attacking: what the model tells of {attribute!r}")
+            say(f"attacking: {attribute!r}, from the model")
         masks = _with_a_value_to_guess(read_table(attacked).column(attribute, for_counting=True), inside)
         own, others = ((attacked_part(attacked, mask), labels[mask]) for mask in masks)
         # Without a control all that is found out counts as found out through the release: no risk is made smaller.
@@ -198,7 +198,7 @@ def attack_model(
                 model, *own, attribute, control=control, random_state=random_state, n_jobs=n_jobs
             )
         except SfumatoError as error:
-            not_run.append(NotRun("attribute", f"guessing {attribute!r} with the model", error.sentence))
+            not_run.append(SkippedAttack("attribute", f"guessing {attribute!r} with the model", error.sentence))
             continue
         ways = [
             make_risk(f"{titles.get(attribute, attribute)}, from the model", "inference", result)
@@ -210,7 +210,7 @@ def attack_model(
 
 
 def _told(say: Callable[[str], Any]) -> Callable[[int, int], None]:
-    """Return what tells of shadow models, eight times on the way."""
+    """Return a callback that reports shadow models, eight times in all."""
 
     def progress(done: int, total: int) -> None:
         if done % max(1, total // 8) == 0:
@@ -295,7 +295,7 @@ def attack_release(
             try:
                 risks.append(make_risk(case.title, facts.eu_risk, case.run()))
             except SfumatoError as error:
-                not_run.append(NotRun(attack, case.title, error.sentence))
+                not_run.append(SkippedAttack(attack, case.title, error.sentence))
     return Attacks(tuple(risks), tuple(not_run), tuple(told))
 
 
@@ -307,23 +307,23 @@ def make_risk(title: str, eu_risk: EuRisk, result: AttackResult) -> Risk:
 
 
 def sentence_of(result: AttackResult) -> str:
-    """Say what an attack showed."""
+    """Return the result of an attack as a sentence."""
     if result.verdict == "failed attack":
         return (
-            f"It did worse ({result.rate:.3f}) than an attacker who ignores the release ({result.baseline:.3f}): a "
-            "weak attack, not a safe release."
+            f"Below baseline: {result.rate:.3f}, and {result.baseline:.3f} without the release. The attack is invalid: "
+            "it does not show that the release is safe."
         )
     if result.control is not None and result.control > result.baseline:
-        without, where = result.control, " on people who are not in it"
+        without, where = result.control, " on people outside it"
     else:
         without, where = result.baseline, ""
     if result.verdict == "not shown":
-        return f"Not shown to be better ({result.rate:.3f}) than without the release ({without:.3f}{where})."
-    said = f"It succeeds in {result.rate:.1%} of cases; without the release {without:.1%}{where}."
+        return f"No significant gain: {result.rate:.3f}, reference rate {without:.3f}{where}."
+    said = f"It succeeds in {result.rate:.1%} of cases; the reference rate is {without:.1%}{where}."
     if result.rate > without or "true_positives_at" not in result.details:
         return said
     found = result.details["true_positives_at"]["0.01"]["rate"]
-    return f"{said} But it finds {found:.1%} of the members where it takes 1% of the others for members."
+    return f"{said} But it detects {found:.1%} of the members at 1% false positives."
 
 
 def attacked_part(frame: Any, mask: Any) -> Any:
@@ -341,7 +341,7 @@ def _as_many_as_planned(members: Any, most: int, random_state: int) -> Any:
 
 
 def _to_guess(table: Any, attributes: Sequence[str], most: int) -> tuple[list[str], tuple[str, ...]]:
-    """Choose the first columns with few enough values to be guessed one by one; say which were passed over."""
+    """Return the first columns with few enough values to guess, and a note about those skipped."""
     chosen: list[str] = []
     passed_over: list[str] = []
     for name in attributes:

@@ -34,7 +34,7 @@ def audit(
     random_state: int = 0,
     reporter: Reporter | None = None,
 ) -> Audit:
-    """Measure and attack a release that anyone made, beside the table it was made of.
+    """Measure and attack any release, given the table it was made from.
 
     Parameters
     ----------
@@ -43,13 +43,13 @@ def audit(
     released : frame
         The records after, in any order; some may be missing.
     quasi_identifiers : sequence of str, optional
-        Columns that together could point at a person; those whose values were changed unless given.
+        Columns that together could identify a person; those with changed values unless given.
     sensitive : sequence of str, optional
-        Columns that nobody should learn about a person.
+        Sensitive attributes.
     target : str, optional
         The column that a model predicts.
     control : frame, optional
-        People who are not in the release, with the columns of `original`: what an attacker could know anyway.
+        Holdout records (people outside the release), with the columns of `original`.
     gate : mapping, optional
         Conditions as under ``[gate]`` of a policy: ``min_k``, ``min_l``, ``max_attack_advantage``, ``max_unique``,
         ``max_unique_target``.
@@ -90,7 +90,7 @@ def audit(
 
 @dataclass(frozen=True, eq=False)
 class NamedTables:
-    """The Arrow tables of an audit, and what the report calls them."""
+    """The Arrow tables of an audit, and their name in the report."""
 
     before: Any
     after: Any
@@ -109,7 +109,7 @@ def audit_tables(
     gate: Mapping[str, Any],
     random_state: int,
 ) -> tuple[Audit, Pair]:
-    """Audit Arrow tables; return also what their columns were taken for."""
+    """Audit Arrow tables; return also the roles of their columns."""
     from sfumato.auditing.pairing import pair_tables
     from sfumato.auditing.roles import warn_of_names
     from sfumato.policy.settings import MAX_UNIQUE_TARGET
@@ -156,7 +156,7 @@ def _check_control(others: Any, wanted: list[str]) -> None:
 
 
 def _check_other_people(before: Any, others: Any) -> None:
-    """Refuse the people of the release as their own control: what is found out about them would count as known.
+    """Raise InputError if the control holds people of the release: findings about them would count as known.
 
     Of records that nobody shares, chance finds at most about one in e alone in the other file, too.
     """
@@ -220,7 +220,7 @@ def _audit(reporter: Reporter, tables: NamedTables, pair: Pair, required: dict[s
             is_aligned=pair.is_aligned,
             random_state=random_state,
         )
-    say_not_run(reporter, attacks)
+    warn_of_skipped(reporter, attacks)
     notes = attacks.sentences
     if not pair.is_aligned:
         notes = (
@@ -231,7 +231,7 @@ def _audit(reporter: Reporter, tables: NamedTables, pair: Pair, required: dict[s
     if control is None:
         notes = (
             *notes,
-            "No people outside the release were given: an attack may know what is true of people at large.",
+            "No holdout records were given: an attack may use what is true of people in general.",
         )
     targets = [] if pair.target is None else [pair.target]
     roles = roles_of(before.column_names, quasi_identifier=names, sensitive=secrets, target=targets)
@@ -287,7 +287,7 @@ def warn_of_unique(reporter: Reporter, uniqueness: Uniqueness, titles: Mapping[s
         reporter.note(f"{wording.unique_records(uniqueness, titles)} {wording.FOUND_BY_UNCHANGED}", is_warning=True)
 
 
-def say_not_run(reporter: Reporter, attacks: Attacks) -> None:
-    """Say which attacks were wanted and could not be run; a report may not be written, and who reads it is another."""
+def warn_of_skipped(reporter: Reporter, attacks: Attacks) -> None:
+    """Warn of attacks that were wanted and could not be run."""
     for attack in attacks.not_run:
         reporter.note(f"not run: {attack.title}. " + attack.why, is_warning=True)

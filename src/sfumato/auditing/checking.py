@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cheap checks of a release beside its groups: what k does not cover, found before anybody attacks it."""
+"""Cheap checks of a release for what k does not cover, without attacks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_CODES = 1_000
 
 @dataclass(frozen=True)
 class Checks:
-    """What was found on a release.
+    """Findings on a release.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ def check_release(
 
 
 def _invented(original: Any, released: Any, columns: Sequence[str]) -> dict[str, int]:
-    """Count released values that nobody had, in columns of whole numbers that may be codes."""
+    """Count released values that no original record has, in integer columns that may be codes."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

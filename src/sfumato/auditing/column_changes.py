@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Describe what became of a table: sizes of groups, and each column before and after.
+"""Describe a release: sizes of groups, and each column before and after.
 
 Works on tables that anyone made. Shares are of classes that hold at least `smallest_shown` records before, so that no
 bar stands for a few people.
@@ -48,7 +48,7 @@ def describe_sizes(sizes: NDArray[np.int64]) -> GroupSizes:
 
 
 def fewest_values(released: Any, quasi_identifiers: Sequence[str], sensitive: Sequence[str]) -> int | None:
-    """Return the fewest different values that any sensitive column has in any group; None without such a column.
+    """Return the fewest distinct values of any sensitive column in any group; None without such a column.
 
     Missing is one value.
     """
@@ -107,7 +107,7 @@ def describe_columns(
 
 @dataclass(frozen=True, eq=False)
 class _Counted:
-    """The different values of a column, sorted, and how many records have each; categories by their codes.
+    """The distinct values of a column, sorted, and their counts; categories by their codes.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class _Counted:
 
     @property
     def n_distinct(self) -> int:
-        """Number of different values, missing as one."""
+        """Number of distinct values; missing counts as one."""
         return (len(self.values) if self.categories is None else len(self.categories)) + self.has_missing
 
     def quantiles(self, *shares: float) -> list[float]:
@@ -166,7 +166,7 @@ def _is_label(column: _Counted, new: _Counted | None) -> bool:
 
 
 def _invented(column: _Counted, new: _Counted | None) -> tuple[int | None, float | None]:
-    """Return how many released values nobody had, and the share of the records with one; None for labels."""
+    """Return the number of released values that no record had, and the share of records with one; None for labels."""
     if new is None or _is_label(column, new) or not len(new.values):
         return None, None
     if new.categories is not None:
@@ -190,14 +190,14 @@ def _mode_changed(column: _Counted, new: _Counted | None, smallest_shown: int) -
 def _remark(
     column: _Counted, n_after: int | None, invented: tuple[int | None, float | None], mode_changed: bool | None
 ) -> str:
-    """Say what a reader who knows the column may object to; nothing where there is nothing."""
+    """Return remarks about new values and a changed mode, if any."""
     said = ""
     n_invented, share = invented
     if n_invented:
-        said = f" {n_invented:,} of its {n_after:,} values are values that nobody had ({share:.1%} of the records)."
+        said = f" {n_invented:,} of its {n_after:,} values occur in no original record ({share:.1%} of the records)."
         if column.values.dtype.kind == "i" and column.kind == "number":
             said += " If its numbers are codes, list it under categorical."
-    return f"{said} Its most frequent value is another one than before." if mode_changed else said
+    return f"{said} Its most frequent value changed." if mode_changed else said
 
 
 def _class_shares(
@@ -266,7 +266,7 @@ def _join_small(counts: NDArray[np.int64], fewest: int) -> NDArray[np.int64]:
 
 
 def _as_shares(counts: NDArray[Any]) -> tuple[float, ...]:
-    """Return shares in thousandths: all digits would tell of how many records they are, and so how many are not."""
+    """Return shares in thousandths: all digits would reveal the number of records."""
     total = counts.sum()
     return tuple(round(float(count), 3) for count in counts / total) if total else ()
 
@@ -274,38 +274,38 @@ def _as_shares(counts: NDArray[Any]) -> tuple[float, ...]:
 def _sentence(
     role: str, loss: float | None, n_before: int, n_after: int | None, *, is_gone: bool, is_label: bool
 ) -> str:
-    """Say in plain words what happened to a column and why."""
+    """Return the change of a column and its reason as a sentence."""
     if is_gone and loss is not None:
         return f"Exact values became the ends of ranges, in columns of their own; {_detail(loss)}."
     if is_gone:
         return "It was dropped."
     if role == "target":
-        return "It is what the model predicts, and leaves as it is."
+        return "The model predicts it; it is released unchanged."
     if role == "sensitive":
-        return "It leaves as it is: the groups, not its values, are what protects it."
+        return "It is released unchanged: the groups protect it, not its values."
     if loss is None and role == "quasi-identifier":
-        return "It was rewritten; how much detail that cost was not measured."
+        return "It was rewritten; the information loss was not measured."
     if loss is None:
-        return "It has no part in the groups and leaves as it is."
+        return "It is not a quasi-identifier and is released unchanged."
     if is_label:
         return f"Exact values became ranges or sets; {_detail(loss)}."
     assert n_after is not None
     if loss < 0.005:
-        return f"Nearly all detail survives: the groups hardly mix its values ({_became(n_before, n_after)})."
+        return f"Nearly all detail is kept: the groups hardly mix its values ({_became(n_before, n_after)})."
     return f"{_detail(loss)[0].upper()}{_detail(loss)[1:]}: {_became(n_before, n_after)}."
 
 
 def _became(n_before: int, n_after: int) -> str:
-    """Say how many different values there were and are; means may be more than what they are means of."""
-    return f"{n_before:,} different {'value' if n_before == 1 else 'values'} became {n_after:,}"
+    """Return the numbers of distinct values before and after; means may be more than the values they average."""
+    return f"{n_before:,} distinct {'value' if n_before == 1 else 'values'} became {n_after:,}"
 
 
 def _detail(loss: float) -> str:
     if loss < 0.05:
-        return f"the groups needed it fine, so only {loss:.1%} of its detail was given up"
+        return f"the groups needed its detail, so the information loss is only {loss:.1%}"
     if loss < 0.3:
-        return f"{loss:.0%} of its detail was given up so that records could share their values"
-    return f"other columns told the records apart better, so {loss:.0%} of its detail was given up"
+        return f"information loss of {loss:.0%}, so that records share values"
+    return f"other columns separated the records better, so the information loss is {loss:.0%}"
 
 
 def roles_of(columns: Sequence[str], **named: Sequence[str]) -> dict[str, str]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gate: conditions that a release must meet before it leaves, each judged by what was measured on it."""
+"""The gate: conditions that a release must meet, each judged by what was measured on it."""
 
 from __future__ import annotations
 
@@ -29,39 +29,38 @@ def judge_gate(
     not_run: Collection[str] = (),
     to_run_them: str = "",
 ) -> tuple[GateCheck, ...]:
-    """Judge every condition that was asked for.
+    """Judge every required condition.
 
-    A condition on something that was not measured fails: nobody may pass a gate by not looking.
+    A condition on something that was not measured fails.
 
     Parameters
     ----------
     required : mapping
         ``min_k``, ``min_l``, ``max_attack_advantage``, ``max_unique``, ``max_unique_target``, ``min_accuracy_kept``,
-        ``min_gain_kept``, ``max_suppressed``; None or absent: not asked for.
+        ``min_gain_kept``, ``max_suppressed``; None or absent: not required.
     smallest_group : int
-        Records of the smallest group, as counted on what leaves, or persons where they were counted.
+        Records of the smallest group, as counted on the release, or persons where they were counted.
     least_values : int or None
-        Fewest different values of a sensitive column in a group; None where there is none.
+        Fewest distinct values of a sensitive column in a group; None where there is none.
     utility : UtilityResult or None
     risks : tuple of Risk
     unique : mapping
         Shares of unique records as `measure_uniqueness` gives them, by the name of the condition.
     n_suppressed, n_records : int
-        Records left out, of how many.
+        Suppressed records, and all records.
     smallest_shown : int
-        A smaller number of records left out, or unique, is judged, and not told.
+        A smaller number of suppressed or unique records is judged, but masked.
     counted : {"records", "persons"}
         What `smallest_group` counts.
     not_run : collection of str
-        Attacks that were wanted and could not be run. A bound on attacks fails then, however weak the others are: the
-        strongest may be among these.
+        Attacks that were wanted and could not be run. A bound on attacks fails then: the strongest may be among them.
     to_run_them : str
-        What to change so that they can be run, in a few words.
+        How to make them run, in a few words.
     """
     unknown = set(required) - set(_JUDGES)
     if unknown:
         raise ParameterError(
-            f"the gate asks for {', '.join(sorted(unknown))}: expected {', '.join(_JUDGES)}. Correct the name."
+            f"the gate has {', '.join(sorted(unknown))}: expected {', '.join(_JUDGES)}. Correct the name."
         )
     measured = {
         "min_k": smallest_group,
@@ -89,24 +88,23 @@ def judge_gate(
     return tuple(checks)
 
 
-# What each condition compares, in words; the first of the pair is for a number, the second for none.
+# Sentences: the first of a pair is for a measured number, the second for none.
 _JUDGES: dict[str, tuple[str, str]] = {
     "min_k": ("the smallest group has {measured:.0f} {counted}, {required:.0f} are required", "no group was counted"),
     "min_l": (
-        "the poorest group has {measured:.0f} values of a sensitive column, {required:.0f} are required",
+        "the least diverse group has {measured:.0f} values of a sensitive column, {required:.0f} are required",
         "no sensitive column was counted",
     ),
     "max_attack_advantage": (
-        "the strongest attack gains {measured:.3f} over what is possible without the release; allowed is "
-        "{required:.3f}",
+        "the strongest attack has an advantage of {measured:.3f}, limit {required:.3f}",
         "nothing was attacked",
     ),
     "max_unique": (
-        "{measured:.1%} of the records are unique by the columns released unchanged; allowed is {required:.1%}",
+        "{measured:.1%} of the records are unique by the columns released unchanged, limit {required:.1%}",
         "unique records were not counted",
     ),
     "max_unique_target": (
-        "{measured:.1%} of the records have a target that no other record has; allowed is {required:.1%}",
+        "{measured:.1%} of the records have a unique target, limit {required:.1%}",
         "there is no target",
     ),
     "min_accuracy_kept": (
@@ -114,15 +112,15 @@ _JUDGES: dict[str, tuple[str, str]] = {
         "no model was measured",
     ),
     "min_gain_kept": (
-        "{measured:.1%} of what the model learned beyond the baseline is kept, {required:.1%} is required",
+        "{measured:.1%} of the model's gain over the baseline is kept, {required:.1%} is required",
         "no model was measured",
     ),
-    "max_suppressed": ("{measured:.2%} of the records were left out, {required:.2%} is allowed", ""),
+    "max_suppressed": ("{measured:.2%} of the records were suppressed, limit {required:.2%}", ""),
 }
 
 
 def _hangs_on_attacks_not_run(check: GateCheck) -> bool:
-    """Whether a condition is judged by attacks and not missed already by those that were run."""
+    """Return True if a condition depends on attacks and those that were run do not fail it already."""
     return check.name == "max_attack_advantage" and (check.passed or check.measured is None)
 
 
@@ -133,23 +131,23 @@ def _unjudged(check: GateCheck, not_run: Collection[str], to_run_them: str) -> G
 
 
 def _is_of_few(check: GateCheck, fewest: float) -> bool:
-    """Return True if a condition was judged by a number of unique records that is too small to be told."""
+    """Return True if a condition was judged by a number of unique records that must be masked."""
     return check.name in _OF_UNIQUE and check.measured is not None and 0 < check.measured < fewest
 
 
 def _few_unique(check: GateCheck, smallest_shown: int) -> GateCheck:
-    sentence = f"fewer than {smallest_shown} records {_OF_UNIQUE[check.name]}; allowed is {check.required:.1%} of all"
+    sentence = f"fewer than {smallest_shown} records {_OF_UNIQUE[check.name]}, limit {check.required:.1%} of all"
     return replace(check, measured=None, sentence=sentence)
 
 
 _OF_UNIQUE = {
     "max_unique": "are unique by the columns released unchanged",
-    "max_unique_target": "have a target that no other record has",
+    "max_unique_target": "have a unique target",
 }
 
 
 def _blurred(check: GateCheck, smallest_shown: int) -> GateCheck:
-    sentence = f"fewer than {smallest_shown} records were left out, {check.required:.2%} of all is allowed"
+    sentence = f"fewer than {smallest_shown} records were suppressed, limit {check.required:.2%} of all"
     return replace(check, measured=None, sentence=sentence)
 
 

@@ -199,7 +199,7 @@ def criteria_of(policy: Policy, read_table: Callable[[Path], Any]) -> tuple[Any,
         return read_hierarchy(path) if kind == "hierarchy file" else read_table(path)
 
     return tuple(
-        make_criterion(entry, partial(policy.where_criterion, number), open_file)
+        make_criterion(entry, partial(policy.places.of_criterion, number), open_file)
         for number, entry in enumerate(policy.criteria)
     )
 
@@ -244,7 +244,7 @@ def method_of(
         guide=guide_of_method(method["name"], policy.get("model", "guide"), policy.get("model", "guide_column")),
         guide_column=policy.get("model", "guide_column"),
         model=policy.get("model", "name"),
-        target_values=parse_target_values(method["target_values"], policy.where("method", "target_values") + " ="),
+        target_values=parse_target_values(method["target_values"], policy.said("method", "target_values")),
         more=criteria,
     )
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A release beside its original: which column is taken for what and why, and whether the rows are in the same order.
+"""Pair a release with its original: the roles of columns with their reasons, and whether the rows correspond.
 
 `audit` calls this; both tables may come from anyone.
 """
@@ -21,7 +21,7 @@ _ROLE_OF = {"quasi_identifiers": "quasi-identifier"}
 
 @dataclass(frozen=True)
 class Pair:
-    """What the columns of a release and its original were taken for.
+    """Roles of the columns of a release and its original.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ def pair_tables(
     sensitive: Sequence[str] = (),
     target: str | None = None,
 ) -> Pair:
-    """Look the named columns up in both tables, and decide from the values what the others are.
+    """Find the named columns in both tables, and infer the roles of the others from their values.
 
     A column that has the same values in both tables was released unchanged; the others were rewritten, and are the
     quasi-identifiers unless some are named. If nothing was rewritten, every column without a role is one.
@@ -109,7 +109,7 @@ def pair_tables(
 
 
 def _parts_of(name: str, released: list[str]) -> list[str]:
-    """Return what a column is called in a release: itself, or its bounds; nothing if it was dropped."""
+    """Return the names of a column in a release: itself, or its bounds; nothing if it was dropped."""
     if name in released:
         return [name]
     bounds = [f"{name}_low", f"{name}_high"]
@@ -187,7 +187,7 @@ def _is_aligned(before: Any, after: Any, exact: list[str], rewritten: dict[str, 
 
 
 def _goes_with(before: Any, after: Any, name: str, part: str) -> bool | None:
-    """Return whether released values go with the originals of their rows; None where they say nothing."""
+    """Return True if released values fit the originals of their rows; None if that is undecidable."""
     from sfumato.frames import read_table
 
     first = _classes(read_table(before).column(name, for_counting=True))

@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy applied to its table: columns looked up, models and anonymizers made, everything measured.
-
-``sfumato run`` and ``sfumato sweep`` call this; each step shows itself on the reporter.
-"""
+"""Apply a policy to its table: give columns their roles, make models and anonymizers, measure, release."""
 
 from __future__ import annotations
 
+import json
 import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from math import ceil
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.allocator import give_back_small_pieces
-from sfumato.auditing.methods import Method, criteria_of, method_of, recoding_of
+from sfumato.auditing.methods import Method, criteria_of, method_of, partition_document, recoding_of
 from sfumato.auditing.roles import codes_of, without_names
 from sfumato.auditing.subgroups import compare_subgroups
 from sfumato.auditing.target_values import counts_of_target, warn_of_target
@@ -38,11 +39,27 @@ from sfumato.auditing.utility import (
 from sfumato.errors import ParameterError, Sentence, named
 from sfumato.files.publishing import digest_of, fingerprint_of
 from sfumato.files.table_file import FileTable, Location, ReadingOptions, read_file, table_in_memory, unknown_column
-from sfumato.files.verified_output import plain_values
+from sfumato.files.verified_output import (
+    ORDER_KEPT,
+    Recount,
+    Writer,
+    compact_dictionaries,
+    formula_warning,
+    judged_in_memory,
+    plain_values,
+    shuffled,
+    write_judged,
+)
+from sfumato.frames import read_table
 from sfumato.models import make_model
 from sfumato.policy import Policy
 from sfumato.policy.settings import TITLES
 from sfumato.progress import Reporter
+from sfumato.schema import build_schema
+
+if TYPE_CHECKING:
+    from sfumato.files.csv_reading import CsvStyle
+    from sfumato.schema import Judgement
 
 Rows = npt.NDArray[np.int64]
 
@@ -74,13 +91,13 @@ class Job:
         return digest_of(self.table) if self.source.path is None else fingerprint_of(self.source.path)
 
     def hold_less(self) -> None:
-        """Let go of what nothing is trained with any more: the target, and columns that can be read once more."""
+        """Free what training no longer needs: the target, and columns that can be read again."""
         self.target = None
         if self.source.columns is not None:
             self.source = replace(self.source, table=self.source.columns)
 
-    def let_go_of_records(self) -> None:
-        """Free the records; what is left is how the table was written, its columns and their types."""
+    def free_records(self) -> None:
+        """Free the records; keep the style of the file, its columns and their types."""
         self.source = replace(self.source, table=self.table.schema.empty_table())
 
     def features(self, table: Any) -> Any:
@@ -138,33 +155,64 @@ class PolicyJob(Job):
 
 
 def open_job(reporter: Reporter, policy: Policy, n_jobs: int = 1, *, table: Any = None) -> PolicyJob:
-    """Read the table of a policy and look its columns up, or say what does not fit, by line and key."""
-    source = _read_source(reporter, policy) if table is None else table_in_memory(table)
-    for sentence in source.notes:
-        reporter.note(sentence)
-    _check_columns(policy, source.table.column_names)
-    name = policy.get("columns", "target")
+    """Read the table of a policy and give every column its role.
+
+    Parameters
+    ----------
+    reporter : Reporter
+    policy : Policy
+    n_jobs : int
+    table : frame or FileTable, optional
+        The records, instead of the file that the policy names.
+    """
+    if isinstance(table, FileTable):
+        source = table
+    else:
+        source = _read_source(reporter, policy) if table is None else table_in_memory(table)
+        for sentence in source.notes:
+            reporter.note(sentence)
+    policy, method = settle(reporter, policy, source.table, n_jobs)
+    check_enough(policy, source.table.num_rows)
+    name = method.target
     target = None if name is None else read_target(source.table, name, policy.get("model", "task"))
-    quasi_identifiers, dropped = _settled(reporter, policy, source.table)
-    if source.table.num_rows < policy.get("method", "k"):
-        raise ParameterError(
-            f"{policy.where('method', 'k')} = {policy.get('method', 'k')} with {source.table.num_rows:,} records: "
-            "expected at most as many. Lower k, or collect more records."
-        )
-    criteria = criteria_of(policy, lambda path: _read_file(reporter, policy, path).table)
-    job = PolicyJob(method_of(policy, quasi_identifiers, dropped, n_jobs, criteria), source, target, policy)
+    method = replace(method, more=criteria_of(policy, lambda path: _read_file(reporter, policy, path).table))
+    job = PolicyJob(method, source, target, policy)
     if target is not None:
-        job.new_model()  # a model that does not fit the task is refused before any work
+        job.new_model()  # raises for a model that does not fit the task, before any work
     job.new_anonymizer()
-    own, method = policy.values["columns"], policy.values["method"]
-    counted = [*own["sensitive"]] if method["l"] is not None or method["t"] is not None else []
-    counted += [criterion.column for criterion in criteria if criterion.counting == "values"]
-    where = policy.where("method", "target_values") + " ="
-    job.method.target_values.check(where, target, counted=counted, name=name)
+    counted = [criterion.column for criterion in method.criteria() if criterion.counting == "values"]
+    guarded = list(dict.fromkeys(counted))
+    check_schema(method, source.table, guarded)
+    target_values = method.target_values
+    target_values.check(policy.said("method", "target_values"), target, counted=guarded, name=name)
     if name is not None:
-        counts = counts_of_target(source.table, name, job.method.target_values)
-        warn_of_target(reporter, counts, name, job.method.target_values)
+        warn_of_target(reporter, counts_of_target(source.table, name, target_values), name, target_values)
     return job
+
+
+def check_enough(policy: Policy, n_records: int) -> None:
+    """Raise ParameterError if a table has fewer records than a group must have."""
+    if n_records < policy.get("method", "k"):
+        raise ParameterError(
+            f"{policy.said('method', 'k')} with {n_records:,} records: expected at most as many as there are records. "
+            "Lower k, or collect more records."
+        )
+
+
+def check_schema(method: Method, table: Any, guarded: Sequence[str]) -> None:
+    """Raise before any training for columns that the anonymizer would refuse after it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # fitting warns again
+        build_schema(
+            read_table(table),
+            quasi_identifiers=method.quasi_identifiers,
+            identifiers=method.dropped or None,
+            sensitive=guarded,
+            unit=method.unit,
+            keep=method.keep or None,
+            categorical_features=method.categorical or None,
+            limits=method.limits or None,
+        )
 
 
 def _read_source(reporter: Reporter, policy: Policy) -> FileTable:
@@ -240,30 +288,65 @@ def _roles(policy: Policy, columns: list[str]) -> tuple[list[str], list[str]]:
     return quasi_identifiers, dropped
 
 
-def _settled(reporter: Reporter, policy: Policy, table: Any) -> tuple[list[str], list[str]]:
-    """Give every column a role; where the policy names no quasi-identifiers, columns that name people are dropped."""
+def settle(reporter: Reporter, policy: Policy, table: Any, n_jobs: int) -> tuple[Policy, Method]:
+    """Give every column a role; return the policy with its categories, and its method.
+
+    If the policy names no quasi-identifiers, columns that name people are dropped. If it does not say which columns are
+    categories, those that are surely codes are.
+
+    Parameters
+    ----------
+    reporter : Reporter
+    policy : Policy
+    table : pyarrow.Table
+        All records, or the first of many.
+    n_jobs : int
+    """
+    _check_columns(policy, table.column_names)
     quasi_identifiers, dropped = _roles(policy, table.column_names)
     own = policy.values["columns"]
-    with_hierarchy = own["hierarchies"] if isinstance(own["hierarchies"], dict) else {}
+    decided = {*own["limits"], *(own["hierarchies"] if isinstance(own["hierarchies"], dict) else {})}
     if own["quasi_identifiers"] is None:
         every = quasi_identifiers
         quasi_identifiers = without_names(
-            reporter, table, every, done="dropped", decided={*own["limits"], *with_hierarchy},
+            reporter, table, every, done="dropped", decided=decided,
             otherwise=f"To release it unchanged, name it in {named('keep')}; to rewrite it, name all columns to "
             f"rewrite in {named('quasi_identifiers')}.",
         )  # fmt: skip
         dropped = [*dropped, *(name for name in every if name not in quasi_identifiers)]
-    known = {*own["categorical"], *own["limits"], *with_hierarchy}
-    for one in codes_of(table, [name for name in quasi_identifiers if name not in known], own["target"]):
-        if one.is_surely_code:
-            reporter.note(
-                Sentence(
-                    f"column {one.name!r} looks like a code: {one.code}. If it is one, name it in "
-                    f"{named('categorical_features')}; numbers are averaged and cut into ranges."
-                ),
-                is_warning=True,
-            )
-    return quasi_identifiers, dropped
+    known = {*(own["categorical"] or ()), *decided}
+    found = codes_of(table, [name for name in quasi_identifiers if name not in known], own["target"])
+    sure = [one.name for one in found if one.is_surely_code]
+    if own["categorical"] is None:
+        for one in found:
+            reporter.note(_treated_as_code(one) if one.name in sure else _may_be_code(one))
+        policy = replace(policy, values={**policy.values, "columns": {**own, "categorical": tuple(sure)}})
+    else:
+        for one in found:
+            if one.name in sure:
+                reporter.note(_looks_like_code(one), is_warning=True)
+    return policy, method_of(policy, quasi_identifiers, dropped, n_jobs)
+
+
+def _treated_as_code(found: Judgement) -> Sentence:
+    return Sentence(
+        f"column {found.name!r} looks like a code, so it is treated as categories: {found.code}. If it is an amount, "
+        f"name the codes yourself in {named('categorical_features')}."
+    )
+
+
+def _may_be_code(found: Judgement) -> Sentence:
+    return Sentence(
+        f"column {found.name!r} may be a code: {found.code}. If so, pass "
+        f"{named('categorical_features', [found.name])}; numbers are averaged and cut into ranges."
+    )
+
+
+def _looks_like_code(found: Judgement) -> Sentence:
+    return Sentence(
+        f"column {found.name!r} looks like a code: {found.code}. If it is one, name it in "
+        f"{named('categorical_features')}; numbers are averaged and cut into ranges."
+    )
 
 
 # -- measuring ---------------------------------------------------------------------------------------------------
@@ -408,6 +491,55 @@ def release_all(reporter: Reporter, job: Job) -> tuple[Any, Any, Any]:
             anonymizer.partition_ = replace(partition, dropped=(*partition.dropped, unit))
         release = replace(release, table=release.table.drop_columns([unit]))
     return anonymizer, replace(release, table=job.method.publish(anonymizer, release.table)), units
+
+
+def ready_to_write(reporter: Reporter, policy: Policy, table: Any, persons: Any) -> tuple[Any, Any, tuple[str, ...]]:
+    """Return a release in the order of its file, the person of each record, and what its readers must be warned of.
+
+    Call this after everything that compares the release with the input row by row.
+    """
+    output = policy.file("release")
+    found: list[str] = []
+    table = compact_dictionaries(table)
+    if policy.get("data", "keep_order") == "yes":
+        found.append(ORDER_KEPT)
+    else:
+        table, persons = shuffled(table, persons)
+    if output is not None and (formulas := formula_warning(table, output)):
+        found.append(formulas)
+    for sentence in found:
+        reporter.note(sentence, is_warning=True)
+    return table, persons, tuple(found)
+
+
+def publish(
+    reporter: Reporter, job: PolicyJob, table: Any, judge: Callable[[Any], Recount], beside: Mapping[Path, Writer]
+) -> Recount:
+    """Write a release and what belongs to it once it was read back and judged; without a file, judge the table."""
+    output = job.policy.file("release")
+    if output is None:
+        with reporter.step("counting the groups"):
+            return judged_in_memory(table, judge=judge, beside=beside)
+    with reporter.step(f"writing {output.name}, reading it back and counting its groups"):
+        return write_judged(table, output, style=job.source.style, judge=judge, beside=beside)
+
+
+def partition_writer(
+    policy: Policy, method: Method, anonymizer: Any, style: CsvStyle | None = None
+) -> dict[Path, Writer]:
+    """Return the writer of the partition by its path, if the policy names one."""
+    path = policy.file("artifact")
+    if path is None:
+        return {}
+    document = partition_document(anonymizer, k=method.k, unit=method.unit, keep=method.keep, style=style)
+    return {path: lambda temporary, _: write_json(temporary, document, indent=None)}
+
+
+def write_json(path: Path, document: dict[str, Any], *, indent: int | None = 1) -> None:
+    """Write a document as JSON; without an indent, in one line."""
+    separators = (",", ":") if indent is None else None
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
+    path.write_text(text, encoding="utf-8")
 
 
 def protected_estimator(job: Job) -> Any:

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``sfumato.run``: do what a policy says: read, protect, verify, attack, judge, and publish everything or nothing."""
+"""``sfumato.run``: run a policy: read, protect, verify, attack, judge, and publish everything or nothing."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,15 +21,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class PolicyRun:
-    """What became of a policy.
+    """The result of running a policy.
 
     Attributes
     ----------
     policy : Policy
     audit : Audit
-        Everything that was found.
+        All results.
     release : pyarrow.Table or None
-        The released records, in the order of the file; None where the gate refused them.
+        The released records, in the order of the written file; None if the gate failed.
     written : tuple of Path
         The files that were written.
     """
@@ -47,7 +46,7 @@ class PolicyRun:
 
     @property
     def passed(self) -> bool | None:
-        """Whether every condition of the gate is met; None where there is no gate."""
+        """Whether every condition of the gate is met; None without a gate."""
         return self.audit.passed
 
     def report(self, path: str | Path) -> None:
@@ -67,10 +66,10 @@ def run(
     keep_report: bool = False,
     reporter: Reporter | None = None,
 ) -> PolicyRun:
-    """Do what a policy says: read, protect, verify, attack, judge.
+    """Run a policy: read, protect, verify, attack, judge.
 
     Files are written at the end, all of them or none: the release, its partition, the audit and the report. Nothing is
-    written when a condition of the gate is not met, or when the policy names no release.
+    written if the gate fails, or if the policy names no release.
 
     Parameters
     ----------
@@ -83,9 +82,9 @@ def run(
     force : bool, default=False
         Whether files of an earlier run may be replaced.
     keep_report : bool, default=False
-        Whether the audit and the report are written also when the gate is not passed.
+        Whether the audit and the report are written even if the gate fails.
     reporter : Reporter, optional
-        Hears of each step; without one, only what weakens protection is told, as a `PrivacyWarning`.
+        Hears of each step; without one, only privacy warnings are issued, as `PrivacyWarning`.
 
     Returns
     -------
@@ -110,7 +109,7 @@ def run(
 
 
 def _outputs(policy: Policy) -> dict[str, Path]:
-    """Return what is written, by its role, in the order in which it appears: what describes the others comes last."""
+    """Return the files to write by role; those that describe others come last."""
     if policy.file("release") is None:
         return {}
     paths = {name: policy.file(name) for name in ("release", "artifact", "report", "audit")}
@@ -124,7 +123,7 @@ def _written(policy: Policy, names: Sequence[str]) -> tuple[Path, ...]:
 
 
 def check_outputs(reporter: Reporter, policy: Policy, *, force: bool) -> None:
-    """Refuse, before any work, outputs that cannot be written."""
+    """Raise ParameterError before any work for outputs that cannot be written."""
     from sfumato.files.publishing import mixture_in
     from sfumato.files.table_file import check_output, format_of
 
@@ -148,15 +147,22 @@ def check_outputs(reporter: Reporter, policy: Policy, *, force: bool) -> None:
 
 
 class _GateNotPassedError(Exception):
-    """The release must not leave; raised to have nothing written."""
+    """The gate failed; raised so that nothing is written."""
 
 
 def run_job(reporter: Reporter, job: PolicyJob, *, keep_report: bool = False) -> PolicyRun:
-    """Measure, attack, protect, judge and publish what a policy says of its table."""
+    """Measure, attack, protect, judge and publish the table of a policy."""
     from sfumato.auditing.advice import what_to_try
-    from sfumato.auditing.methods import partition_document, rewritten_columns
-    from sfumato.auditing.pipeline import compare_models, describe_utility, release_all
-    from sfumato.files.verified_output import ORDER_KEPT, formula_warning, recount, shuffled, write_judged
+    from sfumato.auditing.methods import rewritten_columns
+    from sfumato.auditing.pipeline import (
+        compare_models,
+        describe_utility,
+        partition_writer,
+        publish,
+        ready_to_write,
+        release_all,
+    )
+    from sfumato.files.verified_output import recount
     from sfumato.policy.spelling import with_keys
 
     compared = compare_models(reporter, job, job.policy.get("model", "test_fraction"))
@@ -166,66 +172,43 @@ def run_job(reporter: Reporter, job: PolicyJob, *, keep_report: bool = False) ->
     del compared  # its models and tables are not needed while all records are protected
     anonymizer, release, persons = release_all(reporter, job)
     n_records, columns = job.table.num_rows, _described_columns(job, release)
-    job.let_go_of_records()  # one table less while the release is written and read back
-    rewritten = rewritten_columns(anonymizer)
-    k = job.policy.get("method", "k")
-    notes: tuple[str, ...] = ()
-    made: list[Audit] = []
+    job.free_records()  # one table less while the release is written and read back
+    table, persons, notes = ready_to_write(reporter, job.policy, release.table, persons)
+    release = replace(release, table=table)
+    rewritten, made = rewritten_columns(anonymizer), []
 
     def judge(read: Any) -> Recount:
-        counted = recount(read, rewritten, k, units=persons, **job.method.promises())
-        told = (n_records, columns, utility, attacks, notes)
+        counted = recount(read, rewritten, job.method.k, units=persons, **job.method.promises())
+        told = (n_records, columns, utility, attacks, tuple(map(with_keys, notes)))
         judged = replace(_audit(reporter, job, anonymizer, release, read, counted, *told), curve=curve)
         made.append(replace(judged, advice=what_to_try(judged)))
         if made[0].passed is False:
             raise _GateNotPassedError
         return counted
 
-    output = job.policy.file("release")
-    if job.policy.get("data", "keep_order") == "yes":
-        notes = (with_keys(ORDER_KEPT),)
-        reporter.note(ORDER_KEPT, is_warning=True)
-    else:  # after everything that compares it with the input row by row
-        table, persons = shuffled(release.table, persons)
-        release = replace(release, table=table)
-    if output is not None and (formulas := formula_warning(release.table, output)):
-        notes = (*notes, formulas)
-        reporter.note(formulas, is_warning=True)
-    beside: dict[Path, Any] = {}
-    artifact = job.policy.file("artifact")
-    if artifact is not None:
-        own = job.policy.values["columns"]
-        keep = [*own["keep"], *([own["target"]] if own["target"] else [])]
-        document = partition_document(anonymizer, k=k, unit=own["unit"], keep=keep, style=job.source.style)
-        beside[artifact] = lambda path, _: _write_json(path, document)
-    documents = _documents(job, made)
+    is_written = job.policy.file("release") is not None
+    documents = _documents(job, made) if is_written else {}
+    beside = partition_writer(job.policy, job.method, anonymizer, job.source.style) | documents if is_written else {}
     try:
-        if output is None:
-            judge(release.table)
-            documents = {}
-        else:
-            with reporter.step(f"writing {output.name}, reading it back, counting and judging it"):
-                write_judged(release.table, output, style=job.source.style, judge=judge, beside=beside | documents)
+        publish(reporter, job, table, judge, beside)
     except _GateNotPassedError:
         if keep_report:
             _write_documents(documents)
         return PolicyRun(job.policy, made[0], None, _written(job.policy, ("audit", "report")) if keep_report else ())
-    return PolicyRun(
-        job.policy, made[0], release.table, _written(job.policy, ("release", "artifact", "audit", "report"))
-    )
+    return PolicyRun(job.policy, made[0], table, _written(job.policy, ("release", "artifact", "audit", "report")))
 
 
 def _no_attacks(reporter: Reporter, job: PolicyJob) -> Attacks:
-    """Return what became of the attacks where no model was measured: none was wanted, or none could be run."""
-    from sfumato.auditing.attacks import Attacks, NotRun, attacks_of
+    """Return no attacks, with the reason, where no model was measured."""
+    from sfumato.auditing.attacks import Attacks, SkippedAttack, attacks_of
 
     wanted = attacks_of(job.policy.get("audit", "level"), _left_out(job))
     if wanted and (job.target is None or job.policy.get("model", "test_fraction") == 0):
         missing = "there is no target" if job.target is None else "test_fraction = 0 holds nobody out"
         reporter.note(f"no attack is run: {missing}.")
-        return Attacks(notes=(f"They need people who were held out, and {missing}.",))
+        return Attacks(notes=(f"Attacks need holdout records, and {missing}.",))
     why = "There are too few records to hold some out and protect the rest; lower k or test_fraction, or give more."
-    return Attacks(not_run=tuple(NotRun(name, name.replace("_", " "), why) for name in wanted))
+    return Attacks(not_run=tuple(SkippedAttack(name, name.replace("_", " "), why) for name in wanted))
 
 
 def _left_out(job: PolicyJob) -> list[str]:
@@ -237,7 +220,7 @@ def _attack(reporter: Reporter, job: PolicyJob, compared: Any) -> Attacks:
     import numpy as np
 
     from sfumato.auditing.attacks import Attacks, attack_model, attack_release
-    from sfumato.auditing.audit import say_not_run
+    from sfumato.auditing.audit import warn_of_skipped
     from sfumato.auditing.pipeline import model_for_raw_records, protected_estimator
     from sfumato.auditing.utility import rows_of
 
@@ -280,8 +263,8 @@ def _attack(reporter: Reporter, job: PolicyJob, compared: Any) -> Attacks:
         )
     attacks = on_model.and_also(on_records)
     if left_out:
-        attacks = replace(attacks, notes=(f"Left out by the policy: {', '.join(left_out)}.", *attacks.notes))
-    say_not_run(reporter, attacks)
+        attacks = replace(attacks, notes=(f"Skipped by the policy: {', '.join(left_out)}.", *attacks.notes))
+    warn_of_skipped(reporter, attacks)
     return attacks
 
 
@@ -295,7 +278,7 @@ def _places(job: PolicyJob, n_records: int) -> Any:
 
 
 def _curve(reporter: Reporter, job: PolicyJob) -> tuple[Any, ...]:
-    """Measure and attack what the policy's other k would give."""
+    """Measure and attack the policy's other k."""
     from sfumato.auditing.tradeoff import points_over_k
 
     sizes = sorted({*job.policy.get("audit", "curve"), job.policy.get("method", "k")})
@@ -307,7 +290,7 @@ def _curve(reporter: Reporter, job: PolicyJob) -> tuple[Any, ...]:
 
 
 def _described_columns(job: PolicyJob, release: Any) -> tuple[ColumnChange, ...]:
-    """Say what became of every column; the file must say the same as the release, or it is not kept."""
+    """Return the change of every column."""
     from sfumato.auditing.column_changes import describe_columns, roles_of
 
     own = job.policy.values["columns"]
@@ -393,13 +376,13 @@ def _audit(
 
 
 def _how_hard(job: PolicyJob, attacks: Attacks) -> str:
-    """Say at which level the release was attacked, if it was."""
+    """Return the level of the attacks as a sentence."""
     level = job.policy.get("audit", "level")
     return f"The attacks were run at level {level}." if attacks.risks else f"No attack was run; the level is {level}."
 
 
 def _to_run_them(attacks: Attacks, utility: Any) -> str:
-    """Say what to change in the policy so that a bound on attacks can be judged."""
+    """Return how to make a bound on attacks judgeable."""
     if utility is None:
         return "no model was measured; lower k or test_fraction, or give more records"
     names = ", ".join(dict.fromkeys(f'"{attack.attack.replace("_", "-")}"' for attack in attacks.not_run))
@@ -407,7 +390,8 @@ def _to_run_them(attacks: Attacks, utility: Any) -> str:
 
 
 def _documents(job: PolicyJob, made: list[Audit]) -> dict[Path, Any]:
-    """Return what is written beside the release: path to writer; the audit exists by the time they are called."""
+    """Return the writers of the report and the audit by path; call them after the audit was made."""
+    from sfumato.auditing.pipeline import write_json
     from sfumato.files.publishing import described_outputs
     from sfumato.report import to_html, to_markdown
 
@@ -417,7 +401,7 @@ def _documents(job: PolicyJob, made: list[Audit]) -> dict[Path, Any]:
         words = to_markdown if report.suffix == ".md" else to_html
         documents[report] = lambda path, _: path.write_text(words(made[0]), encoding="utf-8")
     if data is not None:
-        documents[data] = lambda path, digests: _write_json(
+        documents[data] = lambda path, digests: write_json(
             path, made[0].to_dict() | {"outputs": described_outputs(_outputs(job.policy), digests)}
         )
     return documents
@@ -429,7 +413,3 @@ def _write_documents(documents: dict[Path, Any]) -> None:
 
     with unfinished(*documents) as paths:
         write_beside(paths, documents, {})
-
-
-def _write_json(path: Path, document: dict[str, Any]) -> None:
-    path.write_text(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1), encoding="utf-8")

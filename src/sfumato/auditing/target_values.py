@@ -37,13 +37,13 @@ class TargetValues:
     how: Literal["exact", "round", "group-mean"] = "exact"
     width: float = 0.0
 
-    def check(self, where: str, target: Target | None, *, counted: Sequence[str], name: str | None) -> None:
+    def check(self, said: str, target: Target | None, *, counted: Sequence[str], name: str | None) -> None:
         """Raise ParameterError where there is no number to round or to average, or a group must have several values.
 
         Parameters
         ----------
-        where : str
-            The option or the key of the policy, for the message.
+        said : str
+            The setting and its value, as messages name them.
         target : Target or None
         counted : sequence of str
             Columns of which every group must have several values.
@@ -54,12 +54,12 @@ class TargetValues:
             return
         if target is None or target.task != "regression":
             raise ParameterError(
-                f"{where} {self.how} with {'no target' if target is None else 'a target of classes'}: expected a "
-                "target of numbers. Leave it out."
+                f"{said} with {'no target' if target is None else 'a target of classes'}: expected a "
+                "target of numbers. Remove it."
             )
         if self.how == "group-mean" and name in counted:
             raise ParameterError(
-                f"{where} group-mean with a target that must have several values in every group: expected exact or "
+                f"{said} with a target that must have several values in every group: expected exact or "
                 "rounded values. Take round:WIDTH, or do not call the target sensitive."
             )
 
@@ -116,12 +116,12 @@ class TargetValues:
 EXACT = TargetValues()
 
 
-def parse_target_values(text: str, where: str) -> TargetValues:
+def parse_target_values(text: str, said: str) -> TargetValues:
     """Read what is released of the target.
 
     Examples
     --------
-    >>> parse_target_values("round:1000", "--target-values")
+    >>> parse_target_values("round:1000", "--target-values round:1000")
     TargetValues(how='round', width=1000.0)
     """
     how, colon, width = text.strip().lower().partition(":")
@@ -135,7 +135,7 @@ def parse_target_values(text: str, where: str) -> TargetValues:
         number = math.nan
     if how == "round" and math.isfinite(number) and number > 0:
         return TargetValues("round", number)
-    raise ParameterError(f"{where} {text!r}: expected exact, group-mean, or round:WIDTH such as round:1000.")
+    raise ParameterError(f"{said}: expected exact, group-mean, or round:WIDTH such as round:1000.")
 
 
 def warn_of_target(reporter: Reporter, counts: Frequencies, name: str, chosen: TargetValues) -> None:

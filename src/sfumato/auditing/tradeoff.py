@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Points of trade-off curves: what other choices than a policy's would cost, and what they would leave an attacker.
-
-``sfumato sweep`` draws them; ``sfumato run`` puts those of k into its report where the policy asks for them.
-"""
+"""Compute trade-off curves: the score of a model and the success of an attacker for other choices than a policy's."""
 
 from __future__ import annotations
 
@@ -13,7 +10,10 @@ import numpy as np
 
 from sfumato.auditing.pipeline import PolicyJob, compare_models, model_for_raw_records
 from sfumato.auditing.utility import rows_of
-from sfumato.errors import ParameterError, SfumatoError
+from sfumato.errors import ParameterError, SfumatoError, named
+from sfumato.files.table_file import unknown_column
+from sfumato.frames import read_table
+from sfumato.policy.personal import find_personal
 from sfumato.progress import QuietReporter, Reporter
 from sfumato.report.data import Point
 
@@ -21,7 +21,13 @@ from sfumato.report.data import Point
 def points_over_k(
     reporter: Reporter, job: PolicyJob, sizes: Sequence[int], choices: Sequence[tuple[str, str]], *, attacks: bool
 ) -> list[Point]:
-    """Protect the same split with every k, method and model, measure the model, and attack it by its loss."""
+    """Protect the same split with every k, method and model, measure the model, and attack it by its loss.
+
+    Raises
+    ------
+    ParameterError
+        If there are too few records for any of these k.
+    """
     points: list[Point] = []
     raw: dict[str, Point] = {}
     is_one_model = len({model for _, model in choices}) == 1
@@ -33,9 +39,7 @@ def points_over_k(
             with reporter.step(f"{label}, k = {k}"):
                 compared = compare_models(silent, own, own.policy.get("model", "test_fraction"))
                 if compared is None:
-                    reporter.note(
-                        f"k = {k} was left out: there are too few records to hold some out and protect others"
-                    )
+                    reporter.note(f"k = {k} was skipped: too few records to hold some out and protect the others.")
                     continue
                 if model not in raw:
                     label_of_raw = "raw records" if is_one_model else f"raw records, {model}"
@@ -45,13 +49,18 @@ def points_over_k(
             if compared.utility.anonymized is not None:
                 score = compared.utility.anonymized
             points.append(Point(label, k, score, rate, None if rate is None else 0.5))
+    if not points:
+        raise ParameterError(
+            f"{job.table.num_rows:,} records are too few for any of these k: expected enough to hold some out and "
+            "protect the rest. Give smaller ones."
+        )
     return [*raw.values(), *points]
 
 
 def _membership(reporter: Reporter, job: PolicyJob, compared: Any) -> float | None:
-    """Return how often an attacker tells by a model's loss who was in its training data; guessing gives a half.
+    """Return how often a loss-threshold attack tells members apart; guessing gives one half.
 
-    None where that cannot be told, as of few records: what the model scores is worth showing all the same.
+    Return None, with a warning, if the attack cannot run, for example with few records.
     """
     from sfumato.attack.membership import attack_membership
 
@@ -72,19 +81,24 @@ def _membership(reporter: Reporter, job: PolicyJob, compared: Any) -> float | No
     return float(found["threshold"].rate)
 
 
+def personal_columns(job: PolicyJob, given: Sequence[str]) -> list[str]:
+    """Return the columns that an attacker wants: those given, sensitive in the policy, or of personal appearance."""
+    columns = job.features(job.table).column_names
+    for name in given:
+        if name not in columns:
+            raise ParameterError(unknown_column(named("personal"), name, columns))
+    careful = [*job.policy.get("columns", "sensitive"), *job.policy.get("columns", "subgroups")]
+    chosen = list(given) or [name for name in dict.fromkeys(careful) if name in columns]
+    return chosen or list(find_personal(read_table(job.features(job.table)), columns))
+
+
 def points_over_minimizers(
-    reporter: Reporter,
-    job: PolicyJob,
-    alphas: Sequence[float],
-    leaves: Sequence[int],
-    personal: Sequence[str],
-    *,
-    shows_progress: bool = False,
+    reporter: Reporter, job: PolicyJob, alphas: Sequence[float], leaves: Sequence[int], personal: Sequence[str]
 ) -> list[Point]:
-    """Minimize with every alpha and number of leaves; measure a classifier on buckets, and who guesses from them.
+    """Minimize with every alpha and number of leaves; measure a classifier on buckets, and an attacker's success.
 
     One curve per number of leaves against alpha, or with one alpha one curve against the leaves. The score is the
-    share of test records classified rightly, the attack the share of their personal values reconstructed.
+    accuracy on test records, the attack the share of their personal values that is reconstructed.
     """
     from sfumato.minimize import PrivacyAwareTree, sweep_minimizers
 
@@ -110,7 +124,7 @@ def points_over_minimizers(
             grid={"alpha": list(alphas), "max_leaves": list(leaves)},
             random_state=seed,
             n_jobs=job.method.jobs,
-            progress=shows_progress,
+            progress=reporter.is_watched,
         )
     full, nothing = swept.limits
     by: Literal["alpha", "leaves"] = "alpha" if len(alphas) > 1 else "leaves"

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Train, anonymize, retrain, compare: what ``anonymize`` and ``demo`` do with a table and a target.
-
-How much a model loses is measured on records that neither training nor anonymization has seen.
-"""
+"""Train, anonymize, retrain and compare, measured on held-out records."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ MOST_CLASSES = 500
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """What the model is to predict.
+    """The target of a model.
 
     Attributes
     ----------
@@ -50,13 +47,13 @@ class Target:
 
     @property
     def metric(self) -> str:
-        """Name of what is compared."""
+        """Name of the score."""
         return "accuracy" if self.task == "classification" else "R2"
 
 
 @dataclass(frozen=True)
 class Utility:
-    """What anonymization does to a model, on held-out records.
+    """Effect of anonymization on a model, on held-out records.
 
     Attributes
     ----------
@@ -120,7 +117,7 @@ def read_target(table: Any, name: str, task: Task | None) -> Target:
     if len(classes) > MOST_CLASSES:
         quantity = f", or {named('task', 'regression')} if it is a quantity" if column.kind == "number" else ""
         raise InputError(
-            f"the target {name!r} has {len(classes):,} different values: expected at most {MOST_CLASSES} classes. "
+            f"the target {name!r} has {len(classes):,} distinct values: expected at most {MOST_CLASSES} classes. "
             f"Give another {named('target')}{quantity}."
         )
     values = np.zeros(column.n_records, np.int64)
@@ -185,14 +182,14 @@ def _large_numbers_in_words(table: Any) -> Iterator[None]:
 
 
 def guide_of(model: Any, table: Any, how: str) -> npt.NDArray[Any]:
-    """Return what guides the anonymization: probabilities where asked for and available, else predictions."""
+    """Return the guide of the groups: probabilities if asked for and available, else predictions."""
     if how == "probabilities" and hasattr(model, "predict_proba"):
         return predicted(model.predict_proba, table)
     return predicted(model.predict, table)
 
 
 def predicted(predict: Callable[[Any], npt.NDArray[Any]], table: Any) -> npt.NDArray[Any]:
-    """Return what a model makes of all records, some after the others: what it is shown is wider than the table."""
+    """Return predictions for all records, computed in batches to limit memory."""
     starts = range(0, table.num_rows, _RECORDS_AT_ONCE)
     with _large_numbers_in_words(table):
         return np.concatenate([np.asarray(predict(table.slice(start, _RECORDS_AT_ONCE))) for start in starts])
@@ -219,20 +216,20 @@ def labels_of(target: Target) -> npt.NDArray[Any]:
 
 
 def guide_column_values(table: Any, name: str) -> npt.NDArray[Any]:
-    """Return a column of ready predictions: numbers with decimals as numbers, everything else as labels."""
+    """Return a column of precomputed predictions: numbers with decimals as numbers, everything else as labels."""
     from sfumato.frames import read_table
 
     column = read_table(table.select([name])).column(name, narrow=True)
     if column.missing is not None and column.missing.any():
         raise InputError(
             f"the column {name!r} has {int(column.missing.sum()):,} missing predictions: expected one per record. "
-            "Fill them in, or leave those records out."
+            "Fill them in, or remove those records."
         )
     return column.values
 
 
 def person_codes(table: Any, name: str) -> npt.NDArray[Any]:
-    """Return one number per person; records of nobody in particular count as one person."""
+    """Return one number per person; records without a person count as one."""
     from sfumato.frames import read_table
 
     column = read_table(table.select([name])).column(name)
@@ -325,43 +322,13 @@ def measure_utility(
     return Comparison(utility, anonymizer, released, raw_model, model, rows)
 
 
-def utility_rows(utility: Utility) -> list[tuple[str, ...]]:
-    """Word the numbers for the result table."""
-    rows: list[tuple[str, ...]] = [("trained on the raw records", _score(utility.raw, utility.metric))]
-    if utility.anonymized is not None:
-        rows.append(
-            (
-                "trained on anonymized records",
-                _score(utility.anonymized, utility.metric),
-                _change(utility, utility.anonymized),
-            )
-        )
-    rows.append(
-        (
-            "... and tested on anonymized ones",
-            _score(utility.transformed, utility.metric),
-            _change(utility, utility.transformed),
-        )
-    )
-    return rows
-
-
-def _score(value: float, metric: str) -> str:
-    return f"{100 * value:.2f} %" if metric == "accuracy" else f"{value:.4f}"
-
-
-def _change(utility: Utility, value: float) -> str:
-    difference = value - utility.raw
-    return f"{100 * difference:+.2f} points" if utility.metric == "accuracy" else f"{difference:+.4f}"
-
-
 def growing(what: str) -> str:
     """Add to a step that grows groups that the first run on a machine compiles the kernels."""
     return what if kernels_are_cached() else f"{what} (first run: compiling takes about a minute)"
 
 
 def kernels_are_cached() -> bool:
-    """Say whether compiled kernels lie beside the engine's modules or where numba is told to keep them."""
+    """Return True if compiled kernels are cached beside the engine's modules or in numba's cache folder."""
     import os
     from pathlib import Path
 

@@ -40,7 +40,8 @@ class _Group(_FlagsWithoutType, TyperGroup):
 application = typer.Typer(
     name="sfumato",
     cls=_Group,
-    help="Prepare personal tabular data for machine learning so that people hide among others in it.",
+    help="Protect personal data in machine-learning tables: anonymize them, minimize what you collect, attack the "
+    "result, and report the accuracy lost and the risk that remains.",
     epilog="Start with: sfumato demo",
     no_args_is_help=True,
     add_completion=False,

@@ -3,23 +3,24 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from sfumato.cli import options
-from sfumato.cli.console import Console, exit_codes
-from sfumato.cli.out_of_core import OutOfCore, is_chosen
-from sfumato.errors import ParameterError
+from sfumato.cli.console import Console
+
+if TYPE_CHECKING:
+    from sfumato.auditing.apply_files import Minimized, Recoded
+    from sfumato.files.table_file import Location
 
 HELP = options.help_text(
     "Recode new records with a saved partition or generalization.",
     "With a generalization, every value becomes its bucket. With a partition and without --release, every record gets "
-    "the values of the group it falls into: right for records that a model is to predict, but [bold]nothing is "
-    "promised about the size of groups[/bold] in the new file. With --release, groups are merged until k holds for the "
-    "new records, and the written file is shuffled and recounted. Without it, records keep their order.",
+    "the values of its group: right for records that a model is to predict, but [bold]no group size is promised[/bold] "
+    "in the new file. With --release, groups are merged until k holds for the new records, and the file is shuffled "
+    "and recounted. Without it, records keep their order.",
     examples=[
         "sfumato apply partition.json new.csv -o recoded.csv",
         "sfumato apply partition.json next-year.csv --release -o released.csv",
@@ -28,15 +29,7 @@ HELP = options.help_text(
 )
 
 
-class Values(StrEnum):
-    """What a bucket of a generalization is written as."""
-
-    labels = "labels"
-    codes = "codes"
-    representatives = "representatives"
-
-
-@options.reads_tables
+@options.command
 def apply(
     partition: Annotated[
         Path,
@@ -57,7 +50,7 @@ def apply(
         typer.Option(
             "--output",
             "-o",
-            help="Where the recoded file goes, CSV or Parquet.",
+            help="The recoded file, CSV or Parquet.",
             rich_help_panel="Output",
             show_default=False,
         ),
@@ -66,7 +59,7 @@ def apply(
         bool,
         typer.Option(
             "--release",
-            help="Merge groups until every one has k of the new records, or fail; for files that leave.",
+            help="Merge groups until each has k of the new records, or fail; for files to publish.",
             show_default="off: groups may be of any size",
         ),
     ] = False,
@@ -75,20 +68,20 @@ def apply(
         typer.Option(
             "--k",
             "-k",
-            help="Records that every group must have at least, with --release.",
-            show_default="the one of the partition",
+            help="Minimum group size, with --release.",
+            show_default="that of the partition",
         ),
     ] = None,
     unit: Annotated[
         str | None,
         typer.Option(
-            help="The column that says which person a record belongs to, with --release.",
+            help="The column that identifies the person of each record, with --release.",
             metavar="COLUMN",
-            show_default="the one of the partition",
+            show_default="that of the partition",
         ),
     ] = None,
     suppression_limit: Annotated[
-        float, typer.Option(help="Share of the records that --release may leave out instead of merging.")
+        float, typer.Option(help="Maximum share of records that --release suppresses instead of merging.")
     ] = 0.0,
     identifiers: Annotated[
         list[str] | None,
@@ -97,20 +90,20 @@ def apply(
     keep: Annotated[
         list[str] | None,
         typer.Option(
-            help="Columns that may leave as they are, even if nearly every value is different.",
+            help="Columns to release unchanged even if nearly all their values are unique.",
             metavar="A,B,...",
             show_default="those that were kept before",
         ),
     ] = None,
     values: Annotated[
-        Values | None,
-        typer.Option(help="What stands for a bucket, with a generalization.", show_default="labels"),
+        Literal["labels", "codes", "representatives"] | None,
+        typer.Option(help="What a bucket is written as, with a generalization.", show_default="labels"),
     ] = None,
     earlier: Annotated[
         list[str] | None,
         typer.Option(
-            help="What --remember wrote of earlier releases whose readers may get this one, too; a warning says whom "
-            "two of them together would single out.",
+            help="Files of --remember for earlier releases whose readers may get this one, too; a warning says if two "
+            "releases together single people out.",
             metavar="FILE,...",
             show_default="none",
         ),
@@ -118,7 +111,7 @@ def apply(
     persons: Annotated[
         str | None,
         typer.Option(
-            help="The column that says who a record belongs to, by which people are recognised in earlier releases.",
+            help="The column that identifies people in earlier releases.",
             metavar="COLUMN",
             show_default="records are counted",
         ),
@@ -126,90 +119,119 @@ def apply(
     remember: Annotated[
         Path | None,
         typer.Option(
-            help="Where to keep what the next release is compared with: numbers and digests, no records. Not to be "
-            "published.",
+            help="Save what the next release is compared with: counts and digests, no records. Do not publish it.",
             metavar="FILE",
             rich_help_panel="Output",
             show_default="nothing is kept",
         ),
     ] = None,
-    pieces: OutOfCore = None,
+    out_of_core: options.OutOfCore = None,
     keep_order: options.KeepOrder = False,
     force: options.Force = False,
-    reading: options.Reading = options.NOTHING_SAID,
-    quiet: options.Quiet = False,
-    as_json: options.AsJson = False,
-    debug: options.Debug = False,
+    *,
+    reading: options.Reading,
+    console: Console,
 ) -> None:
-    """Recode new records with a saved partition; ``HELP`` is what users read."""
-    console = Console(quiet=quiet, as_json=as_json)
-    with exit_codes(console, debug=debug):
-        from sfumato.cli.apply_generalization import is_generalization, minimize_file
-        from sfumato.cli.apply_partition import (
-            check_promises,
-            for_this_file,
-            load_partition,
-            read_comparing,
-            recode_pieces_of,
-            recode_table,
-            schema_of,
-        )
-        from sfumato.files.table_file import check_output, format_of, read_and_tell
+    """Recode new records with a saved partition or generalization; ``HELP`` is what users read."""
+    from sfumato.auditing.apply_files import ApplySettings, Minimized, apply_document
+    from sfumato.files.table_file import check_output
 
-        given = reading.parsed()
-        check_output(output, force=force, inputs=[partition, file])
-        is_compared = bool(earlier or persons or remember)
-        if remember is not None:
-            check_output(remember, force=force, inputs=[partition, file], outputs=[output], option="--remember")
-        obstacle = None
-        if format_of(output) != "parquet":
-            obstacle = "--out-of-core with an output that is not Parquet: expected -o to end in .parquet."
-        elif release:
-            obstacle = "--out-of-core with --release, which joins groups of all records: expected --in-memory."
-        if is_generalization(partition):
-            if release or k is not None or unit is not None or suppression_limit or is_compared or keep_order:
-                raise ParameterError(
-                    "--release, --k, --unit, --suppression-limit, --earlier, --persons, --remember and --keep-order go "
-                    "with a partition: a generalization promises no group sizes. Leave them out."
-                )
-            minimize_file(
-                console,
-                partition,
-                file,
-                output,
-                reading=given,
-                values=(values or Values.labels).value,
-                identifiers=identifiers,
-                keep=keep,
-                check_schema=schema_of,
-                in_pieces=is_chosen(console, file, pieces, given, obstacle=obstacle),
-            )
-            return
-        if not release and (k is not None or unit is not None or suppression_limit or is_compared or keep_order):
-            raise ParameterError(
-                "--k, --unit, --suppression-limit, --earlier, --persons, --remember and --keep-order go with "
-                "--release: without it, no group size is promised and records keep their order."
-            )
-        if not 0 <= suppression_limit < 1:
-            raise ParameterError(f"--suppression-limit {suppression_limit}: expected a share from 0 to below 1.")
-        if values is not None:
-            raise ParameterError("--values goes with a generalization: a partition says itself what it writes.")
-        with console.step(f"reading {partition.name}"):
-            saved = load_partition(partition)
-        comparing = read_comparing(earlier, persons, remember)
-        if is_chosen(console, file, pieces, given, obstacle=obstacle):
-            recode_pieces_of(console, file, saved, output, k, unit, (identifiers, keep))
-            return
-        source = read_and_tell(console, file, given, saved.types)
-        columns = source.table.column_names
-        saved = for_this_file(
-            saved, columns, k, unit, options.split_names(identifiers, columns), options.split_names(keep, columns)
+    check_output(output, force=force, inputs=[partition, file])
+    if remember is not None:
+        check_output(remember, force=force, inputs=[partition, file], outputs=[output], option="--remember")
+    settings = ApplySettings(
+        output=output,
+        is_release=release,
+        k=k,
+        unit=unit,
+        suppression_limit=suppression_limit,
+        identifiers=identifiers or (),
+        keep=keep or (),
+        values=values,
+        earlier=earlier or (),
+        persons=persons,
+        remember=remember,
+        keep_order=keep_order,
+    )
+    with console.warnings_as_notes():
+        done = apply_document(console, partition, file, settings, reading=reading, out_of_core=out_of_core)
+    if isinstance(done, Minimized):
+        _show_minimized(console, file, output, done)
+    else:
+        _show_recoded(console, file, output, done)
+
+
+def _show_recoded(console: Console, file: Location, output: Path, done: Recoded) -> None:
+    from sfumato.files.verified_output import blurred, verdict
+
+    counted, n_suppressed = done.counted, done.n_suppressed
+    if console.as_json:
+        document: dict[str, Any] = {
+            "file": str(file),
+            "output": str(output),
+            "is_release": done.is_release,
+            "n_records": counted.n_records,
+            "n_groups": counted.n_groups,
+            "holds": counted.holds if done.is_release else None,
+        }
+        if done.is_release:
+            is_shown = n_suppressed == 0 or n_suppressed >= counted.k
+            document |= {
+                "k": counted.k,
+                "smallest_group": counted.smallest_group,
+                "n_merged": done.n_merged,
+                "n_suppressed": n_suppressed if is_shown else blurred(n_suppressed, counted.k),
+                "judged_on": "the written file",
+                "together": list(done.together),
+            }
+        console.result(document | {"seconds": round(console.seconds, 3)})
+        return
+    console.heading(f"{'release' if done.is_release else 'recoding'} of {file.name}")
+    rows: list[tuple[str, ...]] = [("records", f"{counted.n_records:,}"), ("groups", f"{counted.n_groups:,}")]
+    if done.is_release:
+        rows += [("smallest group", f"{counted.smallest_group:,}"), ("groups merged into others", f"{done.n_merged:,}")]
+        rows += [("suppressed records", blurred(n_suppressed, counted.k))] if n_suppressed else []
+        for number, part in enumerate(done.together, start=1):
+            who = "people" if part["is_counted"] else "records"
+            hidden = "all hidden among k" if part["is_safe"] else "some singled out: see the warning"
+            rows.append((f"{who} also in earlier release {number}", f"{part['n_people']:,}", hidden))
+    console.facts([*rows, ("seconds", f"{console.seconds:.1f}")])
+    sentence = "No group size is promised in the new file: use it to predict, and --release to publish."
+    if done.is_release:
+        sentence = verdict(counted, "the written file", is_by_person=done.unit is not None)
+    console.verdict(sentence, holds=True)
+    console.text(f"Written: {output}")
+
+
+def _show_minimized(console: Console, file: Location, output: Path, done: Minimized) -> None:
+    generalization, unchanged = done.generalization, done.unchanged
+    n_collected = sum(attribute.is_collected for attribute in generalization.attributes)
+    if console.as_json:
+        console.result(
+            {
+                "file": str(file),
+                "output": str(output),
+                "fingerprint": generalization.fingerprint,
+                "values": done.values,
+                "n_records": done.n_records,
+                "n_attributes": len(generalization.names),
+                "n_collected": n_collected,
+                "passed_through": unchanged,
+                "seconds": round(console.seconds, 3),
+            }
         )
-        if persons is not None:
-            options.check_columns("--persons", [persons], columns)
-        if release:
-            check_promises(saved)
-        with console.warnings_as_notes():
-            recode_table(
-                console, file, source, saved, output, release, suppression_limit, comparing, keep_order=keep_order
-            )
+        return
+    console.heading(f"minimized records of {file.name}")
+    console.facts(
+        [
+            ("records", f"{done.n_records:,}"),
+            ("attributes", f"{len(generalization.names):,}, of which {n_collected:,} are collected"),
+            ("distinct values before", f"{sum(a.n_before for a in generalization.attributes):,}"),
+            ("buckets", f"{sum(generalization.n_buckets):,}"),
+            ("seconds", f"{console.seconds:.1f}"),
+        ]
+    )
+    if unchanged:
+        console.note(f"{len(unchanged)} columns are not attributes and are unchanged: {', '.join(unchanged[:10])}")
+    console.verdict("Every value is its bucket. No group size is promised: audit before you publish.", holds=True)
+    console.text(f"Written: {output}")

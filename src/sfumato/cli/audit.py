@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``sfumato audit``: judge a release that anyone made, beside the table it was made of."""
+"""``sfumato audit``: measure and attack a release that anyone made, and judge it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sfumato.cli import options
-from sfumato.cli.console import GUARANTEE_FAILED, Console, exit_codes
+from sfumato.cli.console import GUARANTEE_FAILED, Console
+from sfumato.cli.printing import show_risks, show_roles
+from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
     from sfumato.auditing.pairing import Pair
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
 _GATE = "Gate"
 
 HELP = options.help_text(
-    "Measure and attack a release that anyone made, beside the table it was made of.",
-    "The rows of the release may be in another order than the original's, and some may be missing. Columns that were "
-    "changed are taken for quasi-identifiers unless you name them. Holdout records (people outside the release), in a "
-    "third file with the columns of the first, show what an attacker could know anyway. Exit code 1: a condition of "
-    "the gate is not met; the report is written all the same.",
+    "Measure and attack any release, given the table it was made from.",
+    "The rows of the release may be in another order, and some may be missing. Changed columns count as "
+    "quasi-identifiers unless you name them. Holdout records (people outside the release), in a third file with the "
+    "columns of the first, show what an attacker could know anyway. Exit code 1: the gate failed; the report is "
+    "written all the same.",
     examples=[
         "sfumato audit people.csv released.csv --target income --report report.html",
         "sfumato audit people.csv released.csv --quasi-identifiers age,zip --sensitive disease\n"
@@ -32,22 +33,22 @@ HELP = options.help_text(
 )
 
 
-@options.reads_tables
+@options.command
 def audit(
     original: Annotated[
         options.Location,
         options.table_argument(
-            "The table before: a file, or a table such as duckdb:people.db?table=people.", "ORIGINAL"
+            "The original table: a file, or a table such as duckdb:people.db?table=people.", "ORIGINAL"
         ),
     ],
-    release: Annotated[options.Location, options.table_argument("The table after.", "RELEASE")],
+    release: Annotated[options.Location, options.table_argument("The released table.", "RELEASE")],
     quasi_identifiers: Annotated[
         list[str] | None,
         typer.Option(
             "--quasi-identifiers",
-            help="Columns that together could point at a person.",
+            help="Columns that together could identify a person.",
             metavar="A,B,...",
-            show_default="those whose values were changed",
+            show_default="those with changed values",
         ),
     ] = None,
     target: Annotated[
@@ -56,18 +57,20 @@ def audit(
     ] = None,
     sensitive: Annotated[
         list[str] | None,
-        typer.Option(help="Columns that nobody should learn about a person.", metavar="A,B,...", show_default="none"),
+        typer.Option(help="Sensitive attributes.", metavar="A,B,...", show_default="none"),
     ] = None,
     control: Annotated[
         options.Location | None,
-        options.table_option("People who are not in the release, with the columns of ORIGINAL."),
+        options.table_option("Holdout records (people outside the release), with the columns of ORIGINAL."),
     ] = None,
     min_k: Annotated[
         int | None, typer.Option(help="Minimum group size.", rich_help_panel=_GATE, show_default="none")
     ] = None,
     min_l: Annotated[
         int | None,
-        typer.Option(help="Fewest values of a sensitive column.", rich_help_panel=_GATE, show_default="none"),
+        typer.Option(
+            help="Minimum distinct values of a sensitive column per group.", rich_help_panel=_GATE, show_default="none"
+        ),
     ] = None,
     max_advantage: Annotated[
         float | None,
@@ -76,75 +79,66 @@ def audit(
     max_unique: Annotated[
         float | None,
         typer.Option(
-            help="Largest share of records that may be unique by the columns released unchanged.",
+            help="Maximum share of records that are unique by the columns released unchanged.",
             rich_help_panel=_GATE,
             show_default="none",
         ),
     ] = None,
     report: Annotated[
         Path | None,
-        typer.Option(help="Where the report goes, .html or .md.", rich_help_panel="Output", show_default="none"),
+        typer.Option(help="The report, .html or .md.", rich_help_panel="Output", show_default="none"),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Where audit.json goes.", rich_help_panel="Output", show_default="none"),
+        typer.Option("--output", "-o", help="The results as JSON.", rich_help_panel="Output", show_default="none"),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the attacks.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of the attacks.")] = 0,
     force: options.Force = False,
-    reading: options.Reading = options.NOTHING_SAID,
-    quiet: options.Quiet = False,
-    as_json: options.AsJson = False,
-    debug: options.Debug = False,
+    *,
+    reading: options.Reading,
+    console: Console,
 ) -> None:
-    """Judge a release that anyone made; ``HELP`` is what users read."""
-    console = Console(quiet=quiet, as_json=as_json)
-    with exit_codes(console, debug=debug):
-        from sfumato.auditing.audit import NamedTables, audit_tables, check_gate
-        from sfumato.errors import ParameterError
-        from sfumato.files.publishing import digest_of, fingerprint_of
-        from sfumato.files.table_file import check_output, read_files, unfinished
+    """Audit a release that anyone made; ``HELP`` is what users read."""
+    from sfumato.auditing.audit import NamedTables, audit_tables, check_gate
+    from sfumato.files.publishing import digest_of, fingerprint_of
+    from sfumato.files.table_file import check_output, read_files, unfinished
 
-        gate = {
-            "min_k": min_k,
-            "min_l": min_l,
-            "max_attack_advantage": max_advantage,
-            "max_unique": max_unique,
-        }
-        check_gate(gate)
-        inputs = [original, release, *([control] if control else [])]
-        for option, path in (("--report", report), ("-o", output)):
-            if path is not None:
-                check_output(path, force=force, inputs=inputs, option=option)
-        if report is not None and output is not None and report.resolve() == output.resolve():
-            raise ParameterError("--report and -o name the same file: expected one file each. Rename one.")
-        if report is not None and report.suffix not in (".html", ".md"):
-            raise ParameterError(f"--report {report.name!r}: expected a name that ends in .html or .md. Rename it.")
-        with console.step(f"reading {', '.join(path.name for path in inputs)}"):
-            read = read_files(inputs, reading.parsed())
-        for sentence in dict.fromkeys(note for file in read for note in file.notes):
-            console.note(sentence)
-        before, after, others = [file.table for file in read] + [None] * (3 - len(read))
-        fingerprint = fingerprint_of(original) if isinstance(original, Path) else digest_of(before)
-        with console.warnings_as_notes():
-            made, pair = audit_tables(
-                console,
-                NamedTables(before, after, others, original.name, fingerprint),
-                quasi_identifiers=options.split_names(quasi_identifiers, before.column_names),
-                sensitive=options.split_names(sensitive, before.column_names),
-                target=target,
-                gate=gate,
-                random_state=seed,
-            )
-        documents = _documents(made, report, output)
-        if documents:
-            with unfinished(*documents) as paths:
-                for path, text in zip(paths, documents.values(), strict=True):
-                    path.write_text(text, encoding="utf-8")
-        _show(console, made, pair)
-        if documents and not as_json:
-            console.text(f"Written: {', '.join(str(path) for path in documents)}")
-        if made.passed is False:
-            raise typer.Exit(GUARANTEE_FAILED)
+    gate = {"min_k": min_k, "min_l": min_l, "max_attack_advantage": max_advantage, "max_unique": max_unique}
+    check_gate(gate)
+    inputs = [original, release, *([control] if control else [])]
+    for option, path in (("--report", report), ("-o", output)):
+        if path is not None:
+            check_output(path, force=force, inputs=inputs, option=option)
+    if report is not None and output is not None and report.resolve() == output.resolve():
+        raise ParameterError("--report and -o name the same file: expected one file each. Rename one.")
+    if report is not None and report.suffix not in (".html", ".md"):
+        raise ParameterError(f"--report {report.name!r}: expected a name that ends in .html or .md. Rename it.")
+    with console.step(f"reading {', '.join(path.name for path in inputs)}"):
+        read = read_files(inputs, reading)
+    for sentence in dict.fromkeys(note for file in read for note in file.notes):
+        console.note(sentence)
+    before, after, others = [file.table for file in read] + [None] * (3 - len(read))
+    fingerprint = fingerprint_of(original) if isinstance(original, Path) else digest_of(before)
+    with console.warnings_as_notes():
+        made, pair = audit_tables(
+            console,
+            NamedTables(before, after, others, original.name, fingerprint),
+            quasi_identifiers=options.split_names(quasi_identifiers, before.column_names),
+            sensitive=options.split_names(sensitive, before.column_names),
+            target=target,
+            gate=gate,
+            random_state=seed,
+        )
+    documents = _documents(made, report, output)
+    if documents:
+        with unfinished(*documents) as paths:
+            for path, text in zip(paths, documents.values(), strict=True):
+                path.write_text(text, encoding="utf-8")
+    _show(console, made, pair)
+    if documents and not console.as_json:
+        console.text(f"Written: {', '.join(str(path) for path in documents)}")
+    if made.passed is False:
+        raise typer.Exit(GUARANTEE_FAILED)
 
 
 def _documents(audit: Audit, report: Path | None, output: Path | None) -> dict[Path, str]:
@@ -174,34 +168,3 @@ def _show(console: Console, audit: Audit, pair: Pair) -> None:
     show_roles(console, pair.reasons)
     show_risks(console, audit)
     console.verdict(wording.verdict(audit) + ".", holds=audit.passed is not False)
-
-
-def show_roles(console: Console, reasons: Mapping[tuple[str, str], Sequence[str]]) -> None:
-    """Print which columns were taken for what, and why."""
-    from sfumato.files.table_file import listed
-
-    console.heading("columns")
-    console.facts([(role, f"{len(names):,}", f"{listed(names)} ({why})") for (role, why), names in reasons.items()])
-
-
-def show_risks(console: Console, audit: Audit) -> None:
-    """Print the attacks, the conditions of the gate, and what to try where it failed."""
-    from sfumato.report import wording
-
-    if audit.risks:
-        console.heading("attacks: rate, and the reference rate without the release")
-        console.facts(
-            [
-                (risk.title, f"{risk.result['rate']:.3f}", f"{risk.without:.3f}  {wording.attack_verdict(risk)}")
-                for risk in audit.risks
-            ]
-        )
-        if any(risk.result["verdict"] == "failed attack" for risk in audit.risks):
-            console.text(f"  {wording.BELOW_BASELINE}")
-    if audit.gate:
-        console.heading("gate")
-        console.facts([(check.name, "met" if check.passed else "NOT MET", check.sentence) for check in audit.gate])
-    if audit.advice:
-        console.heading("what to try")
-        for sentence in audit.advice:
-            console.text("  " + sentence)

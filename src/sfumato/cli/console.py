@@ -63,6 +63,11 @@ class Console:
         self.err = RichConsole(stderr=True, highlight=False)
         self.started = time.perf_counter()
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether to show progress bars: on a terminal, unless quiet."""
+        return not self.quiet and self.err.is_terminal
+
     @contextlib.contextmanager
     def step(self, what: str) -> Iterator[None]:
         """Show what is being done: a spinner and then the seconds on a terminal, one plain line elsewhere."""
@@ -165,6 +170,10 @@ class Console:
         style = "bold green" if holds else "bold red"
         self.out.print()
         self.out.print(f"[{style}]{_escaped(sentence)}[/{style}]")
+
+    def spelled(self, sentence: str) -> str:
+        """Return a sentence of the library with the settings that it names spelled for this command."""
+        return self._worded(sentence)
 
     def text(self, sentence: str) -> None:
         """Print a plain sentence, wrapped at the width of the screen."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``sfumato demo``: the whole idea on census data that comes with the package, in one command."""
+"""``sfumato demo``: anonymize the bundled census data and compare two models."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sfumato.cli import options
-from sfumato.cli.console import Console, exit_codes
+from sfumato.cli.console import Console
+from sfumato.cli.printing import group_rows, show_utility
 from sfumato.errors import GuaranteeError, ParameterError
 
 if TYPE_CHECKING:
@@ -18,33 +19,31 @@ if TYPE_CHECKING:
 
 _TARGET = "income"
 _MODEL = "gradient-boosting"
-#: What is shown of a record: enough to see the recoding, narrow enough for 80 columns.
+#: Columns that are printed: enough to see the recoding, narrow enough for 80 characters.
 _SHOWN = ("age", "workclass", "education-num", "occupation", "hours-per-week", "income")
 _N_SHOWN = 5
 
 HELP = options.help_text(
-    "See a model survive k-anonymization of census data.",
-    "Trains gradient boosting on the Adult census table that comes with sfumato, makes its training records "
-    "k-anonymous in 12 quasi-identifiers, trains again, compares, and counts the groups independently. Nothing is "
-    "written.",
+    "Anonymize census data and see what it costs a model.",
+    "Train gradient boosting on the bundled Adult census table, make its training records k-anonymous in 12 "
+    "quasi-identifiers, retrain, compare, and count the groups independently. Nothing is written.",
     examples=["sfumato demo", "sfumato demo --k 100"],
 )
 
 
+@options.command
 def demo(
-    k: Annotated[int, typer.Option("--k", "-k", help="Records that every group must have at least.")] = 10,
+    k: Annotated[int, typer.Option("--k", "-k", help="Minimum group size.")] = 10,
     rows: Annotated[
         int | None,
-        typer.Option(help="Take only so many records, drawn by the seed.", show_default="all 48,842"),
+        typer.Option(help="Use a random sample of this many records.", show_default="all 48,842"),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the split and the model.")] = 0,
-    quiet: options.Quiet = False,
-    as_json: options.AsJson = False,
-    debug: options.Debug = False,
+    seed: Annotated[int, typer.Option(help="Random seed of the split and the model.")] = 0,
+    *,
+    console: Console,
 ) -> None:
-    """See a model survive k-anonymization of census data; ``HELP`` is what users read."""
-    console = Console(quiet=quiet, as_json=as_json)
-    with exit_codes(console, debug=debug), console.warnings_as_notes():
+    """Anonymize census data and compare two models; ``HELP`` is what users read."""
+    with console.warnings_as_notes():
         _run(console, k, rows, seed)
 
 
@@ -109,7 +108,6 @@ def _report(
     shown: Combinations,
     k: int,
 ) -> None:
-    from sfumato.auditing.utility import utility_rows
     from sfumato.files.verified_output import verdict
 
     if console.as_json:
@@ -128,32 +126,29 @@ def _report(
         )
         return
     console.heading("Census records: does a person earn more than 50,000 a year?")
-    console.text(f"{utility.n_train:,} people to train with and {utility.n_test:,} to test on; 12 quasi-identifiers.")
+    console.text(f"{utility.n_train:,} training records, {utility.n_test:,} test records, 12 quasi-identifiers.")
     console.text("Public data: Adult, UCI Machine Learning Repository, CC BY 4.0.")
     console.heading("the first records before")
     console.records(_SHOWN, _cells(raw))
     console.heading(f"the same records after: {k - 1} or more others share all 12 values")
     console.records(_SHOWN, _cells(released))
-    console.heading(f"accuracy of {_MODEL} on the {utility.n_test:,} others")
-    console.facts(utility_rows(utility))
+    show_utility(console, utility, _MODEL)
     console.heading("the anonymized training records")
     console.facts(
         [
             ("records", f"{counted.n_records:,}", "all kept"),
-            ("groups", f"{counted.n_groups:,}"),
-            ("smallest group", f"{counted.smallest_group:,}"),
-            ("median group", f"{counted.median_group:,.0f}"),
-            ("combinations that one person has", f"{shown.n_of_one_record:,}", "each group shows a phantom"),
+            *group_rows(counted),
+            ("combinations of exactly one person", f"{shown.n_of_one_record:,}", "each group shows a phantom"),
             ("information loss (0 none, 1 all)", f"{anonymizer.information_loss_:.3f}"),
             ("seconds", f"{console.seconds:.1f}"),
         ]
     )
     console.verdict(verdict(counted, "the result, not by the engine"), holds=counted.holds)
-    console.text("It hides whose record is whose, not what all records of a group have in common.")
+    console.text("It hides which record is whose, not values a whole group shares.")
     if not console.quiet:
         console.heading("next")
         for command, purpose in (
-            ("sfumato demo --k 100", "larger groups, at a price"),
+            ("sfumato demo --k 100", "larger groups, lower accuracy"),
             ("sfumato anonymize FILE --target COLUMN -o OUT", "your own data"),
             ("sfumato anonymize --help", "columns, models, limits"),
         ):

@@ -1,33 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``sfumato measure``: read a file, measure how well people hide in it, show it, and judge it where asked to."""
+"""``sfumato measure``: measure how well people hide in a file, print it, and judge it if asked to."""
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from sfumato.cli import options
-from sfumato.cli.audit import show_roles
-from sfumato.cli.console import GUARANTEE_FAILED, Console, exit_codes
-from sfumato.cli.measured_roles import Reasons, measured_roles
-from sfumato.cli.out_of_core import OutOfCore, is_chosen, opened, progress_of
-from sfumato.errors import ParameterError
+from sfumato.cli.console import GUARANTEE_FAILED, Console
+from sfumato.cli.printing import show_roles
 
 if TYPE_CHECKING:
-    from sfumato.files.table_file import FileTable, Location, ReadingOptions
+    from sfumato.auditing.measure_files import MeasuredTable
+    from sfumato.files.table_file import Location
     from sfumato.measurement import Measurement
     from sfumato.measurement.measurement import CriterionValue
 
 _SHOWN = 5  # columns and sets of a ranking; --json has all
 
 HELP = options.help_text(
-    "Measure how well people hide in a file, whoever made it.",
-    "Shows how many records share their quasi-identifiers, how likely a record is found, how many are unique, what "
-    "every criterion comes to on the sensitive columns, and which columns make most records unique. It is for the "
-    "owner of the file: counts are exact, however small. With --min-k, exit code 1 says that a group is smaller.",
+    "Measure how well people hide in any file.",
+    "Print group sizes, the re-identification risk, unique records, the value of every criterion on the sensitive "
+    "columns, and the columns that make most records unique. This is for the owner of the file: counts are exact, "
+    "however small. With --min-k, exit code 1 means that a group is smaller.",
     examples=[
         "sfumato measure released.csv --quasi-identifiers age,zip,sex --min-k 10",
         "sfumato measure people.csv --quasi-identifiers age,zip,sex --sensitive disease\n    --population register.csv",
@@ -36,31 +33,31 @@ HELP = options.help_text(
 )
 
 
-@options.reads_tables
+@options.command
 def measure(
     file: options.File,
     quasi_identifiers: Annotated[
         list[str] | None,
-        options.columns("Columns that together could point at a person.", show_default="all that have no other role"),
+        options.columns("Columns that together could identify a person.", show_default="all that have no other role"),
     ] = None,
     sensitive: Annotated[
         list[str] | None,
-        options.columns("Columns that nobody should learn about a person."),
+        options.columns("Sensitive attributes."),
     ] = None,
     target: Annotated[
         str | None,
-        options.column("The column that a model predicts: no quasi-identifier."),
+        options.column("The column that a model predicts; not a quasi-identifier."),
     ] = None,
     unit: Annotated[
         str | None,
         options.column(
-            "The column that says which person a record belongs to: groups are then counted in persons, too.",
+            "The column that identifies the person of each record: groups are then counted in persons, too.",
             show_default="each record is a person",
         ),
     ] = None,
     weights: Annotated[
         str | None,
-        options.column("The column that says how many people of the population each record stands for."),
+        options.column("The column with the number of people in the population that each record represents."),
     ] = None,
     categorical: options.Categorical = None,
     hierarchies: Annotated[
@@ -76,19 +73,18 @@ def measure(
     population: Annotated[
         str | None,
         typer.Option(
-            help="The people that the file was drawn from: a file or a table with the quasi-identifiers, or only their "
-            "number.",
+            help="The population of the sample: a file or a table with the quasi-identifiers, or its size.",
             metavar="FILE|NUMBER",
             rich_help_panel=options.METHOD,
-            show_default="not known",
+            show_default="unknown",
         ),
     ] = None,
     missing_is: Annotated[
         Literal["value", "wildcard"],
         typer.Option(
             "--missing-is",
-            help="What a missing quasi-identifier means: a value of its own, or a wildcard that matches anything.",
-            metavar="WHAT",
+            help="How a missing quasi-identifier counts: as its own value, or as a wildcard that matches anything.",
+            metavar="value|wildcard",
             rich_help_panel=options.METHOD,
         ),
     ] = "value",
@@ -96,146 +92,59 @@ def measure(
         int | None,
         typer.Option(
             "--min-k",
-            help="Exit with 1 when a group has fewer records (or persons, with --unit).",
+            help="Minimum group size, in records (or persons, with --unit); below it, the exit code is 1.",
             metavar="NUMBER",
             rich_help_panel=options.METHOD,
             show_default="no verdict",
         ),
     ] = None,
-    pieces: OutOfCore = None,
-    reading: options.Reading = options.NOTHING_SAID,
-    quiet: options.Quiet = False,
-    as_json: options.AsJson = False,
-    debug: options.Debug = False,
+    out_of_core: options.OutOfCore = None,
+    *,
+    reading: options.Reading,
+    console: Console,
 ) -> None:
     """Measure how well people hide in a file; ``HELP`` is what users read."""
-    console = Console(quiet=quiet, as_json=as_json)
-    with exit_codes(console, debug=debug), ExitStack() as open_tables:
-        from sfumato.files.table_file import read_and_tell
+    from dataclasses import replace
 
-        said = reading.parsed()
-        if min_k is not None and min_k < 1:
-            raise ParameterError(f"--min-k {min_k}: expected a whole number of at least 1.")
-        if unit is not None and min_k is not None and missing_is == "wildcard":
-            raise ParameterError(
-                "--min-k with --unit and --missing-is wildcard: expected --missing-is value, since groups that overlap "
-                "are not counted in persons."
-            )
-        source = blocks = None
-        if is_chosen(console, file, pieces, said):
-            blocks = open_tables.enter_context(opened(file))
-        else:
-            source = read_and_tell(console, file, said)
-        people = _read_population(console, population, source, said, open_tables)
-        files = options.split_pairs(hierarchies, "--hierarchies", "disease=disease.csv")
-        trees = {name: _read_hierarchy(Path(path)) for name, path in files.items()}
-        names = (quasi_identifiers, sensitive, categorical)
-        found, reasons = _measured(
-            console, file, source or blocks, people, names, target, unit, weights, missing_is, trees,
-            is_judged=min_k is not None,
-        )  # fmt: skip
-        reached = found.k if found.groups.smallest_in_persons is None else found.groups.smallest_in_persons
-        holds = None if min_k is None else reached >= min_k
-        if console.as_json:
-            judged = {"min_k": min_k, "holds": holds, "seconds": round(console.seconds, 3)}
-            console.result({"file": str(file), **found.to_dict(), **judged})
-        else:
-            _report(console, file, found, reasons)
-            if min_k is not None:
-                counted = ("person" if unit is not None else "record") + ("s" if reached != 1 else "")
-                says = f"The smallest group has {reached:,} {counted}; --min-k asks for at least {min_k:,}."
-                console.verdict(says, holds=bool(holds))
-        if holds is False:
-            raise typer.Exit(GUARANTEE_FAILED)
+    from sfumato.auditing.measure_files import MeasureSettings, measure_table, open_population
+    from sfumato.auditing.out_of_core import columns_of, open_table
 
-
-def _read_population(
-    console: Console, given: str | None, source: FileTable | None, reading: ReadingOptions, open_tables: ExitStack
-) -> Any:
-    """Return the population's table or number; its columns get the types that the file's have.
-
-    Where the file itself is worked through piece by piece, so is a population in Parquet or DuckDB.
-    """
-    from sfumato.files.table_file import format_of, location, read_file
-
-    if given is None:
-        return None
-    if given.isdecimal() and not Path(given).exists():
-        return int(given)
-    people = location(given)
-    if source is None and (not isinstance(people, Path) or people.is_file()) and format_of(people) == "parquet":
-        return open_tables.enter_context(opened(people))
-    types = source.style.types if source is not None and source.style is not None else {}
-    with console.step(f"reading {people.name}"):
-        return read_file(people, reading, types_if_present=types).table
+    files = options.split_pairs(hierarchies, "--hierarchies", "disease=disease.csv")
+    settings = MeasureSettings(
+        target=target,
+        unit=unit,
+        weights=weights,
+        hierarchies={name: Path(path) for name, path in files.items()},
+        missing=missing_is,
+        min_k=min_k,
+    )
+    with (
+        open_table(console, file, reading, out_of_core=out_of_core) as table,
+        open_population(console, population, table, reading) as people,
+    ):
+        columns = columns_of(table)
+        settings = replace(
+            settings,
+            quasi_identifiers=options.split_names(quasi_identifiers, columns),
+            sensitive=options.split_names(sensitive, columns),
+            categorical=options.split_names(categorical, columns),
+        )
+        done = measure_table(console, table, settings, name=file.name, population=people)
+    if console.as_json:
+        judged = {"min_k": min_k, "holds": done.holds, "seconds": round(console.seconds, 3)}
+        console.result({"file": str(file), **done.found.to_dict(), **judged})
+    else:
+        _report(console, file, done)
+        if min_k is not None:
+            counted = ("person" if unit is not None else "record") + ("s" if done.smallest != 1 else "")
+            says = f"The smallest group has {done.smallest:,} {counted}; --min-k requires at least {min_k:,}."
+            console.verdict(says, holds=bool(done.holds))
+    if done.holds is False:
+        raise typer.Exit(GUARANTEE_FAILED)
 
 
-def _read_hierarchy(path: Path) -> Any:
-    from sfumato.hierarchies import read_hierarchy
-
-    if not path.is_file():
-        raise ParameterError(f"--hierarchies names {str(path)!r}, which is no file. Check the name and the folder.")
-    return read_hierarchy(path)
-
-
-def _measured(
-    console: Console,
-    file: Location,
-    source: Any,
-    people: Any,
-    names_of_columns: tuple[list[str] | None, list[str] | None, list[str] | None],
-    target: str | None,
-    unit: str | None,
-    weights: str | None,
-    missing_is: Literal["value", "wildcard"],
-    hierarchies: dict[str, Any],
-    *,
-    is_judged: bool,
-) -> tuple[Measurement, Reasons]:
-    """Measure what was read, or opened to be read in pieces; return also what each column was taken for, and why."""
-    from sfumato.files.table_file import FileTable
-    from sfumato.measurement import measure as measure_table
-    from sfumato.parquet import measure as measure_pieces
-
-    is_whole = isinstance(source, FileTable)
-    columns = source.table.column_names if is_whole else source.names
-    quasi_identifiers, sensitive, categorical = names_of_columns
-    named = {
-        "--quasi-identifiers": options.split_names(quasi_identifiers, columns),
-        "--sensitive": options.split_names(sensitive, columns),
-        "--categorical": options.split_names(categorical, columns),
-        "--target": [target] if target is not None else [],
-        "--unit": [unit] if unit is not None else [],
-        "--weights": [weights] if weights is not None else [],
-        "--hierarchies": list(hierarchies),
-    }
-    for option, names in named.items():
-        options.check_columns(option, names, columns)
-    if target is not None and (both := {target} & {*named["--quasi-identifiers"], *named["--unit"]}):
-        raise ParameterError(f"the column {both.pop()!r} is named with --target and in another role. Name it once.")
-    table = source.table if is_whole else source.head(1 << 20)
-    chosen, reasons = measured_roles(console, table, named, is_whole=is_whole, is_judged=is_judged)
-    asked: dict[str, Any] = {
-        "quasi_identifiers": chosen,
-        "sensitive": named["--sensitive"],
-        "population": people,
-        "weights": weights,
-        "unit": unit,
-        "missing": missing_is,
-        "categorical_features": named["--categorical"],
-        "hierarchies": hierarchies,
-    }
-    if not is_whole:
-        with console.step(f"measuring {file.name} piece by piece"):
-            return measure_pieces(source, **asked, progress=progress_of(console)), reasons
-    with console.step(f"measuring {source.table.num_rows:,} records"):
-        return measure_table(source.table, **asked), reasons
-
-
-# -- what is shown ---------------------------------------------------------------------------------------------
-
-
-def _report(console: Console, file: Location, found: Measurement, reasons: Reasons) -> None:
+def _report(console: Console, file: Location, done: MeasuredTable) -> None:
+    found = done.found
     groups, uniqueness = found.groups, found.uniqueness
     console.heading(f"{file.name}: {len(found.quasi_identifiers)} quasi-identifiers")
     rows = [
@@ -244,12 +153,12 @@ def _report(console: Console, file: Location, found: Measurement, reasons: Reaso
         ("groups", f"{groups.n_groups:,}"),
         ("smallest group (k)", f"{groups.smallest:,}"),
         ("median group, largest group", f"{groups.quantiles_of_groups[0.5]:,}, {groups.largest:,}"),
-        ("records that are unique", f"{uniqueness.n_unique:,}", f"{uniqueness.share:.2%} of the records"),
+        ("unique records", f"{uniqueness.n_unique:,}", f"{uniqueness.share:.2%} of the records"),
     ]
     if groups.smallest_in_persons is not None:
-        rows.insert(4, ("fewest persons of a group", f"{groups.smallest_in_persons:,}"))
+        rows.insert(4, ("minimum persons in a group", f"{groups.smallest_in_persons:,}"))
     console.facts(rows)
-    show_roles(console, reasons)
+    show_roles(console, done.reasons)
 
     console.heading("records by the size of their group")
     console.facts(
@@ -298,9 +207,9 @@ def _population_rows(found: Measurement) -> list[tuple[str, ...]]:
     uniqueness = found.uniqueness
     rows: list[tuple[str, ...]] = []
     if uniqueness.n_unique_in_population is not None:
-        rows.append(("records that are unique there", f"{uniqueness.n_unique_in_population:,}", "counted"))
+        rows.append(("unique there", f"{uniqueness.n_unique_in_population:,}", "counted"))
     if uniqueness.n_not_in_population:
-        rows.append(("records it has too few of", f"{uniqueness.n_not_in_population:,}", "the file is no part of it"))
+        rows.append(("records missing from it", f"{uniqueness.n_not_in_population:,}", "the file is not a part of it"))
     for estimate in uniqueness.estimates:
         name = f"estimated, {estimate.estimator.replace('_', ' ')}"
         about = estimate.reason if estimate.n_records is None else f"{estimate.share:.2%} of the records"
@@ -328,10 +237,10 @@ def _report_ranking(console: Console, found: Measurement) -> None:
         ]
 
     ranking = found.ranking
-    console.heading("records that columns make unique by themselves")
+    console.heading("unique records by single columns")
     console.facts(shown(ranking.columns))
     if ranking.pairs:
-        console.heading("records that two columns make unique")
+        console.heading("unique records by pairs of columns")
         console.facts(shown(ranking.pairs))
     if len(ranking.grown) > 1:
         console.heading("the best pair, and the column that adds most, step by step")
@@ -343,4 +252,4 @@ def _report_ranking(console: Console, found: Measurement) -> None:
         from sfumato.files.table_file import listed
 
         names = listed(ranking.left_out)
-        console.note(f"not tried in sets, because they identify most records alone or are too many: {names}")
+        console.note(f"not tried in sets, because they identify most records by themselves or are too many: {names}")

@@ -1,40 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``sfumato minimize``: learn from a file how coarsely each column may be collected, and write that down."""
+"""``sfumato minimize``: learn from a file how coarsely each column must be collected, and print it."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from sfumato.cli import options
-from sfumato.cli.console import Console, exit_codes
-from sfumato.errors import InputError, ParameterError
+from sfumato.cli.console import Console
+from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
-    from sfumato.files.table_file import FileTable, Location
-    from sfumato.minimize import MinimizerSweep
+    from sfumato.auditing.minimize_files import LearnedGeneralization
+    from sfumato.files.table_file import Location
     from sfumato.minimize.sweep_result import SweepPoint
-
-_METHODS = {
-    "tree": "PrivacyAwareTree",
-    "uniform": "UniformMinimizer",
-    "features": "FeatureSelectionMinimizer",
-    "apt": "AptMinimizer",
-    "iterative": "IterativeMinimizer",
-    "adversarial": "AdversarialMinimizer",
-    "information": "MutualInformationMinimizer",
-}
 
 HELP = options.help_text(
     "Learn what must be collected at all, and how finely.",
-    "From a sample in full resolution, learns which values of each column need not be told apart to predict the "
-    "target, and writes the coarsest generalization that costs a classifier at most --max-loss of its accuracy. Many "
-    "settings are tried; each is attacked by somebody who wants to reconstruct the personal columns from buckets. The "
-    "generalization is a plain document that clients apply themselves: as SQL, or as a form that asks for buckets.",
+    "From a sample in full resolution, learn which values of each column a classifier does not need to distinguish, "
+    "and write the coarsest generalization that costs it at most --max-loss of its accuracy. Many settings are tried; "
+    "an attacker tries to reconstruct the personal columns from the buckets of each. The generalization is a plain "
+    "document that clients apply themselves: as SQL, or as a form that asks for buckets.",
     examples=[
         "sfumato minimize sample.csv --target employed --personal sex,race,disability\n    -o generalization.json",
         "sfumato minimize sample.parquet --target income --max-loss 0.005\n"
@@ -44,31 +32,7 @@ HELP = options.help_text(
 )
 
 
-@dataclass(frozen=True)
-class Outputs:
-    """The files that were asked for."""
-
-    document: Path
-    sql: Path | None
-    form: Path | None
-    schema: Path | None
-    javascript: Path | None
-    plot: Path | None
-
-    def named(self) -> list[tuple[str, Path]]:
-        """Options and paths of the files to write, the document first."""
-        every = {
-            "-o": self.document,
-            "--sql": self.sql,
-            "--form": self.form,
-            "--schema": self.schema,
-            "--javascript": self.javascript,
-            "--plot": self.plot,
-        }
-        return [(option, path) for option, path in every.items() if path is not None]
-
-
-@options.reads_tables
+@options.command
 def minimize(
     file: options.File,
     target: Annotated[
@@ -101,7 +65,7 @@ def minimize(
     max_loss: Annotated[
         float,
         typer.Option(
-            help="How many more records, as a share, may be classified wrongly than with full resolution.",
+            help="Maximum rise of the classification error, as a share, over full resolution.",
             rich_help_panel=options.METHOD,
         ),
     ] = 0.01,
@@ -115,7 +79,7 @@ def minimize(
     floor: Annotated[
         int,
         typer.Option(
-            help="Fewest records of the sample that a listed category or a bucket has; rarer ones are pooled.",
+            help="Minimum records of the sample in a listed category or a bucket; rarer ones are pooled.",
             metavar="NUMBER",
             rich_help_panel=options.METHOD,
         ),
@@ -124,11 +88,11 @@ def minimize(
         Literal["table", "family"],
         options.choice("The attacker: counts (table), or the strongest of several (family), which takes longer."),
     ] = "table",
-    seed: Annotated[int, typer.Option(help="Seed of all that is drawn.", rich_help_panel=options.METHOD)] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed.", rich_help_panel=options.METHOD)] = 0,
     sql: Annotated[
         Path | None,
         typer.Option(
-            help="Where a query that gives the buckets goes.", rich_help_panel=options.OUTPUT, show_default="none"
+            help="Write a query that returns the buckets.", rich_help_panel=options.OUTPUT, show_default="none"
         ),
     ] = None,
     dialect: Annotated[
@@ -138,7 +102,7 @@ def minimize(
     form: Annotated[
         Path | None,
         typer.Option(
-            help="Where a web page that asks only for buckets goes.",
+            help="Write a web form that asks only for buckets.",
             rich_help_panel=options.OUTPUT,
             show_default="none",
         ),
@@ -146,7 +110,7 @@ def minimize(
     titles: Annotated[
         Path | None,
         typer.Option(
-            help="A policy, or any TOML file, whose section \\[titles] says what the questions of --form are called.",
+            help="A policy, or any TOML file, whose section \\[titles] has the questions of --form.",
             rich_help_panel=options.OUTPUT,
             show_default="names of columns",
         ),
@@ -154,7 +118,7 @@ def minimize(
     schema: Annotated[
         Path | None,
         typer.Option(
-            help="Where the JSON Schema of a minimized record goes.",
+            help="Write the JSON Schema of a minimized record.",
             rich_help_panel=options.OUTPUT,
             show_default="none",
         ),
@@ -162,7 +126,7 @@ def minimize(
     javascript: Annotated[
         Path | None,
         typer.Option(
-            help="Where a function that turns a record into buckets goes.",
+            help="Write a JavaScript function that turns a record into buckets.",
             rich_help_panel=options.OUTPUT,
             show_default="none",
         ),
@@ -170,173 +134,136 @@ def minimize(
     plot: Annotated[
         Path | None,
         typer.Option(
-            help="Where a picture of all settings that were tried goes, as SVG.",
+            help="Write a chart of all settings tried, as SVG.",
             rich_help_panel=options.OUTPUT,
             show_default="none",
         ),
     ] = None,
     force: options.Force = False,
-    reading: options.Reading = options.NOTHING_SAID,
-    quiet: options.Quiet = False,
-    as_json: options.AsJson = False,
-    debug: options.Debug = False,
+    *,
+    reading: options.Reading,
+    console: Console,
 ) -> None:
     """Learn what must be collected at all, and how finely; ``HELP`` is what users read."""
-    console = Console(quiet=quiet, as_json=as_json)
-    with exit_codes(console, debug=debug):
-        from sfumato.auditing.roles import without_names
-        from sfumato.auditing.titles import read_titles
-        from sfumato.cli.minimize_report import show_minimized
-        from sfumato.files.table_file import read_and_tell
+    from dataclasses import replace
 
-        said = reading.parsed()
-        outputs = Outputs(output, sql, form, schema, javascript, plot)
-        _check_outputs(outputs, file, force=force)
-        if titles is not None and form is None:
-            raise ParameterError("--titles without --form: expected both, since only the form has titles. Add --form.")
-        if not 0 <= max_loss <= 1:
-            raise ParameterError(f"--max-loss {max_loss:g}: expected a share from 0 to 1. 0.01 is one point.")
-        if floor < 1:
-            raise ParameterError(
-                f"--floor {floor}: expected 1 or more. 10 lists nothing that fewer than 10 records have."
-            )
-        if seed < 0:
-            raise ParameterError(f"--seed {seed}: expected 0 or more.")
-        source = read_and_tell(console, file, said)
-        columns = source.table.column_names
-        named = {
-            "--target": [target],
-            "--personal": options.split_names(personal, columns),
-            "--identifiers": options.split_names(identifiers, columns),
-            "--keep": options.split_names(keep, columns),
-            "--categorical": options.split_names(categorical, columns),
-        }
-        _check_names(named, columns)
-        titled = {} if titles is None else read_titles(titles, columns)
-        decided = {name for names in named.values() for name in names}
-        others = [name for name in columns if name not in decided]
-        left = without_names(
-            console, source.table, others, done="left out, and never collected",
-            otherwise="To use it, name it in --keep.",
-        )  # fmt: skip
-        named["--identifiers"] += [name for name in others if name not in left]
-        with console.warnings_as_notes():
-            wanted = _wanted(source.table, named)
-            swept = _sweep(console, source.table, named, list(wanted), method, floor, risk, seed)
-        chosen = swept.coarsest(max_loss)
-        _write(outputs, chosen, swept, source, dialect, titled)
-        show_minimized(console, file, [path for _, path in outputs.named()], swept, chosen, max_loss, wanted)
+    from sfumato.auditing.minimize_files import Exports, MinimizeSettings, minimize_table, read_titles, write_exports
+    from sfumato.files.table_file import read_and_tell
+
+    exports = Exports(output, sql, form, schema, javascript, plot, dialect)
+    _check_outputs(exports.paths(), file, force=force)
+    if titles is not None and form is None:
+        raise ParameterError("--titles without --form: expected both, since only the form has titles. Add --form.")
+    settings = MinimizeSettings(target, max_loss=max_loss, method=method, floor=floor, risk=risk, seed=seed)
+    source = read_and_tell(console, file, reading)
+    columns = source.table.column_names
+    settings = replace(
+        settings,
+        personal=options.split_names(personal, columns),
+        identifiers=options.split_names(identifiers, columns),
+        keep=options.split_names(keep, columns),
+        categorical=options.split_names(categorical, columns),
+    )
+    settings.check_columns(columns)
+    if titles is not None:
+        exports = replace(exports, titles=read_titles(titles, columns))
+    with console.warnings_as_notes():
+        done = minimize_table(console, source, settings)
+    write_exports(done, source, exports)
+    _show(console, file, list(exports.paths().values()), done)
 
 
-def _check_outputs(outputs: Outputs, file: Location, *, force: bool) -> None:
+def _check_outputs(paths: dict[str, Path], file: Location, *, force: bool) -> None:
     from sfumato.files.table_file import check_output
 
     seen: dict[Path, str] = {}
-    for option, path in outputs.named():
+    for name, path in paths.items():
+        option = "-o" if name == "document" else f"--{name}"
         check_output(path, force=force, inputs=[file], option=option)
         other = seen.setdefault(path.absolute(), option)
         if other != option:
             raise ParameterError(f"{other} and {option} name the same file {str(path)!r}. Give them different names.")
 
 
-def _check_names(named: dict[str, list[str]], columns: list[str]) -> None:
-    for option, names in named.items():
-        options.check_columns(option, names, columns)
-    (target,) = named["--target"]
-    for option in ("--personal", "--identifiers", "--categorical"):
-        if target in named[option]:
-            raise ParameterError(f"{option} names the target {target!r}: expected other columns. Take it out.")
-    both = [name for name in named["--personal"] if name in named["--identifiers"]]
-    if both:
-        raise ParameterError(
-            f"--personal and --identifiers both name {both[0]!r}: expected one of them. Identifiers are never "
-            "collected."
+def _show(console: Console, file: Location, paths: list[Path], done: LearnedGeneralization) -> None:
+    from sfumato.auditing.minimize_files import NAMED
+
+    swept, chosen, max_loss = done.swept, done.chosen, done.max_loss
+    nothing, everything = swept.limits
+    written = [str(path) for path in paths]
+    if console.as_json:
+        console.result(
+            {
+                "file": str(file),
+                "output": written[0],
+                "written": written,
+                "max_loss": max_loss,
+                "minimizer": chosen.minimizer,
+                "parameters": dict(chosen.parameters),
+                "personal": list(swept.personal),
+                "personal_because": _reasons(done),
+                "n_buckets": dict(zip(chosen.generalization.names, chosen.generalization.n_buckets, strict=True)),
+                "error": {"full": nothing.test_error, "buckets": chosen.test_error, "nothing": everything.test_error},
+                "risk": {"full": nothing.test_risk, "buckets": chosen.test_risk, "nothing": everything.test_risk},
+                "keeps_max_loss": done.lost <= max_loss,
+                "n_settings": len(swept.points) - 2,
+                "seconds": round(console.seconds, 3),
+            }
         )
-
-
-def _wanted(table: Any, named: dict[str, list[str]]) -> dict[str, str]:
-    """Return the columns that the attacker wants, each with the reason."""
-    from sfumato.frames import read_table
-    from sfumato.policy.personal import find_personal
-
-    if named["--personal"]:
-        return dict.fromkeys(named["--personal"], "named in --personal")
-    left_out = {*named["--target"], *named["--identifiers"]}
-    names = [name for name in table.column_names if name not in left_out]
-    return find_personal(read_table(table, categorical=named["--categorical"]), names)
-
-
-def _sweep(
-    console: Console,
-    table: Any,
-    named: dict[str, list[str]],
-    personal: list[str],
-    method: str,
-    floor: int,
-    risk: Literal["table", "family"],
-    seed: int,
-) -> MinimizerSweep:
-    import numpy as np
-
-    from sfumato import minimize as minimizers
-    from sfumato.auditing.utility import MOST_CLASSES_OF_NUMBERS, read_target, rows_of
-
-    (target,) = named["--target"]
-    classes = read_target(table, target, None)
-    if classes.task != "classification":
-        raise InputError(
-            f"the target {target!r} has more than {MOST_CLASSES_OF_NUMBERS} distinct numbers: expected classes, which "
-            "is what minimizers keep predictable. Put the numbers into classes first, for example above and below the "
-            "median, or give another --target."
-        )
-    if not classes.known.all():
-        console.note(f"{int((~classes.known).sum()):,} records have no {target} and are left out.")
-    rows = np.flatnonzero(classes.known)
-    records = rows_of(table.drop_columns([target, *named["--identifiers"]]), rows)
-    minimizer = getattr(minimizers, _METHODS[method])(
-        personal=personal,
-        categorical_features=[name for name in named["--categorical"] if name in records.column_names] or None,
-        floor=floor,
-        random_state=seed,
-        n_jobs=-1,
+        return
+    console.heading(f"{file.name}: what must be collected")
+    rows = [
+        (attribute.name, f"{attribute.n_buckets}" if attribute.is_collected else "-", _about(attribute))
+        for attribute in chosen.generalization.attributes
+    ]
+    console.facts(rows)
+    console.heading("columns that the attacker wants")
+    console.facts([(name, "", reason) for name, reason in _reasons(done).items()])
+    if NAMED not in done.wanted.values():
+        console.text("The risk below is for these columns alone. Name others with --personal.")
+    console.heading("on held-out records")
+    console.records(
+        ["", "full resolution", "buckets", "nothing collected"],
+        [
+            ["  misclassified", *(f"{p.test_error:.1%}" for p in (nothing, chosen, everything))],
+            ["  reconstructed by an attacker", *(f"{p.test_risk:.1%}" for p in (nothing, chosen, everything))],
+        ],
     )
-    with console.step(f"learning from {len(rows):,} records how coarse is fine enough"):
-        return minimizers.sweep_minimizers(
-            minimizer, records, classes.values[rows], risk=risk, random_state=seed, n_jobs=-1,
-            progress=_shows_bar(console),
-        )  # fmt: skip
+    console.facts(
+        [
+            ("settings tried", f"{len(swept.points) - 2:,}"),
+            ("chosen", "", _chosen(chosen)),
+            ("seconds", f"{console.seconds:.1f}"),
+        ]
+    )
+    console.text(f"Written: {', '.join(written)}")
+    if done.lost > max_loss:
+        console.note(
+            f"the loss is {done.lost:.1%} on the held-out records, although it was within {max_loss:.1%} where the "
+            "setting was chosen. Use more records, or a smaller --max-loss.",
+            is_warning=True,
+        )
+    if chosen is nothing:
+        console.note(
+            "every coarser setting loses more: everything is collected in full. Allow a larger --max-loss.",
+            is_warning=True,
+        )
 
 
-def _shows_bar(console: Console) -> bool:
-    return False if console.quiet else console.err.is_terminal
+def _reasons(done: LearnedGeneralization) -> dict[str, str]:
+    """Return why the attacker wants each column, with the option that named it."""
+    from sfumato.auditing.minimize_files import NAMED
+
+    return {name: "named in --personal" if reason == NAMED else reason for name, reason in done.wanted.items()}
 
 
-def _write(
-    outputs: Outputs,
-    chosen: SweepPoint,
-    swept: MinimizerSweep,
-    source: FileTable,
-    dialect: Literal["postgresql", "duckdb", "spark"],
-    titles: dict[str, str],
-) -> None:
-    """Write all files, or none."""
-    from sfumato.files.table_file import unfinished
+def _about(attribute: Any) -> str:
+    return f"of {attribute.n_before}" if attribute.is_collected else "not collected"
 
-    generalization = chosen.generalization
-    titled = {name: title for name, title in titles.items() if name in generalization.names}
-    document = json.loads(generalization.to_json())
-    if source.style is not None:
-        types = source.style.types
-        document["file"] = {"types": {name: str(types[name]) for name in generalization.names if name in types}}
-    texts = {
-        "-o": lambda: json.dumps(document, indent=1, ensure_ascii=False) + "\n",
-        "--sql": lambda: generalization.to_sql(dialect),
-        "--form": lambda: generalization.to_form(titles=titled),
-        "--schema": lambda: json.dumps(generalization.to_json_schema(), indent=2, ensure_ascii=False) + "\n",
-        "--javascript": generalization.to_javascript,
-        "--plot": swept.plot,
-    }
-    named = outputs.named()
-    with unfinished(*(path for _, path in named)) as paths:
-        for (option, _), path in zip(named, paths, strict=True):
-            path.write_text(texts[option](), encoding="utf-8")
+
+def _chosen(point: SweepPoint) -> str:
+    told = ", ".join(
+        f"{name}={value:.3g}" if isinstance(value, float) else f"{name}={value}"
+        for name, value in point.parameters.items()
+    )
+    return f"{point.minimizer}({told})" if told else point.minimizer

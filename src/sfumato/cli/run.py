@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sfumato.cli import options
-from sfumato.cli.audit import show_risks
-from sfumato.cli.console import GUARANTEE_FAILED, Console, exit_codes
+from sfumato.cli.console import GUARANTEE_FAILED, Console
+from sfumato.cli.printing import show_risks
 from sfumato.cli.spelling import with_keys
 
 if TYPE_CHECKING:
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from sfumato.report.data import UtilityResult
 
 HELP = options.help_text(
-    "Do what a policy says: read, protect, verify, attack, report, and let the release through or not.",
-    "Everything is written at the end, all of it or nothing: the release, its partition, audit.json and report.html. "
-    "When a condition of the gate is not met nothing is written and the exit code is 1; with --keep-report the report "
-    "and audit.json are written all the same, to see why.",
+    "Run a policy: read, protect, verify, attack, report, and release only if the gate passes.",
+    "All files are written at the end, or none: the release, its partition, audit.json and report.html. If a condition "
+    "of the gate is not met, nothing is written and the exit code is 1; --keep-report then writes the report and "
+    "audit.json, to see why.",
     examples=[
         "sfumato init people.csv --target income -o policy.toml",
         "sfumato run policy.toml",
@@ -32,40 +32,40 @@ HELP = options.help_text(
 )
 
 
+@options.command(worded=with_keys)
 def run(
-    policy: Annotated[Path, typer.Argument(help="A policy file, as 'sfumato init' writes one.", show_default=False)],
+    policy: Annotated[
+        Path, typer.Argument(help="A policy file; 'sfumato init' writes a first one.", show_default=False)
+    ],
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Read and check everything, do nothing.", show_default="off")
+        bool, typer.Option("--dry-run", help="Read and check everything, but run nothing.", show_default="off")
     ] = False,
     keep_report: Annotated[
         bool,
-        typer.Option("--keep-report", help="Write the report also when the gate is not passed.", show_default="off"),
+        typer.Option("--keep-report", help="Write the report even if the gate fails.", show_default="off"),
     ] = False,
     jobs: Annotated[int, options.jobs()] = options.ALL_CORES,
     force: options.Force = False,
-    quiet: options.Quiet = False,
-    as_json: options.AsJson = False,
-    debug: options.Debug = False,
+    *,
+    console: Console,
 ) -> None:
-    """Do what a policy says; ``HELP`` is what users read."""
-    console = Console(quiet=quiet, as_json=as_json, worded=with_keys)
-    with exit_codes(console, debug=debug):
-        from sfumato.auditing.pipeline import open_job
-        from sfumato.auditing.run import check_outputs, run_job
-        from sfumato.policy import Policy
+    """Run a policy; ``HELP`` is what users read."""
+    from sfumato.auditing.pipeline import open_job
+    from sfumato.auditing.run import check_outputs, run_job
+    from sfumato.policy import Policy
 
-        options.check_jobs(jobs)
-        asked = Policy.read(policy)
-        check_outputs(console, asked, force=force)
+    options.check_jobs(jobs)
+    asked = Policy.read(policy)
+    check_outputs(console, asked, force=force)
+    with console.warnings_as_notes():
         job = open_job(console, asked, jobs)
-        if dry_run:
-            _show_plan(console, job)
-            return
-        with console.warnings_as_notes():
-            done = run_job(console, job, keep_report=keep_report)
-        _show(console, done)
-        if done.passed is False:
-            raise typer.Exit(GUARANTEE_FAILED)
+        done = None if dry_run else run_job(console, job, keep_report=keep_report)
+    if done is None:
+        _show_plan(console, job)
+        return
+    _show(console, done)
+    if done.passed is False:
+        raise typer.Exit(GUARANTEE_FAILED)
 
 
 def _show_plan(console: Console, job: PolicyJob) -> None:
@@ -74,7 +74,7 @@ def _show_plan(console: Console, job: PolicyJob) -> None:
         console.result({"policy": str(job.policy.path), "settings": job.policy.values, "n_records": job.table.num_rows})
         return
     assert job.policy.path is not None
-    console.heading(f"{job.policy.path.name}: what would be done")
+    console.heading(f"{job.policy.path.name}: plan")
     console.facts(
         [
             ("records", f"{job.table.num_rows:,}"),
@@ -87,16 +87,16 @@ def _show_plan(console: Console, job: PolicyJob) -> None:
             ("conditions of the gate", f"{sum(v is not None for v in job.policy.values['gate'].values())}"),
         ]
     )
-    console.text("Nothing was done. Leave --dry-run out to do it.")
+    console.text("Nothing was run. Remove --dry-run to run it.")
 
 
 def _without_learning(utility: UtilityResult) -> list[tuple[str, ...]]:
-    """Return the majority-class baseline, and the share kept of what was learned beyond it; nothing for numbers."""
+    """Return the majority-class baseline, and the share of the gain over it that is kept; nothing for numbers."""
     if utility.same_answer is None:
         return []
     rows: list[tuple[str, ...]] = [("majority-class baseline", f"{utility.same_answer:.4f}")]
     if utility.raw > utility.same_answer:
-        rows.append(("of what was learned beyond it", f"{utility.gain_kept:.1%}", "kept"))
+        rows.append(("gain over the baseline", f"{utility.gain_kept:.1%}", "kept"))
     return rows
 
 
@@ -111,7 +111,7 @@ def _show(console: Console, done: PolicyRun) -> None:
         console.heading(f"{audit.utility.metric} of {audit.utility.model}")
         console.facts(
             [
-                ("trained on the raw records", f"{audit.utility.raw:.4f}"),
+                ("trained on raw records", f"{audit.utility.raw:.4f}"),
                 ("trained on the release", f"{audit.utility.judged:.4f}", f"{audit.utility.kept:.1%} kept"),
                 *_without_learning(audit.utility),
             ]
@@ -123,10 +123,10 @@ def _show(console: Console, done: PolicyRun) -> None:
     show_risks(console, audit)
     console.verdict(wording.verdict(audit) + ".", holds=audit.passed is not False)
     if audit.passed is False:
-        console.text("The release was not written.")
+        console.text("Nothing was released.")
         if done.left_before:
             console.note(
-                f"files of an earlier run are still there: {', '.join(map(str, done.left_before))}. They are not of "
+                f"files of an earlier run still exist: {', '.join(map(str, done.left_before))}. They do not belong to "
                 "this run.",
                 is_warning=True,
             )

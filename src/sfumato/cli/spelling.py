@@ -15,6 +15,7 @@ from sfumato.errors import Reference, Sentence
 _OPTION_OF = {
     "attributes": "identifiers",  # columns that take part are those that are not dropped
     "categorical_features": "categorical",
+    "guide_column": "guide",
     "max_attack_advantage": "max_advantage",
     "n_jobs": "jobs",
     "random_state": "seed",
@@ -60,6 +61,9 @@ def _as_option(setting: Reference) -> str:
     if options is not None and option is None:
         return words if setting.shown is None else str(setting)
     spelled = f"--{words}" if option is None else _shown(option.opts)
+    otherwise = getattr(option, "secondary_opts", None)
+    if otherwise and setting.shown == "False":
+        return str(otherwise[0])
     if setting.shown is None or (option is not None and option.is_flag):
         return spelled
     return f"{spelled} {_written(setting.value)}"

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``sfumato sweep``: what other choices of k, method and model, or of alpha and leaves, would cost, as a picture."""
+"""``sfumato sweep``: the privacy-utility trade-off of k, method and model, or of alpha and leaves, as a chart."""
 
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sfumato.cli import options
-from sfumato.cli.console import Console, exit_codes
+from sfumato.cli.console import Console
 from sfumato.cli.spelling import with_keys
+from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
     from sfumato.auditing.pipeline import PolicyJob
@@ -21,11 +24,10 @@ _DEFAULT_K = "5,10,20,50,100,200"
 _MINIMIZING = "Minimizing"
 
 HELP = options.help_text(
-    "Show what other choices of k, method and model would cost, so that a person can choose.",
-    "Takes a policy, varies k (and methods and models, where several are named), measures the model on held-out "
-    "records every time, attacks it, and draws both against k. With --alpha or --leaves it varies how coarsely "
-    "'sfumato minimize' would have the columns collected, and the attacker reconstructs personal values. Nothing is "
-    "released.",
+    "Show the privacy-utility trade-off of k, methods and models, so that you can choose.",
+    "Take a policy, vary k (and methods and models, if you name several), measure the model on held-out records each "
+    "time, attack it, and draw both against k. With --alpha or --leaves, vary how coarsely 'sfumato minimize' collects "
+    "the columns; the attacker then reconstructs personal values. Nothing is released.",
     examples=[
         "sfumato sweep policy.toml -o sweep.html",
         "sfumato sweep policy.toml --k 10,100,1000 --methods model-guided,mondrian -o sweep.html",
@@ -35,6 +37,7 @@ HELP = options.help_text(
 )
 
 
+@options.command(worded=with_keys)
 def sweep(
     policy: Annotated[Path, typer.Argument(help="A policy file.", show_default=False)],
     k: Annotated[
@@ -50,7 +53,7 @@ def sweep(
     alpha: Annotated[
         str | None,
         typer.Option(
-            help="For minimizing: weights of privacy, from 0 to 1.",
+            help="Weights of privacy, from 0 to 1.",
             metavar="A,B,...",
             rich_help_panel=_MINIMIZING,
             show_default="0.5 with --leaves",
@@ -59,7 +62,7 @@ def sweep(
     leaves: Annotated[
         str | None,
         typer.Option(
-            help="For minimizing: leaves that the tree may have.",
+            help="Maximum leaves of the tree.",
             metavar="A,B,...",
             rich_help_panel=_MINIMIZING,
             show_default="20 with --alpha",
@@ -68,82 +71,73 @@ def sweep(
     personal: Annotated[
         list[str] | None,
         typer.Option(
-            help="For minimizing: columns that an attacker would like to know.",
+            help="Columns that an attacker wants.",
             metavar="A,B,...",
             rich_help_panel=_MINIMIZING,
-            show_default="the policy's sensitive columns and subgroups, or those whose names or values say so",
+            show_default="the policy's sensitive columns and subgroups, or those that look personal",
         ),
     ] = None,
-    attack: Annotated[bool, typer.Option("--attack/--no-attack", help="Attack every model, by its loss.")] = True,
+    attack: Annotated[
+        bool, typer.Option("--attack/--no-attack", help="Attack every model with the loss threshold.")
+    ] = True,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Where the page goes, .html, or the numbers, .json.", show_default="none"),
+        typer.Option("--output", "-o", help="The page, .html, or the numbers, .json.", show_default="none"),
     ] = None,
     jobs: Annotated[int, options.jobs()] = options.ALL_CORES,
     force: options.Force = False,
-    quiet: options.Quiet = False,
-    as_json: options.AsJson = False,
-    debug: options.Debug = False,
+    *,
+    console: Console,
 ) -> None:
-    """Show what other choices would cost; ``HELP`` is what users read."""
-    console = Console(quiet=quiet, as_json=as_json, worded=with_keys)
-    with exit_codes(console, debug=debug):
-        from sfumato.auditing.pipeline import open_job
-        from sfumato.auditing.tradeoff import points_over_k, points_over_minimizers
-        from sfumato.errors import ParameterError
-        from sfumato.files.table_file import check_output, unfinished
-        from sfumato.policy import Policy
+    """Show the trade-off of other choices; ``HELP`` is what users read."""
+    from sfumato.auditing.pipeline import open_job
+    from sfumato.auditing.tradeoff import personal_columns, points_over_k, points_over_minimizers
+    from sfumato.files.table_file import check_output
+    from sfumato.policy import Policy
 
-        options.check_jobs(jobs)
-        is_minimizing = alpha is not None or leaves is not None
-        _check_one_kind(is_minimizing, {"--k": k, "--methods": methods, "--models": models}, personal)
-        if output is not None:
-            check_output(output, force=force, inputs=[policy])
-            if output.suffix not in (".html", ".json"):
-                raise ParameterError(f"-o {output.name!r}: expected a name that ends in .html or .json.")
-        sizes = _numbers("--k", _DEFAULT_K if k is None else k, at_least=2)
-        limits = _numbers("--leaves", "20" if leaves is None else leaves, at_least=2)
-        alphas = _shares("--alpha", "0.5" if alpha is None else alpha)
+    options.check_jobs(jobs)
+    is_minimizing = alpha is not None or leaves is not None
+    _check_one_kind(is_minimizing, {"--k": k, "--methods": methods, "--models": models}, personal)
+    if output is not None:
+        check_output(output, force=force, inputs=[policy])
+        if output.suffix not in (".html", ".json"):
+            raise ParameterError(f"-o {output.name!r}: expected a name that ends in .html or .json.")
+    sizes = _numbers("--k", _DEFAULT_K if k is None else k, int, at_least=2)
+    limits = _numbers("--leaves", "20" if leaves is None else leaves, int, at_least=2)
+    alphas = _numbers("--alpha", "0.5" if alpha is None else alpha, float, at_least=0, at_most=1)
+    with console.warnings_as_notes():
         job = open_job(console, Policy.read(policy), jobs)
         if job.target is None or job.policy.get("model", "test_fraction") == 0:
             raise ParameterError(
                 f"{policy.name} measures no model: expected a target and a test_fraction above 0. Add them."
             )
-        with console.warnings_as_notes():
-            if is_minimizing:
-                is_watched = not quiet and console.err.is_terminal
-                points = points_over_minimizers(
-                    console, job, alphas, limits, _personal(job, personal), shows_progress=is_watched
-                )
-            else:
-                points = points_over_k(console, job, sizes, _choices(job, methods, models), attacks=attack)
-        if not points:
-            raise ParameterError(
-                f"{job.table.num_rows:,} records are too few for any of these k: expected enough to hold some out and "
-                "protect the rest. Give smaller ones."
-            )
-        if output is not None:
-            from sfumato.report.page import curve_page
-
-            written = (
-                curve_page(points, name=policy.name)
-                if output.suffix == ".html"
-                else json.dumps(_document(points), indent=1, allow_nan=False)
-            )
-            with unfinished(output) as [path]:
-                path.write_text(written, encoding="utf-8")
-        if as_json:
-            console.result(_document(points))
+        if is_minimizing:
+            wanted = personal_columns(job, options.split_names(personal, job.table.column_names))
+            points = points_over_minimizers(console, job, alphas, limits, wanted)
         else:
-            _show(console, points)
-            if output is not None:
-                console.text(f"Written: {output}")
+            points = points_over_k(console, job, sizes, _choices(job, methods, models), attacks=attack)
+    if output is not None:
+        _write(points, output, policy.name)
+    if console.as_json:
+        console.result(_document(points))
+        return
+    _show(console, points)
+    if output is not None:
+        console.text(f"Written: {output}")
+
+
+def _write(points: list[Point], output: Path, name: str) -> None:
+    from sfumato.files.table_file import unfinished
+    from sfumato.report.page import curve_page
+
+    is_page = output.suffix == ".html"
+    text = curve_page(points, name=name) if is_page else json.dumps(_document(points), indent=1, allow_nan=False)
+    with unfinished(output) as [path]:
+        path.write_text(text, encoding="utf-8")
 
 
 def _check_one_kind(is_minimizing: bool, about_k: dict[str, Any], personal: list[str] | None) -> None:
-    """Refuse options of the two kinds of sweep together: one of them would have no effect."""
-    from sfumato.errors import ParameterError
-
+    """Raise ParameterError for options of both kinds of sweep: some would have no effect."""
     if is_minimizing:
         for option, given in about_k.items():
             if given is not None:
@@ -152,54 +146,26 @@ def _check_one_kind(is_minimizing: bool, about_k: dict[str, Any], personal: list
                     "are swept apart. Run the command twice."
                 )
     elif personal:
-        raise ParameterError("--personal without --alpha or --leaves: expected it with them. Add one, or leave it out.")
+        raise ParameterError("--personal without --alpha or --leaves: expected it with them. Add one, or remove it.")
 
 
-def _numbers(option: str, text: str, *, at_least: int) -> list[int]:
-    from sfumato.errors import ParameterError
-
+def _numbers(
+    option: str, text: str, kind: Callable[[str], Any], *, at_least: float, at_most: float = math.inf
+) -> list[Any]:
+    """Return the numbers of a list, sorted, each once."""
     try:
-        numbers = sorted({int(part) for part in text.split(",")})
+        numbers = sorted({kind(part) for part in text.split(",")})
     except ValueError:
         numbers = []
-    if not numbers or numbers[0] < at_least:
-        raise ParameterError(f"{option} {text!r}: expected whole numbers from {at_least} on, such as {option} 5,10,50.")
+    if not numbers or not all(at_least <= number <= at_most for number in numbers):
+        expected = f"integers >= {at_least:g}, such as {option} 5,10,50"
+        if kind is float:
+            expected = f"numbers from {at_least:g} to {at_most:g}, such as {option} 0,0.5,1"
+        raise ParameterError(f"{option} {text!r}: expected {expected}.")
     return numbers
-
-
-def _shares(option: str, text: str) -> list[float]:
-    from sfumato.errors import ParameterError
-
-    try:
-        numbers = sorted({float(part) for part in text.split(",")})
-    except ValueError:
-        numbers = []
-    if not numbers or not all(0 <= number <= 1 for number in numbers):
-        raise ParameterError(f"{option} {text!r}: expected numbers from 0 to 1, such as {option} 0,0.5,1.")
-    return numbers
-
-
-def _personal(job: PolicyJob, given: list[str] | None) -> list[str]:
-    """Return the columns that an attacker wants: those named here, or those that the policy is careful about."""
-    from sfumato.errors import ParameterError
-    from sfumato.files.table_file import unknown_column
-    from sfumato.frames import read_table
-    from sfumato.policy.personal import find_personal
-
-    columns = job.features(job.table).column_names
-    named = options.split_names(given, columns)
-    for name in named:
-        if name not in columns:
-            raise ParameterError(unknown_column("--personal", name, columns))
-    if named:
-        return named
-    careful = [*job.policy.get("columns", "sensitive"), *job.policy.get("columns", "subgroups")]
-    chosen = [name for name in dict.fromkeys(careful) if name in columns]
-    return chosen or list(find_personal(read_table(job.features(job.table)), columns))
 
 
 def _choices(job: PolicyJob, methods: list[str] | None, models: list[str] | None) -> list[tuple[str, str]]:
-    from sfumato.errors import ParameterError
     from sfumato.policy.settings import METHODS, MODELS
 
     named = options.split_names(methods) or [job.method.method]
@@ -223,11 +189,11 @@ def _show(console: Console, points: list[Point]) -> None:
         console.heading("score of the model on held-out records")
         console.records(["choice", by, "score"], [(p.label, f"{p.at:g}", f"{p.score:.4f}") for p in points])
         return
-    attacked = "how often an attacker tells members apart" if by == "k" else "what an attacker reconstructs"
+    attacked = "success of the membership attack" if by == "k" else "share of values that an attacker reconstructs"
     console.heading(f"score of the model on held-out records, and {attacked}")
     console.records(
         ["choice", by, "score", "attack"],
         [(p.label, f"{p.at:g}", f"{p.score:.4f}", "-" if p.attack is None else f"{p.attack:.3f}") for p in points],
     )
     if by == "k":
-        console.text("An attacker who guesses is right in half of the cases: 0.500.")
+        console.text("Guessing succeeds in half of the cases: 0.500.")

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One TOML file that says what is protected, how, and what must hold before anything leaves.
+"""Policies: what is protected, how, and which conditions a release must meet.
 
-``settings`` lists all there is to say, ``policy`` checks a file or dicts against it, ``policy_file`` reads and writes
-TOML, ``suggestions`` write a first policy by looking at a table. ``auditing`` runs policies; nothing here reads data
-files or trains models.
+``settings`` lists all settings, ``policy`` checks them, ``policy_file`` reads and writes TOML, and ``suggestions``
+suggest a policy for a table. ``auditing`` runs policies; nothing here reads data files or trains models.
 """
 
 from typing import TYPE_CHECKING

@@ -7,7 +7,6 @@ for without a line here. The sensitive column is called ``column``.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
 from collections.abc import Callable, Mapping
@@ -17,13 +16,11 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from sfumato.criteria import CRITERIA
 from sfumato.errors import InputError, ParameterError, Reference, Sentence
-from sfumato.policy.settings import Setting
+from sfumato.policy.policy_file import Places, shown
+from sfumato.policy.settings import Setting, guess
 
 KEY = "criteria"
 """The name of the array of tables."""
-
-Where = Callable[[int, str], str]
-"""Names the place of a key of the criterion with this number, as messages do."""
 
 _KEY_OF = {"sensitive": "column"}
 _SENTENCES = {"sensitive": "the sensitive column, or the target", "unit": "the unit under [columns]"}
@@ -83,23 +80,20 @@ def _meanings(kind: type) -> dict[str, str]:
     return found
 
 
-def check_criteria(
-    given: Any, where: Where, check: Callable[[int, str, Setting, Any], Any]
-) -> tuple[dict[str, Any], ...]:
-    """Return the criteria of a policy, each a dict of its name and its keys, or raise.
+def check_criteria(given: Any, places: Places) -> tuple[dict[str, Any], ...]:
+    """Return the criteria of a policy, each a dict of its name and its keys.
 
     Parameters
     ----------
     given : list of dict
-    where : callable
-    check : callable
-        Takes the number of a criterion, a key, its setting and a value; returns the value, or raises.
+    places : Places
 
     Raises
     ------
     ParameterError
         For a name or a key that is unknown, a key that is missing, or a value that the criterion does not take.
     """
+    where = places.of_criterion
     if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
         raise ParameterError(
             f"{where(0, '')}: not a list of tables, expected one [[criteria]] for each criterion. Write the name in "
@@ -111,14 +105,14 @@ def check_criteria(
         if not isinstance(name, str) or name not in CRITERIA:
             said = "not given" if name is None else f"{name!r} is unknown"
             raise ParameterError(
-                f"{where(number, 'name')}: {said}, expected one of {', '.join(CRITERIA)}.{_guess(name, CRITERIA)}"
+                f"{where(number, 'name')}: {said}, expected one of {', '.join(CRITERIA)}.{guess(name, CRITERIA)}"
             )
         settings = settings_of(name)
         for key in content:
             if key != "name" and key not in settings:
                 raise ParameterError(
                     f"{where(number, key)}: unknown, expected one of {', '.join(settings)}, which {name} takes."
-                    f"{_guess(key, settings)}"
+                    f"{guess(key, settings)}"
                 )
         for key, setting in settings.items():
             if is_required(setting) and content.get(key) is None:
@@ -129,7 +123,8 @@ def check_criteria(
         entry = {"name": name}
         for key, value in content.items():
             if key != "name" and value is not None:
-                entry[key] = check(number, key, settings[key], value)
+                place = where(number, key)
+                entry[key] = settings[key].checked(value, place, f"{place} = {shown(value)}")
         if entry in found:
             raise ParameterError(
                 f"{where(number, 'name')}: the same {name} twice, expected each criterion once. Remove one of them."
@@ -184,8 +179,3 @@ def _placed(sentence: Sentence, where: Callable[[str], str]) -> str:
         return place if setting.shown is None else f"{place} = {setting.shown}"
 
     return sentence.spelled(spelling)
-
-
-def _guess(given: object, known: Any) -> str:
-    close = difflib.get_close_matches(str(given).lower(), list(known), n=1)
-    return f" Did you mean {close[0]}?" if close else ""

@@ -7,36 +7,64 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, time
 from pathlib import Path
 from typing import Any
 
-from sfumato.errors import InputError
+from sfumato.errors import InputError, ParameterError
+from sfumato.policy.settings import VERSION
 
 
 @dataclass(frozen=True)
-class PolicyText:
-    """What a policy says, before it is checked.
+class Places:
+    """Name settings in messages: by file, line and key, or by the option of a command.
 
     Attributes
     ----------
     path : Path or None
-        The file; None for a policy made in Python.
-    document : dict
-        Section to settings.
+        The policy file; None for a policy made in Python or from options.
     lines : dict
         Line of every section and setting, by ``section`` and ``section.setting``, and ``section[0].setting`` for an
         array of tables.
+    options : dict
+        Option of a command by ``section.setting``.
     """
 
-    path: Path | None
-    document: dict[str, Any]
-    lines: dict[str, int]
+    path: Path | None = None
+    lines: Mapping[str, int] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, section: str, name: str) -> str:
+        """Return the place of a setting: ``policy.toml, line 3, [method] k``, or ``--k``."""
+        key = f"{section}.{name}"
+        return self.options.get(key) or self.at(self.lines.get(key), f"[{section}] {name}")
+
+    def with_value(self, section: str, name: str, value: object) -> str:
+        """Return the place of a setting and its value: ``[method] k = 1``, or ``--k 1``."""
+        is_option = f"{section}.{name}" in self.options
+        return f"{self.of(section, name)}{' ' if is_option else ' = '}{shown(value)}"
+
+    def of_criterion(self, number: int, key: str) -> str:
+        """Return the place of a key of a criterion; without such a line, the place of the criterion."""
+        known = (f"criteria[{number}].{key}", f"criteria[{number}]", "criteria")
+        line = next((self.lines[name] for name in known if name in self.lines), None)
+        return self.at(line, f"[[criteria]] {key}".rstrip())
+
+    def at(self, line: int | None, key: str) -> str:
+        """Return a key with its file and its line, as far as they are known."""
+        if self.path is None:
+            return key
+        return f"{self.path.name}, {key}" if line is None else f"{self.path.name}, line {line}, {key}"
 
 
-def read_text(path: Path) -> PolicyText:
-    """Read a policy file, or say why it is none."""
+def shown(value: object) -> str:
+    """Return a value as messages show it; lists and tables by their kind."""
+    return f"a {type(value).__name__}" if isinstance(value, list | dict) else repr(value)
+
+
+def read_policy(path: Path) -> tuple[dict[str, Any], Places]:
+    """Read a policy file; return its sections before they are checked, and their places."""
     text = _text_of(path)
     try:
         document = tomllib.loads(text)
@@ -46,9 +74,17 @@ def read_text(path: Path) -> PolicyText:
         ) from None
     except ValueError as error:  # not TOML, or a number with thousands of digits
         raise InputError(
-            f"{path.name} is no TOML: {error}. Text stands in quotes, lists in brackets, and each key once."
+            f"{path.name} is not valid TOML: {error}. Text stands in quotes, lists in brackets, and each key once."
         ) from None
-    return PolicyText(path, document, find_lines(text))
+    places = Places(path, find_lines(text))
+    version = document.pop("version", None)
+    if type(version) is not int or version != VERSION:
+        said = "no version" if version is None else f"version = {version!r}"
+        raise ParameterError(
+            f"{places.at(places.lines.get('version'), 'version')}: {said}, expected version = {VERSION}. "
+            "Put that into the first line."
+        )
+    return document, places
 
 
 def plain_toml(value: Any) -> Any:
@@ -82,7 +118,7 @@ def toml(value: Any) -> str:
 
 
 def _text_of(path: Path) -> str:
-    """Read the file, or say why that cannot be; a mark of byte order in front, as some editors write it, is no text."""
+    """Read a policy file as text, without a byte order mark."""
     try:
         text = path.read_text(encoding="utf-8-sig")
         why = "" if text.strip() else "is empty"

@@ -123,7 +123,7 @@ def _suggest(found: Judgement, column: Column, shares: tuple[float, float], spec
     alone, paired = shares
     n_values = found.counts.n_distinct + int(column.missing is not None and bool(column.missing.any()))
     if n_values < 2:
-        return Suggestion(column.name, "other", "the same for all records, so it tells nobody apart", special)
+        return Suggestion(column.name, "other", "the same for all records, so it identifies nobody", special)
     if found.names_people is not None:
         more = ""
         if found.counts.n_distinct < 0.9 * found.counts.n_present:
@@ -134,11 +134,11 @@ def _suggest(found: Judgement, column: Column, shares: tuple[float, float], spec
     elif found.counts.is_near_unique:
         reason = f"{alone:.0%} of the records are unique by it; if it is an account or a place, drop it"
     elif alone >= 0.001:
-        reason = f"alone it singles out {alone:.1%} of the records, with one other column {paired:.0%}"
+        reason = f"by itself it singles out {alone:.1%} of the records, with one other column {paired:.0%}"
     elif paired >= 0.001:
         reason = f"together with one other column it singles out {paired:.1%} of the records"
     else:
-        reason = f"{n_values:,} values, which add to what other columns tell"
+        reason = f"{n_values:,} values, which add to the other columns"
     return Suggestion(column.name, "quasi-identifier", reason, special, found.code, found.is_surely_code, alone, paired)
 
 
@@ -151,7 +151,7 @@ def write_policy(
     k: int = _DEFAULT_K,
     reading: Mapping[str, Any] | None = None,
 ) -> tuple[str, list[Suggestion]]:
-    """Return the text of a first policy for a table, and what it took each column for.
+    """Return the text of a suggested policy for a table, and the suggested role of each column.
 
     Parameters
     ----------
@@ -201,8 +201,8 @@ def write_policy(
         # Too few to hold some out and form groups of the others.
         values["gate"]["min_accuracy_kept"] = values["gate"]["min_gain_kept"] = None
     lines = [
-        "# A first policy, written by looking at the table. Every line is a proposal: a person who knows the data",
-        "# has to confirm it. Run it with: sfumato run policy.toml",
+        "# A suggested policy. Every line is a suggestion: someone who knows the data must confirm it.",
+        "# Run it with: sfumato run policy.toml",
         f"version = {VERSION}",
     ]
     for section, settings in SECTIONS.items():
@@ -214,35 +214,35 @@ def write_policy(
             if value is not None:
                 lines += _TO_DECIDE.get((section, name), [])
             lines += _setting_lines(name, setting, value)
-    lines += ["", f"[{TITLES}]", "# titles of columns for readers of the report and of forms"]
+    lines += ["", f"[{TITLES}]", "# titles of columns in the report and in forms"]
     lines.append(f'# {toml(target)} = "..."')
     return "\n".join(lines) + "\n", roles
 
 
 def _as_told(found: Suggestion, sensitive: tuple[str, ...]) -> Suggestion:
-    """Give a column the role that a person gave it; the target may be sensitive, too, and stays what it is."""
+    """Return a column with the role that the user gave it; a sensitive target stays the target."""
     if found.name not in sensitive or found.role == "target":
         return found
-    return replace(found, role="sensitive", reason="said to be what nobody should learn; it is not rewritten")
+    return replace(found, role="sensitive", reason="specified as sensitive; it is not rewritten")
 
 
-# What a person has to decide beyond the roles of columns, where the proposal is neither right nor wrong by itself.
+# Decisions beyond the roles of columns, for which no suggestion is right by itself.
 _TO_DECIDE = {
     ("method", "representative"): [
-        "# DECIDE: phantom writes typical values that, together, nobody has. model and member write the values of one",
-        "# member of each group, who can be singled out by them; range writes 31-34 and the like, for publication.",
+        "# DECIDE: phantom writes a typical combination that no record has. model and member write the values of one",
+        "# real member of each group, which can single that person out; range writes ranges such as 31-34.",
     ],
     ("gate", "max_attack_advantage"): [
-        "# DECIDE: 0.1 is one success more in ten tries than without the release. Who may try, and what could it do?",
+        "# DECIDE: 0.1 is one more success in ten tries than without the release. Who could attack, with what harm?",
     ],
     ("gate", "min_accuracy_kept"): [
-        "# DECIDE: below which accuracy is the release of no use? With few records the measure is rough: allow for it.",
+        "# DECIDE: below which accuracy is the release useless? With few records the estimate is rough: allow for it.",
     ],
 }
 
 
 def _why(roles: list[Suggestion]) -> list[str]:
-    """Give the reason for each column's role as comments."""
+    """Return the reason for each column's role as comments."""
     lines = ["# Why each column has its role:"]
     for suggestion in roles:
         lines.append(f"#   {toml(suggestion.name)}: {suggestion.role}: {suggestion.reason}")
@@ -251,7 +251,7 @@ def _why(roles: list[Suggestion]) -> list[str]:
         elif suggestion.code is not None:
             lines.append(f"#     CONFIRM: may be codes; if so, name it under categorical: {suggestion.code}")
         if suggestion.special is not None:
-            to_do = "" if suggestion.role == "sensitive" else "; name it under sensitive if nobody may learn it"
+            to_do = "" if suggestion.role == "sensitive" else "; name it under sensitive if it must be protected"
             lines.append(
                 f"#     CONFIRM: may be about {suggestion.special}, a special category of Article 9 of the GDPR{to_do}"
             )
@@ -275,6 +275,8 @@ def _example(setting: Setting) -> str:
         "names": '["..."]',
         "integer": f"{2 if setting.at_least is None else max(2, int(setting.at_least))}",
         "share": "0.1",
+        "share below 1": "0.1",
+        "share above 0": "0.1",
         "words": '["..."]',
         "integers": "[5, 20, 100]",
         "choice": toml(setting.choices[0]) if setting.choices else "",

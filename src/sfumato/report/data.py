@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an audit found, as data: reports are made from it, build servers read it.
+"""The results of an audit as data, from which reports are made.
 
 No values of cells are in it but the names of subgroups, which appear only where at least `smallest_shown` records share
 them. Counts below that are blurred: they are given as None and worded as "fewer than".
@@ -28,7 +28,7 @@ EuRisk = Literal["singling out", "linkability", "inference"]
 
 @dataclass(frozen=True)
 class Subgroup:
-    """What protection cost the people of one subgroup.
+    """Effect of protection on one subgroup.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Subgroup:
 
 @dataclass(frozen=True)
 class UtilityResult:
-    """What protection cost a model, on records that neither training nor protection has seen.
+    """Effect of protection on a model, measured on held-out records.
 
     Attributes
     ----------
@@ -89,17 +89,17 @@ class UtilityResult:
 
     @property
     def judged(self) -> float:
-        """The score that a gate judges: on records as they are, where that can be measured."""
+        """The score that a gate judges: on raw records if they can be predicted."""
         return self.transformed if self.protected is None else self.protected
 
     @property
     def kept(self) -> float:
-        """The share of the raw score that survives; of a model that was no use, all unless it became worse."""
+        """The share of the raw score that is kept; for a useless model, all unless it became worse."""
         return self.share_kept(self.judged)
 
     @property
     def gain_kept(self) -> float:
-        """The share that survives of what the model learned: its score above the majority-class baseline.
+        """The share that is kept of the gain over the majority-class baseline.
 
         For numbers, whose baseline is the mean with an R2 of 0, that is the share of the score.
         """
@@ -114,13 +114,13 @@ class UtilityResult:
 
     @property
     def has_learned(self) -> bool:
-        """Whether the model trained on the release beats giving everybody the same answer; a score may hide that."""
+        """Whether the model trained on the release beats the majority-class baseline."""
         return self.judged > (0.0 if self.same_answer is None else self.same_answer)
 
 
 @dataclass(frozen=True)
 class GroupSizes:
-    """How many records share their quasi-identifiers.
+    """Sizes of the groups of a release.
 
     Attributes
     ----------
@@ -143,7 +143,7 @@ class GroupSizes:
 
 @dataclass(frozen=True)
 class ColumnChange:
-    """What became of one column.
+    """Change of one column.
 
     Attributes
     ----------
@@ -181,7 +181,7 @@ class ColumnChange:
 
 @dataclass(frozen=True)
 class Risk:
-    """One attack and what it showed.
+    """Result of one attack.
 
     Attributes
     ----------
@@ -201,7 +201,7 @@ class Risk:
 
     @property
     def without(self) -> float:
-        """How often an attacker succeeds without the release.
+        """The reference rate: the success of an attacker without the release.
 
         That is the better of the attacker who does not see it and, where there is one, the same attack on people who
         are not in it: what can be found out about them, too, is knowledge about people in general.
@@ -211,13 +211,13 @@ class Risk:
 
     @property
     def advantage(self) -> float:
-        """How much more often the attacker succeeds than is possible without the release."""
+        """The advantage: the success rate above the reference rate."""
         return max(0.0, float(self.result["rate"]) - self.without)
 
 
 @dataclass(frozen=True)
 class GateCheck:
-    """One condition that a release must meet before it leaves.
+    """One condition that a release must meet.
 
     Attributes
     ----------
@@ -296,7 +296,7 @@ class Uniqueness:
 
 @dataclass(frozen=True)
 class Audit:
-    """Everything an audit found.
+    """The results of an audit.
 
     Attributes
     ----------
@@ -359,7 +359,7 @@ class Audit:
         return all(check.passed for check in self.gate) if self.gate else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain dicts, lists, numbers and text; null stands for what is blurred or not a number."""
+        """Return plain dicts, lists, numbers and text; null for masked values and for what is not a number."""
         document: dict[str, Any] = plain(self)
         return {"version": VERSION, "passed": self.passed, **document}
 
@@ -368,7 +368,7 @@ class Audit:
         return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
 
     def to_html(self) -> str:
-        """Return the report as one page that needs nothing else."""
+        """Return the report as one self-contained HTML page."""
         from sfumato.report.page import to_html
 
         return to_html(self)

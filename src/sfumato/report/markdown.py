@@ -19,8 +19,8 @@ def to_markdown(audit: Audit) -> str:
         parts.append(_table(["condition", "met", "measured"], rows))
     if audit.advice:
         parts += ["### What to try", "\n".join(f"- {_cell(sentence)}" for sentence in audit.advice)]
-    parts += ["## What was done", *(_cell(sentence) for sentence in wording.what_was_done(audit))]
-    parts.append("## What it cost the model")
+    parts += ["## Method", *(_cell(sentence) for sentence in wording.what_was_done(audit))]
+    parts.append("## Cost for the model")
     utility = audit.utility
     if utility is None:
         parts.append("No model was measured.")
@@ -28,7 +28,7 @@ def to_markdown(audit: Audit) -> str:
         rows = [["raw records", f"{utility.raw:.4f}"]]
         if utility.protected is not None:
             rows.append(["release", f"{utility.protected:.4f}"])
-        rows.append(["release, test records rewritten alike", f"{utility.transformed:.4f}"])
+        rows.append(["release, transformed test records", f"{utility.transformed:.4f}"])
         if utility.same_answer is not None:
             rows.append(["majority-class baseline", f"{utility.same_answer:.4f}"])
         parts += [_cell(wording.utility_sentence(utility)), _table([_cell(utility.model), utility.metric], rows)]
@@ -43,43 +43,43 @@ def to_markdown(audit: Audit) -> str:
                 )
             )
         parts += [_cell(sentence) for sentence in utility.notes]
-    parts += ["## How many records share their values", *_sizes(audit)]
-    parts.append("## What attackers can do")
+    parts += ["## Group sizes", *_sizes(audit)]
+    parts.append("## Attacks")
     if audit.risks:
         rows = [
             [
                 _cell(risk.title),
                 risk.eu_risk,
                 f"{risk.result['rate']:.3f}",
-                f"{risk.result['interval'][0]:.3f}-{risk.result['interval'][1]:.3f}",
+                f"[{risk.result['interval'][0]:.3f}, {risk.result['interval'][1]:.3f}]",
                 f"{risk.result['baseline']:.3f}",
                 _or_dash(risk.result["control"]),
                 wording.attack_verdict(risk),
             ]
             for risk in audit.risks
         ]
-        parts.append(_table(["attack", "EU risk", "rate", "95% interval", "baseline", "control", "verdict"], rows))
+        parts.append(_table(["attack", "EU risk", "rate", "95% CI", "baseline", "control", "verdict"], rows))
         if any(risk.result["verdict"] == "failed attack" for risk in audit.risks):
             parts.append(_cell(wording.BELOW_BASELINE))
         parts.append("\n".join(f"- {_cell(f'{risk.title}: {risk.sentence}')}" for risk in audit.risks))
     else:
-        parts.append("Nothing was attacked.")
-    parts.append("## Column by column")
+        parts.append("No attack was run.")
+    parts.append("## Columns")
     rows = [
         [_named(audit, c.name), c.role, "" if c.loss is None else f"{c.loss:.1%}", _cell(c.sentence)]
         for c in audit.columns
     ]
-    parts.append(_table(["column", "role", "given up", "what happened"], rows))
+    parts.append(_table(["column", "role", "information loss", "change"], rows))
     if audit.curve:
         rows = [
             [_cell(p.label), f"{p.at:g}", f"{p.score:.4f}", _or_dash(p.attack), _or_dash(p.baseline)]
             for p in audit.curve
         ]
         names = ["curve", audit.curve[0].by, "score", "attack", "baseline"]
-        parts += ["## What other choices would cost", _table(names, rows)]
-    parts.append("## What this protection does not do")
+        parts += ["## Privacy-utility trade-off", _table(names, rows)]
+    parts.append("## Limits of this protection")
     parts.append("\n".join(f"- {_cell(sentence)}" for sentence in [*wording.limits(audit), *audit.notes]))
-    parts.append("## How to do it again")
+    parts.append("## Reproducibility")
     parts.append(_table(["setting", "value"], [[_cell(a), _cell(b)] for a, b in wording.parameters(audit)]))
     return "\n\n".join(parts) + "\n"
 
@@ -105,6 +105,6 @@ def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Take away what Markdown or HTML inside it would act on."""
+    """Escape text for a cell of a Markdown table."""
     plain = re.sub(r"[\x00-\x1f\x7f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]", " ", text)
     return re.sub(r"([\\`*_{}\[\]<>#|!~])", r"\\\1", plain).strip()

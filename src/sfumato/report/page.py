@@ -23,13 +23,13 @@ def to_html(audit: Audit) -> str:
     style = folder.joinpath("style.css").read_text(encoding="utf-8")
     sections = [
         _verdict(audit),
-        _section("What was done", _paragraphs(wording.what_was_done(audit))),
+        _section("Method", _paragraphs(wording.what_was_done(audit))),
         _utility(audit),
         _sizes(audit),
         _risks(audit),
         _columns(audit),
         _curve(audit.curve),
-        _section("What this protection does not do", _bullets([*wording.limits(audit), *audit.notes])),
+        _section("Limits of this protection", _bullets([*wording.limits(audit), *audit.notes])),
         _method(audit),
     ]
     version = audit.versions.get("sfumato", "")
@@ -39,8 +39,8 @@ def to_html(audit: Audit) -> str:
         style=style,
         content="\n".join(part for part in sections if part),
         footer=safe(
-            f"Made by sfumato {version}. The numbers stand in audit.json, too. No value of a single record is on this "
-            f"page; counts below {audit.smallest_shown} are blurred."
+            f"Made by sfumato {version}. audit.json holds the same numbers. This page shows no value of a single "
+            f"record; counts below {audit.smallest_shown} are masked."
         ),
     )
 
@@ -120,15 +120,15 @@ def _mark(is_met: bool) -> str:
 def _utility(audit: Audit) -> str:
     utility = audit.utility
     if utility is None:
-        return _section("What it cost the model", "<p>No model was measured.</p>")
-    rows = [["trained on the raw records", _score(utility, utility.raw), ""]]
+        return _section("Cost for the model", "<p>No model was measured.</p>")
+    rows = [["trained on raw records", _score(utility, utility.raw), ""]]
     if utility.protected is not None:
         rows.append(
             ["trained on the release", _score(utility, utility.protected), _difference(utility, utility.protected)]
         )
     rows.append(
         [
-            "... and tested on records rewritten alike",
+            "... and tested on transformed records",
             _score(utility, utility.transformed),
             _difference(utility, utility.transformed),
         ]
@@ -136,24 +136,24 @@ def _utility(audit: Audit) -> str:
     if utility.same_answer is not None:
         rows.append(["majority-class baseline", _score(utility, utility.same_answer), ""])
     caption = (
-        f"{utility.metric} of {utility.model}, trained on {utility.n_train:,} and tested on {utility.n_test:,} records "
-        "that neither training nor protection has seen"
+        f"{utility.metric} of {utility.model}, trained on {utility.n_train:,} and tested on {utility.n_test:,} "
+        "held-out records"
     )
     content = f"<p>{safe(wording.utility_sentence(utility))}</p>"
     content += _table(caption, ["model", utility.metric, "change"], rows, numbers=(1, 2))
     if utility.subgroups:
-        content += "<h3>Who pays?</h3>"
+        content += "<h3>Effect by subgroup</h3>"
         drawn = [
             (wording.subgroup(audit, group), group.protected - group.raw, group.interval) for group in utility.subgroups
         ]
-        named = "Change of the score per subgroup: " + "; ".join(
+        named = "Change of accuracy by subgroup, in percentage points: " + "; ".join(
             f"{label} {100 * change:+.1f}" for label, change, _ in drawn
         )
         content += charts.changes(drawn, named)
-        content += '<p class="quiet">Points lost (left of the line) or gained (right), with 95% intervals.</p>'
+        content += '<p class="quiet">Percentage points lost (left of the line) or gained (right), with 95% CI.</p>'
         content += _table(
-            "Each subgroup in numbers",
-            ["subgroup", "test records", "raw", "release", "change"],
+            "Accuracy by subgroup",
+            ["subgroup", "test records", "raw", "release", "change (pp)"],
             [
                 [
                     safe(wording.subgroup(audit, group)),
@@ -167,16 +167,16 @@ def _utility(audit: Audit) -> str:
             numbers=(1, 2, 3, 4),
         )
     content += _paragraphs(utility.notes)
-    return _section("What it cost the model", content, css_class="long")
+    return _section("Cost for the model", content, css_class="long")
 
 
 def _score(utility: UtilityResult, value: float) -> str:
-    return f"{100 * value:.2f} %" if utility.metric == "accuracy" else f"{value:.4f}"
+    return f"{value:.2%}" if utility.metric == "accuracy" else f"{value:.4f}"
 
 
 def _difference(utility: UtilityResult, value: float) -> str:
     change = value - utility.raw
-    return f"{100 * change:+.2f} points" if utility.metric == "accuracy" else f"{change:+.4f}"
+    return f"{100 * change:+.2f} pp" if utility.metric == "accuracy" else f"{change:+.4f}"
 
 
 def _sizes(audit: Audit) -> str:
@@ -187,12 +187,12 @@ def _sizes(audit: Audit) -> str:
     content += charts.bars(
         labels, sizes.shares, f"Share of the records by the size of their group. {said}", axis="records in the group"
     )
-    return _section("How many records share their values", content)
+    return _section("Group sizes", content)
 
 
 def _risks(audit: Audit) -> str:
     if not audit.risks:
-        return _section("What attackers can do", "<p>Nothing was attacked.</p>")
+        return _section("Attacks", "<p>No attack was run.</p>")
     drawn = [
         (
             risk.title,
@@ -203,20 +203,19 @@ def _risks(audit: Audit) -> str:
         )
         for risk in audit.risks
     ]
-    said = "; ".join(f"{label}: {rate:.2f}, without the release {base:.2f}" for label, rate, _, base, _ in drawn)
+    said = "; ".join(f"{label}: {rate:.2f}, reference rate {base:.2f}" for label, rate, _, base, _ in drawn)
     content = charts.rates(drawn, f"Attacks on one scale from 0 to 1. {said}")
     content += (
-        '<p class="quiet">How often each attacker succeeds: a dot with its 95% interval. The upright line is what is '
-        "possible without the release: by an attacker who does not see it (baseline), or by the same attack on people "
-        "who are not in it (control), whichever is more. Red is clearly beyond that, or finds some members nearly "
-        "without mistakes.</p>"
+        '<p class="quiet">Success rate of each attack: a dot with its 95% CI. The vertical line is the reference rate: '
+        "the baseline (an attacker without the release) or the control (the same attack on people outside it), "
+        "whichever is higher. Red: significantly above it, or detects members at 1% or fewer false positives.</p>"
     )
     rows = [
         [
             safe(risk.title),
             safe(risk.eu_risk),
             f"{risk.result['rate']:.3f}",
-            f"{risk.result['interval'][0]:.3f}-{risk.result['interval'][1]:.3f}",
+            f"[{risk.result['interval'][0]:.3f}, {risk.result['interval'][1]:.3f}]",
             f"{risk.result['baseline']:.3f}",
             "-" if risk.result["control"] is None else f"{risk.result['control']:.3f}",
             safe(wording.attack_verdict(risk)),
@@ -224,15 +223,15 @@ def _risks(audit: Audit) -> str:
         for risk in audit.risks
     ]
     content += _table(
-        "Each attack beside the attacker who does not see the release",
-        ["attack", "EU risk", "rate", "95% interval", "baseline", "control", "verdict"],
+        "Attacks, and their baseline and control",
+        ["attack", "EU risk", "rate", "95% CI", "baseline", "control", "verdict"],
         rows,
         numbers=(2, 3, 4, 5),
     )
     if any(risk.result["verdict"] == "failed attack" for risk in audit.risks):
         content += f'<p class="quiet">{safe(wording.BELOW_BASELINE)}</p>'
     content += _bullets([f"{risk.title}: {risk.sentence}" for risk in audit.risks])
-    return _section("What attackers can do", content, css_class="long")
+    return _section("Attacks", content, css_class="long")
 
 
 def _columns(audit: Audit) -> str:
@@ -248,15 +247,15 @@ def _columns(audit: Audit) -> str:
         for column in shown
     ]
     content = _table(
-        "Every column before (bars) and after (line), and the share of its detail that was given up",
-        ["column", "role", "given up", "before and after", "what happened"],
+        "Every column before (bars) and after (line), and its information loss",
+        ["column", "role", "information loss", "before and after", "change"],
         rows,
         numbers=(2,),
         words=4,
     )
     if len(audit.columns) > len(shown):
-        content += f"<p>{len(audit.columns) - len(shown):,} more columns stand in audit.json.</p>"
-    return _section("Column by column", content, css_class="long")
+        content += f"<p>{len(audit.columns) - len(shown):,} more columns are in audit.json.</p>"
+    return _section("Columns", content, css_class="long")
 
 
 def _named(audit: Audit, column: str) -> str:
@@ -271,7 +270,9 @@ def _spark(column: ColumnChange) -> str:
         return '<span class="quiet">-</span>'
     moved = 0.5 * sum(abs(a - b) for a, b in zip(column.before, column.after, strict=False)) if column.after else None
     words = "The distribution before" + (
-        f" and after; {moved:.0%} of the records changed class" if moved is not None else "; it left or became labels"
+        f" and after; {moved:.0%} of the records changed class"
+        if moved is not None
+        else "; it was dropped or became labels"
     )
     return charts.before_and_after(column.before, column.after, words)
 
@@ -281,32 +282,32 @@ _CHOICES = {
     "k": (
         "Choosing k",
         "k",
-        "success of the attack by the loss",
-        "k = 1 stands for the raw records. An attacker who guesses is right in half of the cases.",
+        "success of the loss-threshold attack",
+        "k = 1: raw records. Guessing succeeds in half of the cases.",
     ),
     "alpha": (
         "Choosing alpha",
         "alpha: 0 for utility alone, 1 for privacy alone",
         "personal values reconstructed",
-        "Nothing collected is what an attacker guesses anyway, by naming the most frequent value.",
+        "Nothing collected: an attacker guesses the most frequent value.",
     ),
     "leaves": (
         "Choosing the number of leaves",
         "leaves of the tree",
         "personal values reconstructed",
-        "Nothing collected is what an attacker guesses anyway, by naming the most frequent value.",
+        "Nothing collected: an attacker guesses the most frequent value.",
     ),
 }
 
 
 def curve_page(points: Sequence[Point], *, name: str) -> str:
-    """Return a page that shows what choices of k, method and model, or of alpha and leaves, would cost."""
+    """Return a page with the trade-off of k, method and model, or of alpha and leaves."""
     folder = files("sfumato.report").joinpath("templates")
     page = Template(folder.joinpath("page.html").read_text(encoding="utf-8"))
     title, _, _, footer = _CHOICES[points[0].by if points else "k"]
     return page.substitute(
         title=safe(f"{title} for {name}"),
-        lead=safe("The same split of the records, protected in different ways; scores are of records held out."),
+        lead=safe("One split of the records, protected in different ways; scores are of held-out records."),
         style=folder.joinpath("style.css").read_text(encoding="utf-8"),
         content=_curve(points),
         footer=safe(footer),
@@ -347,10 +348,8 @@ def _curve(points: Sequence[Point]) -> str:
         ]
         for point in points
     ]
-    content += _table(
-        "Each choice in numbers", ["curve", by, "score", "attack", "baseline"], rows, numbers=(1, 2, 3, 4)
-    )
-    return _section("What other choices would cost", content, css_class="long")
+    content += _table("All choices", ["curve", by, "score", "attack", "baseline"], rows, numbers=(1, 2, 3, 4))
+    return _section("Privacy-utility trade-off", content, css_class="long")
 
 
 def _method(audit: Audit) -> str:
@@ -360,10 +359,10 @@ def _method(audit: Audit) -> str:
     risks = [[safe(r["name"]), safe(r["meaning"]), safe(r["section"])] for r in terms["risks"]]
     sources = " ".join(f"{source}." for source in terms["sources"].values())
     return _section(
-        "How to do it again, and what others call it",
+        "Reproducibility and terms",
         f"<dl>{facts}</dl>"
         + _table("The three risks of the EU opinion", ["risk", "meaning", "where"], risks)
-        + _table("Techniques by their other names", ["here", "EU opinion", "ISO/IEC 20889", "DPIA"], rows)
+        + _table("Techniques and their equivalents", ["here", "EU opinion", "ISO/IEC 20889", "DPIA"], rows)
         + f'<p class="quiet">Table of terms, version {safe(terms["version"])}. {safe(sources)}</p>',
         css_class="long",
     )

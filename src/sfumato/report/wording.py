@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sentences of a report, made from an audit's numbers. The page and the Markdown say the same words.
+"""Word an audit's numbers for the page and the Markdown alike.
 
-Nothing here judges data to be anonymous: a report shows evidence, and people decide.
+Nothing here calls data anonymous: a report shows evidence, and people decide.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sfumato.representatives import REPRESENTATIVES
 
 
 def title(audit: Audit) -> str:
-    """Name the report."""
+    """Return the title of the report."""
     return f"Privacy audit of {audit.name}"
 
 
@@ -28,30 +28,28 @@ def titled(audit: Audit, column: str) -> str:
 
 
 def subgroup(audit: Audit, group: Subgroup) -> str:
-    """Name a subgroup: the column that forms it, then its own name."""
+    """Return the name of a subgroup: its column, then its own name."""
     return f"{titled(audit, group.column)}: {group.group}"
 
 
 def lead(audit: Audit) -> str:
-    """Say in one sentence what the page is."""
+    """Return the first sentence of the page."""
     n_attacks = len(audit.risks)
     attacked = f"{n_attacks} attacks were run against it" if n_attacks else "it was not attacked"
     released = "the release" if audit.n_released is None else f"a release of {audit.n_released:,} records"
-    return f"{audit.n_records:,} records became {released}, and {attacked}. What follows is what was measured."
+    return f"{audit.n_records:,} records became {released}, and {attacked}. This page shows what was measured."
 
 
 def verdict(audit: Audit) -> str:
-    """Say what the gate decided."""
+    """Return the decision of the gate."""
     if audit.passed is None:
-        return "No gate was set: nothing was required, so nothing passed or failed"
+        return "No gate was set: nothing was required"
     n_failed = sum(not check.passed for check in audit.gate)
     if audit.passed:
         if len(audit.gate) == 1:
-            return "The gate is passed: its one condition is met"
-        return f"The gate is passed: all {len(audit.gate)} conditions are met"
-    return (
-        f"The gate is not passed: {n_failed} of {len(audit.gate)} conditions {'is' if n_failed == 1 else 'are'} not met"
-    )
+            return "Gate passed: its one condition is met"
+        return f"Gate passed: all {len(audit.gate)} conditions are met"
+    return f"Gate failed: {n_failed} of {len(audit.gate)} conditions {'is' if n_failed == 1 else 'are'} not met"
 
 
 _ATTACK_VERDICTS = {
@@ -61,8 +59,8 @@ _ATTACK_VERDICTS = {
 }
 
 BELOW_BASELINE = (
-    "Below baseline: the attack did worse than guessing without the release. It was a poor attack: it does not show "
-    "that the release is safe, and counts as no advantage."
+    "Below baseline: the attack did worse than guessing without the release. It is invalid: it does not show that the "
+    "release is safe, and counts as no advantage."
 )
 FOUND_BY_UNCHANGED = (
     "Anyone who knows these values can find the record. Make the columns quasi-identifiers, or drop them."
@@ -70,24 +68,24 @@ FOUND_BY_UNCHANGED = (
 
 
 def attack_verdict(risk: Risk) -> str:
-    """Return what an attack has shown, in words for readers."""
+    """Return the verdict of an attack in words for readers."""
     return _ATTACK_VERDICTS[str(risk.result["verdict"])]
 
 
 def unique_records(uniqueness: Uniqueness, titles: Mapping[str, str]) -> str:
-    """Say how many records are unique by the columns released unchanged, and by all released columns."""
+    """Return the share of records that are unique by the columns released unchanged, as a sentence."""
     names = _listed([titles.get(name, name) for name in uniqueness.columns]) if uniqueness.columns else ""
     if not names:
         return "No column is released unchanged."
     if uniqueness.share is None:
-        share = "Some records, too few to be counted here, are"
+        share = "Some records, too few to show their number, are"
     else:
         share = f"{uniqueness.share:.1%} of the records are" if uniqueness.share else "No record is"
     return f"{share} unique by the columns released unchanged: {names}."
 
 
 def uniqueness(audit: Audit) -> list[str]:
-    """Say in the first box how many records are unique."""
+    """Return the sentences about unique records for the first box."""
     found = audit.uniqueness
     if found is None:
         return []
@@ -105,89 +103,90 @@ def verdict_kind(audit: Audit) -> str:
 
 
 def what_was_done(audit: Audit) -> list[str]:
-    """Tell in plain words what was done to the table."""
+    """Return the sentences about the method."""
     roles: dict[str, list[str]] = {}
     for column in audit.columns:
         roles.setdefault(column.role, []).append(titled(audit, column.name))
     sentences = []
-    # Without a number of values, a column that was rewritten left as two, the ends of ranges.
+    # A rewritten column without a number of values was released as two columns, the ends of ranges.
     if dropped := [titled(audit, c.name) for c in audit.columns if c.n_values_after is None and c.loss is None]:
         sentences.append(f"{_listed(dropped)} {'was' if len(dropped) == 1 else 'were'} dropped.")
     if rewritten := roles.get("quasi-identifier"):
         sentences.append(
-            f"Records were put into {audit.sizes.n_groups:,} groups, and all records of a group got the same values in "
-            f"{_listed(rewritten)}. The smallest group has {audit.sizes.smallest:,} records, a typical one "
+            f"Records were put into {audit.sizes.n_groups:,} groups; all records of a group have the same values in "
+            f"{_listed(rewritten)}. The smallest group has {audit.sizes.smallest:,} records, the median group "
             f"{audit.sizes.median:,.0f}."
         )
-    sentences += [f"Counted again on the finished table: {guarantee}." for guarantee in audit.guarantees]
+    sentences += [f"Verified on the finished table: {guarantee}." for guarantee in audit.guarantees]
     if audit.n_suppressed is None:
-        sentences.append(f"Fewer than {audit.smallest_shown} records were left out.")
+        sentences.append(f"Fewer than {audit.smallest_shown} records were suppressed.")
     elif audit.n_suppressed:
-        sentences.append(f"{audit.n_suppressed:,} records were left out.")
+        sentences.append(f"{audit.n_suppressed:,} records were suppressed.")
     else:
-        sentences.append("No record was left out.")
+        sentences.append("No record was suppressed.")
     return sentences
 
 
 def utility_sentence(utility: UtilityResult) -> str:
-    """Say what protection cost the model."""
+    """Return the cost of protection for the model as a sentence."""
     change = utility.judged - utility.raw
-    unit = "points of accuracy" if utility.metric == "accuracy" else "of R2"
+    unit = "pp of accuracy" if utility.metric == "accuracy" else "of R2"
     amount = f"{abs(100 * change):.2f} {unit}" if utility.metric == "accuracy" else f"{abs(change):.4f} {unit}"
     low, high = utility.interval
     if low <= 0 <= high:
-        cost = f"The difference of {amount} is within what chance explains on {utility.n_test:,} test records."
+        cost = f"The difference of {amount} is not statistically significant on {utility.n_test:,} test records."
     else:
         cost = f"The model {'loses' if change < 0 else 'gains'} {amount}; it keeps {utility.kept:.1%} of its score."
     if utility.same_answer is not None and utility.raw > utility.same_answer:
-        cost += f" Of what it learned beyond the majority-class baseline, {utility.gain_kept:.1%} is kept."
+        cost += f" Of its gain over the majority-class baseline, {utility.gain_kept:.1%} is kept."
     return cost if utility.has_learned else f"{cost} {no_better(utility)}"
 
 
 def no_better(utility: UtilityResult) -> str:
-    """Say that a model has learned nothing from the release, however high its score is."""
+    """Return the sentence for a model that learned nothing from the release, however high its score is."""
     answer = "the mean" if utility.same_answer is None else "the most frequent class"
-    return f"Trained on the release it does no better than giving everybody the same answer, {answer}."
+    return f"Trained on the release, it does no better than always predicting {answer}."
 
 
 def limits(audit: Audit) -> list[str]:
-    """Say what the protection does not do."""
+    """Return the limits of the protection."""
     named = [
         titled(audit, c.name) for c in audit.columns if c.role in ("target", "sensitive", "other") and c.n_values_after
     ]
     sentences = [
-        "Groups of k records hide which record is whose, among k. They do not hide what all k have in common: if every "
-        "record of a group has the same diagnosis, it is known of each of them.",
+        "Groups of k records hide which record is whose. They do not hide values that a whole group shares: if all "
+        "records of a group have one diagnosis, it is known of each of them.",
     ]
     if named:
         sentences.append(
-            f"{_listed(named)} {'leaves' if len(named) == 1 else 'leave'} exact. Whoever knows a person's value there "
-            "can look for it in the release."
+            f"{_listed(named)} {'is' if len(named) == 1 else 'are'} released unchanged. An attacker who knows a "
+            "person's value there can search for it in the release."
         )
     representative = str(audit.method.get("representative"))
     if representative in REPRESENTATIVES and REPRESENTATIVES[representative].facts.is_real_person:
         sentences.append(
-            "The values of a group are those of one real record of it. They reveal that such a person exists, not who."
+            "The values of a group are those of one of its real records. An attacker who knows that person's values "
+            "finds the group."
         )
     sentences.append(
-        "Attacks that fail here may succeed with other knowledge or later methods. A rate with its interval is "
+        "Attacks that fail here may succeed with other knowledge or later methods. A rate and its interval are "
         "evidence about the attacks that were run, nothing more."
     )
     sentences.append(
-        "The release was looked at alone. Another release of the same people can be laid beside it: compare the two "
-        "with 'sfumato compare' before the second one leaves."
+        "The release was audited alone. An attacker can combine it with another release of the same people: compare "
+        "the two with 'sfumato compare' before you publish the second."
     )
     return sentences
 
 
 @cache
 def terms() -> dict[str, Any]:
-    """Return the versioned table of what our words correspond to elsewhere."""
+    """Return the versioned table of terms and their equivalents elsewhere."""
     return tomllib.loads(files("sfumato.report").joinpath("terms.toml").read_text(encoding="utf-8"))
 
 
 def parameters(audit: Audit) -> list[tuple[str, str]]:
-    """List what one needs to do it again."""
+    """Return the settings, versions and digest that reproduce the audit."""
     rows = [(str(name), shown(value)) for name, value in audit.method.items() if value not in (None, (), [], {})]
     rows += [(f"version of {name}", value) for name, value in audit.versions.items()]
     if audit.fingerprint:
@@ -197,7 +196,7 @@ def parameters(audit: Audit) -> list[tuple[str, str]]:
 
 
 def shown(value: Any) -> str:
-    """Show a parameter as text."""
+    """Return a parameter as text."""
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
     if isinstance(value, dict):
@@ -206,7 +205,7 @@ def shown(value: Any) -> str:
 
 
 def sizes_sentence(sizes: GroupSizes) -> str:
-    """Say how large the groups are."""
+    """Return the sizes of the groups as a sentence."""
     return (
         f"{sizes.n_groups:,} groups; the smallest has {sizes.smallest:,} records, the largest {sizes.largest:,}, "
         f"half of them at most {sizes.median:,.0f}."
@@ -214,7 +213,7 @@ def sizes_sentence(sizes: GroupSizes) -> str:
 
 
 def size_labels(edges: tuple[int, ...]) -> list[str]:
-    """Name classes of group sizes, the last one open."""
+    """Return labels of classes of group sizes; the last class is open."""
     names = [f"{a:,}" if b == a + 1 else f"{a:,}-{b - 1:,}" for a, b in pairwise(edges)]
     return [*names, f"{edges[-1]:,}+"]
 
