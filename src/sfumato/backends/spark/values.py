@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.backends.blocks.coding import as_counted, coded_categories, join_runs
+from sfumato.backends.blocks.coding import add_run, as_counted, coded_categories
 from sfumato.backends.memory import read_limited
 from sfumato.backends.spark.session import collected, kept, map_in_arrow, pieces, selected
 from sfumato.backends.spark.shared_values import as_keys, describe_bins, from_keys, share_bins
@@ -214,11 +214,7 @@ class _Tally:
                 if n:
                     self.categories[value] = self.categories.get(value, 0) + n
         elif len(present):
-            self.runs.append(sorted_distinct(present.astype(np.float64 if is_real else np.int64)))
-            while len(self.runs) > 1 and len(self.runs[-2][0]) <= 2 * len(self.runs[-1][0]):
-                one, other = self.runs.pop(), self.runs.pop()
-                dtype = np.result_type(one[0], other[0])
-                self.runs.append(join_runs([(one[0].astype(dtype), one[1]), (other[0].astype(dtype), other[1])]))
+            add_run(self.runs, sorted_distinct(present.astype(np.float64 if is_real else np.int64)))
 
     def rows(self, place: int) -> Iterator[Any]:
         for values, counts in self.runs:
