@@ -224,7 +224,7 @@ BAD_INPUTS = {
         r"rows that are not probabilities.*sum to 1",
     ),
     "one probability": (lambda: fit(y=BINARY[:, 0], guide_kind="probabilities"), r"rows that are not probabilities"),
-    "text as numbers": (lambda: fit(y=["a", "b"] * 12, guide_kind="numbers"), r"no numbers.*guide_kind='labels'"),
+    "text as numbers": (lambda: fit(y=["a", "b"] * 12, guide_kind="numbers"), r"not numbers.*guide_kind='labels'"),
     "NaN in weights": (
         lambda: fit(sample_weight=NOT_A_NUMBER),
         r"sample_weight has NaN, infinite or negative.*Replace",

@@ -140,7 +140,7 @@ def test_a_regressor_is_inverted_through_its_error():
 
 def test_a_number_with_many_values_is_refused():
     X, y = people(200)
-    with pytest.raises(InputError, match="column 'number' has 200 different values"):
+    with pytest.raises(InputError, match="column 'number' has 200 distinct values"):
         attack_attribute(Bayes(), X.assign(number=np.arange(200.0)), y, "number")
 
 

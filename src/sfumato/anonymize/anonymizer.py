@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -19,9 +18,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.anonymize.guidance import guide_from
 from sfumato.anonymize.hierarchy_columns import in_tree_order
-from sfumato.anonymize.partitioners import Partitioner, Task
+from sfumato.anonymize.partitioners import Fit, Partitioner, Task
 from sfumato.anonymize.reading import GroupParameters
-from sfumato.anonymize.recoding import GroupDescription, Recoding, describe_groups, group_widths
+from sfumato.anonymize.recoding import Recoding, describe_groups, group_widths
 from sfumato.anonymize.release import (
     Release,
     check_releasable,
@@ -45,20 +44,11 @@ from sfumato.hierarchies import CodePaths, Hierarchy
 from sfumato.loss import group_ncp
 from sfumato.partition.group_summaries import Groups, collect
 from sfumato.partition.guides import Guide
-from sfumato.partition.records import Layout, make_layout
+from sfumato.partition.records import make_layout
 from sfumato.representatives import REPRESENTATIVES, GroupValues, looks_at_classes
 from sfumato.schema import Schema
 
 logger = logging.getLogger("sfumato")
-
-
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """The state that fitting hands to fit_transform; never stored on the estimator."""
-
-    table: Table
-    counters: list[Counter]
-    group: NDArray[np.int32]
 
 
 class Anonymizer(TransformerMixin, GroupParameters):
@@ -235,25 +225,14 @@ class Anonymizer(TransformerMixin, GroupParameters):
     ) -> dict[str, list[GroupValues]]:
         """Set the attributes of the fitted groups, and return the values of each group."""
         layout = make_layout([c.bins for c in columns])
-        found = self._describe(columns, codes, groups, layout, guide, paths)
+        found = describe_groups(
+            self.representative, columns, codes, groups, layout, paths,
+            guide=guide, random_state=self._generator(), n_threads=self._n_threads(),
+        )  # fmt: skip
         self.group_sizes_ = groups.sizes
         self.n_groups_ = groups.n_groups
         self.information_loss_ = group_ncp(found.width, groups.sizes)
         return found.values
-
-    def _describe(
-        self,
-        columns: Sequence[CodedColumn],
-        codes: NDArray[Any],
-        groups: Groups,
-        layout: Layout,
-        guide: Guide | None,
-        paths: Mapping[str, CodePaths],
-    ) -> GroupDescription:
-        return describe_groups(
-            self.representative, columns, codes, groups, layout, paths,
-            guide=guide, random_state=self._generator(), n_threads=self._n_threads(),
-        )  # fmt: skip
 
     # -- using -----------------------------------------------------------------------------------------------
 
@@ -382,7 +361,10 @@ class Anonymizer(TransformerMixin, GroupParameters):
         hierarchies, floor = getattr(self, "hierarchies_", {}), publishing_floor(counters)
         source, paths = self._coded(table, schema.quasi_identifiers, schema, hierarchies, floor=floor)
         codes = source.records(Guide(0)).codes
-        found = self._describe(source.columns, codes, groups, source.layout, guide, paths)
+        found = describe_groups(
+            self.representative, source.columns, codes, groups, source.layout, paths,
+            guide=guide, random_state=self._generator(), n_threads=self._n_threads(),
+        )  # fmt: skip
         source.forget_codes()
         del codes, guide  # free their memory: both have a row for every record
         n_kept = len(groups.order)

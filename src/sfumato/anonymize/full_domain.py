@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.anonymize.anonymizer import Anonymizer, Fit
+from sfumato.anonymize.anonymizer import Anonymizer
 from sfumato.anonymize.hierarchy_columns import (
     Domain,
     Records,
@@ -20,6 +20,7 @@ from sfumato.anonymize.hierarchy_columns import (
     read_domain,
 )
 from sfumato.anonymize.method import MethodFacts, NamedMethod
+from sfumato.anonymize.partitioners import Fit
 from sfumato.anonymize.release import (
     Release,
     check_releasable,

@@ -20,6 +20,7 @@ from sfumato.anonymize.recoding import Recoding
 from sfumato.backends.base import check_of
 from sfumato.backends.memory import MemorySource
 from sfumato.criteria.criterion_counts import Counter, fewest_records
+from sfumato.frames import Table
 from sfumato.hierarchies import CodePaths
 from sfumato.partition import relaxed_mondrian, set_aside
 from sfumato.partition.group_summaries import Groups, lined_up
@@ -83,6 +84,15 @@ class Divided:
     groups: Groups
     guide: Guide
     make_partition: MakePartition
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """The state that fitting hands to `fit_transform`; never stored on the estimator."""
+
+    table: Table
+    counters: list[Counter]
+    group: NDArray[np.int32]
 
 
 class Partitioner(Protocol):
