@@ -159,10 +159,10 @@ def test_the_first_box_says_how_many_are_unique_and_what_to_try():
     unique = Uniqueness(("income", "zip code"), 0.721, 0.9)
     made = replace(audit(passed=False), uniqueness=unique, advice=("max_unique: drop it.",), titles={"income": "Wage"})
     for text in (" ".join(Page(to_html(made)).text), to_markdown(made).replace("\\", "")):
-        box = text[: text.index(">Method<")]
+        box = text[: text.index("Method")]
         assert "72.1% of the records are unique by the columns released unchanged: “Wage” and “zip code”." in box
         assert "max_unique: drop it." in box
     few = " ".join(Page(to_html(replace(made, uniqueness=replace(unique, share=None)))).text)
-    assert "Some records, too few to be counted here, are unique" in few
+    assert "Some records, too few to show their number, are unique" in few
     none = " ".join(Page(to_html(replace(made, uniqueness=replace(unique, share=0.0)))).text)
     assert "No record is unique by the columns released unchanged" in none
