@@ -346,9 +346,8 @@ def check_promises(saved: SavedPartition) -> None:
     partition = saved.partition
     if not partition.criteria:
         raise ParameterError(
-            f"{named('release')} with a partition that was saved without its criteria, by an earlier version or by "
-            "Partition.save: expected one whose promises are known. Save it again with 'sfumato anonymize --save', or "
-            "release in Python, with the anonymizer that made it."
+            f"{named('release')} with a partition that an earlier version saved without its criteria: expected one whose "
+            "promises are known. Save it again, or release in Python, with the anonymizer that made it."
         )
     promised = list(zip(partition.criteria, partition.guarantees, strict=True))
     others = [text for criterion, text in promised if criterion["name"] != "k-anonymity"]
