@@ -147,7 +147,7 @@ def test_attacks_that_the_policy_leaves_out_are_named_and_fail_no_gate(tmp_path:
             {"level": "quick", "model": "test_fraction = 0"},
             [
                 "No attack was run; the level is quick.",
-                "They need people who were held out, and test_fraction = 0 holds nobody out.",
+                "Attacks need holdout records, and test_fraction = 0 holds nobody out.",
             ],
         ),
     ],
