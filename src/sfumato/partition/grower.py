@@ -23,8 +23,7 @@ from sfumato.partition.candidates import Candidates, empty_candidates, splits_of
 from sfumato.partition.conditions import Check
 from sfumato.partition.group_summaries import collect
 from sfumato.partition.guides import Guide
-from sfumato.partition.histogram import make_shape
-from sfumato.partition.kept_histograms import HistogramStore, KeptHistograms
+from sfumato.partition.histogram import KeptHistograms, make_shape
 from sfumato.partition.node_records import NodeRecords
 from sfumato.partition.node_search import After, NodeSearch
 from sfumato.partition.records import Layout, Records
@@ -64,9 +63,6 @@ class Grower:
     fall_back : bool
         At no gain, let information loss decide (anonymizing) instead of stopping (minimizing).
     n_threads : int
-    store : HistogramStore, optional
-        Where growers over the same records, columns and channels find what others have counted; only their channel
-        weights differ.
     taxonomy : Taxonomy, optional
         The hierarchies of the columns that have one.
 
@@ -83,7 +79,6 @@ class Grower:
     checks: Sequence[Check] = ()
     fall_back: bool = True
     n_threads: int = 1
-    store: HistogramStore | None = None
     taxonomy: Taxonomy = NO_TAXONOMY
 
     def grow(self, max_leaves: int | None = None) -> tuple[Tree, NDArray[np.int32]]:
@@ -141,9 +136,7 @@ class Grower:
             self._held = NodeRecords(self.records, self.nodes, self.layout, self._workers, uses_up=uses_up)
             self._search = NodeSearch(self._held, shape, scoring, self._workers)
             large = self._workers.large_node
-            self._kept = KeptHistograms(
-                self.nodes, self._search.count, kept_from=large, always_from=large, store=self.store
-            )
+            self._kept = KeptHistograms(self.nodes, self._search.count, kept_from=large, always_from=large)
             yield
         self._held.clear()
         self._kept.clear()
