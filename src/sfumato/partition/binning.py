@@ -8,7 +8,7 @@ codes. Called by ``sources``; everything after works on codes alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -159,11 +159,13 @@ def bin_counts(
     if not len(distinct):
         shared = nothing_shared(distinct, floor) if floor else None
         return Bins(True, distinct, distinct, distinct, has_missing, shared)
-    bin_of_distinct = _cut_at_quantiles(counts, max_bins)
-    bins = _describe_bins(distinct, counts, bin_of_distinct, has_missing)
-    if not floor:
-        return bins
-    return replace(bins, shared=_shared(distinct, counts, bin_of_distinct, floor, units))
+    if len(distinct) <= max_bins:
+        starts = modes = np.arange(len(distinct))
+    else:
+        starts, modes = _cut_at_quantiles(counts, max_bins)
+    high = distinct[np.append(starts[1:], len(distinct)) - 1]
+    shared = share_numbers(distinct, counts, starts, floor, units) if floor else None
+    return Bins(True, distinct[modes], distinct[starts], high, has_missing, shared)
 
 
 def bin_own_categories(
@@ -265,27 +267,29 @@ def _search_cells(values, high, first, lowest, scale, n_cells, out):  # type: ig
         out[i] = min(low, last)
 
 
-def _cut_at_quantiles(counts: NDArray[np.int64], max_bins: int) -> NDArray[np.int64]:
-    """Return the bin of each distinct value, given how often each occurs."""
-    if len(counts) <= max_bins:
-        return np.arange(len(counts))
-    # All in integers (counts times max_bins), so that no rounding depends on the machine.
-    total = int(counts.sum())
-    capped = np.minimum(counts * max_bins, total)
-    before = np.cumsum(capped) - capped
-    raw = before * max_bins // int(capped.sum())
-    starts = np.flatnonzero(np.diff(raw, prepend=-1))
-    return np.repeat(np.arange(len(starts)), np.diff(starts, append=len(raw)))
+@njit(nogil=True, cache=True)
+def _cut_at_quantiles(counts, max_bins):  # type: ignore[no-untyped-def]
+    """Return the first distinct value of each bin, and its most frequent one, the lowest on ties.
 
-
-def _shared(
-    distinct: NDArray[Any],
-    counts: NDArray[np.int64],
-    bin_of_distinct: NDArray[np.int64],
-    floor: int,
-    units: Sequence[int],
-) -> SharedValues:
-    return share_numbers(distinct, counts, np.flatnonzero(np.diff(bin_of_distinct, prepend=-1)), floor, units)
+    All in integers (counts times `max_bins`), so that no rounding depends on the machine.
+    """
+    n_records, capped = 0, 0
+    for i in range(counts.shape[0]):
+        n_records += counts[i]
+    for i in range(counts.shape[0]):
+        capped += min(counts[i] * max_bins, n_records)
+    starts, modes = np.empty(max_bins, np.int64), np.empty(max_bins, np.int64)
+    at, most, before, next_cut = -1, 0, 0, 0
+    for i in range(counts.shape[0]):
+        if before * max_bins >= next_cut:
+            next_cut = (before * max_bins // capped + 1) * capped
+            at += 1
+            starts[at] = i
+            most = 0
+        if counts[i] > most:
+            modes[at], most = i, counts[i]
+        before += min(counts[i] * max_bins, n_records)
+    return starts[: at + 1], modes[: at + 1]
 
 
 def nothing_shared(empty: NDArray[Any], floor: int) -> SharedValues:
@@ -294,16 +298,3 @@ def nothing_shared(empty: NDArray[Any], floor: int) -> SharedValues:
     return SharedValues(
         empty, np.zeros(0, np.int32), nothing, nothing, empty, empty, np.zeros(2, np.bool_), 0, floor, empty, nothing
     )
-
-
-def _describe_bins(
-    distinct: NDArray[Any], counts: NDArray[np.int64], bin_of_distinct: NDArray[np.int64], has_missing: bool
-) -> Bins:
-    if bin_of_distinct[-1] == len(distinct) - 1:
-        return Bins(True, distinct, distinct, distinct, has_missing)
-    starts = np.flatnonzero(np.diff(bin_of_distinct, prepend=-1))
-    stops = np.append(starts[1:], len(distinct))
-    most = np.maximum.reduceat(counts, starts)
-    positions = np.where(counts == most[bin_of_distinct], np.arange(len(counts)), len(counts))
-    modes = np.minimum.reduceat(positions, starts)  # the first, so the lowest, of a bin's most frequent values
-    return Bins(True, distinct[modes], distinct[starts], distinct[stops - 1], has_missing)

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from sfumato.partition.guides import INFORMATION_LOSS
-from sfumato.partition.scoring import gain_of, n_summed, offer, wants_one, write_ordered, write_subset
+from sfumato.partition.scoring import gain_of, n_summed, offer, write_ordered, write_subset
 
 MAX_ENUMERATED = 8
 """Up to this many categories present in a node, every subset is a candidate."""
@@ -24,31 +24,39 @@ _SORTED_BY_INSERTION = 64
 
 
 @njit(nogil=True, cache=True)
-def scan_categories(scan, column):  # type: ignore[no-untyped-def]
-    """Offer splits of a category column; missing is one of its codes."""
-    scratch = scan.scratch
-    first = scan.layout.offsets[column]
-    present = scratch.present
+def list_present(hist, layout, scratch, column):  # type: ignore[no-untyped-def]
+    """List the codes of a category column that the node has in the scratch, and return their number."""
+    first = layout.offsets[column]
     n_present = np.int64(0)
     for code in range(scratch.lowest[column], scratch.highest[column] + 1):
-        if scan.hist[first + code, 0] > 0:
-            present[n_present] = code
+        if hist[first + code, 0] > 0:
+            scratch.present[n_present] = code
             n_present += 1
-    if n_present < 2:
-        return
-    scratch.is_left[: scan.layout.offsets[column + 1] - first] = False
+    return n_present
+
+
+@njit(nogil=True, cache=True)
+def scan_categories(scan, column, n_present):  # type: ignore[no-untyped-def]
+    """Offer splits of a category column whose codes present are listed; missing is one of its codes."""
+    first = scan.layout.offsets[column]
+    scan.scratch.is_left[: scan.layout.offsets[column + 1] - first] = False
     if n_present <= MAX_ENUMERATED:
-        if not wants_one(scan):
-            _scan_subsets(scan, column, n_present)
-        elif scan.rule == INFORMATION_LOSS:
-            _best_subset_by_loss(scan, column, n_present)
-        else:
-            _best_subset(scan, column, n_present)
+        _scan_subsets(scan, column, n_present)
         return
     n_orders = 2 if scan.rule != INFORMATION_LOSS and scan.scoring.channel_weights.shape[0] > 1 else 1
     for order in range(n_orders):
         _order_keys(scan, first, n_present, order)
-        _scan_prefixes(scan, column, _rising(scratch.keys[:n_present]), order)
+        _scan_prefixes(scan, column, _rising(scan.scratch.keys[:n_present]), order)
+
+
+@njit(nogil=True, cache=True)
+def enter_subset(scan, column, n_present, gain, subset, n_left):  # type: ignore[no-untyped-def]
+    """Enter the best subset of the codes present; its bits tell which of them go left."""
+    rank = offer(scan, column, gain, subset)
+    if rank >= 0:
+        for p in range(n_present):
+            scan.scratch.is_left[scan.scratch.present[p]] = (subset >> p) & 1 == 1
+        write_subset(scan, rank, column, n_left)
 
 
 @njit(nogil=True, cache=True)
@@ -68,15 +76,14 @@ def _rising(keys):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _best_subset(scan, column, n_present):  # type: ignore[no-untyped-def]
-    """Offer the best subset of the categories present; the last one always goes right."""
-    hist, scratch = scan.hist, scan.scratch
-    first = scan.layout.offsets[column]
-    k = scan.scoring.min_records
-    weight = scan.scoring.channel_weights[0]
+def best_subset(hist, layout, scoring, scratch, floor, column, n_present):  # type: ignore[no-untyped-def]
+    """Return gain, bits and left size of the best subset of the codes present, -1 without one; the last goes right."""
+    first = layout.offsets[column]
+    k = scoring.min_records
+    weight = scoring.channel_weights[0]
     n, mean = scratch.total[0], scratch.mean[0]
     present = scratch.present
-    best_gain, best_subset, best_left = scan.floor, np.int64(-1), np.int64(0)
+    best_gain, best_bits, best_left = floor, np.int64(-1), np.int64(0)
     n_left, sum_left = 0, 0
     before = 0
     for step in range(1, 1 << (n_present - 1)):
@@ -98,27 +105,20 @@ def _best_subset(scan, column, n_present):  # type: ignore[no-untyped-def]
             continue
         deviation = sum_left - mean * n_left
         gain = weight * deviation * deviation * n / (float(n_left) * float(n - n_left))
-        if gain > best_gain or (gain == best_gain and 0 <= subset < best_subset):
-            best_gain, best_subset, best_left = gain, np.int64(subset), n_left
-    if best_subset < 0:
-        return
-    rank = offer(scan, column, best_gain, best_subset)
-    if rank >= 0:
-        for p in range(n_present):
-            scratch.is_left[present[p]] = (best_subset >> p) & 1 == 1
-        write_subset(scan, rank, column, best_left)
+        if gain > best_gain or (gain == best_gain and 0 <= subset < best_bits):
+            best_gain, best_bits, best_left = gain, np.int64(subset), n_left
+    return best_gain, best_bits, best_left
 
 
 @njit(nogil=True, cache=True)
-def _best_subset_by_loss(scan, column, n_present):  # type: ignore[no-untyped-def]
-    """Offer the subset of the categories present that lowers the loss most; the last one always goes right."""
-    hist, scratch = scan.hist, scan.scratch
-    first = scan.layout.offsets[column]
-    n_codes = scan.layout.offsets[column + 1] - first
-    k = scan.scoring.min_records
+def best_subset_by_loss(hist, layout, scoring, scratch, column, n_present):  # type: ignore[no-untyped-def]
+    """Return the same of the subset that lowers information loss most."""
+    first = layout.offsets[column]
+    n_codes = layout.offsets[column + 1] - first
+    k = scoring.min_records
     n = scratch.total[0]
     present = scratch.present
-    least, best_subset, best_left = np.int64(0), np.int64(-1), np.int64(0)
+    least, best_bits, best_left = np.int64(0), np.int64(-1), np.int64(0)
     n_left, in_left = 0, 0
     before = 0
     for step in range(1, 1 << (n_present - 1)):
@@ -138,16 +138,10 @@ def _best_subset_by_loss(scan, column, n_present):  # type: ignore[no-untyped-de
         if n_left < k or n - n_left < k:
             continue
         penalty = n_left * (in_left - 1) + (n - n_left) * (n_present - in_left - 1)
-        if best_subset < 0 or penalty < least or (penalty == least and subset < best_subset):
-            least, best_subset, best_left = penalty, np.int64(subset), n_left
-    if best_subset < 0:
-        return
+        if best_bits < 0 or penalty < least or (penalty == least and subset < best_bits):
+            least, best_bits, best_left = penalty, np.int64(subset), n_left
     gain = (n * (n_present - 1) - least) / max(1, n_codes - 1)
-    rank = offer(scan, column, gain, best_subset)
-    if rank >= 0:
-        for p in range(n_present):
-            scratch.is_left[present[p]] = (best_subset >> p) & 1 == 1
-        write_subset(scan, rank, column, best_left)
+    return gain, best_bits, best_left
 
 
 @njit(nogil=True, cache=True)

@@ -88,9 +88,9 @@ class Grower:
             return tree, self._held.groups(tree)
 
     def grow_in_order(self) -> Grown:
-        """Grow without a leaf limit, and hand out the records as the growth has left them: group after group.
+        """Grow without a leaf limit, and return the records in the order of their groups.
 
-        The given records are used up: nothing is held twice, and what is in them afterwards means nothing.
+        The given records are used up: they become a buffer, so that nothing is kept in memory twice.
         """
         with self._growing(None, uses_up=True):
             tree = self.nodes.to_tree(self.layout)
@@ -124,7 +124,7 @@ class Grower:
 
     @contextmanager
     def _prepared(self, n_records: int, *, uses_up: bool = False) -> Iterator[None]:
-        """Make ready what growing from one node with all records needs, and let go of it in the end."""
+        """Allocate buffers and threads for growing from one node with all records, and free them in the end."""
         is_weighted = len(self.records.weights) > 0
         scoring = Scoring(
             self.guide.rule, self.guide.channel_weights, is_weighted, self.fall_back, self.min_records, self.taxonomy
@@ -249,7 +249,7 @@ class Grower:
     def _passes(
         self, nodes: NDArray[np.int64], found: Candidates, which: NDArray[np.int64], rank: int
     ) -> NDArray[np.bool_]:
-        """Say which nodes, in the rows `which` of the candidates, pass every check when split at the one of a rank."""
+        """Return which nodes, in the rows `which` of the candidates, pass every check if split at the one of a rank."""
         splits, source = splits_of(found, which, rank), self._held.of(nodes[0])
         starts, stops = self.nodes.start[nodes], self.nodes.stop[nodes]
         result = np.ones(len(nodes), np.bool_)

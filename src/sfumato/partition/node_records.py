@@ -54,7 +54,7 @@ class NodeRecords:
         return self.at_depth(int(self.nodes.depth[node]))
 
     def clear(self) -> None:
-        """Let go of the buffers."""
+        """Free the buffers."""
         self._buffers.clear()
 
     # -- dividing --------------------------------------------------------------------------------------------

@@ -78,11 +78,11 @@ class Records(NamedTuple):
 
     def empty_like(self) -> Records:
         """Return room for the same records in another order."""
-        return self._make(np.empty_like(part) for part in self)
+        return Records._make(np.empty_like(part) for part in self)
 
     def taken(self, rows: NDArray[np.integer[Any]]) -> Records:
         """Return some of the records, or all of them in another order."""
-        return self._make(part[rows] if len(part) else part for part in self)
+        return Records._make(part[rows] if len(part) else part for part in self)
 
 
 def pack_records(

@@ -13,6 +13,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+_COUNTED_SPAN = 1 << 20
+"""Integers that span less than this are counted in a table instead of sorted."""
+
+_LARGEST = np.iinfo(np.int64).max
 _LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
@@ -33,6 +37,13 @@ def sorted_distinct(
     """
     mask = np.zeros(0, np.bool_) if missing is None else missing
     is_float = values.dtype.kind == "f"
+    if not is_float:
+        present = values[~mask] if len(mask) else values
+        low, high = int(present.min(initial=_LARGEST)), int(present.max(initial=-_LARGEST))
+        if 0 <= high - low < _COUNTED_SPAN:
+            table = np.bincount(present - low)
+            filled = np.flatnonzero(table)
+            return (filled + low).astype(values.dtype), table[filled]
     is_single = is_float and _fit_single_precision(values, mask)
     packed = np.empty(len(values) - np.count_nonzero(mask), np.float32 if is_single else values.dtype)
     _pack_present(values, mask, packed)
@@ -46,7 +57,7 @@ def sorted_distinct(
 
 @njit(nogil=True, cache=True)
 def _fit_single_precision(values, mask):  # type: ignore[no-untyped-def]
-    """True when single precision loses nothing: half the digits to sort by. Stops at the first that does not fit."""
+    """Return True if single precision loses nothing, which halves the digits to sort by; stop at the first misfit."""
     is_masked = mask.shape[0] > 0
     for i in range(values.shape[0]):
         if is_masked and mask[i]:

@@ -6,9 +6,9 @@ values on either side or alone. Columns with a hierarchy split between the child
 records have in common: some first children go left, or one child alone, so that a side of one child has a finer label.
 Category columns are in ``category_splits``. A split is considered only if both sides keep `min_records`.
 
-Most fits want the best split alone, by one channel or by information loss. `_best_cut` and its siblings find the same
-candidates, gains and ties in scalars and offer one per column: a whole fit of Adult takes 0.4 times as long, one of a
-million records 0.6 times.
+Most fits want the best split alone, by one channel or by information loss. `_best_cut`, `best_subset` and those by loss
+find the same candidates, gains and ties in scalars, one per column: a whole fit of Adult takes 0.4 times as long, one
+of a million records 0.6 times.
 """
 
 from __future__ import annotations
@@ -16,7 +16,14 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from sfumato.partition.category_splits import scan_categories
+from sfumato.partition.category_splits import (
+    MAX_ENUMERATED,
+    best_subset,
+    best_subset_by_loss,
+    enter_subset,
+    list_present,
+    scan_categories,
+)
 from sfumato.partition.guides import CHANNELS, ENTROPY, INFORMATION_LOSS, MEDIAN
 from sfumato.partition.scoring import (
     Scan,
@@ -103,19 +110,18 @@ def _scan_ordered(scan, column):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _best_cut(scan, column):  # type: ignore[no-untyped-def]
-    """Offer the best prefix of an ordered column, missing values right or left."""
-    hist, layout, scratch = scan.hist, scan.layout, scan.scratch
+def _best_cut(hist, layout, scoring, scratch, floor, column):  # type: ignore[no-untyped-def]
+    """Return gain, place and left size of the best prefix of an ordered column; the place is -1 without one."""
     first = layout.offsets[column]
     end = min(layout.n_values[column], scratch.highest[column] + 1)
-    k = scan.scoring.min_records
-    weight = scan.scoring.channel_weights[0]
+    k = scoring.min_records
+    weight = scoring.channel_weights[0]
     n, mean = scratch.total[0], scratch.mean[0]
     n_missing, sum_missing = 0, 0
     if layout.missing[column] >= 0:
         n_missing = hist[first + layout.missing[column], 0]
         sum_missing = hist[first + layout.missing[column], 1]
-    best_gain, best_position, best_left = scan.floor, np.int64(-1), np.int64(0)
+    best_gain, best_position, best_left = floor, np.int64(-1), np.int64(0)
     n_left, sum_left = 0, 0
     for b in range(scratch.lowest[column], end):
         if hist[first + b, 0] == 0:
@@ -135,21 +141,15 @@ def _best_cut(scan, column):  # type: ignore[no-untyped-def]
             gain = weight * deviation * deviation * n / (float(with_missing) * float(n - with_missing))
             if gain > best_gain:
                 best_gain, best_position, best_left = gain, np.int64(2 * b + 1), with_missing
-    if best_position < 0:
-        return
-    rank = offer(scan, column, best_gain, best_position)
-    if rank >= 0:
-        missing_left = best_position & 1 == 1 if n_missing > 0 else 2 * best_left > n
-        write_ordered(scan, rank, column, best_position >> 1, missing_left, best_left)
+    return best_gain, best_position, best_left
 
 
 @njit(nogil=True, cache=True)
-def _best_cut_by_loss(scan, column):  # type: ignore[no-untyped-def]
-    """Offer the prefix of an ordered column that lowers the loss most, missing values right or left."""
-    hist, layout, scratch = scan.hist, scan.layout, scan.scratch
+def _best_cut_by_loss(hist, layout, scoring, scratch, column):  # type: ignore[no-untyped-def]
+    """Return the same of the prefix that lowers information loss most."""
     first = layout.offsets[column]
     missing = layout.missing[column]
-    k = scan.scoring.min_records
+    k = scoring.min_records
     n = scratch.total[0]
     n_missing = hist[first + missing, 0] if missing >= 0 else 0
     lowest = scratch.lowest[column]
@@ -159,7 +159,7 @@ def _best_cut_by_loss(scan, column):  # type: ignore[no-untyped-def]
     while highest > lowest and hist[first + highest, 0] == 0:
         highest -= 1
     if lowest > highest or (lowest == highest and n_missing == 0):
-        return
+        return -np.inf, np.int64(-1), np.int64(0)
     low, high = layout.low[first + lowest], layout.high[first + highest]
     node_width = 1.0 if n_missing > 0 else high - low
     best_gain, best_position, best_left = -np.inf, np.int64(-1), np.int64(0)
@@ -187,12 +187,7 @@ def _best_cut_by_loss(scan, column):  # type: ignore[no-untyped-def]
             if gain > best_gain:
                 best_gain, best_position, best_left = gain, np.int64(2 * b + 1), with_missing
         b = following
-    if best_position < 0:
-        return
-    rank = offer(scan, column, best_gain, best_position)
-    if rank >= 0:
-        missing_left = best_position & 1 == 1 if n_missing > 0 else 2 * best_left > n
-        write_ordered(scan, rank, column, best_position >> 1, missing_left, best_left)
+    return best_gain, best_position, best_left
 
 
 @njit(nogil=True, cache=True)
@@ -380,25 +375,54 @@ def _scan_hierarchy_median(scan, column):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
+def _enter_cut(scan, column, gain, place, n_left):  # type: ignore[no-untyped-def]
+    """Enter the best prefix of an ordered column; an odd place has missing values on the left."""
+    rank = offer(scan, column, gain, place)
+    if rank >= 0:
+        missing = scan.layout.missing[column]
+        has_missing = missing >= 0 and scan.hist[scan.layout.offsets[column] + missing, 0] > 0
+        missing_left = place & 1 == 1 if has_missing else 2 * n_left > scan.scratch.total[0]
+        write_ordered(scan, rank, column, place >> 1, missing_left, n_left)
+
+
+@njit(nogil=True, cache=True)
 def _scan_columns(scan):  # type: ignore[no-untyped-def]
-    for column in range(scan.layout.missing.shape[0]):
-        if scan.scratch.lowest[column] == scan.scratch.highest[column]:
+    hist, layout, scoring, scratch, rule = scan.hist, scan.layout, scan.scoring, scan.scratch, scan.rule
+    is_one_wanted = wants_one(scan)
+    for column in range(layout.missing.shape[0]):
+        if scratch.lowest[column] == scratch.highest[column]:
             continue  # one code: nothing to split
-        if has_hierarchy(scan.scoring.taxonomy, column):
-            if scan.rule == MEDIAN:
+        if has_hierarchy(scoring.taxonomy, column):
+            if rule == MEDIAN:
                 _scan_hierarchy_median(scan, column)
             else:
                 _scan_hierarchy(scan, column)
-        elif scan.rule == MEDIAN:
+        elif rule == MEDIAN:
             _scan_median(scan, column)
-        elif scan.layout.is_category[column]:
-            scan_categories(scan, column)
-        elif not wants_one(scan):
+        elif layout.is_category[column]:
+            n_present = list_present(hist, layout, scratch, column)
+            if n_present < 2:
+                continue
+            if not is_one_wanted or n_present > MAX_ENUMERATED:
+                scan_categories(scan, column, n_present)
+            elif rule == INFORMATION_LOSS:
+                gain, place, n_left = best_subset_by_loss(hist, layout, scoring, scratch, column, n_present)
+                if place >= 0:
+                    enter_subset(scan, column, n_present, gain, place, n_left)
+            else:
+                gain, place, n_left = best_subset(hist, layout, scoring, scratch, scan.floor, column, n_present)
+                if place >= 0:
+                    enter_subset(scan, column, n_present, gain, place, n_left)
+        elif not is_one_wanted:
             _scan_ordered(scan, column)
-        elif scan.rule == INFORMATION_LOSS:
-            _best_cut_by_loss(scan, column)
+        elif rule == INFORMATION_LOSS:
+            gain, place, n_left = _best_cut_by_loss(hist, layout, scoring, scratch, column)
+            if place >= 0:
+                _enter_cut(scan, column, gain, place, n_left)
         else:
-            _best_cut(scan, column)
+            gain, place, n_left = _best_cut(hist, layout, scoring, scratch, scan.floor, column)
+            if place >= 0:
+                _enter_cut(scan, column, gain, place, n_left)
 
 
 @njit(nogil=True, cache=True)

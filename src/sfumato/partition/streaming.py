@@ -168,7 +168,7 @@ class OuterGrower(Grower):
 
 @dataclass(frozen=True, eq=False)
 class Branch:
-    """What grew below one node of the top.
+    """The part of a tree that grew below one node of the top.
 
     Attributes
     ----------

@@ -386,7 +386,7 @@ def _leaf_runs(tree: Tree) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _is_topmost(first: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which runs lie in no other run; runs of a tree are nested or apart."""
+    """Return which runs lie in no other run; runs of a tree are nested or apart."""
     result = np.ones(len(first), np.bool_)
     order = np.lexsort((-stop, first))
     reach = -1
