@@ -52,7 +52,7 @@ class CodedColumn:
 
     @property
     def is_text(self) -> bool:
-        """Whether the values are text, of which any column can miss some without changing its type."""
+        """True if the values are text; such a column can have missing values without changing its type."""
         return self.categories is not None and all(isinstance(value, str) for value in self.categories)
 
 

@@ -134,7 +134,8 @@ def test_records_that_get_lost_are_noticed(adult, coarse, tmp_path: Path, monkey
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected_words"), [({"output": "values"}, "'labels'"), ({"drop": ["nobody"]}, "not a column of the files")]
+    ("asked", "expected_words"),
+    [({"output": "values"}, "'labels'"), ({"drop": ["nobody"]}, "not a column of the files")],
 )
 def test_what_cannot_be_asked_is_refused(adult, coarse, tmp_path: Path, asked: dict, expected_words: str):
     with pytest.raises(ParameterError, match=expected_words):

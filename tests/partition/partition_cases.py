@@ -260,7 +260,7 @@ def fast_splits(
     after = (0, np.inf, -1)
     while True:
         out = empty_candidates(1, n_ranks, layout)
-        find_splits(hist, layout, scoring, scratch, after[0], after[1], after[2], out, 0)
+        find_splits(hist, layout, scoring, scratch, after, out, 0)
         n_found = int(out.n_found[0])
         if n_found == 0:
             return ranked

@@ -49,7 +49,7 @@ def test_twins_summarize_the_same(seed: int, n: int) -> None:
     groups = random_groups(np.random.default_rng(seed), n, is_partial=True)
     fast = group_summaries.summarize(case.records.codes, groups, case.layout)
     slow = naive_groups.summarize(case.records.codes, groups, case.layout)
-    for name, part in vars(fast).items():
+    for name, part in fast._asdict().items():
         np.testing.assert_array_equal(part, getattr(slow, name), err_msg=name)
     exact = naive_groups.widths(case.records.codes, groups, case.layout)
     if groups.n_groups:
@@ -104,7 +104,7 @@ def test_the_order_of_the_records_changes_no_group(seed: int, n: int) -> None:
         summary = group_summaries.summarize(codes, groups, case.layout)
         member = group_summaries.nearest_members(codes, groups, case.layout, summary.middle, np.zeros(n))
         ranked = group_summaries.rank_members(codes, groups, case.layout.n_columns, shares)
-        seen.append((*vars(summary).values(), codes[member], codes[ranked]))
+        seen.append((*summary, codes[member], codes[ranked]))
     for one, other in zip(*seen, strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -118,7 +118,7 @@ def test_the_number_of_threads_changes_no_group(n_threads: int, monkeypatch: pyt
         codes, groups = case.records.codes, random_groups(random, n)
         alone = group_summaries.summarize(codes, groups, case.layout)
         shared = group_summaries.summarize(codes, groups, case.layout, n_threads=n_threads)
-        for name, part in vars(alone).items():
+        for name, part in alone._asdict().items():
             np.testing.assert_array_equal(getattr(shared, name), part, err_msg=name)
         given_parts = (codes, groups, case.layout, alone.middle, random.random(n))
         np.testing.assert_array_equal(

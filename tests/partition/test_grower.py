@@ -27,7 +27,7 @@ from partition_cases import (
     sizes,
 )
 
-from sfumato.partition import conditions, grower, kept_histograms, workers
+from sfumato.partition import conditions, grower, histogram, workers
 from sfumato.partition.binning import bin_categories, bin_numbers
 from sfumato.partition.conditions import Check
 from sfumato.partition.guides import CHANNELS, Guide, by_information_loss, by_median, from_labels, from_numbers
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.twins
 LIMITS = {
     "_LARGE_NODE": workers,
     "_SHARED_FROM": workers,
-    "_BUDGET": kept_histograms,
+    "_BUDGET": histogram,
     "_COUNT_BUDGET": conditions,
     "_CANDIDATE_BUDGET": grower,
 }
@@ -220,7 +220,7 @@ def test_records_come_back_group_after_group_as_a_sort_by_group_would_put_them(c
     assert_same_trees(grown.tree, tree)
     np.testing.assert_array_equal(grown.group, group)
     np.testing.assert_array_equal(grown.sizes, sorted_.sizes)
-    for part, expected in zip(grown.records.parts, sorted_.records.parts, strict=True):
+    for part, expected in zip(grown.records, sorted_.records, strict=True):
         np.testing.assert_array_equal(part, expected)
     guide = case.guide.lined_up(grown.records, case.layout.n_columns)
     rows = grown.records.rows
@@ -234,10 +234,10 @@ def test_records_come_back_group_after_group_as_a_sort_by_group_would_put_them(c
 @given(case=cases(), seed=seeds)
 def test_the_records_handed_in_are_left_as_they_were(case: Case, seed: int) -> None:
     records = case.records
-    before = [part.copy() for part in records.parts]
+    before = [part.copy() for part in records]
     grown = grower.Grower(records, case.layout, case.guide, case.min_records, random_checks(seed, case.n_records))
     grown.grow()
-    for part, copy in zip(records.parts, before, strict=True):
+    for part, copy in zip(records, before, strict=True):
         np.testing.assert_array_equal(part, copy)
 
 
@@ -250,31 +250,6 @@ def test_growing_again_with_the_same_grower_gives_the_same_tree() -> None:
         again, _ = own.grow()
     assert small.n_groups == 5
     assert_same_trees(again, first)
-
-
-@pytest.mark.parametrize("budget", [0, 4096, 1 << 20])
-def test_growths_that_share_a_store_are_the_same_as_apart(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_histograms, "_STORE_BUDGET", budget)
-
-    @in_examples(30)
-    @given(case=cases(kind="signed"), max_leaves=st.integers(1, 12))
-    def check(case: Case, max_leaves: int) -> None:
-        store = kept_histograms.HistogramStore()
-        for factor in (1.0, 0.5, 0.0, 1.0):
-            weights = case.guide.channel_weights
-            own = replace(case, guide=replace(case.guide, channel_weights=np.where(weights < 0, factor, 1) * weights))
-            with limits(_LARGE_NODE=2):
-                shared = replace_store(own.grower(), store).grow(max_leaves)
-            apart = own.grower().grow(max_leaves)
-            assert_same_trees(shared[0], apart[0])
-            np.testing.assert_array_equal(shared[1], apart[1])
-
-    check()
-
-
-def replace_store(own: grower.Grower, store: kept_histograms.HistogramStore) -> grower.Grower:
-    own.store = store
-    return own
 
 
 def test_many_categories_in_two_bytes_are_grown_like_few() -> None:

@@ -11,6 +11,7 @@ from partition_cases import GUIDE_KINDS, Case, cases, in_examples
 from sfumato.partition import histogram
 from sfumato.partition.binning import bin_categories, bin_numbers
 from sfumato.partition.guides import CHANNELS, Guide
+from sfumato.partition.histogram import Shape
 from sfumato.partition.records import as_words, make_layout, pack_records
 from sfumato.partition.scoring import make_scratch
 from twins import naive
@@ -27,7 +28,7 @@ def count(add_records: AddRecords, case: Case, *runs: tuple[int, int]) -> np.nda
     places = naive.block_places(case.layout, case.guide, records.dense.shape[1])
     out = np.zeros_like(case.histogram)
     for start, stop in runs or [(0, case.n_records)]:
-        add_records(records.codes, records.dense, records.weights, start, stop, case.layout.offsets, *places, out)
+        add_records(records, start, stop, Shape(case.layout, out.shape[1], *places), out)
     return out
 
 
@@ -167,7 +168,7 @@ def test_counting_and_summing_in_one_addition_equals_the_naive_twin() -> None:
     case = Case([column[0]], [column[1]], Guide(CHANNELS, values, channel_weights=np.ones(1)))
     packed = np.zeros(column[0].n_bins, np.int64)
     out = np.zeros((column[0].n_bins, 2), np.int64)
-    histogram.add_one_channel(case.records.codes, case.records.dense, 0, 200, case.layout.offsets, packed, out)
+    histogram.add_one_channel(case.records, 0, 200, case.layout.offsets, packed, out)
     np.testing.assert_array_equal(out, count(naive.add_records, case))
     assert not packed.any()
 
@@ -204,7 +205,7 @@ def test_counting_only_columns_that_vary_equals_the_naive_twin_and_leaves_nothin
         histogram.find_ends(as_words(records.codes), start, stop, as_words(ends))
         scratch.lowest[:] = ends[0, : case.layout.n_columns]
         scratch.highest[:] = np.minimum(ends[1, : case.layout.n_columns], np.diff(offsets) - 1)
-        histogram.add_varying_columns(records.codes, records.dense, start, stop, offsets, packed, scratch, out)
+        histogram.add_varying_columns(records, start, stop, offsets, packed, scratch, out)
         np.testing.assert_array_equal(out, count(naive.add_records, case, (start, stop)))
         codes = records.codes[start:stop, : case.layout.n_columns]
         np.testing.assert_array_equal(scratch.lowest, codes.min(axis=0))
@@ -217,7 +218,6 @@ def test_a_full_batch_of_the_largest_values_does_not_run_into_the_count() -> Non
     n = histogram.PACKED_RECORDS * 2 + 3
     largest = (1 << histogram.PACKED_VALUE_BITS) - 1
     out = np.zeros((1, 2), np.int64)
-    histogram.add_one_channel(
-        np.zeros((n, 8), np.uint8), np.full((n, 1), largest), 0, n, np.array([0, 1]), np.zeros(1, np.int64), out
-    )
+    records = pack_records([np.zeros(n, np.uint8)], dense=np.full((n, 1), largest))
+    histogram.add_one_channel(records, 0, n, np.array([0, 1]), np.zeros(1, np.int64), out)
     assert out.tolist() == [[n, n * largest]]

@@ -52,7 +52,7 @@ def grown_outside(
 
 
 def no_records(records: Records) -> Records:
-    return Records(*(part[:0] for part in records.parts))
+    return Records(*(part[:0] for part in records))
 
 
 def checks_of(case: Case, kind: str) -> list[Check]:

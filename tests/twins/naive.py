@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from sfumato.partition.binning import DEFAULT_MAX_BINS, Bins, code_type
 from sfumato.partition.conditions import Check
 from sfumato.partition.guides import Guide
+from sfumato.partition.histogram import Shape
 from sfumato.partition.records import Layout, Records
 from sfumato.partition.scoring import Scoring
 from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
@@ -71,18 +72,11 @@ def cut_at_quantiles(counts: Sequence[int], max_bins: int) -> list[int]:
 # -- counting ------------------------------------------------------------------------------------------------
 
 
-def add_records(
-    codes: NDArray[Any],
-    dense: NDArray[np.int64],
-    weights: NDArray[np.int64],
-    start: int,
-    stop: int,
-    offsets: NDArray[np.int64],
-    block_columns: NDArray[np.int64],
-    block_channels: NDArray[np.int64],
-    out: NDArray[np.int64],
-) -> None:
+def add_records(records: Records, start: int, stop: int, shape: Shape, out: NDArray[np.int64]) -> None:
     """Add records start to stop to the histogram `out`, one record after the other."""
+    codes, dense, weights, _ = records
+    layout, _, block_columns, block_channels = shape
+    offsets = layout.offsets
     for i in range(start, stop):
         weight = int(weights[i]) if len(weights) else 1
         entries = [0] * out.shape[1]
@@ -109,7 +103,7 @@ def histogram(records: Records, layout: Layout, guide: Guide, rows: Sequence[int
     places = block_places(layout, guide, records.dense.shape[1])
     out = np.zeros((layout.offsets[-1], 1 + len(guide.channel_weights) + bool(len(records.weights))), np.int64)
     for row in rows:
-        add_records(records.codes, records.dense, records.weights, row, row + 1, layout.offsets, *places, out)
+        add_records(records, row, row + 1, Shape(layout, out.shape[1], *places), out)
     return out
 
 

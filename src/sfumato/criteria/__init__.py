@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which groups are safe: one file per criterion, each a test on counts, its facts and a sentence for reports.
+"""Privacy criteria: one module each, with a test on counts, its facts and a sentence for reports.
 
 A criterion is one module and one line in the family below. Policies, reports, ``measure`` and the documentation take
 its facts from there. Criteria load on first use, so that listing their names costs nothing.

@@ -75,7 +75,7 @@ class AlphaKAnonymity(OnSensitiveColumn):
         return self.k
 
     def passes(self, counts: Counts, reference: Counts) -> NDArray[np.bool_]:
-        """Say which groups have at least k counted records and no value with a share above alpha."""
+        """Return which groups have at least k counted records and no value with a share above alpha."""
         sizes = counts.sum(axis=1)
         most = counts.max(axis=1, initial=0)
         # Without a counted record there are fewer than k of them: such a group is not safe.
@@ -85,7 +85,7 @@ class AlphaKAnonymity(OnSensitiveColumn):
         return np.asarray(counts.max(axis=1) / counts.sum(axis=1), np.float64)
 
     def remedy(self, reference: Counts) -> str:
-        """Say what the column has and which alpha and k the whole table would meet."""
+        """Describe the column, with the alpha and k that the whole table meets."""
         counted = np.asarray(reference)
         total = int(counted.sum())
         smallest = np.ceil(int(counted.max(initial=0)) / total * 1000) / 1000 if total else 1.0
@@ -95,7 +95,7 @@ class AlphaKAnonymity(OnSensitiveColumn):
         )
 
     def describe(self) -> str:
-        """Say in one sentence what is required."""
+        """Return the requirement in one sentence."""
         return (
             f"every group has at least {self.k} records and no value of {self.sensitive!r} has a share above "
             f"{self.alpha:g}{self._which_missing()}"

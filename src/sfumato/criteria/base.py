@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a criterion is: a vectorised test on the counts of groups.
+"""The protocol of a criterion: a vectorized test on the counts of groups.
 
 Neither the engine nor a criterion knows the other: the anonymizers hand the engine a criterion's ``passes``.
 """
@@ -47,7 +47,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class CriterionFacts:
-    """What policies, reports and the documentation say of a criterion.
+    """The facts that policies, reports and the documentation give about a criterion.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class Criterion(Protocol):
         ...
 
     def passes(self, counts: NDArray[np.int64], reference: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Say which of m groups are safe; `reference` has the same counts for the whole table."""
+        """Return which of m groups are safe; `reference` has the same counts for the whole table."""
         ...
 
     def value(self, counts: NDArray[np.int64], reference: NDArray[np.int64]) -> Any:
@@ -112,7 +112,7 @@ class Criterion(Protocol):
         ...
 
     def describe(self) -> str:
-        """Say in one sentence what is required."""
+        """Return the requirement in one sentence."""
         ...
 
 

@@ -97,7 +97,7 @@ class BetaLikeness(OnSensitiveColumn):
         return np.where(np.any(gains > -np.log(p) + TOLERANCE, axis=1), np.inf, reached)
 
     def describe(self) -> str:
-        """Say in one sentence what is required."""
+        """Return the requirement in one sentence."""
         bound = f"{self.beta:g}" if self.kind == "basic" else f"min({self.beta:g}, -ln(its share))"
         return (
             f"in every group the share of each value of {self.sensitive!r} exceeds its share in the table by at most "

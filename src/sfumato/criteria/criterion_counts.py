@@ -139,7 +139,7 @@ class Counter:
         n_groups: int,
         group_of_fitted: NDArray[np.integer[Any]] | None = None,
     ) -> NDArray[np.bool_]:
-        """Say which groups of records are safe; groups without any record are, unless a population is counted."""
+        """Return which groups of records are safe; groups without records are, unless a population is counted."""
         safe = np.concatenate([self.passes(counts) for counts in self._counts(group, n_groups, group_of_fitted)])
         if self.population is None:
             safe[np.bincount(group[group >= 0], minlength=n_groups) == 0] = True
@@ -245,7 +245,7 @@ def among_released(counters: Sequence[Counter], leaf: NDArray[np.integer[Any]]) 
 
 
 def hold_together(leaf: NDArray[np.int32], counters: list[Counter]) -> bool:
-    """Say whether the records that are not suppressed (-1) meet the criteria as one group."""
+    """Return True if the records that are not suppressed (-1) meet the criteria as one group."""
     together = np.where(leaf >= 0, 0, -1)
     return bool((leaf >= 0).any()) and all(bool(c.passes(c.count(together, 1))[0]) for c in counters)
 

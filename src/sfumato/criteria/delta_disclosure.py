@@ -91,7 +91,7 @@ class DeltaDisclosure(OnSensitiveColumn):
         return np.asarray(logarithm.max(axis=1), np.float64)
 
     def describe(self) -> str:
-        """Say in one sentence what is required."""
+        """Return the requirement in one sentence."""
         which = "each value" if self.absent == "fails" else "each occurring value"
         return (
             f"in every group the share of {which} of {self.sensitive!r} differs from its share in the table by a "

@@ -87,7 +87,7 @@ class DeltaPresence:
         return "presence"
 
     def passes(self, counts: Counts, reference: Counts) -> NDArray[np.bool_]:
-        """Say which groups are safe.
+        """Return which groups are safe.
 
         Parameters
         ----------
@@ -115,7 +115,7 @@ class DeltaPresence:
         return np.divide(members, population, out=without, where=population > 0)
 
     def remedy(self, reference: Counts) -> str:
-        """Say which share the whole table has."""
+        """Describe the share of the whole table."""
         members, population = int(reference[0]), int(reference[1])
         if members > population:
             return f"The population has {population} records, fewer than the table's {members}: pass the whole one."
@@ -124,5 +124,5 @@ class DeltaPresence:
         )
 
     def describe(self) -> str:
-        """Say in one sentence what is required."""
+        """Return the requirement in one sentence."""
         return f"between {self.delta_min:g} and {self.delta_max:g} of the population of every group is in the table"

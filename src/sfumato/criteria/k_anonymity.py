@@ -84,7 +84,7 @@ class KAnonymity:
         return True
 
     def passes(self, counts: NDArray[np.int64], reference: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Say which groups have at least k records or persons."""
+        """Return which groups have at least k records or persons."""
         return counts[:, 0] >= self.k
 
     def value(self, counts: NDArray[np.int64], reference: NDArray[np.int64]) -> int:
@@ -92,5 +92,5 @@ class KAnonymity:
         return int(counts[:, 0].min())
 
     def describe(self) -> str:
-        """Say in one sentence what is required."""
+        """Return the requirement in one sentence."""
         return f"every group has at least {self.k} {'records' if self.unit is None else 'different persons'}"

@@ -147,7 +147,7 @@ class LDiversity(OnSensitiveColumn):
         return int(worst) if self.kind == "distinct" and worst is not None else worst
 
     def remedy(self, reference: Counts) -> str:
-        """Say what the column has and which l the whole table would meet."""
+        """Describe the column, with the l that the whole table meets."""
         values = np.asarray(reference)[None, :]
         n_values = int((values > 0).sum())
         has = f"The column {self.sensitive!r} has {n_values} different values{self._which_missing()}"
@@ -166,7 +166,7 @@ class LDiversity(OnSensitiveColumn):
         )  # fmt: skip
 
     def describe(self) -> str:
-        """Say in one sentence what is required."""
+        """Return the requirement in one sentence."""
         what = {
             "distinct": f"every group has at least {self.l} different values of {self.sensitive!r}",
             "entropy": f"the entropy of {self.sensitive!r} in every group is at least log({self.l:g})",

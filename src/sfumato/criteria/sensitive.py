@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the criteria on a sensitive column share: its name, what missing means, and shares worked out from counts.
+"""The shared part of criteria on a sensitive column: its name, the meaning of missing values, shares from counts.
 
 Each criterion says in ``_each`` what a group reaches and in ``_passes`` which groups are safe; here groups without a
 counted record are left out, and values that the whole table does not have.
@@ -66,7 +66,7 @@ class OnSensitiveColumn:
         return "values"
 
     def passes(self, counts: Counts, reference: Counts) -> NDArray[np.bool_]:
-        """Say which groups are safe.
+        """Return which groups are safe.
 
         Parameters
         ----------
@@ -112,7 +112,7 @@ class OnSensitiveColumn:
         return reached.max()
 
     def remedy(self, reference: Counts) -> str:
-        """Say what the column has and which bound the whole table would meet."""
+        """Describe the column, with the bound that the whole table meets."""
         return f"The column {self.sensitive!r} has {_n_values(reference)} different values."
 
     def _which_missing(self) -> str:
@@ -120,7 +120,7 @@ class OnSensitiveColumn:
 
 
 def check_number(name: str, value: object, *, above: float, at_most: float | None = None, example: str) -> None:
-    """Refuse what is no number in a range that starts above a bound."""
+    """Raise unless the value is a number in a range that starts above a bound."""
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     given = float(value) if is_number else np.nan  # type: ignore[arg-type]
     if np.isfinite(given) and given > above and (at_most is None or given <= at_most):
@@ -130,7 +130,7 @@ def check_number(name: str, value: object, *, above: float, at_most: float | Non
 
 
 def check_whole(name: str, value: object, *, at_least: int, example: str) -> None:
-    """Refuse what is no whole number of at least a bound."""
+    """Raise unless the value is an integer of at least a bound."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < at_least:
         raise ParameterError(f"{named(name, value)}: expected a whole number of at least {at_least}. {example}")
 

@@ -238,7 +238,7 @@ class TCloseness(OnSensitiveColumn):
         return np.asarray(from_left + from_right + np.abs(surplus[:, is_missing]).sum(axis=1) / 2, np.float64)
 
     def describe(self) -> str:
-        """Say in one sentence what is required."""
+        """Return the requirement in one sentence."""
         return (
             f"in every group the values of {self.sensitive!r} are distributed within {self.distance} distance "
             f"{self.t:g} of the whole table's{self._which_missing()}"

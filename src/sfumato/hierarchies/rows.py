@@ -118,12 +118,12 @@ def text_of(label: Any) -> str:
 
 
 def is_whole(value: object) -> bool:
-    """Say whether a value is an integer, which a boolean is not."""
+    """Return True if the value is an integer, excluding bools."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
 def is_number(value: object) -> bool:
-    """Say whether a value is a number, which a boolean is not."""
+    """Return True if the value is a number, excluding bools."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
@@ -179,7 +179,7 @@ def _check_labels(rows: Sequence[tuple[str, ...]]) -> None:
 
 
 def check_parents(labels: Sequence[Sequence[str]], codes: NDArray[np.int32]) -> None:
-    """Refuse a label with two parents: publishing the coarser level would then tell more than the finer one."""
+    """Raise if a label has two parents: publishing the coarser level would then tell more than the finer one."""
     for level in range(1, len(labels) - 1):
         pairs = np.unique(codes[:, level : level + 2], axis=0)
         if len(pairs) == len(labels[level]):

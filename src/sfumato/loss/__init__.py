@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was given up: measures of information loss, each from 0 (nothing) to 1 (everything) where it has a scale.
+"""Information loss: measures, each from 0 (nothing) to 1 (everything) where it has a scale.
 
 All look at a finished release, ours or not: at the released rows, or at the original and the released rows side by
 side. Each gives a number per column and one in total.

@@ -77,7 +77,7 @@ def group_released(table: Table, names: Sequence[str]) -> NDArray[np.int64]:
 
 
 def check_suppressed(n_suppressed: object) -> int:
-    """Refuse what is no number of records."""
+    """Raise unless the value is a number of records."""
     if isinstance(n_suppressed, bool) or not isinstance(n_suppressed, numbers.Integral) or n_suppressed < 0:
         raise ParameterError(
             f"{named('n_suppressed', n_suppressed)}: expected how many records were left out, 0 or more. A release has "
@@ -87,7 +87,7 @@ def check_suppressed(n_suppressed: object) -> int:
 
 
 def check_k(k: object) -> int | None:
-    """Refuse what is no group size."""
+    """Raise unless the value is a group size."""
     if k is not None and (isinstance(k, bool) or not isinstance(k, numbers.Integral) or k < 1):
         raise ParameterError(f"{named('k', k)}: expected a whole number of at least 1, or None.")
     return None if k is None else int(k)
@@ -95,7 +95,7 @@ def check_k(k: object) -> int | None:
 
 @dataclass(frozen=True)
 class Loss:
-    """What was given up, by one measure.
+    """The information loss by one measure.
 
     Attributes
     ----------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the groups reach in every criterion, for each sensitive column. Called by ``measuring``."""
+"""The bound that the groups reach in every criterion, per sensitive column. Called by ``measuring``."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _made(asked: _Asked, column: SensitiveCounts, hierarchy: Any) -> Any:
 
 
 def _presence(matched: NDArray[np.int64], size_in_population: NDArray[np.int64] | None, missing: str) -> CriterionValue:
-    """Say how sure one can be that a member of the population is in the table, at most."""
+    """Return the highest probability that a member of the population is in the table."""
     name, meaning = (
         CRITERIA["delta-presence"].facts.title,
         "the largest share of a group's population that is in the table",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a measurement says: plain frozen data, made by ``measuring`` and turned into JSON here.
+"""The results of a measurement: plain frozen data, made by ``measuring`` and turned into JSON here.
 
 The risks are those of three attackers: the prosecutor, the journalist and the marketer.
 """
@@ -105,7 +105,7 @@ class Uniqueness:
 
 @dataclass(frozen=True)
 class CriterionValue:
-    """What the groups reach in one criterion.
+    """The bound that the groups reach in one criterion.
 
     Attributes
     ----------
@@ -169,7 +169,7 @@ class Measurement:
 
     @property
     def missing_means(self) -> str:
-        """What a missing value means, in a sentence."""
+        """The meaning of a missing value, in a sentence."""
         return MISSING_MEANS[self.missing]
 
     def to_dict(self) -> dict[str, Any]:
@@ -293,5 +293,5 @@ def risk_from_sums(
 
 
 def unknown_risk(attacker: str, *, missing: str, reason: str) -> Risk:
-    """Say that a risk cannot be measured, and why."""
+    """Return a risk that cannot be measured, with the reason."""
     return Risk(attacker, None, None, None, None, missing, reason)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which columns, and which columns together, make records unique: how to find a quasi-identifier that was forgotten.
+"""Rank columns and combinations of columns by the records they make unique: find forgotten quasi-identifiers.
 
 Called by ``measuring`` with all columns of the table, whatever their role.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the counts of groups say: how large groups are, the risks of attackers, and who is unique.
+"""Statistics of group counts: group sizes, attacker risks, and unique records.
 
 All of it depends on the sizes of groups here, in the population, and in sums of weights. Called by ``measuring``.
 """
@@ -30,7 +30,7 @@ from sfumato.measurement.uniqueness import estimate_from_weights, estimates_from
 
 @dataclass(frozen=True)
 class WeightedSums:
-    """What survey weights say of all groups together.
+    """Sums of survey weights over all groups.
 
     Attributes
     ----------

@@ -8,7 +8,7 @@ per alpha answers all leaf limits of a sweep.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import Any
@@ -24,7 +24,6 @@ from sfumato.minimize.tree_buckets import Presence, buckets_of_tree, without_sma
 from sfumato.partition.binning import DEFAULT_MAX_BINS
 from sfumato.partition.grower import Grower
 from sfumato.partition.guides import CHANNELS, Guide, integer_weights
-from sfumato.partition.kept_histograms import HistogramStore
 from sfumato.partition.records import Records, make_layout, pack_records
 from sfumato.partition.tree import Tree
 
@@ -158,14 +157,14 @@ class PrivacyAwareTree(WeightedMinimizer):
                 result[place] = own._bounded(tree.pruned(limit), presence, sample)[1]
 
         with ThreadPoolExecutor(thread_count(self.n_jobs)) as pool:
-            for done in [pool.submit(grow, *growth) for growth in _from_both_ends(list(growths.values()))]:
+            for done in [pool.submit(grow, *growth) for growth in growths.values()]:
                 done.result()
         return result
 
     def _grow(self, growth: _SharedGrowth, max_leaves: int, n_threads: int) -> tuple[Tree, Presence]:
         sample = growth.sample
         guide = pgini_guide(sample, float(self.alpha), self._shares(sample))
-        records, store = growth.records_for(guide)
+        records = growth.records_for(guide)
         grower = Grower(
             records,
             growth.layout,
@@ -173,7 +172,6 @@ class PrivacyAwareTree(WeightedMinimizer):
             min_records=int(self.min_samples_leaf),
             fall_back=False,
             n_threads=n_threads,
-            store=store,
         )
         tree, groups = grower.grow(max_leaves)
         return tree, Presence(tree, groups, sample.columns)
@@ -202,35 +200,24 @@ class PrivacyAwareTree(WeightedMinimizer):
 
 
 class _SharedGrowth:
-    """State shared by growths over one sample: the records with their channels, and the counted histograms."""
+    """The records with their channels, which growths over one sample share."""
 
     def __init__(self, sample: Sample) -> None:
         self.sample = sample
         self.layout = make_layout([column.bins for column in sample.columns])
-        self._shared: dict[tuple[int, ...], tuple[Records, HistogramStore]] = {}
+        self._shared: dict[tuple[int, ...], Records] = {}
         self._lock = Lock()
 
-    def records_for(self, guide: Guide) -> tuple[Records, HistogramStore]:
-        """Return the records with a guide's channels, and the store of all guides that have the same channels."""
+    def records_for(self, guide: Guide) -> Records:
+        """Return the records with the channels of a guide."""
         key = tuple(id(block) for block in guide.code_blocks)
         with self._lock:
             if key not in self._shared:
                 columns = [column.codes for column in self.sample.columns]
                 weight = self.sample.weight
                 weights = None if weight is None else integer_weights(weight, guide.value_bits)
-                records = pack_records(columns, guide.code_blocks, guide.dense, weights)
-                self._shared[key] = records, HistogramStore()
+                self._shared[key] = pack_records(columns, guide.code_blocks, guide.dense, weights)
             return self._shared[key]
-
-
-def _from_both_ends(growths: list[Any]) -> Iterator[Any]:
-    """Hand out neighbors far apart in time: growths with similar parameters find each other's histograms."""
-    first, last = 0, len(growths) - 1
-    while first <= last:
-        yield growths[first]
-        if first < last:
-            yield growths[last]
-        first, last = first + 1, last - 1
 
 
 def pgini_guide(sample: Sample, alpha: float, shares: NDArray[np.float64]) -> Guide:

@@ -8,7 +8,7 @@ codes. Called by ``sources``; everything after works on codes alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sfumato.partition.round_numbers import NUMBER_UNITS
 from sfumato.partition.shared_values import SharedValues, share_categories, share_numbers
-from sfumato.partition.sorting import sorted_keys
+from sfumato.partition.sorting import sorted_distinct
 
 DEFAULT_MAX_BINS = 255
 """Bins of a number column unless asked otherwise: with the missing bin, 256 codes fill 8 bits."""
@@ -26,8 +26,6 @@ MAX_CODES = 65_536
 """Codes of one column at most: they are kept in 16 bits."""
 
 _MOST_CELLS = 1 << 16
-
-_DIRECT_RANGE = 1 << 20  # integers that span less than this are counted in a table instead of sorted
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,36 +138,11 @@ def bin_numbers(
         empty = np.zeros(0, values.dtype)
         bins = Bins(True, empty, empty, empty, has_missing, nothing_shared(empty, floor) if floor else None)
         return bins, np.zeros(len(values), np.uint8)
-    lowest, highest = _span(values, mask)
-    table_offset = _table_offset(values, mask, lowest, highest)
-    if table_offset is None:
-        keys, values_of = sorted_keys(values, mask)
-        modes, low, high, starts = _cut_sorted(keys, max_bins)
-        bins = Bins(True, values_of(modes), values_of(low), values_of(high), has_missing)
-        if floor:
-            firsts = _first_of_each(keys)
-            counts = np.diff(firsts, append=len(keys))
-            shared = share_numbers(values_of(keys[firsts]), counts, np.searchsorted(firsts, starts), floor, units)
-            bins = replace(bins, shared=shared)
-        codes = search_bins(values, bins.high, code_type(bins.n_bins))
-        if has_missing:
-            codes[mask] = bins.missing_bin
-        return bins, codes
-    histogram = np.zeros(int(highest) - table_offset + 1, np.int64)
-    _count_whole(values, mask, table_offset, histogram)
-    filled = np.flatnonzero(histogram)
-    counts = histogram[filled]
-    bin_of_distinct = _cut_at_quantiles(counts, max_bins)
-    distinct = (filled + table_offset).astype(values.dtype)
-    bins = _describe_bins(distinct, counts, bin_of_distinct, has_missing)
-    if floor:
-        bins = replace(bins, shared=_shared(distinct, counts, bin_of_distinct, floor, units))
-    dtype = code_type(bins.n_bins)
-    lookup = np.zeros(len(histogram), dtype)
-    lookup[filled] = bin_of_distinct
-    codes = np.empty(len(values), dtype)
-    missing_code = dtype(bins.missing_bin if has_missing else 0)  # 256 values leave no code for what does not occur
-    _look_up_whole(values, mask, table_offset, lookup, missing_code, codes)
+    distinct, counts = sorted_distinct(values, mask)
+    bins = bin_counts(distinct, counts, has_missing=has_missing, max_bins=max_bins, floor=floor, units=units)
+    codes = search_bins(values, bins.high, code_type(bins.n_bins))
+    if has_missing:
+        codes[mask] = bins.missing_bin
     return bins, codes
 
 
@@ -186,11 +159,13 @@ def bin_counts(
     if not len(distinct):
         shared = nothing_shared(distinct, floor) if floor else None
         return Bins(True, distinct, distinct, distinct, has_missing, shared)
-    bin_of_distinct = _cut_at_quantiles(counts, max_bins)
-    bins = _describe_bins(distinct, counts, bin_of_distinct, has_missing)
-    if not floor:
-        return bins
-    return replace(bins, shared=_shared(distinct, counts, bin_of_distinct, floor, units))
+    if len(distinct) <= max_bins:
+        starts = modes = np.arange(len(distinct))
+    else:
+        starts, modes = _cut_at_quantiles(counts, max_bins)
+    high = distinct[np.append(starts[1:], len(distinct)) - 1]
+    shared = share_numbers(distinct, counts, starts, floor, units) if floor else None
+    return Bins(True, distinct[modes], distinct[starts], high, has_missing, shared)
 
 
 def bin_own_categories(
@@ -241,60 +216,6 @@ def bin_categories(
     return bins, codes
 
 
-def _table_offset(values: NDArray[Any], mask: NDArray[np.bool_], lowest: Any, highest: Any) -> int | None:
-    """Return the lowest value when the values are whole numbers of a small range, else None."""
-    if float(highest) - float(lowest) >= _DIRECT_RANGE or abs(float(lowest)) > 2**52:
-        return None
-    if values.dtype.kind == "f" and not _all_whole(values, mask):
-        return None
-    return int(lowest)
-
-
-@njit(nogil=True, cache=True)
-def _span(values, mask):  # type: ignore[no-untyped-def]
-    """Return the smallest and largest value that is not masked; an empty mask masks nothing."""
-    is_masked = mask.shape[0] > 0
-    first = 0
-    while is_masked and mask[first]:
-        first += 1
-    lowest = highest = values[first]
-    if not is_masked:
-        for i in range(values.shape[0]):
-            lowest, highest = min(lowest, values[i]), max(highest, values[i])
-        return lowest, highest
-    for i in range(first, values.shape[0]):
-        if not mask[i]:
-            lowest, highest = min(lowest, values[i]), max(highest, values[i])
-    return lowest, highest
-
-
-@njit(nogil=True, cache=True)
-def _all_whole(values, mask):  # type: ignore[no-untyped-def]
-    """True when no value has a fraction; stops at the first that has."""
-    is_masked = mask.shape[0] > 0
-    for i in range(values.shape[0]):  # noqa: SIM110 - numba has no all() over a generator
-        if values[i] != np.floor(values[i]) and not (is_masked and mask[i]):
-            return False
-    return True
-
-
-@njit(nogil=True, cache=True)
-def _count_whole(values, mask, offset, counts):  # type: ignore[no-untyped-def]
-    """Count whole numbers in a table that begins at `offset`."""
-    is_masked = mask.shape[0] > 0
-    for i in range(values.shape[0]):
-        if not (is_masked and mask[i]):
-            counts[np.int64(values[i]) - offset] += 1
-
-
-@njit(nogil=True, cache=True)
-def _look_up_whole(values, mask, offset, lookup, missing_code, codes):  # type: ignore[no-untyped-def]
-    """Write the code of every whole number, found in a table that begins at `offset`."""
-    is_masked = mask.shape[0] > 0
-    for i in range(values.shape[0]):
-        codes[i] = missing_code if is_masked and mask[i] else lookup[np.int64(values[i]) - offset]
-
-
 def search_bins(values: NDArray[Any], high: NDArray[Any], dtype: Any) -> NDArray[Any]:
     """Return each value's bin: the first whose upper end reaches it.
 
@@ -311,70 +232,6 @@ def search_bins(values: NDArray[Any], high: NDArray[Any], dtype: Any) -> NDArray
     first = np.searchsorted(cell_of_end, np.arange(n_cells + 2))
     _search_cells(values, high, first, lowest, scale, n_cells, codes)
     return codes
-
-
-@njit(nogil=True, cache=True)
-def _cut_sorted(keys, max_bins):  # type: ignore[no-untyped-def]
-    """Return mode, lowest and highest key and first place of every bin of sorted keys: counted, cut, described."""
-    n = keys.shape[0]
-    n_distinct, capped = _distinct_and_capped(keys, max_bins)
-    has_own_bins = n_distinct <= max_bins
-    n_most = min(max_bins, n_distinct)
-    modes, low, high = np.empty(n_most, keys.dtype), np.empty(n_most, keys.dtype), np.empty(n_most, keys.dtype)
-    starts = np.empty(n_most, np.int64)
-    at, most, before, next_cut, start = -1, 0, 0, 0, 0
-    for i in range(1, n + 1):
-        if i < n and keys[i] == keys[start]:
-            continue
-        if has_own_bins or before * max_bins >= next_cut:
-            next_cut = (before * max_bins // capped + 1) * capped
-            at += 1
-            low[at] = keys[start]
-            starts[at] = start
-            most = 0
-        high[at] = keys[start]
-        if i - start > most:  # the first, so the lowest, of a bin's most frequent values
-            modes[at], most = keys[start], i - start
-        before += min((i - start) * max_bins, n)
-        start = i
-    return modes[: at + 1], low[: at + 1], high[: at + 1], starts[: at + 1]
-
-
-@njit(nogil=True, cache=True)
-def _first_of_each(keys):  # type: ignore[no-untyped-def]
-    """Return where each distinct key of sorted keys begins."""
-    n_distinct = 1
-    for i in range(1, keys.shape[0]):
-        n_distinct += keys[i] != keys[i - 1]
-    firsts = np.empty(n_distinct, np.int64)
-    firsts[0] = 0
-    at = 1
-    for i in range(1, keys.shape[0]):
-        if keys[i] != keys[i - 1]:
-            firsts[at] = i
-            at += 1
-    return firsts
-
-
-@njit(nogil=True, cache=True)
-def _distinct_and_capped(keys, max_bins):  # type: ignore[no-untyped-def]
-    """Return how many distinct keys there are, and their counts in bins' shares, each capped at one, summed up."""
-    n = keys.shape[0]
-    n_distinct = min(n, 1)
-    for i in range(1, n):
-        n_distinct += keys[i] != keys[i - 1]
-    longest_uncapped = n // max_bins
-    n_capped = 0
-    for i in range(n - longest_uncapped):
-        n_capped += keys[i] == keys[i + longest_uncapped]
-    if n_capped == 0:  # no key has more than its share, as where most are different
-        return n_distinct, n * max_bins
-    capped = start = 0
-    for i in range(1, n + 1):
-        if i == n or keys[i] != keys[start]:
-            capped += min((i - start) * max_bins, n)
-            start = i
-    return n_distinct, capped
 
 
 @njit(nogil=True, cache=True)
@@ -410,27 +267,29 @@ def _search_cells(values, high, first, lowest, scale, n_cells, out):  # type: ig
         out[i] = min(low, last)
 
 
-def _cut_at_quantiles(counts: NDArray[np.int64], max_bins: int) -> NDArray[np.int64]:
-    """Return the bin of each distinct value, given how often each occurs."""
-    if len(counts) <= max_bins:
-        return np.arange(len(counts))
-    # All in integers (counts times max_bins), so that no rounding depends on the machine.
-    total = int(counts.sum())
-    capped = np.minimum(counts * max_bins, total)
-    before = np.cumsum(capped) - capped
-    raw = before * max_bins // int(capped.sum())
-    starts = np.flatnonzero(np.diff(raw, prepend=-1))
-    return np.repeat(np.arange(len(starts)), np.diff(starts, append=len(raw)))
+@njit(nogil=True, cache=True)
+def _cut_at_quantiles(counts, max_bins):  # type: ignore[no-untyped-def]
+    """Return the first distinct value of each bin, and its most frequent one, the lowest on ties.
 
-
-def _shared(
-    distinct: NDArray[Any],
-    counts: NDArray[np.int64],
-    bin_of_distinct: NDArray[np.int64],
-    floor: int,
-    units: Sequence[int],
-) -> SharedValues:
-    return share_numbers(distinct, counts, np.flatnonzero(np.diff(bin_of_distinct, prepend=-1)), floor, units)
+    All in integers (counts times `max_bins`), so that no rounding depends on the machine.
+    """
+    n_records, capped = 0, 0
+    for i in range(counts.shape[0]):
+        n_records += counts[i]
+    for i in range(counts.shape[0]):
+        capped += min(counts[i] * max_bins, n_records)
+    starts, modes = np.empty(max_bins, np.int64), np.empty(max_bins, np.int64)
+    at, most, before, next_cut = -1, 0, 0, 0
+    for i in range(counts.shape[0]):
+        if before * max_bins >= next_cut:
+            next_cut = (before * max_bins // capped + 1) * capped
+            at += 1
+            starts[at] = i
+            most = 0
+        if counts[i] > most:
+            modes[at], most = i, counts[i]
+        before += min(counts[i] * max_bins, n_records)
+    return starts[: at + 1], modes[: at + 1]
 
 
 def nothing_shared(empty: NDArray[Any], floor: int) -> SharedValues:
@@ -439,16 +298,3 @@ def nothing_shared(empty: NDArray[Any], floor: int) -> SharedValues:
     return SharedValues(
         empty, np.zeros(0, np.int32), nothing, nothing, empty, empty, np.zeros(2, np.bool_), 0, floor, empty, nothing
     )
-
-
-def _describe_bins(
-    distinct: NDArray[Any], counts: NDArray[np.int64], bin_of_distinct: NDArray[np.int64], has_missing: bool
-) -> Bins:
-    if bin_of_distinct[-1] == len(distinct) - 1:
-        return Bins(True, distinct, distinct, distinct, has_missing)
-    starts = np.flatnonzero(np.diff(bin_of_distinct, prepend=-1))
-    stops = np.append(starts[1:], len(distinct))
-    most = np.maximum.reduceat(counts, starts)
-    positions = np.where(counts == most[bin_of_distinct], np.arange(len(counts)), len(counts))
-    modes = np.minimum.reduceat(positions, starts)  # the first, so the lowest, of a bin's most frequent values
-    return Bins(True, distinct[modes], distinct[starts], distinct[stops - 1], has_missing)

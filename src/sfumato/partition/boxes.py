@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How wide some records are in all columns together, and how much narrower the two sides of a cut would be.
+"""Measure the width of some records over all columns, and how much narrower the two sides of a cut would be.
 
-A box is the first and the last code of every column and, for categories without a hierarchy, the set of codes. What a
-cut is worth here is the fall of the widths of *all* columns, since a cut in one column often narrows others.
-``set_aside`` calls this.
+A box is the first and the last code of every column and, for categories without a hierarchy, the set of codes. The
+gain of a cut is the fall of the widths of *all* columns, since a cut in one column often narrows others.
+``set_aside`` and ``relaxed_mondrian`` call this.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -34,6 +34,26 @@ class Boxes(NamedTuple):
     word_of: NDArray[np.int64]  # (columns,) first word of the column's set, -1 where none is kept
 
 
+class Ground(NamedTuple):
+    """The records that a tree grows on: equal records are one, with a weight."""
+
+    codes: NDArray[Any]  # (records, columns)
+    weights: NDArray[np.int64]
+    layout: Layout
+    taxonomy: Taxonomy
+    boxes: Boxes
+    min_records: int
+
+
+class Sides(NamedTuple):
+    """Working memory for the boxes of children, of what lies before each of them, and of what lies after."""
+
+    sizes: NDArray[np.int64]  # (children,)
+    low: NDArray[np.int32]  # (3, children + 1, columns)
+    high: NDArray[np.int32]
+    sets: NDArray[np.uint64]  # (3, children + 1, words)
+
+
 def make_boxes(layout: Layout, taxonomy: Taxonomy) -> Boxes:
     """Give every category column without a hierarchy the words for its set of codes."""
     word_of = np.full(layout.n_columns, -1, np.int64)
@@ -44,6 +64,52 @@ def make_boxes(layout: Layout, taxonomy: Taxonomy) -> Boxes:
             word_of[column] = n_words
             n_words += -(-int(n_codes) // 64)
     return Boxes(n_words, word_of)
+
+
+def make_sides(layout: Layout, boxes: Boxes, n_records: int) -> Sides:
+    """Allocate the working memory for the columns of a layout."""
+    most = min(n_records, int(np.diff(layout.offsets).max()))
+    shape = (3, most + 1, layout.n_columns)
+    return Sides(
+        np.zeros(most, np.int64),
+        np.zeros(shape, np.int32),
+        np.zeros(shape, np.int32),
+        np.zeros((3, most + 1, boxes.n_words), np.uint64),
+    )
+
+
+class NodeScratch(NamedTuple):
+    """Working memory for measuring the records of a node and the sides of its cuts."""
+
+    counts: NDArray[np.int64]  # (widest column,) zero in between
+    child: NDArray[np.int64]  # (widest column,) the child that each code belongs to
+    low: NDArray[np.int64]  # (columns,) first and last code of each column, and its width
+    high: NDArray[np.int64]
+    widths: NDArray[np.float64]
+    ends: NDArray[np.int32]  # (2, columns)
+    sides: Sides
+
+
+class Active(NamedTuple):
+    """The columns of a node with more than one code."""
+
+    columns: NDArray[np.int64]
+    widths: NDArray[np.float64]
+    width: float  # their sum
+
+
+def make_node_scratch(ground: Ground) -> NodeScratch:
+    """Allocate the working memory for the columns of some records."""
+    widest, d = int(np.diff(ground.layout.offsets).max()), ground.layout.n_columns
+    return NodeScratch(
+        np.zeros(widest, np.int64),
+        np.zeros(widest, np.int64),
+        np.zeros(d, np.int64),
+        np.zeros(d, np.int64),
+        np.zeros(d),
+        np.zeros((2, d), np.int32),
+        make_sides(ground.layout, ground.boxes, len(ground.codes)),
+    )
 
 
 @njit(nogil=True, cache=True)
@@ -82,12 +148,13 @@ def _n_in_sets(boxes, layout, column, words, others):  # type: ignore[no-untyped
 
 
 @njit(nogil=True, cache=True)
-def total_width(layout, taxonomy, boxes, columns, low, high, words, others, kept, skipped, n_skipped):  # type: ignore[no-untyped-def]
-    """Sum of the widths of some columns of a box, whose sets are the union of two.
+def total_width(ground, active, low, high, words, others, skipped, n_skipped):  # type: ignore[no-untyped-def]
+    """Return the sum of the widths of the active columns of a box, whose sets are the union of two.
 
-    `kept` are the widths of columns whose sets are too large to follow; of the column `skipped`, which is cut, the
+    Columns whose sets are too large to follow keep the width of the node; of the column `skipped`, which is cut, the
     number of codes is known.
     """
+    layout, taxonomy, boxes, columns = ground.layout, ground.taxonomy, ground.boxes, active.columns
     width = 0.0
     for at in range(columns.shape[0]):
         column = columns[at]
@@ -96,7 +163,7 @@ def total_width(layout, taxonomy, boxes, columns, low, high, words, others, kept
             if column == skipped:
                 n_present = n_skipped
             elif boxes.word_of[column] < 0:
-                width += kept[at]
+                width += active.widths[at]
                 continue
             else:
                 n_present = _n_in_sets(boxes, layout, column, words, others)
@@ -105,8 +172,10 @@ def total_width(layout, taxonomy, boxes, columns, low, high, words, others, kept
 
 
 @njit(nogil=True, cache=True)
-def measure_node(codes, order, start, stop, layout, taxonomy, counts, low, high, widths):  # type: ignore[no-untyped-def]
+def measure_node(ground, order, start, stop, scratch):  # type: ignore[no-untyped-def]
     """Write the first and last code and the width of each column of a run of records; return the sum of widths."""
+    codes, layout, taxonomy = ground.codes, ground.layout, ground.taxonomy
+    counts, low, high, widths = scratch.counts, scratch.low, scratch.high, scratch.widths
     n_columns = layout.missing.shape[0]
     for column in range(n_columns):
         low[column] = high[column] = codes[order[start], column]
@@ -134,15 +203,16 @@ def measure_node(codes, order, start, stop, layout, taxonomy, counts, low, high,
 
 
 @njit(nogil=True, cache=True)
-def number_children(codes, order, weights, start, stop, column, layout, taxonomy, counts, child):  # type: ignore[no-untyped-def]
+def number_children(ground, order, start, stop, column, scratch):  # type: ignore[no-untyped-def]
     """Write which child of a column each code present belongs to, -1 for absent codes between them.
 
     A child is a label below the one that all have in common, or a code. Codes of a category without a hierarchy are
     numbered by falling frequency, all others in their order. Of many codes, neighbours share a child, with about as
     many records each; of many categories the rarest do. Returns the number of children, the first and the last code
-    present, the level of the children, and how many codes are present. `counts` is working memory, zeros, and zeros
-    again.
+    present, the level of the children, and how many codes are present.
     """
+    codes, weights, layout, taxonomy = ground.codes, ground.weights, ground.layout, ground.taxonomy
+    counts, child = scratch.counts, scratch.child
     first = layout.offsets[column]
     lowest = highest = np.int64(codes[order[start], column])
     for i in range(start, stop):
@@ -191,30 +261,10 @@ def number_children(codes, order, weights, start, stop, column, layout, taxonomy
     return n_children, lowest, highest, level, n_present
 
 
-class Sides(NamedTuple):
-    """Working memory for the boxes of children, of what lies before each of them, and of what lies after."""
-
-    sizes: NDArray[np.int64]  # (children,)
-    low: NDArray[np.int32]  # (3, children + 1, columns)
-    high: NDArray[np.int32]
-    sets: NDArray[np.uint64]  # (3, children + 1, words)
-
-
-def make_sides(layout: Layout, boxes: Boxes, n_records: int) -> Sides:
-    """Allocate the working memory for the columns of a layout."""
-    most = min(n_records, int(np.diff(layout.offsets).max()))
-    shape = (3, most + 1, layout.n_columns)
-    return Sides(
-        np.zeros(most, np.int64),
-        np.zeros(shape, np.int32),
-        np.zeros(shape, np.int32),
-        np.zeros((3, most + 1, boxes.n_words), np.uint64),
-    )
-
-
 @njit(nogil=True, cache=True)
-def _measure_sides(codes, order, weights, start, stop, column, columns, boxes, child, m, sides):  # type: ignore[no-untyped-def]
+def _measure_sides(ground, order, start, stop, column, columns, m, scratch):  # type: ignore[no-untyped-def]
     """Write the boxes of the children of a column, and of what lies before and after each."""
+    codes, weights, boxes, child, sides = ground.codes, ground.weights, ground.boxes, scratch.child, scratch.sides
     n_active, n_words = columns.shape[0], boxes.n_words
     sizes, low, high, sets = sides.sizes, sides.low, sides.high, sides.sets
     for q in range(m):
@@ -260,17 +310,15 @@ def _measure_sides(codes, order, weights, start, stop, column, columns, boxes, c
 
 @njit(nogil=True, cache=True)
 def best_cut_of_column(  # type: ignore[no-untyped-def]
-    codes, order, weights, start, stop, n, column, columns, kept, node_width, aside_width, k, layout, taxonomy, boxes,
-    counts, child, sides, ends,
-):  # fmt: skip
+    ground, order, start, stop, n, column, active, aside_width, scratch
+):
     """Return the largest fall of the widths that cutting one column brings, and which children go left for it.
 
-    `columns` are those with more than one code, `kept` their widths, `node_width` their sum. A side with fewer than
-    k of the n records would be set aside and cost `aside_width` per record. `ends` is working memory.
+    A side with fewer than k of the n records would be set aside and cost `aside_width` per record.
     """
-    m, _, _, _, n_codes = number_children(codes, order, weights, start, stop, column, layout, taxonomy, counts, child)
-    _measure_sides(codes, order, weights, start, stop, column, columns, boxes, child, m, sides)
-    n_active = columns.shape[0]
+    layout, k, sides, ends = ground.layout, ground.min_records, scratch.sides, scratch.ends
+    m, _, _, _, n_codes = number_children(ground, order, start, stop, column, scratch)
+    _measure_sides(ground, order, start, stop, column, active.columns, m, scratch)
     low, high, sets = sides.low, sides.high, sides.sets
     nothing = sets[1, 0]  # before the first child lies nothing
     best_fall, best_kind, best_child = 0.0, -1, -1
@@ -293,20 +341,20 @@ def best_cut_of_column(  # type: ignore[no-untyped-def]
                 part = 0 if kind == ALONE else 1
                 at_row = q if kind == ALONE else q + 1
                 left_width = total_width(
-                    layout, taxonomy, boxes, columns, low[part, at_row], high[part, at_row], sets[part, at_row],
-                    nothing, kept, column, codes_left,
+                    ground, active, low[part, at_row], high[part, at_row], sets[part, at_row], nothing, column,
+                    codes_left,
                 )  # fmt: skip
             if n_right >= k:
-                for at in range(n_active):
+                for at in range(active.columns.shape[0]):
                     ends[0, at], ends[1, at] = low[2, q + 1, at], high[2, q + 1, at]
                     if kind == ALONE:
                         ends[0, at] = min(ends[0, at], low[1, q, at])
                         ends[1, at] = max(ends[1, at], high[1, q, at])
                 right_width = total_width(
-                    layout, taxonomy, boxes, columns, ends[0], ends[1], sets[2, q + 1],
-                    sets[1, q] if kind == ALONE else nothing, kept, column, n_codes - codes_left,
+                    ground, active, ends[0], ends[1], sets[2, q + 1], sets[1, q] if kind == ALONE else nothing, column,
+                    n_codes - codes_left,
                 )  # fmt: skip
-            fall = n_left * (node_width - left_width) + n_right * (node_width - right_width)
+            fall = n_left * (active.width - left_width) + n_right * (active.width - right_width)
             if fall > best_fall:
                 best_fall, best_kind, best_child = fall, kind, q
     return best_fall, best_kind, best_child

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -65,27 +65,15 @@ def lined_up(sizes: NDArray[np.int64]) -> Groups:
     return Groups(group, np.arange(offsets[-1], dtype=np.uint32), offsets)
 
 
-@dataclass(frozen=True, eq=False)
-class Summary:
-    """What the bins of each group say, shape (groups, columns) each.
-
-    Attributes
-    ----------
-    middle : ndarray of int32
-        Ordered columns: the bin of the lower median of the values present, or the missing bin where more than half
-        of the group is missing. Categories: the most frequent code that may be shown, the lowest on ties; -1 where
-        none may.
-    lowest, highest : ndarray of int32
-        First and last bin with a value; -1 where all are missing.
-    n_present : ndarray of int32
-        How many different codes occur, missing counted as one.
-    n_missing : ndarray of int64
-    """
+class Summary(NamedTuple):
+    """The bins of each group, shape (groups, columns) each. Arrays, as kernels need them."""
 
     middle: NDArray[np.int32]
-    lowest: NDArray[np.int32]
-    highest: NDArray[np.int32]
-    n_present: NDArray[np.int32]
+    """Ordered columns: the bin of the lower median of the values present, or the missing bin if more than half of the
+    group is missing. Categories: the most frequent code that may be shown, the lowest on ties; -1 if none may."""
+    lowest: NDArray[np.int32]  # first bin with a value; -1 if all are missing
+    highest: NDArray[np.int32]  # last bin with a value
+    n_present: NDArray[np.int32]  # number of distinct codes, missing counted as one
     n_missing: NDArray[np.int64]
 
 
@@ -113,14 +101,11 @@ def summarize(
     shape = (groups.n_groups, layout.n_columns)
     middle, lowest, highest, n_present = (np.zeros(shape, np.int32) for _ in range(4))
     summary = Summary(middle, lowest, highest, n_present, np.zeros(shape, np.int64))
-    described = (summary.middle, summary.lowest, summary.highest, summary.n_present, summary.n_missing)
 
     def task(run: slice) -> None:
         counts = np.zeros(int(layout.offsets[-1]), np.int64)
-        _summarize(
-            codes, groups.order, groups.offsets[run.start : run.stop + 1], layout.offsets, layout.missing,
-            layout.is_category, may_show, counts, *(part[run] for part in described),
-        )  # fmt: skip
+        starts = groups.offsets[run.start : run.stop + 1]
+        _summarize(codes, groups.order, starts, layout, may_show, counts, Summary._make(part[run] for part in summary))
 
     share_groups(task, groups, n_threads)
     return summary
@@ -163,8 +148,8 @@ def nearest_members(
 
     def task(run: slice) -> None:
         _nearest_members(
-            codes, groups.order, groups.offsets[run.start : run.stop + 1], layout.offsets, layout.missing,
-            layout.is_category, centre, middle[run], prediction_distance, chosen[run],
+            codes, groups.order, groups.offsets[run.start : run.stop + 1], layout, centre, middle[run],
+            prediction_distance, chosen[run],
         )  # fmt: skip
 
     share_groups(task, groups, n_threads)
@@ -238,9 +223,9 @@ def _counting_sort(group, offsets):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _summarize(  # type: ignore[no-untyped-def]
-    codes, order, starts, offsets, missing, is_category, may_show, counts, middle, lowest, highest, n_present, n_missing
-):
+def _summarize(codes, order, starts, layout, may_show, counts, summary):  # type: ignore[no-untyped-def]
+    offsets, missing = layout.offsets, layout.missing
+    middle, lowest, highest, n_present, n_missing = summary
     n_columns = offsets.shape[0] - 1
     for g in range(starts.shape[0] - 1):
         first, last = starts[g], starts[g + 1]
@@ -276,7 +261,7 @@ def _summarize(  # type: ignore[no-untyped-def]
                     median = code
             n_present[g, j] = seen
             n_missing[g, j] = absent
-            if is_category[j]:
+            if layout.is_category[j]:
                 middle[g, j] = mode
             else:
                 middle[g, j] = missing[j] if absent > n_values else median
@@ -310,8 +295,9 @@ def _nearest_share(order, starts, distance, share):  # type: ignore[no-untyped-d
 
 @njit(nogil=True, cache=True)
 def _nearest_members(  # type: ignore[no-untyped-def]
-    codes, order, starts, offsets, missing, is_category, centre, middle, prediction_distance, chosen
+    codes, order, starts, layout, centre, middle, prediction_distance, chosen
 ):
+    offsets, missing = layout.offsets, layout.missing
     n_columns = offsets.shape[0] - 1
     for g in range(starts.shape[0] - 1):
         best = np.int64(-1)
@@ -327,7 +313,7 @@ def _nearest_members(  # type: ignore[no-untyped-def]
                 target = middle[g, j]
                 if code == target:
                     continue
-                if is_category[j] or code == missing[j] or target == missing[j]:
+                if layout.is_category[j] or code == missing[j] or target == missing[j]:
                     distance += 1.0
                 else:
                     step = centre[offsets[j] + code] - centre[offsets[j] + target]

@@ -23,8 +23,7 @@ from sfumato.partition.candidates import Candidates, empty_candidates, splits_of
 from sfumato.partition.conditions import Check
 from sfumato.partition.group_summaries import collect
 from sfumato.partition.guides import Guide
-from sfumato.partition.histogram import make_shape
-from sfumato.partition.kept_histograms import HistogramStore, KeptHistograms
+from sfumato.partition.histogram import KeptHistograms, make_shape
 from sfumato.partition.node_records import NodeRecords
 from sfumato.partition.node_search import After, NodeSearch
 from sfumato.partition.records import Layout, Records
@@ -64,9 +63,6 @@ class Grower:
     fall_back : bool
         At no gain, let information loss decide (anonymizing) instead of stopping (minimizing).
     n_threads : int
-    store : HistogramStore, optional
-        Where growers over the same records, columns and channels find what others have counted; only their channel
-        weights differ.
     taxonomy : Taxonomy, optional
         The hierarchies of the columns that have one.
 
@@ -83,7 +79,6 @@ class Grower:
     checks: Sequence[Check] = ()
     fall_back: bool = True
     n_threads: int = 1
-    store: HistogramStore | None = None
     taxonomy: Taxonomy = NO_TAXONOMY
 
     def grow(self, max_leaves: int | None = None) -> tuple[Tree, NDArray[np.int32]]:
@@ -93,9 +88,9 @@ class Grower:
             return tree, self._held.groups(tree)
 
     def grow_in_order(self) -> Grown:
-        """Grow without a leaf limit, and hand out the records as the growth has left them: group after group.
+        """Grow without a leaf limit, and return the records in the order of their groups.
 
-        The given records are used up: nothing is held twice, and what is in them afterwards means nothing.
+        The given records are used up: they become a buffer, so that nothing is kept in memory twice.
         """
         with self._growing(None, uses_up=True):
             tree = self.nodes.to_tree(self.layout)
@@ -129,7 +124,7 @@ class Grower:
 
     @contextmanager
     def _prepared(self, n_records: int, *, uses_up: bool = False) -> Iterator[None]:
-        """Make ready what growing from one node with all records needs, and let go of it in the end."""
+        """Allocate buffers and threads for growing from one node with all records, and free them in the end."""
         is_weighted = len(self.records.weights) > 0
         scoring = Scoring(
             self.guide.rule, self.guide.channel_weights, is_weighted, self.fall_back, self.min_records, self.taxonomy
@@ -141,9 +136,7 @@ class Grower:
             self._held = NodeRecords(self.records, self.nodes, self.layout, self._workers, uses_up=uses_up)
             self._search = NodeSearch(self._held, shape, scoring, self._workers)
             large = self._workers.large_node
-            self._kept = KeptHistograms(
-                self.nodes, self._search.count, kept_from=large, always_from=large, store=self.store
-            )
+            self._kept = KeptHistograms(self.nodes, self._search.count, kept_from=large, always_from=large)
             yield
         self._held.clear()
         self._kept.clear()
@@ -256,7 +249,7 @@ class Grower:
     def _passes(
         self, nodes: NDArray[np.int64], found: Candidates, which: NDArray[np.int64], rank: int
     ) -> NDArray[np.bool_]:
-        """Say which nodes, in the rows `which` of the candidates, pass every check when split at the one of a rank."""
+        """Return which nodes, in the rows `which` of the candidates, pass every check if split at the one of a rank."""
         splits, source = splits_of(found, which, rank), self._held.of(nodes[0])
         starts, stops = self.nodes.start[nodes], self.nodes.stop[nodes]
         result = np.ones(len(nodes), np.bool_)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What makes a split good: channels of integers with signed weights, or a rule of its own.
+"""Guides: the gain of a split, from channels of integers with signed weights or by a rule of its own.
 
 A guide gives every record a vector of integer channels. The gain of a split is
 ``sum_c w_c * (S_Lc^2/n_L + S_Rc^2/n_R - S_c^2/n)`` with ``S`` the channel sums: Gini for one-hot channels,
@@ -65,7 +65,7 @@ class Guide:
     def lined_up(self, records: Records, n_columns: int, *, with_classes: bool = True) -> Guide:
         """Return the guide of the same records in the order of `records`, whose first columns are no blocks.
 
-        Without classes where nobody looks at them: they have to be gathered one by one.
+        Classes are left out where they are not needed: they have to be gathered one by one.
         """
         return replace(
             self,
@@ -198,12 +198,12 @@ def join(parts: Sequence[Guide]) -> Guide:
 
 
 def by_information_loss() -> Guide:
-    """Guide by the largest fall of the normalised certainty penalty; needs no predictions."""
+    """Guide by the largest fall of the normalized certainty penalty; needs no predictions."""
     return Guide(INFORMATION_LOSS)
 
 
 def by_median() -> Guide:
-    """Mondrian's rule: the column with the widest normalised range, cut at its median."""
+    """Mondrian's rule: the column with the widest normalized range, cut at its median."""
     return Guide(MEDIAN)
 
 

@@ -188,10 +188,7 @@ def best_runs(
     loss = np.full(m + 1, np.inf)
     n_codes = np.diff(layout.offsets)
     share = 1.0 / np.maximum(1, n_codes - 1)
-    _best_runs(
-        codes, before, may_cut, layout.offsets, layout.missing, layout.is_category, layout.low, layout.high, share, k,
-        loss, previous,
-    )  # fmt: skip
+    _best_runs(codes, before, may_cut, layout, share, k, loss, previous)
     starts = []
     at = m
     while at > 0:
@@ -257,9 +254,14 @@ def _find_runs(keys, first_keys, out):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _best_runs(  # type: ignore[no-untyped-def]
-    codes, before, may_cut, offsets, missing, is_category, low, high, share, k, loss, previous
-):
+def _best_runs(codes, before, may_cut, layout, share, k, loss, previous):  # type: ignore[no-untyped-def]
+    offsets, missing, is_category, low, high = (
+        layout.offsets,
+        layout.missing,
+        layout.is_category,
+        layout.low,
+        layout.high,
+    )
     n_columns = missing.shape[0]
     m = before.shape[0] - 1
     seen = np.zeros(offsets[n_columns], np.int64)  # the end for which a category was last seen; ends start at 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exact integer sums of records and channels per bin.
+"""Exact integer sums of records and channels per bin, and the histograms kept while a tree grows.
 
 A histogram is one int64 matrix with a row per bin of every column and these entries per row::
 
@@ -8,7 +8,8 @@ A histogram is one int64 matrix with a row per bin of every column and these ent
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from sfumato.partition.guides import Guide
 from sfumato.partition.records import Layout, Records
+from sfumato.partition.tree import NodeTable
 
 PACKED_VALUE_BITS = 24
 """Channel values of at most this many bits can be counted by `add_one_channel`."""
@@ -23,26 +25,17 @@ PACKED_VALUE_BITS = 24
 PACKED_RECORDS = 1 << 16
 PACKED_COUNT_BIT = 41
 
+_BUDGET = 256 << 20
+"""Bytes of histograms kept at once; beyond it a child is counted from its records."""
 
-@dataclass(frozen=True)
-class Shape:
-    """What a histogram is made of: everything that counting needs to know of layout and guide.
 
-    Attributes
-    ----------
-    layout : Layout
-    n_entries : int
-        Numbers per bin.
-    block_columns : ndarray of int64
-        Code columns that stand for one-hot channels, such as predicted classes.
-    block_channels : ndarray of int64
-        The entry of each such block's first channel.
-    """
+class Shape(NamedTuple):
+    """The parts of a histogram: everything about layout and guide that counting needs. For kernels."""
 
     layout: Layout
-    n_entries: int
-    block_columns: NDArray[np.int64]
-    block_channels: NDArray[np.int64]
+    n_entries: int  # numbers per bin
+    block_columns: NDArray[np.int64]  # code columns that stand for one-hot channels, such as predicted classes
+    block_channels: NDArray[np.int64]  # the entry of the first channel of each such block
 
     @property
     def dimensions(self) -> tuple[int, int]:
@@ -51,7 +44,7 @@ class Shape:
 
 
 def make_shape(layout: Layout, records: Records, guide: Guide) -> Shape:
-    """Return what a histogram of records is made of under a guide."""
+    """Return the shape of a histogram of records under a guide."""
     n_blocks = len(guide.cardinalities)
     first_channels = 1 + records.dense.shape[1] + np.cumsum([0, *guide.cardinalities])[:-1]
     return Shape(
@@ -63,12 +56,10 @@ def make_shape(layout: Layout, records: Records, guide: Guide) -> Shape:
 
 
 @njit(nogil=True, cache=True)
-def add_records(codes, dense, weights, start, stop, offsets, block_columns, block_channels, out):  # type: ignore[no-untyped-def]
-    """Add records start to stop to the histogram `out`.
-
-    `block_columns` names the code columns that stand for one-hot channels, `block_channels` the histogram
-    entry of each block's first channel.
-    """
+def add_records(records, start, stop, shape, out):  # type: ignore[no-untyped-def]
+    """Add records start to stop to the histogram `out`."""
+    codes, dense, weights = records.codes, records.dense, records.weights
+    offsets, block_columns, block_channels = shape.layout.offsets, shape.block_columns, shape.block_channels
     n_columns = offsets.shape[0] - 1
     n_dense = dense.shape[1]
     n_blocks = block_columns.shape[0]
@@ -99,16 +90,17 @@ def add_records(codes, dense, weights, start, stop, offsets, block_columns, bloc
 
 
 @njit(nogil=True, cache=True)
-def add_one_channel(codes, dense, start, stop, offsets, packed, out):  # type: ignore[no-untyped-def]
-    """Add records with one dense channel and no weights: the everyday case, in one addition instead of two.
+def add_one_channel(records, start, stop, offsets, packed, out):  # type: ignore[no-untyped-def]
+    """Add records with one dense channel and no weights, each in one addition per column instead of two.
 
     A record adds its channel value and, above bit 41, a one: value sums of up to 2^16 records of 24 bits and the
-    number of records cannot meet. `packed` is working memory, one zero per bin, and is zero again afterwards.
+    number of records cannot meet. `packed` is working memory, one zero per bin, and is zero again afterwards. A whole
+    fit of Adult takes 0.7 times as long as with `add_records`, one of a million records 0.6 times.
     """
     every = np.arange(offsets.shape[0] - 1)
     one = np.int64(1) << PACKED_COUNT_BIT
     for first in range(start, stop, PACKED_RECORDS):
-        _add_packed(codes, dense, first, min(stop, first + PACKED_RECORDS), offsets, every, every.shape[0], packed)
+        _add_packed(records, first, min(stop, first + PACKED_RECORDS), offsets, every, every.shape[0], packed)
         for row in range(packed.shape[0]):
             if packed[row] != 0:
                 out[row, 0] += packed[row] >> PACKED_COUNT_BIT
@@ -117,12 +109,13 @@ def add_one_channel(codes, dense, start, stop, offsets, packed, out):  # type: i
 
 
 @njit(nogil=True, cache=True)
-def _add_packed(codes, dense, start, stop, offsets, columns, n_columns, packed):  # type: ignore[no-untyped-def]
+def _add_packed(records, start, stop, offsets, columns, n_columns, packed):  # type: ignore[no-untyped-def]
     """Add one and the channel value to the bins of some columns, for at most 2^16 records.
 
     Four columns at a time, whose places stay in registers, and unsigned indexes, which need no test for being
     negative: together twice as fast as a plain loop over all columns.
     """
+    codes, dense = records.codes, records.dense
     one = np.int64(1) << PACKED_COUNT_BIT
     first, last = np.uint64(start), np.uint64(stop)
     at = 0
@@ -156,10 +149,10 @@ def _add_packed(codes, dense, start, stop, offsets, columns, n_columns, packed):
 
 @njit(nogil=True, cache=True)
 def find_ends(words, start, stop, end_words):  # type: ignore[no-untyped-def]
-    """Write two records of codes, as words: no code of records start to stop is below the first or above the second.
+    """Write bounds of the codes of records start to stop, two records as words.
 
-    The bits that all codes of a column have make a number none of them is below, the bits that any of them has one
-    that none is above; the two are equal where the codes are. A word of codes takes two instructions.
+    The bits that all codes of a column have make a lower bound, the bits that any of them has an upper bound; the two
+    are equal if the codes are. A word of codes takes two instructions.
     """
     for w in range(words.shape[1]):
         all_have, any_has = words[start, w], words[start, w]
@@ -170,7 +163,7 @@ def find_ends(words, start, stop, end_words):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def add_varying_columns(codes, dense, start, stop, offsets, packed, scratch, out):  # type: ignore[no-untyped-def]
+def add_varying_columns(records, start, stop, offsets, packed, scratch, out):  # type: ignore[no-untyped-def]
     """Do as `add_one_channel` for at most 2^16 records whose ends per column `scratch` has; `out` is all zero.
 
     Deep in a tree most columns have one code left, whose sums are those of the node: nothing to count. Of the others
@@ -183,10 +176,10 @@ def add_varying_columns(codes, dense, start, stop, offsets, packed, scratch, out
         if scratch.lowest[j] < scratch.highest[j]:
             varying[n_varying] = j
             n_varying += 1
-    _add_packed(codes, dense, start, stop, offsets, varying, n_varying, packed)
+    _add_packed(records, start, stop, offsets, varying, n_varying, packed)
     total = one * (stop - start)
     for i in range(start, stop):
-        total += dense[i, 0]
+        total += records.dense[i, 0]
     for j in range(offsets.shape[0] - 1):
         if scratch.lowest[j] == scratch.highest[j]:
             row = offsets[j] + scratch.lowest[j]
@@ -218,3 +211,91 @@ def subtract(parent, sibling, out):  # type: ignore[no-untyped-def]
     for b in range(out.shape[0]):
         for c in range(out.shape[1]):
             out[b, c] = parent[b, c] - sibling[b, c]  # integers, so exact
+
+
+class KeptHistograms:
+    """The histograms of nodes that wait to be split.
+
+    The histogram of a node less that of one child is that of the other, so only the smaller child is counted.
+
+    Parameters
+    ----------
+    nodes : NodeTable
+    count : callable
+        Counts a node's records.
+    kept_from : int
+        Nodes with more records are kept, while there is room.
+    always_from : int
+        Nodes with more records are always kept.
+    """
+
+    def __init__(
+        self,
+        nodes: NodeTable,
+        count: Callable[[int], NDArray[np.int64]],
+        *,
+        kept_from: int,
+        always_from: int,
+    ) -> None:
+        self.nodes = nodes
+        self.kept_from = kept_from
+        self.always_from = always_from
+        self._count_records = count
+        self._by_node: dict[int, NDArray[np.int64]] = {}
+        self._n_bytes = 0
+
+    def __len__(self) -> int:
+        """Return how many nodes have a histogram."""
+        return len(self._by_node)
+
+    def __getitem__(self, node: int) -> NDArray[np.int64]:
+        """Return the histogram of a node."""
+        return self._by_node[node]
+
+    def has(self, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which nodes have a histogram."""
+        if len(nodes) <= 2:  # as when growing best-first, where the overhead of arrays adds up
+            return np.array([int(node) in self._by_node for node in nodes], np.bool_)
+        return np.isin(nodes, list(self._by_node)) if self._by_node else np.zeros(len(nodes), np.bool_)
+
+    def keep(self, node: int, histogram: NDArray[np.int64]) -> None:
+        """Keep the histogram of a node; it may be written to when the node is split."""
+        self._by_node[node] = histogram
+        self._n_bytes += histogram.nbytes
+
+    def forget(self, node: int) -> None:
+        """Free the histogram of a node, if it has one."""
+        histogram = self._by_node.pop(node, None)
+        if histogram is not None:
+            self._n_bytes -= histogram.nbytes
+
+    def clear(self) -> None:
+        """Free all histograms."""
+        self._by_node.clear()
+        self._n_bytes = 0
+
+    def count(self, nodes: NDArray[np.int64]) -> None:
+        """Count those nodes that are large enough and have no histogram yet."""
+        sizes = self.nodes.sizes(nodes)
+        for node, size in zip(nodes[sizes > self.kept_from], sizes[sizes > self.kept_from], strict=True):
+            has_room = size > self.always_from or self._n_bytes <= _BUDGET
+            if int(node) not in self._by_node and has_room:
+                self.keep(int(node), self._count_records(int(node)))
+
+    def pass_on(self, node: int) -> None:
+        """Turn the histogram of a node that was split into those of its children, or free it."""
+        left, right = int(self.nodes.left[node]), int(self.nodes.right[node])
+        n_left, n_right = self.nodes.size(left), self.nodes.size(right)
+        smaller, larger = (left, right) if n_left <= n_right else (right, left)
+        if max(n_left, n_right) <= self.kept_from or self._n_bytes > _BUDGET:
+            self.forget(node)
+        else:
+            self.divide(node, smaller, self._count_records(smaller), larger)
+
+    def divide(self, node: int, smaller: int, counted: NDArray[np.int64], larger: int) -> None:
+        """Put the histogram of one child, and what is left for the other, in the place of that of a node."""
+        whole = self._by_node[node]
+        self.forget(node)
+        self.keep(smaller, counted)
+        subtract(whole, counted, whole)
+        self.keep(larger, whole)

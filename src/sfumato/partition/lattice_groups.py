@@ -21,7 +21,7 @@ _KEPT_GROUPS = 4_000_000  # of nodes that were counted, for coarser nodes to sta
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """What each level makes of the values of one column.
+    """The labels and losses of the values of one column at each level.
 
     Attributes
     ----------
@@ -138,13 +138,14 @@ def _merge_alike(
     first = np.empty(len(members), np.int32)
     sizes = np.empty(len(members), np.int64)
     shift = np.uint64(32 - (n_slots.bit_length() - 1))
-    n_groups = _merge_kernel(codes, members, weights, labels, offsets, shift, slots, keys, group, first, sizes)
+    n_groups = _merge_kernel(codes, members, weights, labels, offsets, shift, slots, keys, Merged(group, first, sizes))
     return Merged(group, first[:n_groups].copy(), sizes[:n_groups].copy())
 
 
 @njit(nogil=True, cache=True)
-def _merge_kernel(codes, members, weights, labels, offsets, shift, slots, keys, group, first, sizes):  # type: ignore[no-untyped-def]
-    """Fill `group`, `first` and `sizes`; `slots` is an open hash table of groups, `keys` the number of each group."""
+def _merge_kernel(codes, members, weights, labels, offsets, shift, slots, keys, merged):  # type: ignore[no-untyped-def]
+    """Fill the groups; `slots` is an open hash table of groups, `keys` the number of each group."""
+    group, first, sizes = merged
     n_groups = 0
     last = np.uint64(slots.shape[0] - 1)
     # Both halves of a number are spread by the golden ratio, so that digits of any radix land far apart; multipliers

@@ -1,20 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the records of each node lie while a tree grows: moved at every split, and handed out in the end.
+"""The records of each node while a tree grows: moved at every split, and returned in the end.
 
-``grower`` decides on the splits; the kernels are those of ``dividing``, and two at the end.
+Records are moved from one buffer to another, so that every node stays one contiguous run. ``grower`` decides on the
+splits.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from sfumato.partition.candidates import Splits
-from sfumato.partition.dividing import count_left, move_nodes, move_records, move_records_from_the_end
-from sfumato.partition.records import Layout, Records, as_words
+from sfumato.partition.candidates import Rule, Splits, goes_left
+from sfumato.partition.records import Layout, Records
 from sfumato.partition.tree import NodeTable, Tree
 from sfumato.partition.workers import Task, Workers
 
@@ -56,7 +54,7 @@ class NodeRecords:
         return self.at_depth(int(self.nodes.depth[node]))
 
     def clear(self) -> None:
-        """Let go of the buffers."""
+        """Free the buffers."""
         self._buffers.clear()
 
     # -- dividing --------------------------------------------------------------------------------------------
@@ -65,63 +63,46 @@ class NodeRecords:
         """Move the records of nodes of one depth to their sides of the nodes' splits, in the next buffer."""
         depth = int(self.nodes.depth[nodes[0]])
         source, target = self.at_depth(depth), self.at_depth(depth + 1)
-        starts, stops = self.nodes.start[nodes], self.nodes.stop[nodes]
-        sizes = stops - starts
-        moved = (
-            source.codes, as_words(source.codes), source.dense, source.weights, source.rows,
-            as_words(target.codes), target.dense, target.weights, target.rows,
-        )  # fmt: skip
+        sizes = self.nodes.sizes(nodes)
         is_large = sizes > self.workers.large_node
         small = np.flatnonzero(~is_large)
         tasks: list[Task] = []
         for share in self.workers.shares(sizes[small]):
-            tasks.append(self._move_task(moved, starts, stops, splits, small[share]))
+            tasks.append(self._move_task(source, target, nodes[small[share]], splits, small[share]))
         for i in np.flatnonzero(is_large):
-            tasks.extend(self._move_chunk_tasks(moved, int(starts[i]), int(stops[i]), splits, int(i)))
+            tasks.extend(self._move_chunk_tasks(source, target, int(nodes[i]), splits, int(i)))
         self.workers.run(tasks)
 
-    def _move_task(self, moved: Any, starts: Any, stops: Any, splits: Splits, which: NDArray[np.int64]) -> Task:
+    def _move_task(
+        self, source: Records, target: Records, nodes: NDArray[np.int64], splits: Splits, which: NDArray[np.int64]
+    ) -> Task:
+        starts, stops = self.nodes.start[nodes], self.nodes.stop[nodes]
         own = Splits(*(part[which] for part in splits))
+        return lambda _: move_nodes(source, target, starts, stops, own, self.layout.missing)
 
-        def task(_: int) -> None:
-            move_nodes(
-                *moved, starts[which], stops[which], own.column, own.last_bin, self.layout.missing, own.missing_left,
-                own.mask, own.n_left,
-            )  # fmt: skip
-
-        return task
-
-    def _move_chunk_tasks(self, moved: Any, start: int, stop: int, splits: Splits, i: int) -> list[Task]:
-        """Divide one large node in chunks, each of which has to know its place on both sides.
-
-        The first begins where the sides begin, and the last ends where they end; for those between, the left sides of
-        the chunks before them are counted.
-        """
+    def _move_chunk_tasks(self, source: Records, target: Records, node: int, splits: Splits, i: int) -> list[Task]:
+        """Divide one large node in chunks, each of which has to know its place on both sides."""
         column, last_bin, missing_left, mask, n_left = (part[i] for part in splits)
-        rule = (column, last_bin, self.layout.missing[column], missing_left, mask)
+        rule = Rule(column, last_bin, self.layout.missing[column], missing_left, mask)
+        start, stop = int(self.nodes.start[node]), int(self.nodes.stop[node])
         edges = self.workers.chunks(start, stop)
-        n_chunks = len(edges) - 1
-        lefts = np.zeros(n_chunks, np.int64)
+        lefts = np.zeros(len(edges) - 1, np.int64)
 
         def count(chunk: int) -> Task:
             def task(_: int) -> None:
-                lefts[chunk] = count_left(moved[0], edges[chunk], edges[chunk + 1], *rule)
+                lefts[chunk] = count_left(source.codes, edges[chunk], edges[chunk + 1], rule)
 
             return task
 
-        self.workers.run([count(chunk) for chunk in range(n_chunks - 2)])
+        self.workers.run([count(chunk) for chunk in range(len(lefts) - 1)])  # the last has nobody after it
         before = np.cumsum(lefts) - lefts
 
         def move(chunk: int) -> Task:
-            if 0 < chunk == n_chunks - 1:
-                return lambda _: move_records_from_the_end(
-                    *moved, edges[chunk], edges[chunk + 1], *rule, start + n_left, stop
-                )
             left_at = start + before[chunk]
             right_at = start + n_left + (edges[chunk] - start - before[chunk])
-            return lambda _: move_records(*moved, edges[chunk], edges[chunk + 1], *rule, left_at, right_at)
+            return lambda _: move_records(source, target, edges[chunk], edges[chunk + 1], rule, left_at, right_at)
 
-        return [move(chunk) for chunk in range(n_chunks)]
+        return [move(chunk) for chunk in range(len(lefts))]
 
     # -- handing out -----------------------------------------------------------------------------------------
 
@@ -153,10 +134,7 @@ class NodeRecords:
 
         def copy(own: NDArray[np.int64]) -> Task:
             starts, stops = self.nodes.start[own], self.nodes.stop[own]
-            return lambda _: copy_runs(
-                as_words(odd.codes), odd.dense, odd.weights, odd.rows,
-                as_words(even.codes), even.dense, even.weights, even.rows, starts, stops,
-            )  # fmt: skip
+            return lambda _: copy_runs(odd, even, starts, stops)
 
         self.workers.run([copy(moved[share]) for share in self.workers.shares(self.nodes.sizes(moved))])
         return even
@@ -171,14 +149,60 @@ def write_groups(rows, starts, stops, group_of_node, out):  # type: ignore[no-un
 
 
 @njit(nogil=True, cache=True)
-def copy_runs(words, dense, weights, rows, to_words, to_dense, to_weights, to_rows, starts, stops):  # type: ignore[no-untyped-def]
+def copy_runs(source, target, starts, stops):  # type: ignore[no-untyped-def]
     """Copy some runs of records to the same places of other arrays."""
+    words, to_words = source.codes.view(np.uint64), target.codes.view(np.uint64)
     for run in range(starts.shape[0]):
         for i in range(starts[run], stops[run]):
             for w in range(words.shape[1]):
                 to_words[i, w] = words[i, w]
-            for c in range(dense.shape[1]):
-                to_dense[i, c] = dense[i, c]
-            if weights.shape[0] > 0:
-                to_weights[i] = weights[i]
-            to_rows[i] = rows[i]
+            for c in range(source.dense.shape[1]):
+                target.dense[i, c] = source.dense[i, c]
+            if source.weights.shape[0] > 0:
+                target.weights[i] = source.weights[i]
+            target.rows[i] = source.rows[i]
+
+
+@njit(nogil=True, cache=True)
+def count_left(codes, start, stop, rule):  # type: ignore[no-untyped-def]
+    """Return how many records from start to stop go left."""
+    n_left = 0
+    for i in range(start, stop):
+        n_left += goes_left(codes[i, rule.column], rule.last_bin, rule.missing_code, rule.missing_left, rule.mask)
+    return n_left
+
+
+@njit(nogil=True, cache=True)
+def move_records(source, target, start, stop, rule, left_at, right_at):  # type: ignore[no-untyped-def]
+    """Move records start to stop: those that go left from position `left_at` on, the others from `right_at`.
+
+    Records keep their order within a side. Codes are moved as whole words.
+    """
+    words, to_words = source.codes.view(np.uint64), target.codes.view(np.uint64)
+    codes, dense, weights, rows = source.codes, source.dense, source.weights, source.rows
+    to_dense, to_weights, to_rows = target.dense, target.weights, target.rows
+    column, last_bin, missing_code, missing_left, mask = rule
+    n_words = words.shape[1]
+    n_dense = dense.shape[1]
+    is_weighted = weights.shape[0] > 0
+    for i in range(start, stop):
+        left = np.int64(goes_left(codes[i, column], last_bin, missing_code, missing_left, mask))
+        to = right_at + (left_at - right_at) * left  # without a jump, which would be guessed wrong half of the time
+        left_at += left
+        right_at += 1 - left
+        for w in range(n_words):
+            to_words[to, w] = words[i, w]
+        for c in range(n_dense):
+            to_dense[to, c] = dense[i, c]
+        if is_weighted:
+            to_weights[to] = weights[i]
+        to_rows[to] = rows[i]
+
+
+@njit(nogil=True, cache=True)
+def move_nodes(source, target, starts, stops, splits, missing):  # type: ignore[no-untyped-def]
+    """Divide many nodes, one after the other."""
+    for node in range(starts.shape[0]):
+        start, column = starts[node], splits.column[node]
+        rule = Rule(column, splits.last_bin[node], missing[column], splits.missing_left[node], splits.mask[node])
+        move_records(source, target, start, stops[node], rule, start, start + splits.n_left[node])

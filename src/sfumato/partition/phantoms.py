@@ -32,7 +32,7 @@ _OUTSIDE = 4.0  # a value that does not occur in the group counts as so much fur
 
 
 class Shown(NamedTuple):
-    """What is published of each code, per row of a histogram. Arrays, as kernels need them."""
+    """The published form of each code, per row of a histogram. Arrays, as kernels need them."""
 
     own: NDArray[np.int32]  # code of the bin that the published value lies in, -1 where no record has it
     is_single: NDArray[np.bool_]  # whether the bin has no other value
@@ -46,7 +46,7 @@ class Shown(NamedTuple):
 
 
 class Proposals(NamedTuple):
-    """What groups propose.
+    """The proposals of groups.
 
     Attributes
     ----------
@@ -109,8 +109,8 @@ def propose(
     def task(run: slice) -> None:
         counts = np.zeros(int(layout.offsets[-1]), np.int64)
         _propose(
-            codes, groups.order, groups.offsets[run.start : run.stop + 1], layout.offsets, layout.missing,
-            layout.is_category, centre, shown.may_show, shown.run, counts, typical[run], changes[run],
+            codes, groups.order, groups.offsets[run.start : run.stop + 1], layout, centre, shown, counts,
+            typical[run], changes[run],
         )  # fmt: skip
 
     share_groups(task, groups, n_threads)
@@ -291,9 +291,18 @@ def _hash_changes(typical, changes, offsets, own, is_single, words):  # type: ig
     return hashes, is_free, all_single
 
 
+class _Ranked(NamedTuple):
+    """Changes of one code each, in rising order of cost."""
+
+    cost: NDArray[np.float64]
+    column: NDArray[np.int32]
+    code: NDArray[np.int32]
+
+
 @njit(nogil=True, cache=True)
-def _insert(cost, column, code, n, new_cost, new_column, new_code):  # type: ignore[no-untyped-def]
+def _insert(ranked, n, new_cost, new_column, new_code):  # type: ignore[no-untyped-def]
     """Put a change among the others in rising order of cost; of equal ones the earlier stays first."""
+    cost, column, code = ranked
     at = n
     while at > 0 and cost[at - 1] > new_cost:
         cost[at], column[at], code[at] = cost[at - 1], column[at - 1], code[at - 1]
@@ -304,10 +313,12 @@ def _insert(cost, column, code, n, new_cost, new_column, new_code):  # type: ign
 
 @njit(nogil=True, cache=True)
 def _propose(  # type: ignore[no-untyped-def]
-    codes, order, starts, offsets, missing, is_category, centre, may_show, run, counts, typical, changes
+    codes, order, starts, layout, centre, shown, counts, typical, changes
 ):
+    offsets, missing = layout.offsets, layout.missing
     n_columns = offsets.shape[0] - 1
-    cost, column, code = np.empty(5 * n_columns), np.empty(5 * n_columns, np.int32), np.empty(5 * n_columns, np.int32)
+    most = 5 * n_columns
+    ranked = _Ranked(np.empty(most), np.empty(most, np.int32), np.empty(most, np.int32))
     for g in range(starts.shape[0] - 1):
         for at in range(starts[g], starts[g + 1]):
             for j in range(n_columns):
@@ -315,45 +326,45 @@ def _propose(  # type: ignore[no-untyped-def]
         n = np.int64(0)
         for j in range(n_columns):
             own, start, n_codes = typical[g, j], offsets[j], offsets[j + 1] - offsets[j]
-            if is_category[j] or own < 0 or own == missing[j]:
-                n = _other_categories(counts, start, n_codes, may_show, own, cost, column, code, n, j)
+            if layout.is_category[j] or own < 0 or own == missing[j]:
+                n = _other_categories(counts, start, n_codes, shown.may_show, own, ranked, n, j)
             else:
-                n = _neighbours(counts, start, n_codes, missing[j], run, centre, own, cost, column, code, n, j)
+                n = _neighbours(counts, layout, shown.run, centre, own, ranked, n, j)
         n_inside = np.int64(0)
-        while n_inside < n and cost[n_inside] < _OUTSIDE:
+        while n_inside < n and ranked.cost[n_inside] < _OUTSIDE:
             n_inside += 1
-        _write_changes(cost, column, code, n_inside, n, changes[g])
+        _write_changes(ranked, n_inside, n, changes[g])
         for at in range(starts[g], starts[g + 1]):
             for j in range(n_columns):
                 counts[offsets[j] + codes[order[at], j]] = 0
 
 
 @njit(nogil=True, cache=True)
-def _other_categories(counts, start, n_codes, may_show, own, cost, column, code, n, j):  # type: ignore[no-untyped-def]
+def _other_categories(counts, start, n_codes, may_show, own, ranked, n, j):  # type: ignore[no-untyped-def]
     """Propose the two most frequent other codes of the group, and two that do not occur in it."""
     for _ in range(2):
         best, most = np.int64(-1), np.int64(0)
         for other in range(n_codes):
             is_known = other == own
             for at in range(n):
-                is_known |= column[at] == j and code[at] == other
+                is_known |= ranked.column[at] == j and ranked.code[at] == other
             if not is_known and may_show[start + other] and counts[start + other] > most:
                 best, most = np.int64(other), counts[start + other]
         if best >= 0:
-            n = _insert(cost, column, code, n, 1.0, j, best)
+            n = _insert(ranked, n, 1.0, j, best)
     n_outside = 0
     for other in range(n_codes):
         if n_outside < 2 and counts[start + other] == 0 and other != own and may_show[start + other]:
-            n = _insert(cost, column, code, n, 1.0 + _OUTSIDE, j, other)
+            n = _insert(ranked, n, 1.0 + _OUTSIDE, j, other)
             n_outside += 1
     return n
 
 
 @njit(nogil=True, cache=True)
-def _neighbours(  # type: ignore[no-untyped-def]
-    counts, start, n_codes, absent, run, centre, own, cost, column, code, n, j
-):
+def _neighbours(counts, layout, run, centre, own, ranked, n, j):  # type: ignore[no-untyped-def]
     """Propose the nearest other values of the group on both sides, and the nearest that do not occur in it."""
+    start, absent = layout.offsets[j], layout.missing[j]
+    n_codes = layout.offsets[j + 1] - start
     for step in (-1, 1):
         is_found_inside = is_found_outside = False
         at = own + step
@@ -361,18 +372,19 @@ def _neighbours(  # type: ignore[no-untyped-def]
             if run[start + at] != run[start + own]:
                 distance = centre[start + at] - centre[start + own]
                 if counts[start + at] > 0:
-                    n = _insert(cost, column, code, n, distance * distance, j, at)
+                    n = _insert(ranked, n, distance * distance, j, at)
                     is_found_inside = True
                 elif not is_found_outside:
-                    n = _insert(cost, column, code, n, distance * distance + _OUTSIDE, j, at)
+                    n = _insert(ranked, n, distance * distance + _OUTSIDE, j, at)
                     is_found_outside = True
             at += step
     return n
 
 
 @njit(nogil=True, cache=True)
-def _write_changes(cost, column, code, n_inside, n, changes):  # type: ignore[no-untyped-def]
+def _write_changes(ranked, n_inside, n, changes):  # type: ignore[no-untyped-def]
     """Write single changes, then pairs of the nearest, then what does not occur in the group."""
+    column, code = ranked.column, ranked.code
     at = np.int64(0)
     for i in range(n_inside):
         if at < changes.shape[0]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All records as the kernels want them: one row of codes per record, padded to whole machine words.
+"""The layout of histograms, and records packed for the kernels: a row of codes each, padded to whole machine words.
 
-A record's codes lie side by side, so building the histograms of all columns reads each record once, and moving
+The codes of a record lie side by side, so building the histograms of all columns reads each record once, and moving
 a record during growth copies a few words::
 
     codes   | col 0 | col 1 | ... | col d-1 | block 0 | ... | padding |   one byte (or two) each
@@ -12,7 +12,6 @@ a record during growth copies a few words::
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +25,7 @@ _WORD = 8  # bytes of the machine words that records are moved in
 
 
 class Layout(NamedTuple):
-    """Where each column's bins lie in a histogram, and what they stand for. Arrays, as kernels need them."""
+    """Where the bins of each column lie in a histogram, and what they stand for. Arrays, as kernels need them."""
 
     offsets: NDArray[np.int64]  # first histogram row of each column, and the total at the end
     missing: NDArray[np.int64]  # code of missing per column, -1 where none occurred
@@ -64,25 +63,13 @@ def make_layout(bins: Sequence[Bins]) -> Layout:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Records:
-    """Codes, channels and weights of all records, in one order.
+class Records(NamedTuple):
+    """Codes, channels and weights of all records, in one order. Arrays, as kernels need them."""
 
-    Attributes
-    ----------
-    codes : ndarray of uint8 or uint16, shape (n, padded width)
-        First the columns that can be split on, then the guide's code columns, then zeros.
-    dense : ndarray of int64, shape (n, channels)
-    weights : ndarray of int64, shape (n,) or (0,)
-        Empty when all records weigh the same.
-    rows : ndarray of uint32
-        The record's number in the table.
-    """
-
-    codes: NDArray[Any]
-    dense: NDArray[np.int64]
-    weights: NDArray[np.int64]
-    rows: NDArray[np.uint32]
+    codes: NDArray[Any]  # (n, padded width) columns that can be split on, the guide's code columns, then zeros
+    dense: NDArray[np.int64]  # (n, channels)
+    weights: NDArray[np.int64]  # (n,), or empty if all records weigh the same
+    rows: NDArray[np.uint32]  # the number of each record in the table
 
     @property
     def n_records(self) -> int:
@@ -90,17 +77,12 @@ class Records:
         return len(self.codes)
 
     def empty_like(self) -> Records:
-        """Room for the same records in another order."""
-        return Records(*(np.empty_like(part) for part in self.parts))
+        """Return room for the same records in another order."""
+        return Records._make(np.empty_like(part) for part in self)
 
     def taken(self, rows: NDArray[np.integer[Any]]) -> Records:
         """Return some of the records, or all of them in another order."""
-        return Records(*(part[rows] if len(part) else part for part in self.parts))
-
-    @property
-    def parts(self) -> tuple[NDArray[Any], ...]:
-        """The arrays, in the order in which kernels take them."""
-        return self.codes, self.dense, self.weights, self.rows
+        return Records._make(part[rows] if len(part) else part for part in self)
 
 
 def pack_records(
@@ -144,5 +126,5 @@ def pack_records(
 
 
 def as_words(codes: NDArray[Any]) -> NDArray[np.uint64]:
-    """View padded codes as the 64-bit words they are moved in."""
+    """Return a view of padded codes as the 64-bit words they are moved in."""
     return codes.view(np.uint64)

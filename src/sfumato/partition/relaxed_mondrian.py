@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.partition.boxes import measure_node, number_children
+from sfumato.partition.boxes import Ground, NodeScratch, make_boxes, make_node_scratch, measure_node, number_children
 from sfumato.partition.records import Layout
 from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy, has_hierarchy
 from sfumato.partition.tree import Tree
@@ -75,14 +75,15 @@ def grow(
     is_safe: SafeRows | None = None,
 ) -> tuple[Tree, NDArray[np.int32]]:
     """Grow the tree and return it with the group of every record; parameters as for ``set_aside.grow``."""
-    widest = int(np.diff(layout.offsets).max())
-    scratch = (np.zeros(widest, np.int64), np.zeros(widest, np.int64))
+    weights = np.ones(len(codes), np.int64)
+    ground = Ground(codes, weights, layout, taxonomy, make_boxes(layout, taxonomy), min_records)
+    scratch = make_node_scratch(ground)
     root = _Node(np.arange(len(codes)))
     open_ = [root]
     while open_:
         node = open_.pop()
         assert node.rows is not None
-        cut = _find_cut(codes, node.rows, layout, taxonomy, min_records, is_safe, scratch)
+        cut = _find_cut(ground, node.rows, is_safe, scratch)
         if cut is not None:
             sides = (_Node(cut.left), _Node(cut.right))
             upper = _Builder(codes, layout, cut, sides).build(node.rows)
@@ -94,32 +95,23 @@ def grow(
 # -- choosing a cut --------------------------------------------------------------------------------------------
 
 
-def _find_cut(
-    codes: NDArray[Any],
-    rows: NDArray[np.int64],
-    layout: Layout,
-    taxonomy: Taxonomy,
-    k: int,
-    is_safe: SafeRows | None,
-    scratch: tuple[NDArray[np.int64], NDArray[np.int64]],
-) -> _Cut | None:
+def _find_cut(ground: Ground, rows: NDArray[np.int64], is_safe: SafeRows | None, scratch: NodeScratch) -> _Cut | None:
     """Return the cut of the widest column that can be cut, nearest its median."""
+    codes, k = ground.codes, ground.min_records
     if len(rows) < 2 * k:
         return None
-    counts, child = scratch
-    low, high, widths = (np.zeros(layout.n_columns, t) for t in (np.int64, np.int64, np.float64))
-    measure_node(codes, rows, 0, len(rows), layout, taxonomy, counts, low, high, widths)
-    ones = np.broadcast_to(np.int64(1), len(codes))
-    for column in np.argsort(-widths, kind="stable").tolist():
-        if low[column] == high[column]:
+    measure_node(ground, rows, 0, len(rows), scratch)
+    can_cut = scratch.low < scratch.high
+    for column in np.argsort(-scratch.widths, kind="stable").tolist():
+        if not can_cut[column]:
             continue
         own = codes[rows, column].astype(np.int64)
-        if has_hierarchy(taxonomy, column):
-            number_children(codes, rows, ones, 0, len(rows), column, layout, taxonomy, counts, child)
-            group = child[own]
+        if has_hierarchy(ground.taxonomy, column):
+            number_children(ground, rows, 0, len(rows), column, scratch)
+            group = scratch.child[own]
         else:
             group = own
-        cut = _cut_at_median(codes, rows, own, group, layout.n_columns, column, k)
+        cut = _cut_at_median(codes, rows, own, group, ground.layout.n_columns, column, k)
         if cut is not None and (is_safe is None or (is_safe(cut.left) and is_safe(cut.right))):
             return cut
     return None

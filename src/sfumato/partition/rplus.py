@@ -119,10 +119,7 @@ def _propose_cuts(
     columns = np.arange(layout.n_columns)
 
     def task(nodes: slice, own: NDArray[np.int64]) -> None:
-        _propose(
-            codes, dates, start[nodes], stop[nodes], own, layout.offsets, layout.missing, layout.is_category,
-            layout.low, layout.high, k, cost[nodes], last_code[nodes],
-        )  # fmt: skip
+        _propose(codes, dates, start[nodes], stop[nodes], own, layout, k, cost[nodes], last_code[nodes])
 
     # Each task writes its own nodes and columns, so what comes out does not depend on the tasks.
     everything = slice(0, len(start))
@@ -174,8 +171,9 @@ def _masks(last: NDArray[np.int64], n_words: int) -> NDArray[np.uint64]:
 
 
 @njit(nogil=True, cache=True)
-def _box_width(lowest, highest, offsets, missing, is_category, low, high):  # type: ignore[no-untyped-def]
-    """Sum of a bounding box's sides, each as a share of its column's whole."""
+def _box_width(lowest, highest, layout):  # type: ignore[no-untyped-def]
+    """Return the sum of the sides of a bounding box, each as a share of the whole column."""
+    offsets, missing, is_category = layout.offsets, layout.missing, layout.is_category
     total = 0.0
     for j in range(missing.shape[0]):
         first, last = np.int64(lowest[j]), np.int64(highest[j])
@@ -186,14 +184,13 @@ def _box_width(lowest, highest, offsets, missing, is_category, low, high):  # ty
         elif last == missing[j]:
             total += 1.0
         else:
-            total += high[offsets[j] + last] - low[offsets[j] + first]
+            total += layout.high[offsets[j] + last] - layout.low[offsets[j] + first]
     return total
 
 
 @njit(nogil=True, cache=True)
-def _propose(  # type: ignore[no-untyped-def]
-    codes, dates, starts, stops, axes, offsets, missing, is_category, low, high, k, cost, last_code
-):
+def _propose(codes, dates, starts, stops, axes, layout, k, cost, last_code):  # type: ignore[no-untyped-def]
+    offsets, missing = layout.offsets, layout.missing
     width = codes.shape[1]
     most = 1
     for j in range(missing.shape[0]):
@@ -239,7 +236,7 @@ def _propose(  # type: ignore[no-untyped-def]
                 for j in range(width):
                     box_low[j] = min(box_low[j], lowest[code, j])
                     box_high[j] = max(box_high[j], highest[code, j])
-                right_width[place] = _box_width(box_low, box_high, offsets, missing, is_category, low, high)
+                right_width[place] = _box_width(box_low, box_high, layout)
             for date in range(n_early):
                 early_left[date], early_all[date] = 0, 0
                 for place in range(n_present):
@@ -267,7 +264,7 @@ def _propose(  # type: ignore[no-untyped-def]
                 evenness = min(min(n_left, n - n_left), n // 4)
                 if evenness < best_evenness:
                     continue
-                left_width = _box_width(box_low, box_high, offsets, missing, is_category, low, high)
+                left_width = _box_width(box_low, box_high, layout)
                 total = n_left * left_width + (n - n_left) * right_width[place + 1]
                 if evenness > best_evenness or total < best_cost:
                     best_cost, best_evenness, best_code = total, evenness, code

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a split is worth: the gain of sending some of a node's records to one side, from exact sums.
+"""Score candidate splits of a node from exact sums, and enter them into its ranked list.
 
-Also the working memory that scanning a node needs, so that kernels allocate nothing per node.
+Candidates are totally ordered by (gain falling, column, position), so ties never depend on the order of the records.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from sfumato.partition.candidates import Candidates
 from sfumato.partition.guides import CHANNELS, ENTROPY, INFORMATION_LOSS
 from sfumato.partition.records import Layout
 from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
@@ -21,7 +22,7 @@ RELATIVE_NOISE = 1e-12
 
 
 class Scoring(NamedTuple):
-    """How candidates are scored; what kernels need of a guide."""
+    """The settings by which candidates are scored: the part of a guide that kernels need."""
 
     rule: int
     channel_weights: NDArray[np.float64]
@@ -45,6 +46,21 @@ class Scratch(NamedTuple):
     lowest: NDArray[np.int64]  # (columns,) no record of the node has a code below
     highest: NDArray[np.int64]  # (columns,) or above
     varying: NDArray[np.int64]  # (columns,) those with more than one code in the node
+
+
+class Scan(NamedTuple):
+    """One scan of a node: its histogram, the score, and the list that candidates are entered into."""
+
+    hist: NDArray[np.int64]  # (bins of all columns, entries)
+    layout: Layout
+    scoring: Scoring
+    scratch: Scratch
+    rule: int | np.int64  # of this scan: that of the guide, or information loss
+    floor: float  # gains up to this are not entered
+    after_gain: float  # only candidates that come after this gain and position are entered
+    after_position: int
+    out: Candidates
+    node: int  # row of `out`
 
 
 def make_scratch(layout: Layout, n_entries: int, n_channels: int) -> Scratch:
@@ -104,12 +120,90 @@ def noise_floor(rule, total, channel_weights, weight_at):  # type: ignore[no-unt
 
 
 @njit(nogil=True, cache=True)
-def is_everyday(hist, rule, after_gain, out):  # type: ignore[no-untyped-def]
-    """One unweighted channel and only the best split wanted: ``single_best`` finds the same, faster."""
-    return rule == CHANNELS and hist.shape[1] == 2 and out.gain.shape[1] == 1 and after_gain == np.inf
+def wants_one(scan):  # type: ignore[no-untyped-def]
+    """Return True if only the best split is wanted, by one unweighted channel or by information loss."""
+    is_simple = scan.rule == INFORMATION_LOSS or (scan.rule == CHANNELS and scan.hist.shape[1] == 2)
+    return is_simple and scan.out.gain.shape[1] == 1 and scan.after_gain == np.inf
 
 
 @njit(nogil=True, cache=True)
-def is_everyday_loss(rule, after_gain, out):  # type: ignore[no-untyped-def]
-    """Only the best split by information loss wanted: ``single_best`` finds the same, faster."""
-    return rule == INFORMATION_LOSS and out.gain.shape[1] == 1 and after_gain == np.inf
+def n_summed(scan):  # type: ignore[no-untyped-def]
+    """Return how many entries of a bin the score needs: information loss counts records alone."""
+    return scan.hist.shape[1] if scan.rule != INFORMATION_LOSS else 1
+
+
+@njit(nogil=True, cache=True)
+def gain_of(scan, left):  # type: ignore[no-untyped-def]
+    """Return the gain by the guide of sending the sums `left` to one side."""
+    weight_at = scan.hist.shape[1] - 1 if scan.scoring.is_weighted else 0
+    scratch = scan.scratch
+    return side_gain(scan.rule, left, scratch.total, scratch.mean, scan.scoring.channel_weights, weight_at)
+
+
+@njit(nogil=True, cache=True)
+def offer(scan, column, gain, place):  # type: ignore[no-untyped-def]
+    """Return the rank a candidate takes in the node's list, shifting the rest; -1 if it has no place.
+
+    `place` is the candidate's place in the order of enumeration of its column; it breaks ties.
+    """
+    out, node = scan.out, scan.node
+    position = (np.int64(column) << 40) + place
+    if gain > scan.after_gain or (gain == scan.after_gain and position <= scan.after_position):
+        return -1  # judged in an earlier round
+    n_found = out.n_found[node]
+    n_ranks = out.gain.shape[1]
+    rank = n_found
+    while rank > 0 and (
+        gain > out.gain[node, rank - 1]
+        or (gain == out.gain[node, rank - 1] and position < out.position[node, rank - 1])
+    ):
+        rank -= 1
+    if rank >= n_ranks:
+        return -1
+    last = min(n_found, n_ranks - 1)
+    for r in range(last, rank, -1):
+        out.gain[node, r] = out.gain[node, r - 1]
+        out.position[node, r] = out.position[node, r - 1]
+        out.column[node, r] = out.column[node, r - 1]
+        out.last_bin[node, r] = out.last_bin[node, r - 1]
+        out.missing_left[node, r] = out.missing_left[node, r - 1]
+        out.n_left[node, r] = out.n_left[node, r - 1]
+        for w in range(out.mask.shape[2]):
+            out.mask[node, r, w] = out.mask[node, r - 1, w]
+    out.n_found[node] = min(n_found + 1, n_ranks)
+    out.gain[node, rank] = gain
+    out.position[node, rank] = position
+    for w in range(out.mask.shape[2]):
+        out.mask[node, rank, w] = 0
+    return rank
+
+
+@njit(nogil=True, cache=True)
+def write_ordered(scan, rank, column, last_bin, missing_left, n_left):  # type: ignore[no-untyped-def]
+    """Store a split of an ordered column."""
+    out, node = scan.out, scan.node
+    out.column[node, rank] = column
+    out.last_bin[node, rank] = last_bin
+    out.missing_left[node, rank] = missing_left
+    out.n_left[node, rank] = n_left
+
+
+@njit(nogil=True, cache=True)
+def write_subset(scan, rank, column, n_left):  # type: ignore[no-untyped-def]
+    """Store the codes that go left by the scratch; those absent from the node follow the larger side."""
+    absent_left = 2 * n_left > scan.scratch.total[0]
+    first = scan.layout.offsets[column]
+    for code in range(scan.layout.offsets[column + 1] - first):
+        if scan.hist[first + code, 0] == 0:
+            scan.scratch.is_left[code] = absent_left
+    write_codes(scan, rank, column, n_left)
+
+
+@njit(nogil=True, cache=True)
+def write_codes(scan, rank, column, n_left):  # type: ignore[no-untyped-def]
+    """Store the codes of a category column that go left by the scratch, which decides for all codes."""
+    out, node = scan.out, scan.node
+    for code in range(scan.layout.offsets[column + 1] - scan.layout.offsets[column]):
+        if scan.scratch.is_left[code]:
+            out.mask[node, rank, code >> 6] |= np.uint64(1) << np.uint64(code & 63)
+    write_ordered(scan, rank, column, np.int64(-1), 2 * n_left > scan.scratch.total[0], n_left)

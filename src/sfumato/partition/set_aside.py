@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.grouping import merge_rows
-from sfumato.partition.boxes import make_boxes, make_sides
+from sfumato.partition.boxes import Ground, make_boxes, make_node_scratch
 from sfumato.partition.records import Layout
 from sfumato.partition.set_aside_kernels import (
     ASK_SIDES,
@@ -29,7 +29,6 @@ from sfumato.partition.set_aside_kernels import (
     LOOKED_AHEAD,
     N_GROUPS,
     N_NODES,
-    Ground,
     Growth,
     Scratch,
     advance,
@@ -149,11 +148,9 @@ def _make_scratch(ground: Ground) -> Scratch:
     widest, d = int(np.diff(ground.layout.offsets).max()), ground.layout.n_columns
     ahead = (LOOKED_AHEAD, 2, d)
     return Scratch(
-        counts=np.zeros(widest, np.int64), child=np.zeros(widest, np.int64), is_left=np.zeros(widest, np.bool_),
-        low=np.zeros(d, np.int64), high=np.zeros(d, np.int64), widths=np.zeros(d), ends=np.zeros((2, d), np.int32),
-        ranking=np.zeros(d, np.int64), place_of=np.zeros(d, np.int64), ahead_fall=np.zeros(ahead),
-        ahead_kind=np.zeros(ahead, np.int64), ahead_which=np.zeros(ahead, np.int64),
-        ahead_width=np.zeros(ahead[:2]), sides=make_sides(ground.layout, ground.boxes, len(ground.codes)),
+        node=make_node_scratch(ground), is_left=np.zeros(widest, np.bool_), ranking=np.zeros(d, np.int64),
+        place_of=np.zeros(d, np.int64), ahead_fall=np.zeros(ahead), ahead_kind=np.zeros(ahead, np.int64),
+        ahead_which=np.zeros(ahead, np.int64), ahead_width=np.zeros(ahead[:2]),
     )  # fmt: skip
 
 

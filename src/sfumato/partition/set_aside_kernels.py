@@ -1,21 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels of ``set_aside``: grow depth first, set aside what is rare, and pool it.
+"""The kernels of ``set_aside``: grow depth first, set rare records aside, and pool them.
 
-Where a node is cut is chosen by the widths of all columns, looking one cut ahead. What the records of a node lose is
-the sum of its columns' widths, measured on ``boxes``.
+The cut of a node is chosen by the widths of all columns, looking one cut ahead. The loss of a node is the sum of the
+widths of its columns, measured by ``boxes``.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from sfumato.partition.boxes import ALONE, Boxes, Sides, best_cut_of_column, measure_node, number_children, total_width
-from sfumato.partition.records import Layout
-from sfumato.partition.taxonomy import Taxonomy, has_hierarchy
+from sfumato.partition.boxes import (
+    ALONE,
+    Active,
+    NodeScratch,
+    best_cut_of_column,
+    measure_node,
+    number_children,
+    total_width,
+)
+from sfumato.partition.taxonomy import has_hierarchy
 
 POOLED_FROM = 2
 """A pool is cut from this many times k records on; smaller ones wait at the node above."""
@@ -39,17 +46,6 @@ ASIDE_SHARE = 0.9
 
 RELATIVE_NOISE = 1e-9
 """Falls per record up to this are rounding."""
-
-
-class Ground(NamedTuple):
-    """What a tree grows on: records that are alike are one, with a weight."""
-
-    codes: NDArray[Any]  # (records, columns)
-    weights: NDArray[np.int64]
-    layout: Layout
-    taxonomy: Taxonomy
-    boxes: Boxes
-    min_records: int
 
 
 class Growth(NamedTuple):
@@ -88,20 +84,14 @@ class Growth(NamedTuple):
 class Scratch(NamedTuple):
     """Working memory, so that the kernels allocate little per node."""
 
-    counts: NDArray[np.int64]  # (widest column,)
-    child: NDArray[np.int64]
-    is_left: NDArray[np.bool_]
-    low: NDArray[np.int64]  # (columns,)
-    high: NDArray[np.int64]
-    widths: NDArray[np.float64]
-    ends: NDArray[np.int32]  # (2, columns)
-    ranking: NDArray[np.int64]
+    node: NodeScratch
+    is_left: NDArray[np.bool_]  # (widest column,)
+    ranking: NDArray[np.int64]  # (columns,)
     place_of: NDArray[np.int64]  # (columns,) place among those looked ahead, -1 for others
     ahead_fall: NDArray[np.float64]  # (looked ahead, sides, columns)
     ahead_kind: NDArray[np.int64]
     ahead_which: NDArray[np.int64]
     ahead_width: NDArray[np.float64]  # (looked ahead, sides)
-    sides: Sides
 
 
 @njit(nogil=True, cache=True)
@@ -249,33 +239,30 @@ def weigh(weights, order, start, stop):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _scan_columns(ground, order, start, stop, size, aside, scratch, fall, kind, which):  # type: ignore[no-untyped-def]
+def _scan_columns(ground, order, start, stop, size, aside, node_scratch, cuts):  # type: ignore[no-untyped-def]
     """Write the best cut of each column of a run of records, 0 where none brings anything; return the run's width."""
-    layout, taxonomy = ground.layout, ground.taxonomy
-    n_columns = layout.missing.shape[0]
+    fall, kind, which = cuts
+    n_columns = ground.layout.missing.shape[0]
     if size <= ground.min_records:
         fall[:] = 0.0
         return 0.0  # no cut leaves enough on one side
-    width = measure_node(
-        ground.codes, order, start, stop, layout, taxonomy, scratch.counts, scratch.low, scratch.high, scratch.widths
-    )
+    width = measure_node(ground, order, start, stop, node_scratch)
     columns, kept = np.empty(n_columns, np.int64), np.empty(n_columns)
     n_active, active_width = 0, 0.0
     for column in range(n_columns):
         fall[column] = 0.0
-        if scratch.low[column] < scratch.high[column]:
-            columns[n_active], kept[n_active] = column, scratch.widths[column]
-            active_width += scratch.widths[column]
+        if node_scratch.low[column] < node_scratch.high[column]:
+            columns[n_active], kept[n_active] = column, node_scratch.widths[column]
+            active_width += node_scratch.widths[column]
             n_active += 1
     # Widths of columns with one code are the same on all sides, so they are left out of both.
     aside_width = max(active_width, active_width + aside - width)
+    active = Active(columns[:n_active], kept[:n_active], active_width)
     for at in range(n_active):
         column = columns[at]
         fall[column], kind[column], which[column] = best_cut_of_column(
-            ground.codes, order, ground.weights, start, stop, size, column, columns[:n_active], kept[:n_active],
-            active_width, aside_width, ground.min_records, layout, taxonomy, ground.boxes, scratch.counts,
-            scratch.child, scratch.sides, scratch.ends,
-        )  # fmt: skip
+            ground, order, start, stop, size, column, active, aside_width, node_scratch
+        )
         if fall[column] <= RELATIVE_NOISE * size:
             fall[column] = 0.0
     return width
@@ -290,8 +277,8 @@ def rank_columns(growth, ground, scratch, node):  # type: ignore[no-untyped-def]
     start, stop, size, fall = growth.start[node], growth.stop[node], growth.size[node], growth.fall[node]
     if not growth.is_scanned[node]:
         growth.width[node] = _scan_columns(
-            ground, growth.order, start, stop, size, growth.aside[node], scratch, fall, growth.kind[node],
-            growth.which[node],
+            ground, growth.order, start, stop, size, growth.aside[node], scratch.node,
+            (fall, growth.kind[node], growth.which[node]),
         )  # fmt: skip
     ranking = np.argsort(-fall, kind="mergesort")
     n_ranked = 0
@@ -315,8 +302,8 @@ def rank_columns(growth, ground, scratch, node):  # type: ignore[no-untyped-def]
             n_side = weigh(ground.weights, growth.order, first, last)
             if n_side >= ground.min_records:
                 scratch.ahead_width[place, at] = _scan_columns(
-                    ground, growth.order, first, last, n_side, ASIDE_SHARE * growth.width[node], scratch,
-                    scratch.ahead_fall[place, at], scratch.ahead_kind[place, at], scratch.ahead_which[place, at],
+                    ground, growth.order, first, last, n_side, ASIDE_SHARE * growth.width[node], scratch.node,
+                    (scratch.ahead_fall[place, at], scratch.ahead_kind[place, at], scratch.ahead_which[place, at]),
                 )  # fmt: skip
                 score[place] += scratch.ahead_fall[place, at].max()
     ahead = np.argsort(-score, kind="mergesort")
@@ -327,13 +314,10 @@ def rank_columns(growth, ground, scratch, node):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def is_worth_with_one_side(growth, ground, scratch, node, keeps_left, n_left):  # type: ignore[no-untyped-def]
-    """True when cutting a node lowers the widths although one side, not safe, has to be set aside."""
+    """Return True if cutting a node lowers the widths although one side, not safe, has to be set aside."""
     start, middle, stop, size = growth.start[node], growth.middle[node], growth.stop[node], growth.size[node]
     first, last = (start, middle) if keeps_left else (middle, stop)
-    kept_width = measure_node(
-        ground.codes, growth.order, first, last, ground.layout, ground.taxonomy, scratch.counts, scratch.low,
-        scratch.high, scratch.widths,
-    )  # fmt: skip
+    kept_width = measure_node(ground, growth.order, first, last, scratch.node)
     width = growth.width[node]
     n_kept = n_left if keeps_left else size - n_left
     fall = n_kept * (width - kept_width) + (size - n_kept) * (width - max(width, growth.aside[node]))
@@ -372,10 +356,8 @@ def _write_split(growth, ground, scratch, node, column):  # type: ignore[no-unty
     first = layout.offsets[column]
     n_codes = layout.offsets[column + 1] - first
     missing = layout.missing[column]
-    child, is_left = scratch.child, scratch.is_left
-    _, lowest, highest, level, _ = number_children(
-        ground.codes, growth.order, ground.weights, start, stop, column, layout, taxonomy, scratch.counts, child
-    )
+    child, is_left = scratch.node.child, scratch.is_left
+    _, lowest, highest, level, _ = number_children(ground, growth.order, start, stop, column, scratch.node)
     has_missing = missing >= 0 and lowest <= missing <= highest and child[missing] >= 0
     from_code, to_code = n_codes, -1  # of the codes that go left
     for code in range(lowest, highest + 1):
@@ -420,8 +402,8 @@ def _write_split(growth, ground, scratch, node, column):  # type: ignore[no-unty
 @njit(nogil=True, cache=True)
 def loss_rises(ground, group_of_record, joining, out):  # type: ignore[no-untyped-def]
     """Write what taking in some records would cost all records of each group together."""
-    codes, layout, taxonomy, boxes = ground.codes, ground.layout, ground.taxonomy, ground.boxes
-    n_groups, n_columns = out.shape[0], layout.missing.shape[0]
+    codes, boxes = ground.codes, ground.boxes
+    n_groups, n_columns = out.shape[0], ground.layout.missing.shape[0]
     # One box per group, and the last for the records that are to join.
     low = np.full((n_groups + 1, n_columns), 65_536, np.int32)
     high = np.full((n_groups + 1, n_columns), -1, np.int32)
@@ -441,26 +423,12 @@ def loss_rises(ground, group_of_record, joining, out):  # type: ignore[no-untype
             word = boxes.word_of[column]
             if word >= 0:
                 sets[g, word + (code >> 6)] |= np.uint64(1) << np.uint64(code & 63)
-    columns, unknown = np.arange(n_columns), np.zeros(n_columns)
+    every = Active(np.arange(n_columns), np.zeros(n_columns), 0.0)
     nothing = np.zeros(boxes.n_words, np.uint64)
     for g in range(n_groups):
-        alone = total_width(
-            layout, taxonomy, boxes, columns, low[g], high[g], sets[g], nothing, unknown, np.int64(-1), np.int64(0)
-        )
+        alone = total_width(ground, every, low[g], high[g], sets[g], nothing, np.int64(-1), np.int64(0))
         for column in range(n_columns):
             low[g, column] = min(low[g, column], low[n_groups, column])
             high[g, column] = max(high[g, column], high[n_groups, column])
-        together = total_width(
-            layout,
-            taxonomy,
-            boxes,
-            columns,
-            low[g],
-            high[g],
-            sets[g],
-            sets[n_groups],
-            unknown,
-            np.int64(-1),
-            np.int64(0),
-        )
+        together = total_width(ground, every, low[g], high[g], sets[g], sets[n_groups], np.int64(-1), np.int64(0))
         out[g] = (sizes[g] + sizes[n_groups]) * together - sizes[g] * alone

@@ -22,7 +22,7 @@ from sfumato.partition.round_numbers import number_between, smallest_step
 
 @dataclass(frozen=True, eq=False)
 class SharedValues:
-    """What stands for each bin of a column, missing left out.
+    """The published value and ends of each bin of a column, without missing.
 
     Attributes
     ----------

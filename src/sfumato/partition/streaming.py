@@ -13,13 +13,13 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
-from sfumato.partition.candidates import Candidates, splits_of
-from sfumato.partition.chunks import Routing
+from sfumato.partition.candidates import Candidates, Splits, goes_left, splits_of
 from sfumato.partition.conditions import Check
 from sfumato.partition.grower import Grower
 from sfumato.partition.guides import Guide
@@ -31,8 +31,34 @@ from sfumato.partition.tree import NodeTable, Tree
 _WORTH_A_LEVEL = 4
 """Large nodes are split from counts while they have at least one in so many of all records."""
 
+_BLOCK = 2048
+"""Records gathered column by column at a time: few enough for the written memory to stay in the cache."""
+
 _SLACK = 3
 """How many times larger than asked for a branch may be where memory allows it."""
+
+
+class Routing(NamedTuple):
+    """How records move on from the nodes that were split: arrays over all nodes, for kernels."""
+
+    left: NDArray[np.int64]  # children, -1 for nodes that were not split
+    right: NDArray[np.int64]
+    column: NDArray[np.int64]
+    last_bin: NDArray[np.int64]
+    missing_left: NDArray[np.bool_]
+    mask: NDArray[np.uint64]
+    slot: NDArray[np.int64]  # where the histogram of a node goes, -1 for nodes that are not counted
+    n_slots: int
+
+
+class ColumnChunk(NamedTuple):
+    """Some records, column by column; each array has room for more."""
+
+    n_records: int
+    dense: NDArray[np.int32]  # (channels, room)
+    wide: NDArray[np.uint16]  # (columns of two bytes, room)
+    narrow: NDArray[np.uint8]  # (columns of one byte, room)
+    at: NDArray[np.int64]  # for each code column its row in `wide`, or -1 - its row in `narrow`
 
 
 class Counting(Protocol):
@@ -142,7 +168,7 @@ class OuterGrower(Grower):
 
 @dataclass(frozen=True, eq=False)
 class Branch:
-    """What grew below one node of the top.
+    """The part of a tree that grew below one node of the top.
 
     Attributes
     ----------
@@ -267,3 +293,121 @@ def attach_branch(nodes: NodeTable, leaf: int, branch: NodeTable) -> None:
     branch.stop[:n] += nodes.start[leaf]
     branch.depth[:n] += nodes.depth[leaf]
     nodes.graft(np.array([leaf]), branch)
+
+
+# -- chunks of records --------------------------------------------------------------------------------------------
+
+
+def advance_chunk(
+    records: Records, node_of_row: NDArray[np.uint32], routing: Routing, shape: Shape, out: NDArray[np.int64]
+) -> None:
+    """Move the records of a chunk on, and add those that arrive in a counted node to its histogram."""
+    _advance(records, node_of_row, routing, shape, out)
+
+
+@njit(nogil=True, cache=True)
+def _advance(records, node_of_row, routing, shape, out):  # type: ignore[no-untyped-def]
+    codes, dense, weights = records.codes, records.dense, records.weights
+    offsets, missing = shape.layout.offsets, shape.layout.missing
+    block_columns, block_channels = shape.block_columns, shape.block_channels
+    is_weighted = weights.shape[0] > 0
+    for i in range(codes.shape[0]):
+        node = np.int64(node_of_row[i])
+        while routing.left[node] >= 0:
+            c = routing.column[node]
+            is_left = goes_left(
+                codes[i, c], routing.last_bin[node], missing[c], routing.missing_left[node], routing.mask[node]
+            )
+            node = routing.left[node] if is_left else routing.right[node]
+        node_of_row[i] = node
+        h = routing.slot[node]
+        if h < 0:
+            continue
+        weight = weights[i] if is_weighted else 1
+        for j in range(offsets.shape[0] - 1):
+            row = offsets[j] + codes[i, j]
+            out[h, row, 0] += 1
+            for d in range(dense.shape[1]):
+                out[h, row, 1 + d] += weight * dense[i, d]
+            for q in range(block_columns.shape[0]):
+                out[h, row, block_channels[q] + codes[i, block_columns[q]]] += weight
+            if is_weighted:
+                out[h, row, out.shape[2] - 1] += weight
+
+
+def count_sides_of_chunk(
+    codes: NDArray[Any],
+    node_of_row: NDArray[np.uint32],
+    values: NDArray[np.int32],
+    place: NDArray[np.int64],
+    candidates: Candidates,
+    rank: int,
+    layout: Layout,
+    out: NDArray[np.int64],
+) -> None:
+    """Count the values of a column on both sides of one split per node: out[place of node, side, value]."""
+    splits = Splits(*(np.ascontiguousarray(part) for part in splits_of(candidates, rank=rank)))
+    _count_sides(codes, node_of_row, values, place, splits, layout.missing, out)
+
+
+@njit(nogil=True, cache=True)
+def _count_sides(codes, node_of_row, values, place, splits, missing, out):  # type: ignore[no-untyped-def]
+    for i in range(codes.shape[0]):
+        node = node_of_row[i]
+        p = place[node] if node < place.shape[0] else -1
+        if p >= 0:
+            c = splits.column[p]
+            is_left = goes_left(codes[i, c], splits.last_bin[p], missing[c], splits.missing_left[p], splits.mask[p])
+            out[p, 0 if is_left else 1, values[i]] += 1
+
+
+def count_places(node_of_row: NDArray[np.uint32], place: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
+    """Count the records of a chunk whose nodes have a place."""
+    _count_places(node_of_row, place, counts)
+
+
+@njit(nogil=True, cache=True)
+def _count_places(node_of_row, place, counts):  # type: ignore[no-untyped-def]
+    for i in range(node_of_row.shape[0]):
+        p = place[node_of_row[i]]
+        if p >= 0:
+            counts[p] += 1
+
+
+def gather_columns(
+    chunk: ColumnChunk,
+    first_row: int,
+    node_of_row: NDArray[np.uint32],
+    place: NDArray[np.int64],
+    position: NDArray[np.int64],
+    out: Records,
+) -> None:
+    """Copy the records of a chunk whose nodes have a place to where those of that place go on; `position` moves on."""
+    _gather(chunk, first_row, node_of_row, place, position, out)
+
+
+@njit(nogil=True, cache=True)
+def _gather(chunk, first_row, node_of_row, place, position, out):  # type: ignore[no-untyped-def]
+    wide, narrow, at = chunk.wide, chunk.narrow, chunk.at
+    row, to = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64)
+    for start in range(0, chunk.n_records, _BLOCK):
+        m = 0
+        for i in range(start, min(chunk.n_records, start + _BLOCK)):
+            p = place[node_of_row[i]]
+            if p >= 0:
+                row[m], to[m] = i, position[p]
+                position[p] += 1
+                m += 1
+        for s in range(m):
+            out.rows[to[s]] = first_row + row[s]
+            for c in range(chunk.dense.shape[0]):
+                out.dense[to[s], c] = chunk.dense[c, row[s]]
+            for j in range(at.shape[0], out.codes.shape[1]):
+                out.codes[to[s], j] = 0  # padding
+        for j in range(at.shape[0]):
+            if at[j] >= 0:
+                for s in range(m):
+                    out.codes[to[s], j] = wide[at[j], row[s]]
+            else:
+                for s in range(m):
+                    out.codes[to[s], j] = narrow[-1 - at[j], row[s]]

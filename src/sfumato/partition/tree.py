@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from sfumato.partition.dividing import goes_left
+from sfumato.partition.candidates import goes_left
 from sfumato.partition.records import Layout
 
 Safe = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]]
@@ -24,6 +24,21 @@ Safe = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]]
 
 A run without records is no group, and safe.
 """
+
+
+class NodeArrays(NamedTuple):
+    """The nodes of a growing tree, for kernels; -1 where a node has no parent, children or split."""
+
+    start: NDArray[np.int64]  # the records of a node are a run
+    stop: NDArray[np.int64]
+    depth: NDArray[np.int32]
+    parent: NDArray[np.int32]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    column: NDArray[np.int32]
+    last_bin: NDArray[np.int32]  # ordered columns: codes up to this go left
+    missing_left: NDArray[np.bool_]
+    mask: NDArray[np.uint64]  # (nodes, words) category columns: codes whose bit is set go left
 
 
 class NodeTable:
@@ -136,6 +151,10 @@ class NodeTable:
         self._n_splits = int(inner.sum())
         self.split_rank[:n] = np.where(inner, np.cumsum(inner) - 1, -1)
 
+    def arrays(self) -> NodeArrays:
+        """Return the arrays that kernels write."""
+        return NodeArrays(*(getattr(self, name) for name in NodeArrays._fields))
+
     def _reserve(self, n_nodes: int) -> None:
         if n_nodes <= self._capacity:
             return
@@ -238,10 +257,8 @@ class Tree:
     def apply(self, codes: NDArray[Any]) -> NDArray[np.int32]:
         """Return the group of each record, given its codes, shape (n, columns)."""
         out = np.empty(len(codes), np.int32)
-        _apply(
-            codes, self.column, self.left, self.right, self.threshold, self.missing_left, self.mask, self.group,
-            self.missing_codes, np.full(self.n_nodes, -1, np.int32) if self.goto is None else self.goto, out,
-        )  # fmt: skip
+        goto = np.full(self.n_nodes, -1, np.int32) if self.goto is None else self.goto
+        _apply(codes, _Nodes._make([*(getattr(self, name) for name in _Nodes._fields[:-1]), goto]), out)
         return out
 
     def pruned(self, max_leaves: int) -> Tree:
@@ -297,19 +314,35 @@ class Tree:
         return places
 
 
+class _Nodes(NamedTuple):
+    """The arrays of a `Tree` that records are run through."""
+
+    column: NDArray[np.int32]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    threshold: NDArray[np.int32]
+    missing_left: NDArray[np.bool_]
+    mask: NDArray[np.uint64]
+    group: NDArray[np.int32]
+    missing_codes: NDArray[np.int64]
+    goto: NDArray[np.int32]
+
+
 @njit(nogil=True, cache=True)
-def _apply(codes, column, left, right, threshold, missing_left, mask, group, missing_codes, goto, out):  # type: ignore[no-untyped-def]
+def _apply(codes, nodes, out):  # type: ignore[no-untyped-def]
     for i in range(codes.shape[0]):
         node = 0
-        while group[node] < 0:
-            c = column[node]
+        while nodes.group[node] < 0:
+            c = nodes.column[node]
             if c < 0:
-                node = goto[node]
-            elif goes_left(codes[i, c], threshold[node], missing_codes[c], missing_left[node], mask[node]):
-                node = left[node]
+                node = nodes.goto[node]
+            elif goes_left(
+                codes[i, c], nodes.threshold[node], nodes.missing_codes[c], nodes.missing_left[node], nodes.mask[node]
+            ):
+                node = nodes.left[node]
             else:
-                node = right[node]
-        out[i] = group[node]
+                node = nodes.right[node]
+        out[i] = nodes.group[node]
 
 
 def close_unsafe(tree: Tree, is_safe: Safe) -> NDArray[np.int32] | None:
@@ -353,7 +386,7 @@ def _leaf_runs(tree: Tree) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _is_topmost(first: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which runs lie in no other run; runs of a tree are nested or apart."""
+    """Return which runs lie in no other run; runs of a tree are nested or apart."""
     result = np.ones(len(first), np.bool_)
     order = np.lexsort((-stop, first))
     reach = -1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The threads that grow one tree, and how they share nodes; what the parts of the grower hand their tasks to."""
+"""The threads that grow one tree, and how they share nodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHARED_FROM = 8_000
 """Records in small nodes from which handing them to several threads pays."""
 
 Task = Callable[[int], None]
-"""A piece of work; it is told the number of the thread it runs on, for the working memory of that thread."""
+"""A piece of work; it takes the number of the thread it runs on, for the working memory of that thread."""
 
 Memory = TypeVar("Memory")
 
@@ -38,7 +38,7 @@ class Workers:
         self.large_node = _LARGE_NODE
 
     def __enter__(self) -> Self:
-        """Make the other threads ready."""
+        """Start the other threads."""
         self._pool = ThreadPoolExecutor(max(1, self.n_threads - 1))
         return self
 
@@ -80,7 +80,7 @@ class Workers:
         return [slice(int(a), int(b)) for a, b in pairwise(edges)]
 
     def is_worth_sharing(self, n_records: int) -> bool:
-        """Say whether so many records in small nodes are enough for several threads."""
+        """Return True if so many records in small nodes are enough for several threads."""
         return n_records >= _SHARED_FROM
 
     def chunks(self, start: int, stop: int) -> NDArray[np.int64]:

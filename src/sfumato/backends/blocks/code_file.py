@@ -23,21 +23,18 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError
 from sfumato.partition.candidates import Candidates
-from sfumato.partition.chunks import (
+from sfumato.partition.conditions import Check
+from sfumato.partition.histogram import Shape
+from sfumato.partition.phantoms import count_hashes
+from sfumato.partition.records import Layout, Records
+from sfumato.partition.streaming import (
     ColumnChunk,
     Routing,
-    Scratch,
     advance_chunk,
-    advance_columns,
     count_places,
     count_sides_of_chunk,
     gather_columns,
-    steps_of,
 )
-from sfumato.partition.conditions import Check
-from sfumato.partition.histogram import PACKED_RECORDS, PACKED_VALUE_BITS, Shape
-from sfumato.partition.phantoms import count_hashes
-from sfumato.partition.records import Layout, Records
 
 _CHUNK = 1 << 16  # records read at a time: what is read stays in the cache of a core until it is counted
 _MOST_MARKS = 1 << 28  # persons marked at once, over nodes and sides
@@ -76,7 +73,6 @@ class CodeFile:
             raise self._cannot_write(error) from None
         self._n_threads = n_threads
         self._lock = Lock()
-        self._is_small = True  # all channel values fit the quick way of counting
         self._gathered = empty
         self.n_records = 0
         self.checks: Sequence[Check] = ()
@@ -98,10 +94,8 @@ class CodeFile:
         """Write records from `start` on, given the codes of each column; several threads may call this."""
         n = len(codes[0])
         parts = [] if dense is None else [np.ascontiguousarray(dense[:, c], np.int32) for c in range(dense.shape[1])]
-        is_small = True
         if dense is not None and dense.size:
             low, high = int(dense.min()), int(dense.max())
-            is_small = low >= 0 and high < 1 << PACKED_VALUE_BITS
             assert np.iinfo(np.int32).min <= low <= high <= np.iinfo(np.int32).max
         parts += [np.ascontiguousarray(c, np.uint16) for c, wide in zip(codes, self._is_wide, strict=True) if wide]
         parts += [np.ascontiguousarray(c, np.uint8) for c, wide in zip(codes, self._is_wide, strict=True) if not wide]
@@ -112,7 +106,6 @@ class CodeFile:
         except OSError as error:
             raise self._cannot_write(error) from None
         with self._lock:
-            self._is_small &= is_small
             self.n_records = max(self.n_records, start + n)
 
     def _cannot_write(self, error: OSError) -> InputError:
@@ -177,19 +170,12 @@ class CodeFile:
         """Move every record down the tree, and return the requested histograms."""
         n_bins = int(shape.layout.offsets[-1])
         outs = [np.zeros((routing.n_slots, n_bins, shape.n_entries), np.int64) for _ in range(self._n_threads)]
-        is_quick = self._n_dense == 1 and shape.n_entries == 2 and self._is_small and _CHUNK <= PACKED_RECORDS
-
-        steps = steps_of(routing, shape.layout)
 
         def work(thread: int, starts: Iterator[tuple[int, int]], room: NDArray[np.uint8]) -> None:
-            scratch = Scratch.make(routing.n_slots * n_bins) if is_quick else None
             for _, start in starts:
-                chunk = self._read(start, room)
-                own = self.node_of_row[start : start + chunk.n_records]
-                if scratch is None:
-                    advance_chunk(self._as_records(chunk), own, routing, shape, outs[thread])
-                else:
-                    advance_columns(chunk, own, steps, routing.slot, shape.layout, scratch, outs[thread])
+                records = self._as_records(self._read(start, room))
+                own = self.node_of_row[start : start + records.n_records]
+                advance_chunk(records, own, routing, shape, outs[thread])
 
         self._in_threads(work)
         for out in outs[1:]:

@@ -26,12 +26,12 @@ from sfumato.coded_columns import CodedColumn
 from sfumato.columns import Column
 from sfumato.frames import read_table
 from sfumato.partition.candidates import Candidates
-from sfumato.partition.chunks import Routing, advance_chunk, count_sides_of_chunk
 from sfumato.partition.conditions import Check
 from sfumato.partition.grower import Grower
 from sfumato.partition.histogram import Shape
 from sfumato.partition.phantoms import count_hashes
 from sfumato.partition.records import Layout, Records, pack_records
+from sfumato.partition.streaming import Routing, advance_chunk, count_sides_of_chunk
 from sfumato.partition.tree import NodeTable
 
 _MOST_ADDED = 64  # shares whose histograms one worker adds up; more are added in two rounds
@@ -153,7 +153,7 @@ class SparkCounting:
 
     def advance(self, routing: Routing, shape: Shape) -> NDArray[np.int64]:
         """Send every record down the tree, and return the requested histograms."""
-        self._routing = replace(routing, slot=np.full_like(routing.slot, -1), n_slots=0)
+        self._routing = routing._replace(slot=np.full_like(routing.slot, -1), n_slots=0)
         size = (routing.n_slots, int(shape.layout.offsets[-1]), shape.n_entries)
         if not routing.n_slots:
             return np.zeros(size, np.int64)

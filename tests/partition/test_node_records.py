@@ -8,14 +8,16 @@ import pytest
 from hypothesis import given
 from partition_cases import Case, in_examples, random_case, seeds, sizes
 
-from sfumato.partition import dividing
-from sfumato.partition.records import Records, as_words
+from sfumato.partition.candidates import Rule, Splits, goes_left
+from sfumato.partition.conditions import count_distinct_by_side, count_values_by_side
+from sfumato.partition.node_records import count_left, move_nodes, move_records
+from sfumato.partition.records import Records
 from twins import naive
 
 GoesLeft = Callable[..., bool]
 
 pytestmark = pytest.mark.twins
-both_twins = pytest.mark.parametrize("goes_left", [naive.goes_left, dividing.goes_left], ids=["naive", "fast"])
+both_twins = pytest.mark.parametrize("goes_left", [naive.goes_left, goes_left], ids=["naive", "fast"])
 
 
 def random_splits(random: np.random.Generator, case: Case, n_splits: int) -> tuple[np.ndarray, ...]:
@@ -74,9 +76,9 @@ def test_twins_send_every_code_to_the_same_side(seed: int, n: int) -> None:
     for column, last_bin, side, mask in zip(columns, last_bins, missing_left, masks, strict=True):
         missing = case.layout.missing[column]
         own = case.columns[column]
-        fast = [bool(dividing.goes_left(code, last_bin, missing, side, mask)) for code in own]
+        fast = [bool(goes_left(code, last_bin, missing, side, mask)) for code in own]
         assert fast == [naive.goes_left(code, last_bin, missing, side, mask) for code in own]
-        n_left = dividing.count_left(case.records.codes, 0, n, column, last_bin, missing, side, mask)
+        n_left = count_left(case.records.codes, 0, n, Rule(column, last_bin, missing, side, mask))
         assert n_left == sum(fast)
 
 
@@ -100,31 +102,27 @@ def test_dividing_moves_left_before_right_and_keeps_the_order_on_each_side(seed:
         expected += [row for row, left in zip(run, is_left, strict=True) if left]
         expected += [row for row, left in zip(run, is_left, strict=True) if not left]
     columns, last_bins, missing_left, masks = split
-    dividing.move_nodes(
-        source.codes, as_words(source.codes), source.dense, source.weights, source.rows,
-        as_words(target.codes), target.dense, target.weights, target.rows,
-        starts, stops, columns, last_bins, case.layout.missing, missing_left, masks, n_left,
-    )  # fmt: skip
-    for name, before, after in zip(("codes", "dense", "weights", "rows"), source.parts, target.parts, strict=True):
+    splits = Splits(columns, last_bins, missing_left, masks, n_left)
+    move_nodes(source, target, starts, stops, splits, case.layout.missing)
+    for name, before, after in zip(("codes", "dense", "weights", "rows"), source, target, strict=True):
         np.testing.assert_array_equal(after, before[expected] if len(before) else before, err_msg=name)
 
 
 @in_examples()
 @given(seed=seeds, n=sizes())
-def test_twins_move_records_from_both_ends_to_the_same_places(seed: int, n: int) -> None:
+def test_records_moved_in_two_chunks_are_where_they_are_moved_at_once(seed: int, n: int) -> None:
     random = np.random.default_rng(seed)
     case = random_case(seed, n, 3)
     source, target, other = case.records, case.records.empty_like(), case.records.empty_like()
     (column,), (last_bin,), (missing_left,), (mask,) = random_splits(random, case, 1)
-    rule = (column, last_bin, case.layout.missing[column], missing_left, mask)
-    moved = (source.codes, as_words(source.codes), source.dense, source.weights, source.rows)
-    n_left = dividing.count_left(source.codes, 0, n, *rule)
-    places = [(as_words(to.codes), to.dense, to.weights, to.rows) for to in (target, other)]
-    dividing.move_records(*moved, *places[0], 0, n, *rule, 0, n_left)
+    rule = Rule(column, last_bin, case.layout.missing[column], missing_left, mask)
+    n_left = count_left(source.codes, 0, n, rule)
+    move_records(source, target, 0, n, rule, 0, n_left)
     middle = int(random.integers(0, n + 1))
-    dividing.move_records(*moved, *places[1], 0, middle, *rule, 0, n_left)
-    dividing.move_records_from_the_end(*moved, *places[1], middle, n, *rule, n_left, n)
-    for name, one, two in zip(("codes", "dense", "weights", "rows"), target.parts, other.parts, strict=True):
+    before = count_left(source.codes, 0, middle, rule)
+    move_records(source, other, 0, middle, rule, 0, n_left)
+    move_records(source, other, middle, n, rule, before, n_left + middle - before)
+    for name, one, two in zip(("codes", "dense", "weights", "rows"), target, other, strict=True):
         np.testing.assert_array_equal(one, two, err_msg=name)
 
 
@@ -146,10 +144,12 @@ def test_twins_count_sensitive_values_and_persons_on_both_sides(seed: int, n: in
     expected = naive.count_by_side(
         records.codes, rows, starts, stops, splits, case.layout.missing, value_of_row, n_values
     )
-    given_split = (starts, stops, columns, last_bins, case.layout.missing, missing_left, masks, value_of_row)
+    moved = records._replace(rows=rows)
+    given_split = Splits(columns, last_bins, missing_left, masks, np.zeros(len(starts), np.int64))
+    asked = (moved, starts, stops, given_split, case.layout.missing, value_of_row)
     counts = np.zeros((len(starts), 2, n_values), np.int64)
-    dividing.count_values_by_side(records.codes, rows, *given_split, counts)
+    count_values_by_side(*asked, counts)
     assert counts.tolist() == expected
     distinct = np.zeros((len(starts), 2, 1), np.int64)
-    dividing.count_distinct_by_side(records.codes, rows, *given_split, np.full(n_values, -1), distinct)
+    count_distinct_by_side(*asked, np.full(n_values, -1), distinct)
     np.testing.assert_array_equal(distinct[:, :, 0], (np.array(expected) > 0).sum(axis=2))
