@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from sfumato.auditing.apply_files import check_promises, load_partition
+from sfumato.auditing.saved_documents import check_promises, load_partition
 from sfumato.cli.application import application
 from sfumato.errors import InputError, ParameterError
 

@@ -18,20 +18,10 @@ from numpy.typing import NDArray
 
 from sfumato.anonymize import METHODS
 from sfumato.auditing.checking import Checks, check_release
+from sfumato.auditing.jobs import PolicyJob, check_enough, check_schema, open_job, settle
 from sfumato.auditing.methods import BY_COUNTS, Method, rewritten_columns
 from sfumato.auditing.out_of_core import example_of, progress_of
-from sfumato.auditing.pipeline import (
-    PolicyJob,
-    check_enough,
-    check_schema,
-    compare_models,
-    open_job,
-    partition_writer,
-    publish,
-    ready_to_write,
-    release_all,
-    settle,
-)
+from sfumato.auditing.pipeline import compare_models, partition_writer, publish, ready_to_write, release_all
 from sfumato.auditing.target_values import counts_of_target, warn_of_target
 from sfumato.auditing.utility import Target, Utility, fit, growing, guide_of, read_target, rows_of
 from sfumato.backends.parquet.reader import ParquetFiles

@@ -14,7 +14,7 @@ from sfumato.progress import QuietReporter, Reporter
 
 if TYPE_CHECKING:
     from sfumato.auditing.attacks import Attacks
-    from sfumato.auditing.pipeline import PolicyJob
+    from sfumato.auditing.jobs import PolicyJob
     from sfumato.files.verified_output import Recount
     from sfumato.report.data import Audit, ColumnChange
 
@@ -99,7 +99,7 @@ def run(
     >>> done.passed, done.release.num_rows
     (True, 60)
     """
-    from sfumato.auditing.pipeline import open_job
+    from sfumato.auditing.jobs import open_job
 
     reporter = reporter or QuietReporter()
     asked = policy if isinstance(policy, Policy) else Policy.read(policy)

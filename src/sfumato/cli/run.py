@@ -14,7 +14,7 @@ from sfumato.cli.printing import show_risks
 from sfumato.cli.spelling import with_keys
 
 if TYPE_CHECKING:
-    from sfumato.auditing.pipeline import PolicyJob
+    from sfumato.auditing.jobs import PolicyJob
     from sfumato.auditing.run import PolicyRun
     from sfumato.report.data import UtilityResult
 
@@ -50,7 +50,7 @@ def run(
     console: Console,
 ) -> None:
     """Run a policy; ``HELP`` is what users read."""
-    from sfumato.auditing.pipeline import open_job
+    from sfumato.auditing.jobs import open_job
     from sfumato.auditing.run import check_outputs, run_job
     from sfumato.policy import Policy
 

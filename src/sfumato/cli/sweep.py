@@ -17,7 +17,7 @@ from sfumato.cli.spelling import with_keys
 from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
-    from sfumato.auditing.pipeline import PolicyJob
+    from sfumato.auditing.jobs import PolicyJob
     from sfumato.report.data import Point
 
 _DEFAULT_K = "5,10,20,50,100,200"
@@ -90,7 +90,7 @@ def sweep(
     console: Console,
 ) -> None:
     """Show the trade-off of other choices; ``HELP`` is what users read."""
-    from sfumato.auditing.pipeline import open_job
+    from sfumato.auditing.jobs import open_job
     from sfumato.auditing.tradeoff import personal_columns, points_over_k, points_over_minimizers
     from sfumato.files.table_file import check_output
     from sfumato.policy import Policy

@@ -26,8 +26,8 @@ def sorted_distinct(
     """Return the distinct values that are not missing, in rising order, and their counts.
 
     The bits of a number, with the sign reversed, are unsigned integers in the same order, which are sorted digit by
-    digit: 1.4 times as fast as ``np.unique`` over a whole fit of six columns of prices. Equal digits cost nothing, and
-    neither do those that a single-precision number leaves empty in a double.
+    digit. A whole fit of six columns of prices takes 1.2 times as long with ``np.unique``; columns of few values gain
+    nothing. Equal digits cost nothing, and neither do those that a single-precision number leaves empty in a double.
 
     Examples
     --------
