@@ -68,7 +68,7 @@ def test_the_result_says_what_it_cost_and_that_k_holds(release):
     ):
         assert part in said
     flat = " ".join(said.split())
-    assert "k = 5 holds: 0 of 300 records in a group smaller than 5 (recounted on the written file)." in flat
+    assert "k-anonymity verified (k = 5): no group has fewer than 5 records (recounted on the written file)." in flat
 
 
 def test_in_a_pipe_lines_fit_80_columns_and_progress_is_plain(release):
@@ -124,7 +124,7 @@ def test_on_a_terminal_there_is_a_spinner(people_file, tmp_path):
     text = seen.decode()
     assert "\x1b[" in text
     assert "anonymizing all 300 records" in text
-    assert "k = 10 holds" in text
+    assert "k-anonymity verified (k = 10)" in text
     assert (tmp_path / "out.csv").exists()
 
 

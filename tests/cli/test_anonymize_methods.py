@@ -162,6 +162,7 @@ def test_persons_are_counted_among_the_records_that_are_left(tmp_path):
         (["--suppression-limit", "1"], "--suppression-limit 1.0: expected a share"),
         (["--method", "full-domain", "--limits", "age=5"], "--limits with the method full-domain"),
         (["--method", "full-domain", "--representative", "median"], "--representative with the method full-domain"),
+        (["--method", "full-domain", "--representative", "phantom"], "--representative with the method full-domain"),
         (["--method", "hilbert", "--save", "partition.json"], "--save with the method hilbert"),
         (["--hierarchies", "nowhere"], "there is no such folder"),
         (["--hierarchies", "age=nowhere.csv"], "there is no file 'nowhere.csv' for the column 'age'"),

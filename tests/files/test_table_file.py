@@ -600,7 +600,7 @@ def test_a_judged_file_appears_when_k_holds(tmp_path):
 
 def test_nothing_is_written_when_k_fails(tmp_path):
     with pytest.raises(
-        GuaranteeError, match=r"k = 3 does not hold: 6 of 6 records .*written file.* Nothing was written"
+        GuaranteeError, match=r"k-anonymity does not hold .k = 3.: 6 of 6 records .*written file.* Nothing was written"
     ):
         write_judged(TABLE, tmp_path / "out.csv", style=None, judge=lambda table: recount(table, ["age", "zip"], 3))
     assert not list(tmp_path.iterdir())

@@ -266,10 +266,10 @@ def anonymize(
                 "k": k,
                 "l": l,
                 "t": t,
-                "representative": representative or DEFAULT_REPRESENTATIVE,
                 "target_values": target_values,
                 "suppression_limit": suppression_limit,
                 "seed": seed,
+                **({} if representative is None else {"representative": representative}),
             },
             model={
                 "name": model,

@@ -225,12 +225,13 @@ class Recount:
 
 def verdict(counted: Recount, judged_on: str, *, is_by_person: bool = False) -> str:
     """Return sentences on whether k and the other requirements hold, and for how many records k fails."""
-    size = f"{counted.k} persons" if is_by_person else f"{counted.k}"
-    own = (
-        f"k = {counted.k} {'does not hold' if counted.n_records_in_small_groups else 'holds'}: "
-        f"{blurred(counted.n_records_in_small_groups, counted.k)} of {counted.n_records:,} records in a group smaller "
-        f"than {size} (recounted on {judged_on})."
-    )
+    size = f"{counted.k} {'persons' if is_by_person else 'records'}"
+    if counted.n_records_in_small_groups:
+        n_records = f"{blurred(counted.n_records_in_small_groups, counted.k)} of {counted.n_records:,} records"
+        found = f"does not hold (k = {counted.k}): {n_records} are in a group of fewer than {size}"
+    else:
+        found = f"verified (k = {counted.k}): no group has fewer than {size}"
+    own = f"k-anonymity {found} (recounted on {judged_on})."
     more = [sentence for part in counted.sensitive for sentence in part.sentences]
     return " ".join([own, *more, *(part.says for part in counted.promises)])
 

@@ -7,7 +7,7 @@ Errors name the section and the key, and the line if the policy is a file.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -191,7 +191,8 @@ def _checked_policy(document: dict[str, Any], places: Places) -> Policy:
     if "gate" in document and values["columns"]["target"] is not None and values["gate"]["max_unique_target"] is None:
         values["gate"]["max_unique_target"] = MAX_UNIQUE_TARGET
     criteria = criteria_of_policy.check_criteria(document.get(criteria_of_policy.KEY, []), places)
-    policy = Policy(places, values, dict(document.get(TITLES, {})), criteria)
+    given = frozenset(f"{section}.{name}" for section in SECTIONS for name in document.get(section, {}))
+    policy = Policy(replace(places, given=given), values, dict(document.get(TITLES, {})), criteria)
     policy.check()
     return policy
 
@@ -287,8 +288,7 @@ def _check_method(policy: Policy) -> None:
             f"{policy.where('columns', 'limits')} with the method {method}, whose detail comes from hierarchies: "
             "expected none. Remove the finer levels from the hierarchies instead."
         )
-    is_default = policy.get("method", "representative") == SECTIONS["method"]["representative"].default
-    if (not is_default or "method.representative" in policy.lines) and _method(policy).facts.writes_labels:
+    if "method.representative" in policy.places.given and _method(policy).facts.writes_labels:
         raise ParameterError(
             f"{policy.where('method', 'representative')} with the method {method}, which writes the labels of the "
             "hierarchies: expected none. Remove it, or choose another method."

@@ -29,11 +29,14 @@ class Places:
         array of tables.
     options : dict
         Option of a command by ``section.setting``.
+    given : frozenset of str
+        Settings that were given, by ``section.setting``; the others have their defaults.
     """
 
     path: Path | None = None
     lines: Mapping[str, int] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
+    given: frozenset[str] = frozenset()
 
     def of(self, section: str, name: str) -> str:
         """Return the place of a setting: ``policy.toml, line 3, [method] k``, or ``--k``."""
