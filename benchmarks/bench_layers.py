@@ -20,7 +20,7 @@ import sfumato.anonymize.partitioners as growing
 from benchmarks.harness import Context
 from benchmarks.workloads import adult_workload, census_workload
 from sfumato import ModelGuidedAnonymizer
-from sfumato.anonymize.partition import Partition
+from sfumato.anonymize.fitted_partition import Partition
 from sfumato.backends.memory import MemorySource
 from sfumato.partition.grower import Grower
 

@@ -21,7 +21,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("frames", "grouping", "labels"),
     ("hierarchies",),
     ("schema",),
-    ("partition", "datasets", "models", "guarantees", "verification"),
+    ("partition", "datasets", "models", "criterion_recount", "verification"),
     ("coded_columns",),
     ("criteria", "loss", "representatives", "generalization"),
     ("backends",),
@@ -48,7 +48,7 @@ ONLY_FROM: dict[str, frozenset[str]] = {
     "arguments": frozenset({"errors"}),
     "documents": frozenset({"errors"}),
     "verification": frozenset({"errors", "columns", "frames"}),  # the judge shares nothing with the engine
-    "guarantees": frozenset(),  # nor do its formulas
+    "criterion_recount": frozenset(),  # nor do its formulas
     "testing": frozenset(),  # and the judge of the tests shares nothing with anything
 }
 NEVER_FROM: dict[str, frozenset[str]] = {

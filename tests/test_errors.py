@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sfumato.cli.spelling import options_of, with_keys, with_options
+from sfumato.cli.setting_names import options_of, with_keys, with_options
 from sfumato.errors import (
     ColumnWarning,
     GuaranteeError,
@@ -20,7 +20,7 @@ from sfumato.errors import (
     Sentence,
     named,
 )
-from sfumato.policy import spelling
+from sfumato.policy import setting_names
 from sfumato.schema import ExposedColumnError
 
 TEXT = f"List it in {named('quasi_identifiers')} or {named('keep')}, or give {named('encoding', 'cp1252')}."
@@ -82,12 +82,12 @@ def test_the_command_line_names_options_of_the_running_command_only():
 
 
 def test_a_policy_names_keys_and_each_section_once():
-    assert spelling.with_keys(TEXT) == (
+    assert setting_names.with_keys(TEXT) == (
         'List it in quasi_identifiers under [columns] or keep, or give encoding = "cp1252" under [data].'
     )
-    assert spelling.with_keys(named("model", "random-forest")) == 'name = "random-forest" under [model]'
-    assert spelling.with_keys(named("categorical_features")) == "categorical under [columns]"
-    assert spelling.with_keys(named("distance", "ordered")) == "distance='ordered'"
+    assert setting_names.with_keys(named("model", "random-forest")) == 'name = "random-forest" under [model]'
+    assert setting_names.with_keys(named("categorical_features")) == "categorical under [columns]"
+    assert setting_names.with_keys(named("distance", "ordered")) == "distance='ordered'"
 
 
 def test_sentences_keep_what_they_name_when_they_are_joined():

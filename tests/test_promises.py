@@ -16,7 +16,7 @@ from sfumato.criteria import (
     LDiversity,
     TCloseness,
 )
-from sfumato.guarantees import Promise, count_promise, count_records_promise
+from sfumato.criterion_recount import Promise, count_promise, count_records_promise
 from sfumato.hierarchies import Hierarchy
 
 ROWS = [("a", "x", "*"), ("b", "x", "*"), ("c", "y", "*"), ("d", "y", "*")]
@@ -69,7 +69,7 @@ def test_numbers_are_judged_in_their_own_order(numbers, bound):
 
 
 def test_criteria_of_the_literature_have_a_second_formula():
-    from sfumato.guarantees import _JUDGES
+    from sfumato.criterion_recount import _JUDGES
 
     named = {"l-diversity", "t-closeness", "alpha-k-anonymity", "beta-likeness", "delta-disclosure"}
     assert set(_JUDGES) == named

@@ -32,8 +32,8 @@ if TYPE_CHECKING:  # the same names for type checkers and editors; a test keeps 
     from sfumato.anonymize import RPlusTreeAnonymizer as RPlusTreeAnonymizer
     from sfumato.anonymize import WorkloadAwareAnonymizer as WorkloadAwareAnonymizer
     from sfumato.auditing.audit import audit as audit
-    from sfumato.auditing.comparison import Comparison as Comparison
-    from sfumato.auditing.comparison import compare_protections as compare_protections
+    from sfumato.auditing.compare_protections import Comparison as Comparison
+    from sfumato.auditing.compare_protections import compare_protections as compare_protections
     from sfumato.auditing.protections import usual_protections as usual_protections
     from sfumato.auditing.run import PolicyRun as PolicyRun
     from sfumato.auditing.run import run as run
@@ -81,7 +81,7 @@ _HOME_OF = {
     "Audit": "sfumato.report.data",
     "BetaLikeness": "sfumato.criteria",
     "BucketClassifier": "sfumato.anatomize",
-    "Comparison": "sfumato.auditing.comparison",
+    "Comparison": "sfumato.auditing.compare_protections",
     "DeltaDisclosure": "sfumato.criteria",
     "DeltaPresence": "sfumato.criteria",
     "FeatureSelectionMinimizer": "sfumato.minimize",
@@ -117,7 +117,7 @@ _HOME_OF = {
     "attack": "sfumato.attack",
     "audit": "sfumato.auditing.audit",
     "coarsest_generalization": "sfumato.minimize",
-    "compare_protections": "sfumato.auditing.comparison",
+    "compare_protections": "sfumato.auditing.compare_protections",
     "datasets": "sfumato.datasets",
     "measure": "sfumato.measurement",
     "read_hierarchy": "sfumato.hierarchies",

@@ -14,8 +14,8 @@ from sklearn.preprocessing import FunctionTransformer
 
 from sfumato import AnatomizedTable, Anatomizer, InputError, ParameterError, threads
 from sfumato.anatomize import Bound, kernels, prune, theorem_bound
-from sfumato.anatomize.bound import linear_weights
 from sfumato.anatomize.coordinates import learn_coding
+from sfumato.anatomize.error_bound import linear_weights
 from sfumato.frames import read_table
 from strategies import in_examples
 from twins import naive_anatomy as naive

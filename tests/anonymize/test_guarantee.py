@@ -294,7 +294,7 @@ class BrokenRewriting:
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_recount_that_fails_raises_and_returns_nothing(monkeypatch, library):
-    from sfumato.anonymize.partition import Partition
+    from sfumato.anonymize.fitted_partition import Partition
 
     table, guide = people()
     frame = {"pyarrow": table, "pandas": table.to_pandas()}.get(library)

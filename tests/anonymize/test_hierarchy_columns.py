@@ -23,7 +23,7 @@ from sfumato import (
     RPlusTreeAnonymizer,
     WorkloadAwareAnonymizer,
 )
-from sfumato.anonymize.partition import Partition
+from sfumato.anonymize.fitted_partition import Partition
 from sfumato.hierarchies import Hierarchy
 from sfumato.loss import gcp
 

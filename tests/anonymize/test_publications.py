@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato import FullDomainAnonymizer, HilbertAnonymizer, MondrianAnonymizer, Partition, PrivacyWarning
-from sfumato.anonymize.publications import Publication
+from sfumato.anonymize.earlier_releases import Publication
 from sfumato.attack.intersection import intersect_releases
 from sfumato.errors import InputError, ParameterError
 from sfumato.testing import smallest_group

@@ -21,7 +21,7 @@ from sfumato import (
     WorkloadAwareAnonymizer,
 )
 from sfumato.representatives import REPRESENTATIVES
-from sfumato.schema.checking import ColumnWarning
+from sfumato.schema.role_checks import ColumnWarning
 
 METHODS = [
     ModelGuidedAnonymizer,

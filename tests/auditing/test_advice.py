@@ -7,7 +7,7 @@ import pytest
 
 from report.audits import audit, risk
 from sfumato.auditing.advice import what_to_try
-from sfumato.auditing.uniqueness import Uniqueness
+from sfumato.auditing.unique_records import Uniqueness
 from sfumato.report.data import GateCheck, Point
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato.attack import released
+from sfumato.attack import release_attacks
 from sfumato.errors import InputError
 
 from .conftest import call, run
@@ -233,7 +233,7 @@ def test_a_bound_on_attacks_is_not_met_where_one_could_not_be_run(files: Path, m
     def refuse(*arguments, **settings):
         raise InputError("3 people: expected more. Add some.")
 
-    monkeypatch.setattr(released, "link_through_release", refuse)
+    monkeypatch.setattr(release_attacks, "link_through_release", refuse)
     asked = ("audit", files / "people.csv", files / "decades.csv", "--quasi-identifiers", "age,town")
     result = call(*asked, "--max-advantage", 1)
     assert result.exit_code == 1

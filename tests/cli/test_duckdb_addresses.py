@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from sfumato import Policy
-from sfumato.auditing.jobs import open_job
+from sfumato.auditing.policy_job import open_job
 from sfumato.cli.application import application
 from sfumato.cli.console import Console
 from sfumato.datasets import load_adult

@@ -4,7 +4,7 @@
 import pytest
 
 from sfumato.errors import ParameterError
-from sfumato.files.names import split_names
+from sfumato.files.column_names import split_names
 
 from .conftest import call, read_rows
 

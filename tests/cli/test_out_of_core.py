@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato import MondrianAnonymizer
-from sfumato.auditing import out_of_core
+from sfumato.auditing import open_tables
 from sfumato.backends.parquet.reader import ParquetFiles
 from sfumato.files.verified_output import Recount
 
@@ -340,7 +340,7 @@ def test_anonymize_needs_a_parquet_file_to_write_and_leaves_nothing_where_it_fai
 def test_a_file_that_needs_too_much_memory_is_worked_through_and_a_line_says_so(file, monkeypatch):
     asked = ("measure", file, "--quasi-identifiers", "age,job")
     assert "out of core" not in call(*asked).stderr
-    monkeypatch.setattr(out_of_core, "memory_bytes", lambda: 100_000)
+    monkeypatch.setattr(open_tables, "memory_bytes", lambda: 100_000)
     done = call(*asked)
     assert done.exit_code == 0
     assert "processed out of core" in " ".join(done.stderr.split())
@@ -348,7 +348,7 @@ def test_a_file_that_needs_too_much_memory_is_worked_through_and_a_line_says_so(
 
 
 def test_memory_is_known_here():
-    found = out_of_core.memory_bytes()
+    found = open_tables.memory_bytes()
     assert found is not None
     assert found > 2**28
 

@@ -16,8 +16,8 @@ import pytest
 
 from sfumato.attack import shadows
 from sfumato.auditing import attacks as attacking
-from sfumato.auditing.jobs import open_job
 from sfumato.auditing.pipeline import protected_estimator, release_all
+from sfumato.auditing.policy_job import open_job
 from sfumato.cli import main
 from sfumato.cli.console import Console
 from sfumato.files.table_file import read_file, write_file

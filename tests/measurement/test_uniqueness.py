@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato import measure
-from sfumato.measurement.uniqueness import (
+from sfumato.measurement.population_uniqueness import (
     estimated_groups,
     estimates_from_sizes,
     expected_inverse,

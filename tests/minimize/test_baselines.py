@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sfumato import AptMinimizer, FeatureSelectionMinimizer, IterativeMinimizer, UniformMinimizer
 from sfumato.backends.memory import MemorySource
 from sfumato.frames import read_table
-from sfumato.minimize.apt import _information_loss, _most_frequent
+from sfumato.minimize.apt_minimizer import _information_loss, _most_frequent
 from sfumato.minimize.iterative import quantile_buckets, variance_buckets
 from strategies import in_examples, tables
 

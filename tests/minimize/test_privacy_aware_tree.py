@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from minimize.plain_pgini import fall
 from sfumato import AptMinimizer, PrivacyAwareTree
-from sfumato.minimize import apt
+from sfumato.minimize import apt_minimizer
 from sfumato.minimize.privacy_aware_tree import _SharedGrowth, pgini_guide
 from sfumato.minimize.tree_buckets import buckets_of_tree, without_small_buckets
 from sfumato.partition.guides import CHANNELS
@@ -92,10 +92,10 @@ def test_categories_that_never_meet_share_a_bucket():
 def test_every_level_of_apts_tree_decides_alike_on_a_record_and_on_its_buckets(table, seed):
     sample = AptMinimizer()._read(table.to("pandas"), labels_of(table, seed), None)
     rows = np.arange(sample.n_records)
-    tree = apt._grow(AptMinimizer(n_jobs=1), sample, rows, sample.y.astype(np.int64))
+    tree = apt_minimizer._grow(AptMinimizer(n_jobs=1), sample, rows, sample.y.astype(np.int64))
     codes = np.column_stack([column.codes for column in sample.columns])
-    for level in range(int(apt._depths(tree).max()) + 1):
-        cut = tree.without_splits(np.flatnonzero(apt._depths(tree) >= level))
+    for level in range(int(apt_minimizer._depths(tree).max()) + 1):
+        cut = tree.without_splits(np.flatnonzero(apt_minimizer._depths(tree) >= level))
         buckets = buckets_of_tree(cut, sample.columns)
         generalized = any_member(buckets, codes, np.random.default_rng(seed))
         np.testing.assert_array_equal(cut.apply(generalized), cut.apply(codes))

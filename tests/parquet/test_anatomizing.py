@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato import AnatomizedTable, Anatomizer
-from sfumato.anatomize.dividing import DiverseGroups
+from sfumato.anatomize.table_division import DiverseGroups
 from sfumato.backends.blocks import anatomy, value_codes
 from sfumato.backends.blocks import reordering as shuffling
 from sfumato.backends.parquet import reader as files

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato import KAnonymity, MondrianAnonymizer, documents
-from sfumato.backends.blocks.coding import ColumnLearner, ValueCounts, write_codes
+from sfumato.backends.blocks.binning import ColumnLearner, ValueCounts, write_codes
 from sfumato.backends.memory import MemorySource
 from sfumato.backends.parquet import reader as files
 from sfumato.backends.parquet.reader import ParquetFiles

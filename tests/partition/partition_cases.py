@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from sfumato.partition.binning import Bins, bin_categories, bin_numbers
 from sfumato.partition.candidates import empty_candidates
-from sfumato.partition.conditions import Check
+from sfumato.partition.criterion_checks import Check
 from sfumato.partition.grower import Grower
 from sfumato.partition.guides import (
     CHANNELS,
@@ -31,7 +31,7 @@ from sfumato.partition.guides import (
 )
 from sfumato.partition.records import Layout, Records, make_layout, pack_records
 from sfumato.partition.scoring import Scoring, make_scratch
-from sfumato.partition.splitting import find_splits
+from sfumato.partition.split_search import find_splits
 from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy, make_taxonomy
 from sfumato.partition.tree import Tree
 from twins import naive, naive_splitting

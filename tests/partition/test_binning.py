@@ -13,8 +13,8 @@ from partition_cases import in_examples, random_missing, random_numbers, seeds, 
 
 from sfumato.partition import binning
 from sfumato.partition.binning import MAX_CODES, Bins, bin_categories, code_type, most_frequent, shared_codes
+from sfumato.partition.distinct_values import sorted_distinct
 from sfumato.partition.records import make_layout
-from sfumato.partition.sorting import sorted_distinct
 from twins import naive
 
 BinNumbers = Callable[..., tuple[Bins, np.ndarray]]

@@ -27,9 +27,9 @@ from partition_cases import (
     sizes,
 )
 
-from sfumato.partition import conditions, grower, histogram, workers
+from sfumato.partition import criterion_checks, grower, histogram, workers
 from sfumato.partition.binning import bin_categories, bin_numbers
-from sfumato.partition.conditions import Check
+from sfumato.partition.criterion_checks import Check
 from sfumato.partition.guides import CHANNELS, Guide, by_information_loss, by_median, from_labels, from_numbers
 from twins import naive
 
@@ -40,7 +40,7 @@ LIMITS = {
     "_LARGE_NODE": workers,
     "_SHARED_FROM": workers,
     "_BUDGET": histogram,
-    "_COUNT_BUDGET": conditions,
+    "_COUNT_BUDGET": criterion_checks,
     "_CANDIDATE_BUDGET": grower,
 }
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from partition_cases import Case, in_examples, random_case, seeds, sizes
 
 from sfumato.partition.candidates import Rule, Splits, goes_left
-from sfumato.partition.conditions import count_distinct_by_side, count_values_by_side
+from sfumato.partition.criterion_checks import count_distinct_by_side, count_values_by_side
 from sfumato.partition.node_records import count_left, move_nodes, move_records
 from sfumato.partition.records import Records
 from twins import naive

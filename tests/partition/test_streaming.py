@@ -14,7 +14,7 @@ from partition_cases import Case, assert_same_trees, cases, diversity, in_exampl
 
 from sfumato.backends.blocks import code_file
 from sfumato.backends.blocks.code_file import CodeFile
-from sfumato.partition.conditions import Check
+from sfumato.partition.criterion_checks import Check
 from sfumato.partition.records import Records, pack_records
 from sfumato.partition.streaming import Branch, grow_outer
 from sfumato.partition.tree import Tree

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from html_page import Page
-from sfumato.auditing.uniqueness import Uniqueness
+from sfumato.auditing.unique_records import Uniqueness
 from sfumato.report import to_html, to_markdown
 from sfumato.report.data import Point, UtilityResult
 from sfumato.report.page import curve_page

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.partition.binning import DEFAULT_MAX_BINS, Bins, code_type
-from sfumato.partition.conditions import Check
+from sfumato.partition.criterion_checks import Check
 from sfumato.partition.guides import Guide
 from sfumato.partition.histogram import Shape
 from sfumato.partition.records import Layout, Records

@@ -11,9 +11,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from sfumato.partition.boxes import MOST_CHILDREN, MOST_IN_SET
+from sfumato.partition.group_widths import MOST_CHILDREN, MOST_IN_SET
+from sfumato.partition.information_loss_kernels import (
+    ASIDE_SHARE,
+    COMES_NEAR,
+    LOOKED_AHEAD,
+    POOLED_FROM,
+    RELATIVE_NOISE,
+)
 from sfumato.partition.records import Layout
-from sfumato.partition.set_aside_kernels import ASIDE_SHARE, COMES_NEAR, LOOKED_AHEAD, POOLED_FROM, RELATIVE_NOISE
 from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
 from twins.naive_splitting import hierarchy_labels, width
 

@@ -6,8 +6,8 @@ group connects them. A classifier is trained on one candidate per record (prunin
 """
 
 from sfumato.anatomize.anatomizer import Anatomizer
-from sfumato.anatomize.bound import Bound, theorem_bound
 from sfumato.anatomize.classifiers import BucketClassifier, PrunedClassifier
+from sfumato.anatomize.error_bound import Bound, theorem_bound
 from sfumato.anatomize.prune import PrunedTable, prune
 from sfumato.anatomize.tables import AnatomizedTable
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from sfumato.anatomize.bucketize import Assignment
-from sfumato.anatomize.dividing import anatomize_table
+from sfumato.anatomize.table_division import anatomize_table
 from sfumato.anatomize.tables import AnatomizedTable, check_groups
 from sfumato.arguments import as_table_like
 from sfumato.backends.base import Division

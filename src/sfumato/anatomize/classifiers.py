@@ -14,11 +14,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from sfumato.anatomize.anatomizer import Anatomizer
-from sfumato.anatomize.bound import Bound, linear_weights, theorem_bound
 from sfumato.anatomize.bucketize import Assignment
 from sfumato.anatomize.coordinates import Coding, CodingName
+from sfumato.anatomize.error_bound import Bound, linear_weights, theorem_bound
 from sfumato.anatomize.prune import Candidates, Per, choose
-from sfumato.anonymize.guidance import fit_weighted, takes_weights
+from sfumato.anonymize.guide_from_target import fit_weighted, takes_weights
 from sfumato.arguments import as_table_like, check_wrapped, checked_weight, wrapped_has
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import read_table

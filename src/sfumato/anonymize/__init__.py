@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 from sfumato.registry import Family, lazy_names
 
 if TYPE_CHECKING:
+    from sfumato.anonymize.earlier_releases import Publication as Publication
     from sfumato.anonymize.estimators import AnonymizedClassifier as AnonymizedClassifier
     from sfumato.anonymize.estimators import AnonymizedRegressor as AnonymizedRegressor
+    from sfumato.anonymize.fitted_partition import Partition as Partition
     from sfumato.anonymize.full_domain import FullDomainAnonymizer as FullDomainAnonymizer
     from sfumato.anonymize.hilbert import HilbertAnonymizer as HilbertAnonymizer
     from sfumato.anonymize.model_guided import ModelGuidedAnonymizer as ModelGuidedAnonymizer
     from sfumato.anonymize.mondrian import MondrianAnonymizer as MondrianAnonymizer
-    from sfumato.anonymize.partition import Partition as Partition
-    from sfumato.anonymize.publications import Publication as Publication
     from sfumato.anonymize.release import Release as Release
     from sfumato.anonymize.rplus_tree import RPlusTreeAnonymizer as RPlusTreeAnonymizer
     from sfumato.anonymize.workload_aware import WorkloadAwareAnonymizer as WorkloadAwareAnonymizer

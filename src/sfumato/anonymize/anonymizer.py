@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sfumato.anonymize.guidance import guide_from
+from sfumato.anonymize.fit_inputs import GroupParameters
+from sfumato.anonymize.guide_from_target import guide_from
 from sfumato.anonymize.hierarchy_columns import in_tree_order
 from sfumato.anonymize.partitioners import Fit, Partitioner, Task
-from sfumato.anonymize.reading import GroupParameters
 from sfumato.anonymize.recoding import Recoding, describe_groups, group_widths
 from sfumato.anonymize.release import (
     Release,

@@ -12,9 +12,9 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from sfumato.anonymize.guidance import GuideKind, as_target_array, fit_weighted, predictions_of, train_guide
+from sfumato.anonymize.fit_inputs import names_target
+from sfumato.anonymize.guide_from_target import GuideKind, as_target_array, fit_weighted, predictions_of, train_guide
 from sfumato.anonymize.model_guided import ModelGuidedAnonymizer
-from sfumato.anonymize.reading import names_target
 from sfumato.arguments import as_table_like, check_wrapped, checked_weight, wrapped_has
 from sfumato.criteria import Criterion
 from sfumato.errors import InputError, KeptIndexWarning, ParameterError, named

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_regressor
 
 from sfumato.anonymize.anonymizer import GuidedAnonymizer
-from sfumato.anonymize.guidance import GuideKind, guide_from, is_fitted, predictions_of, train_guide
+from sfumato.anonymize.guide_from_target import GuideKind, guide_from, is_fitted, predictions_of, train_guide
 from sfumato.anonymize.method import MethodFacts, NamedMethod
 from sfumato.anonymize.partitioners import TreePartitioner
 from sfumato.arguments import check_choice

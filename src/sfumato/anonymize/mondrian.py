@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from sfumato.anonymize.anonymizer import Anonymizer
-from sfumato.anonymize.guidance import guide_from
+from sfumato.anonymize.guide_from_target import guide_from
 from sfumato.anonymize.method import MethodFacts, NamedMethod
 from sfumato.anonymize.partitioners import (
     InformationLossPartitioner,

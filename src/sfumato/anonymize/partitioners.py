@@ -14,15 +14,15 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.anonymize.fitted_partition import partition_from_tree
 from sfumato.anonymize.hierarchy_columns import taxonomy_of
-from sfumato.anonymize.partition import partition_from_tree
 from sfumato.anonymize.recoding import Recoding
 from sfumato.backends.base import check_of
 from sfumato.backends.memory import MemorySource
 from sfumato.criteria.criterion_counts import Counter, fewest_records
 from sfumato.frames import Table
 from sfumato.hierarchies import CodePaths
-from sfumato.partition import relaxed_mondrian, set_aside
+from sfumato.partition import information_loss_tree, relaxed_mondrian
 from sfumato.partition.group_summaries import Groups, lined_up
 from sfumato.partition.grower import Grower, Grown, in_group_order
 from sfumato.partition.guides import Guide, integer_weights
@@ -209,4 +209,4 @@ class RelaxedPartitioner(_WithAllRecords):
 class InformationLossPartitioner(_WithAllRecords):
     """Cuts where most detail is kept, with records set aside that would make groups wide."""
 
-    _grow = staticmethod(set_aside.grow)
+    _grow = staticmethod(information_loss_tree.grow)

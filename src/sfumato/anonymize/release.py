@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.anonymize.publications import Publication, compare, earlier_publications, make_publication
+from sfumato.anonymize.earlier_releases import Publication, compare, earlier_publications, make_publication
 from sfumato.arguments import check_choice
 from sfumato.criteria.criterion_counts import Counter, hold_together, shown
 from sfumato.errors import GuaranteeError, ParameterError, PrivacyWarning, RealRecordsWarning, named

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.anonymize.anonymizer import Anonymizer
+from sfumato.anonymize.fit_inputs import names_target, target_column
+from sfumato.anonymize.fitted_partition import Partition
 from sfumato.anonymize.hierarchy_columns import in_tree_order
 from sfumato.anonymize.method import MethodFacts, NamedMethod
-from sfumato.anonymize.partition import Partition
 from sfumato.anonymize.partitioners import Fit, Task, TreePartitioner
-from sfumato.anonymize.reading import names_target, target_column
 from sfumato.anonymize.recoding import PartitionColumn, cut_after
 from sfumato.arguments import as_table_like
 from sfumato.backends.memory import code_column, read_limited

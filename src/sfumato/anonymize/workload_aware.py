@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sfumato.anonymize.anonymizer import GuidedAnonymizer
-from sfumato.anonymize.guidance import GuideKind, guide_from
+from sfumato.anonymize.guide_from_target import GuideKind, guide_from
 from sfumato.anonymize.method import MethodFacts, NamedMethod
 from sfumato.anonymize.partitioners import TreePartitioner
 from sfumato.criteria import Criterion

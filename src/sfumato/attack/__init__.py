@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from sfumato.registry import Family, lazy_names
 
 if TYPE_CHECKING:
-    from sfumato.attack.anatomy import definetti as definetti
-    from sfumato.attack.anatomy import minimality as minimality
+    from sfumato.attack.anatomy_attacks import definetti as definetti
+    from sfumato.attack.anatomy_attacks import minimality as minimality
     from sfumato.attack.attribute import attack_attribute as attack_attribute
     from sfumato.attack.generalization_attacks import attack_generalization as attack_generalization
     from sfumato.attack.generalization_attacks import link_records as link_records
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from sfumato.attack.reconstruction_learners import BoostingSettings as BoostingSettings
     from sfumato.attack.reconstruction_learners import NetworkSettings as NetworkSettings
     from sfumato.attack.reconstruction_scoring import check_order as check_order
-    from sfumato.attack.released import infer_from_release as infer_from_release
-    from sfumato.attack.released import link_through_release as link_through_release
-    from sfumato.attack.released import single_out_of_release as single_out_of_release
+    from sfumato.attack.release_attacks import infer_from_release as infer_from_release
+    from sfumato.attack.release_attacks import link_through_release as link_through_release
+    from sfumato.attack.release_attacks import single_out_of_release as single_out_of_release
     from sfumato.attack.result import AttackResult as AttackResult
     from sfumato.attack.result import bootstrap_interval as bootstrap_interval
     from sfumato.attack.result import judge as judge
@@ -49,9 +49,9 @@ ATTACKS = Family(
         "lira-offline": "sfumato.attack.membership:LIRA_OFFLINE",
         "rmia": "sfumato.attack.membership:RMIA",
         "attribute": "sfumato.attack.attribute:ATTRIBUTE",
-        "singling-out": "sfumato.attack.released:SINGLING_OUT",
-        "linkability": "sfumato.attack.released:LINKABILITY",
-        "inference": "sfumato.attack.released:INFERENCE",
+        "singling-out": "sfumato.attack.release_attacks:SINGLING_OUT",
+        "linkability": "sfumato.attack.release_attacks:LINKABILITY",
+        "inference": "sfumato.attack.release_attacks:INFERENCE",
         "row-order": "sfumato.attack.row_order:ROW_ORDER",
     },
 )

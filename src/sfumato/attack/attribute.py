@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.ensemble import RandomForestClassifier
 
-from sfumato.attack.facts import AttackFacts, NamedAttack
 from sfumato.attack.membership_signals import Floats, Reader, reader_of
+from sfumato.attack.named_attack import AttackFacts, NamedAttack
 from sfumato.attack.result import AttackResult, bootstrap_interval, judge, wilson_interval
 from sfumato.columns import Column, GroupedValues
 from sfumato.errors import InputError, ParameterError, named

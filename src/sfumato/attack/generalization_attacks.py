@@ -3,7 +3,7 @@
 
 `link_records` links partial records of the same person through breached buckets. `single_out` counts the people who are
 unique in a combination of buckets. `attack_generalization` runs these and the reconstruction attacks (A1 to A6), and
-checks the order between them. Called by audits.
+checks the order between them.
 
 References
 ----------

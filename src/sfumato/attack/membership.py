@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato.attack import membership_scores
-from sfumato.attack.facts import AttackFacts, Level, NamedAttack
 from sfumato.attack.membership_metrics import judged, said_members
 from sfumato.attack.membership_network import network_learner
 from sfumato.attack.membership_signals import Floats, Reader, reader_of
+from sfumato.attack.named_attack import AttackFacts, Level, NamedAttack
 from sfumato.attack.result import AttackResult
 from sfumato.attack.shadows import Progress, ShadowOutputs, train_shadows
 from sfumato.errors import InputError, ParameterError, named

@@ -3,7 +3,7 @@
 
 A1 sees the buckets of a record. A3 knows its non-personal attributes exactly, too, A5 some personal ones, A4 all but
 the one it guesses; A6 sees the same people under several generalizations. A2 keeps the surest guesses of any of them.
-Called by audits and by the sweeps of the minimizers.
+The sweeps of the minimizers ask the same adversaries.
 
 References
 ----------

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sfumato.attack.facts import AttackedRelease, AttackFacts, Case, NamedAttack
+from sfumato.attack.named_attack import AttackedRelease, AttackFacts, Case, NamedAttack
 from sfumato.attack.released_cells import Names, released_names
 from sfumato.attack.result import AttackResult, result_of_counts
 from sfumato.columns import Column

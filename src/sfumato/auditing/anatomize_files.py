@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from sfumato.auditing.out_of_core import columns_of, example_of, progress_of
+from sfumato.auditing.open_tables import columns_of, example_of, progress_of
 from sfumato.auditing.roles import without_names
 from sfumato.errors import GuaranteeError, ParameterError, Sentence, named
 from sfumato.files.publishing import check_output, look_at
@@ -19,7 +19,7 @@ from sfumato.files.table_file import FileTable, Location, unfinished
 if TYPE_CHECKING:
     from sfumato.anatomize import AnatomizedTable
     from sfumato.attack.result import AttackResult
-    from sfumato.backends.blocks.table import BlockTable
+    from sfumato.backends.blocks.block_table import BlockTable
     from sfumato.progress import Reporter
 
 _TABLES = ("identifying", "sensitive")
@@ -164,7 +164,7 @@ def _attacked(anatomized: AnatomizedTable, table: Any, rows: Any, name: str, l: 
     """Attack one sensitive column with the tables that would be published."""
     import numpy as np
 
-    from sfumato.attack.anatomy import definetti, minimality
+    from sfumato.attack.anatomy_attacks import definetti, minimality
     from sfumato.files.verified_output import plain_values
 
     truth = np.array(plain_values(table.column(name)).to_pylist(), dtype=object)[rows]

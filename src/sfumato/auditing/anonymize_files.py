@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.anonymize import METHODS
-from sfumato.auditing.checking import Checks, check_release
-from sfumato.auditing.jobs import PolicyJob, check_enough, check_schema, open_job, settle
 from sfumato.auditing.methods import BY_COUNTS, Method, rewritten_columns
-from sfumato.auditing.out_of_core import example_of, progress_of
+from sfumato.auditing.open_tables import example_of, progress_of
 from sfumato.auditing.pipeline import compare_models, partition_writer, publish, ready_to_write, release_all
+from sfumato.auditing.policy_job import PolicyJob, check_enough, check_schema, open_job, settle
+from sfumato.auditing.release_checks import Checks, check_release
 from sfumato.auditing.target_values import counts_of_target, warn_of_target
 from sfumato.auditing.utility import Target, Utility, fit, growing, guide_of, read_target, rows_of
 from sfumato.backends.parquet.reader import ParquetFiles
@@ -37,7 +37,7 @@ from sfumato.representatives import REPRESENTATIVES
 from sfumato.verification import GroupCounter
 
 if TYPE_CHECKING:
-    from sfumato.backends.blocks.table import BlockTable
+    from sfumato.backends.blocks.block_table import BlockTable
     from sfumato.schema import Schema
 
 MOST_TRAINED_ON = 1_000_000

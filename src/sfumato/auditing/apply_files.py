@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sfumato.auditing.out_of_core import columns_of, open_table, progress_of
+from sfumato.auditing.open_tables import columns_of, open_table, progress_of
 from sfumato.auditing.saved_documents import (
     SavedGeneralization,
     SavedPartition,
@@ -18,7 +18,7 @@ from sfumato.auditing.saved_documents import (
     load_partition,
 )
 from sfumato.errors import InputError, ParameterError, named
-from sfumato.files.names import split_names
+from sfumato.files.column_names import split_names
 from sfumato.files.table_file import FileTable, Location, ReadingOptions, format_of, unfinished, unknown_column
 from sfumato.files.verified_output import (
     ORDER_KEPT,
@@ -35,7 +35,7 @@ from sfumato.schema import ExposedColumnError, build_schema
 
 if TYPE_CHECKING:
     from sfumato.anonymize import Release
-    from sfumato.backends.blocks.table import BlockTable
+    from sfumato.backends.blocks.block_table import BlockTable
     from sfumato.generalization.artifact import Output
     from sfumato.progress import Reporter
 

@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike
 
 from sfumato.attack import ATTACKS as _FAMILY
 from sfumato.attack.attribute import attack_attribute
-from sfumato.attack.facts import LEVELS, AttackedRelease, AttackFacts
 from sfumato.attack.membership import NEED_SHADOWS, attack_membership
+from sfumato.attack.named_attack import LEVELS, AttackedRelease, AttackFacts
 from sfumato.attack.result import AttackResult
 from sfumato.errors import MissingExtraError, ParameterError, SfumatoError
 from sfumato.frames import read_table

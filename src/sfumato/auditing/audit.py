@@ -190,7 +190,7 @@ def _audit(reporter: Reporter, tables: NamedTables, pair: Pair, required: dict[s
     from sfumato.auditing.column_changes import describe_columns, describe_sizes, fewest_values, roles_of
     from sfumato.auditing.gate import judge_gate
     from sfumato.auditing.pipeline import versions
-    from sfumato.auditing.uniqueness import measure_uniqueness
+    from sfumato.auditing.unique_records import measure_uniqueness
     from sfumato.loss import ncp
     from sfumato.report.data import Audit
     from sfumato.verification import count_groups

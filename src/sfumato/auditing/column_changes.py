@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sfumato.columns import Column
 from sfumato.frames import read_table
-from sfumato.partition.sorting import sorted_distinct
+from sfumato.partition.distinct_values import sorted_distinct
 from sfumato.report.data import ColumnChange, GroupSizes
 from sfumato.verification import label_groups
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from sfumato.auditing.out_of_core import columns_of, example_of, open_blocks, progress_of
+from sfumato.auditing.open_tables import columns_of, example_of, open_blocks, progress_of
 from sfumato.auditing.roles import without_names
 from sfumato.errors import ParameterError, Sentence, named
 from sfumato.files.table_file import FileTable, ReadingOptions, format_of, location, read_file, unknown_column
 
 if TYPE_CHECKING:
-    from sfumato.backends.blocks.table import BlockTable
+    from sfumato.backends.blocks.block_table import BlockTable
     from sfumato.measurement import Measurement
     from sfumato.progress import Reporter
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato.anonymize import METHODS
 from sfumato.auditing.target_values import EXACT, TargetValues, parse_target_values
+from sfumato.criterion_recount import Promise
 from sfumato.errors import ParameterError
-from sfumato.guarantees import Promise
 from sfumato.representatives import REPRESENTATIVES
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.allocator import give_back_small_pieces
-from sfumato.auditing.jobs import Job, PolicyJob, Rows
 from sfumato.auditing.methods import Method, partition_document, recoding_of
+from sfumato.auditing.policy_job import Job, PolicyJob, Rows
 from sfumato.auditing.subgroups import compare_subgroups
 from sfumato.auditing.utility import (
     Comparison,

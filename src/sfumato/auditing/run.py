@@ -14,7 +14,7 @@ from sfumato.progress import QuietReporter, Reporter
 
 if TYPE_CHECKING:
     from sfumato.auditing.attacks import Attacks
-    from sfumato.auditing.jobs import PolicyJob
+    from sfumato.auditing.policy_job import PolicyJob
     from sfumato.files.verified_output import Recount
     from sfumato.report.data import Audit, ColumnChange
 
@@ -99,13 +99,25 @@ def run(
     >>> done.passed, done.release.num_rows
     (True, 60)
     """
-    from sfumato.auditing.jobs import open_job
-
     reporter = reporter or QuietReporter()
+    job = prepare(policy, table=table, n_jobs=n_jobs, force=force, reporter=reporter)
+    return run_job(reporter, job, keep_report=keep_report)
+
+
+def prepare(
+    policy: Policy | str | Path,
+    *,
+    table: Any = None,
+    n_jobs: int | None = None,
+    force: bool = False,
+    reporter: Reporter,
+) -> PolicyJob:
+    """Check everything that can be checked before a policy runs, and return it with its table; parameters as of `run`."""
+    from sfumato.auditing.policy_job import open_job
+
     asked = policy if isinstance(policy, Policy) else Policy.read(policy)
     check_outputs(reporter, asked, force=force)
-    job = open_job(reporter, asked, 1 if n_jobs is None else n_jobs, table=table)
-    return run_job(reporter, job, keep_report=keep_report)
+    return open_job(reporter, asked, 1 if n_jobs is None else n_jobs, table=table)
 
 
 def _outputs(policy: Policy) -> dict[str, Path]:
@@ -163,7 +175,7 @@ def run_job(reporter: Reporter, job: PolicyJob, *, keep_report: bool = False) ->
         release_all,
     )
     from sfumato.files.verified_output import recount
-    from sfumato.policy.spelling import with_keys
+    from sfumato.policy.setting_names import with_keys
 
     compared = compare_models(reporter, job, job.policy.get("model", "test_fraction"))
     utility = None if compared is None else describe_utility(job, compared)
@@ -324,7 +336,7 @@ def _audit(
     from sfumato.auditing.gate import judge_gate
     from sfumato.auditing.methods import rewritten_columns
     from sfumato.auditing.pipeline import versions
-    from sfumato.auditing.uniqueness import measure_uniqueness
+    from sfumato.auditing.unique_records import measure_uniqueness
     from sfumato.report.data import Audit
     from sfumato.verification import count_groups
 

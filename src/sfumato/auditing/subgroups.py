@@ -15,7 +15,7 @@ from sfumato.columns import MICROSECONDS_PER_DAY, Column
 from sfumato.labels import label_number
 
 if TYPE_CHECKING:
-    from sfumato.auditing.jobs import PolicyJob
+    from sfumato.auditing.policy_job import PolicyJob
 
 _FEWEST = 30  # test records below which a subgroup's change says nothing
 _MOST_CODES = 20  # whole numbers with more values than this are put into classes

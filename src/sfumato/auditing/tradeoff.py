@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sfumato.auditing.jobs import PolicyJob
 from sfumato.auditing.pipeline import compare_models, model_for_raw_records
+from sfumato.auditing.policy_job import PolicyJob
 from sfumato.auditing.utility import rows_of
 from sfumato.errors import ParameterError, SfumatoError, named
 from sfumato.files.table_file import unknown_column

@@ -21,7 +21,7 @@ from sfumato.coded_columns import CodedColumn
 from sfumato.criteria import Criterion
 from sfumato.criteria.criterion_counts import Counter
 from sfumato.frames import Table
-from sfumato.partition.conditions import Check
+from sfumato.partition.criterion_checks import Check
 from sfumato.partition.guides import Guide
 from sfumato.partition.records import Layout
 from sfumato.partition.tree import Tree

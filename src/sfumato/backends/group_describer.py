@@ -18,7 +18,7 @@ from sfumato.coded_columns import CodedColumn
 from sfumato.loss import group_ncp
 from sfumato.partition.group_summaries import Groups, collect, lined_up, summarize, widths
 from sfumato.partition.guides import Guide
-from sfumato.partition.phantoms import Proposals, propose
+from sfumato.partition.phantom_search import Proposals, propose
 from sfumato.partition.records import Layout, Records, make_layout
 from sfumato.representatives import GroupValues, phantoms, represent, shown_of
 

@@ -105,7 +105,7 @@ def anatomize(
     from dataclasses import replace
 
     from sfumato.auditing.anatomize_files import AnatomizeSettings, anatomize_table
-    from sfumato.auditing.out_of_core import columns_of, open_table
+    from sfumato.auditing.open_tables import columns_of, open_table
     from sfumato.files.table_file import format_of
 
     written_as = format or ("parquet" if format_of(file) == "parquet" else "csv")

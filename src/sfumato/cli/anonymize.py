@@ -217,7 +217,7 @@ def anonymize(
 ) -> None:
     """Make a file k-anonymous at the least cost to a model trained on it; ``HELP`` is what users read."""
     from sfumato.auditing.anonymize_files import anonymize_table, obstacle_to_blocks
-    from sfumato.auditing.out_of_core import columns_of, open_table
+    from sfumato.auditing.open_tables import columns_of, open_table
     from sfumato.files.table_file import check_output, format_of
     from sfumato.policy import Policy
 

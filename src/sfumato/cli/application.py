@@ -10,7 +10,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from sfumato.allocator import give_back_large_arrays
 from sfumato.cli import anatomize, anonymize, apply, audit, compare, demo, init, measure, minimize, run, study, sweep
-from sfumato.cli.spelling import options_of
+from sfumato.cli.setting_names import options_of
 
 
 class _FlagsWithoutType:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import Any
 
-from sfumato.cli.spelling import with_options
+from sfumato.cli.setting_names import with_options
 
 PASSED, GUARANTEE_FAILED, WRONG_USAGE, UNEXPECTED, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
 
@@ -103,7 +103,7 @@ class Console:
     def warnings_as_notes(self) -> Iterator[None]:
         """Turn what the library warns of into one line each; what other packages warn of is not for users."""
         from sfumato.errors import ColumnWarning, PrivacyWarning
-        from sfumato.schema.checking import SimilarNamesWarning
+        from sfumato.schema.role_checks import SimilarNamesWarning
 
         seen: set[str] = set()
         with warnings.catch_warnings(record=True) as caught:

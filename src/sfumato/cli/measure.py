@@ -107,7 +107,7 @@ def measure(
     from dataclasses import replace
 
     from sfumato.auditing.measure_files import MeasureSettings, measure_table, open_population
-    from sfumato.auditing.out_of_core import columns_of, open_table
+    from sfumato.auditing.open_tables import columns_of, open_table
 
     files = options.split_pairs(hierarchies, "--hierarchies", "disease=disease.csv")
     settings = MeasureSettings(

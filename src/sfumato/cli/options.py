@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from sfumato.cli.console import Console, exit_codes
-from sfumato.cli.spelling import with_options
+from sfumato.cli.setting_names import with_options
 from sfumato.errors import ParameterError
-from sfumato.files.names import split_names as split_names
+from sfumato.files.column_names import split_names as split_names
 
 if TYPE_CHECKING:
     from sfumato.backends.duckdb.address import DuckDBAddress

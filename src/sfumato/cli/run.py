@@ -11,10 +11,10 @@ import typer
 from sfumato.cli import options
 from sfumato.cli.console import GUARANTEE_FAILED, Console
 from sfumato.cli.printing import show_risks
-from sfumato.cli.spelling import with_keys
+from sfumato.cli.setting_names import with_keys
 
 if TYPE_CHECKING:
-    from sfumato.auditing.jobs import PolicyJob
+    from sfumato.auditing.policy_job import PolicyJob
     from sfumato.auditing.run import PolicyRun
     from sfumato.report.data import UtilityResult
 
@@ -50,19 +50,14 @@ def run(
     console: Console,
 ) -> None:
     """Run a policy; ``HELP`` is what users read."""
-    from sfumato.auditing.jobs import open_job
-    from sfumato.auditing.run import check_outputs, run_job
-    from sfumato.policy import Policy
+    from sfumato.auditing import run as policies
 
     options.check_jobs(jobs)
-    asked = Policy.read(policy)
-    check_outputs(console, asked, force=force)
     with console.warnings_as_notes():
-        job = open_job(console, asked, jobs)
-        done = None if dry_run else run_job(console, job, keep_report=keep_report)
-    if done is None:
-        _show_plan(console, job)
-        return
+        if dry_run:
+            _show_plan(console, policies.prepare(policy, n_jobs=jobs, force=force, reporter=console))
+            return
+        done = policies.run(policy, n_jobs=jobs, force=force, keep_report=keep_report, reporter=console)
     _show(console, done)
     if done.passed is False:
         raise typer.Exit(GUARANTEE_FAILED)

@@ -13,11 +13,11 @@ import typer
 
 from sfumato.cli import options
 from sfumato.cli.console import Console
-from sfumato.cli.spelling import with_keys
+from sfumato.cli.setting_names import with_keys
 from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
-    from sfumato.auditing.jobs import PolicyJob
+    from sfumato.auditing.policy_job import PolicyJob
     from sfumato.report.data import Point
 
 _DEFAULT_K = "5,10,20,50,100,200"
@@ -90,7 +90,7 @@ def sweep(
     console: Console,
 ) -> None:
     """Show the trade-off of other choices; ``HELP`` is what users read."""
-    from sfumato.auditing.jobs import open_job
+    from sfumato.auditing.policy_job import open_job
     from sfumato.auditing.tradeoff import personal_columns, points_over_k, points_over_minimizers
     from sfumato.files.table_file import check_output
     from sfumato.policy import Policy

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from sfumato.criteria.delta_presence import DeltaPresence as DeltaPresence
     from sfumato.criteria.k_anonymity import KAnonymity as KAnonymity
     from sfumato.criteria.l_diversity import LDiversity as LDiversity
-    from sfumato.criteria.sensitive import TARGET as TARGET
-    from sfumato.criteria.sensitive import KnowsValues as KnowsValues
+    from sfumato.criteria.sensitive_criterion import TARGET as TARGET
+    from sfumato.criteria.sensitive_criterion import KnowsValues as KnowsValues
     from sfumato.criteria.t_closeness import TCloseness as TCloseness
 
 CRITERIA = Family(
@@ -37,10 +37,10 @@ CRITERIA = Family(
 """Every criterion by the name that a policy calls it."""
 
 _HOME_OF = CRITERIA.exported | {
-    "TARGET": "sfumato.criteria.sensitive",
+    "TARGET": "sfumato.criteria.sensitive_criterion",
     "Criterion": "sfumato.criteria.base",
     "CriterionFacts": "sfumato.criteria.base",
-    "KnowsValues": "sfumato.criteria.sensitive",
+    "KnowsValues": "sfumato.criteria.sensitive_criterion",
 }
 
 __all__ = ["CRITERIA", *_HOME_OF]

@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.criteria.base import CriterionFacts, Measured
-from sfumato.criteria.sensitive import TOLERANCE, Counts, Missing, OnSensitiveColumn, check_number, check_whole
+from sfumato.criteria.sensitive_criterion import (
+    TOLERANCE,
+    Counts,
+    Missing,
+    OnSensitiveColumn,
+    check_number,
+    check_whole,
+)
 
 
 @dataclass(frozen=True)

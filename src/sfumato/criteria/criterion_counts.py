@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sfumato.criteria import Criterion, KnowsValues
 from sfumato.criteria.base import asks_records_alone, least_records
-from sfumato.criteria.sensitive import OnSensitiveColumn
+from sfumato.criteria.sensitive_criterion import OnSensitiveColumn
 from sfumato.errors import ParameterError
 from sfumato.frames import Column, Table
 

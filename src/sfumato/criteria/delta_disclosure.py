@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.criteria.base import CriterionFacts, Measured
-from sfumato.criteria.sensitive import TOLERANCE, Counts, Missing, OnSensitiveColumn, check_number, shares
+from sfumato.criteria.sensitive_criterion import TOLERANCE, Counts, Missing, OnSensitiveColumn, check_number, shares
 from sfumato.errors import ParameterError, named
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.criteria.base import Counting, CriterionFacts
-from sfumato.criteria.sensitive import TOLERANCE, Counts
+from sfumato.criteria.sensitive_criterion import TOLERANCE, Counts
 from sfumato.errors import ParameterError, named
 
 

@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 
 from sfumato.errors import InputError, ParameterError, Sentence, named
+from sfumato.files.column_names import split_names
 from sfumato.files.csv_reading import GivenType, TextColumn
-from sfumato.files.names import split_names
 from sfumato.frames.arrow_tables import narrow_integer
 
 TYPE_NAMES = ("text", "category", "integer", "real", "date", "datetime")

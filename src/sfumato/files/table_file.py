@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sfumato.backends.duckdb.address import DuckDBAddress, is_address, parse_address
 from sfumato.errors import InputError, ParameterError, Sentence, named
+from sfumato.files.column_names import nearly_equal_names, plain_name
 from sfumato.files.csv_columns import MISSING_WORDS, MOST_DISTINCT, ReadingRules, detect_decimal, read_column
 from sfumato.files.csv_reading import CsvStyle, GivenType, read_text_columns
 from sfumato.files.csv_writing import write_csv
-from sfumato.files.names import nearly_equal_names, plain_name
 from sfumato.files.publishing import check_output as check_output
 from sfumato.files.publishing import unfinished as unfinished
 

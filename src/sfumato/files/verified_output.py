@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.allocator import give_back_small_pieces
+from sfumato.criterion_recount import Promise, PromiseCount, count_promise, count_records_promise
 from sfumato.errors import GuaranteeError, Sentence, named
 from sfumato.files.csv_reading import CsvStyle, read_written
 from sfumato.files.csv_writing import formula_columns, types_to_read
@@ -34,7 +35,6 @@ from sfumato.frames.arrow_tables import compact_dictionaries as compact_dictiona
 from sfumato.frames.arrow_tables import narrow_integer
 from sfumato.frames.from_arrow import one_chunk
 from sfumato.frames.shuffling import in_order, random_order
-from sfumato.guarantees import Promise, PromiseCount, count_promise, count_records_promise
 
 Writer = Callable[[Path, Mapping[Path, str]], None]
 """Writes a file to a path, given the SHA-256 of other files of the same run by their names."""

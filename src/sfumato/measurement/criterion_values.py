@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.backends.group_counts import GroupCounts, SensitiveCounts
 from sfumato.backends.group_rows import LARGEST_WORK
+from sfumato.backends.measurable_table import GroupCounts, SensitiveCounts
 from sfumato.criteria import CRITERIA, KnowsValues
 from sfumato.criteria.base import Measured
 from sfumato.measurement.measurement import CriterionValue

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.documents import plain
+from sfumato.measurement.population_uniqueness import UniquenessEstimate
 from sfumato.measurement.ranking import Ranking
-from sfumato.measurement.uniqueness import UniquenessEstimate
 from sfumato.notebooks import facts_as_html
 
 MissingPolicy = Literal["value", "wildcard"]

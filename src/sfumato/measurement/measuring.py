@@ -11,7 +11,7 @@ import numpy as np
 
 from sfumato.arguments import as_list, is_integer
 from sfumato.backends.base import Need
-from sfumato.backends.group_counts import GroupRequest, MeasurableTable, Population
+from sfumato.backends.measurable_table import GroupRequest, MeasurableTable, Population
 from sfumato.backends.memory.groups import MemoryTable
 from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames import Table, read_table

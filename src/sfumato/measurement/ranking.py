@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from sfumato.backends.group_counts import UniqueSets
+from sfumato.backends.measurable_table import UniqueSets
 
 MOST_IN_PAIRS = 40  # columns that are tried in pairs
 

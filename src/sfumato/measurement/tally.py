@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.backends.group_counts import GroupCounts
 from sfumato.backends.group_rows import distinct_sizes
+from sfumato.backends.measurable_table import GroupCounts
 from sfumato.measurement.measurement import (
     THRESHOLDS,
     GroupSizes,
@@ -25,7 +25,7 @@ from sfumato.measurement.measurement import (
     risk_of,
     unknown_risk,
 )
-from sfumato.measurement.uniqueness import estimate_from_weights, estimates_from_sizes, expected_inverse
+from sfumato.measurement.population_uniqueness import estimate_from_weights, estimates_from_sizes, expected_inverse
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from sfumato.registry import lazy_names
 
 if TYPE_CHECKING:
-    from sfumato.minimize.apt import AptMinimizer as AptMinimizer
+    from sfumato.minimize.apt_minimizer import AptMinimizer as AptMinimizer
     from sfumato.minimize.feature_selection import FeatureSelectionMinimizer as FeatureSelectionMinimizer
     from sfumato.minimize.iterative import IterativeMinimizer as IterativeMinimizer
     from sfumato.minimize.neural import AdversarialMinimizer as AdversarialMinimizer

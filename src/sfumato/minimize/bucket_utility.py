@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from sfumato.anonymize.guidance import fit_weighted, takes_weights
+from sfumato.anonymize.guide_from_target import fit_weighted, takes_weights
 from sfumato.grouping import merge_rows
 
 _MOST_CATEGORIES = 255  # of a category column, as boosting takes them

@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sfumato.anonymize.guidance import as_target_array
+from sfumato.anonymize.guide_from_target import as_target_array
 from sfumato.arguments import (
     as_table_like,
     check_choice,

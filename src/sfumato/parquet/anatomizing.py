@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sfumato.anatomize import Anatomizer
-from sfumato.anatomize.dividing import anatomize_table
+from sfumato.anatomize.table_division import anatomize_table
 from sfumato.anatomize.tables import MANIFEST, describe_files
 from sfumato.backends.blocks.anatomy import BlockAnatomies
-from sfumato.backends.blocks.table import BlockTable
+from sfumato.backends.blocks.block_table import BlockTable
 from sfumato.backends.parquet.reader import as_blocks
 from sfumato.documents import named_at_the_end
 from sfumato.errors import InputError, ParameterError

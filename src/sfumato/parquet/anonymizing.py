@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.anonymize.anonymizer import Anonymizer
-from sfumato.anonymize.fitting import fit_transform_table
+from sfumato.anonymize.backend_fitting import fit_transform_table
 from sfumato.arguments import thread_count
 from sfumato.backends.blocks.backend import BlockBackend
-from sfumato.backends.blocks.table import BlockTable
+from sfumato.backends.blocks.block_table import BlockTable
 from sfumato.backends.parquet.reader import as_blocks
 from sfumato.errors import ParameterError
 from sfumato.progress import Progress

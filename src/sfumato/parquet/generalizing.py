@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from sfumato.backends.blocks.table import BlockTable
+from sfumato.backends.blocks.block_table import BlockTable
 from sfumato.backends.parquet.reader import ParquetFiles, as_blocks
 from sfumato.documents import unpublished
 from sfumato.errors import GuaranteeError, ParameterError, named

@@ -15,9 +15,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from sfumato.partition.distinct_values import sorted_distinct
 from sfumato.partition.round_numbers import NUMBER_UNITS
 from sfumato.partition.shared_values import SharedValues, share_categories, share_numbers
-from sfumato.partition.sorting import sorted_distinct
 
 DEFAULT_MAX_BINS = 255
 """Bins of a number column unless asked otherwise: with the missing bin, 256 codes fill 8 bits."""

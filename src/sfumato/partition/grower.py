@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.partition.candidates import Candidates, empty_candidates, splits_of
-from sfumato.partition.conditions import Check
+from sfumato.partition.criterion_checks import Check
 from sfumato.partition.group_summaries import collect
 from sfumato.partition.guides import Guide
 from sfumato.partition.histogram import KeptHistograms, make_shape

@@ -29,7 +29,7 @@ from sfumato.partition.histogram import (
 from sfumato.partition.node_records import NodeRecords, move_records
 from sfumato.partition.records import Records, as_words
 from sfumato.partition.scoring import Scoring, Scratch, make_scratch
-from sfumato.partition.splitting import find_splits, find_splits_between
+from sfumato.partition.split_search import find_splits, find_splits_between
 from sfumato.partition.tree import NodeTable
 from sfumato.partition.workers import Task, Workers
 

@@ -18,7 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.partition.boxes import Ground, NodeScratch, make_boxes, make_node_scratch, measure_node, number_children
+from sfumato.partition.group_widths import (
+    Ground,
+    NodeScratch,
+    make_boxes,
+    make_node_scratch,
+    measure_node,
+    number_children,
+)
 from sfumato.partition.records import Layout
 from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy, has_hierarchy
 from sfumato.partition.tree import Tree

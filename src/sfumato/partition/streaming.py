@@ -20,7 +20,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from sfumato.partition.candidates import Candidates, Splits, goes_left, splits_of
-from sfumato.partition.conditions import Check
+from sfumato.partition.criterion_checks import Check
 from sfumato.partition.grower import Grower
 from sfumato.partition.guides import Guide
 from sfumato.partition.histogram import Shape

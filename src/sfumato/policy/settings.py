@@ -13,7 +13,7 @@ from typing import Any
 
 from sfumato.anonymize import METHODS as ALL_METHODS
 from sfumato.attack import ATTACKS as ALL_ATTACKS
-from sfumato.attack.facts import LEVELS
+from sfumato.attack.named_attack import LEVELS
 from sfumato.errors import ParameterError
 from sfumato.models import MODELS as ALL_MODELS
 from sfumato.representatives import REPRESENTATIVES as ALL_REPRESENTATIVES

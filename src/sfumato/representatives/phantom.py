@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.coded_columns import CodedColumn
-from sfumato.partition.phantoms import Proposals, choose, count_hashes, propose
+from sfumato.partition.phantom_search import Proposals, choose, count_hashes, propose
 from sfumato.partition.records import make_layout
 from sfumato.representatives.representative import (
     GroupValues,

@@ -21,7 +21,7 @@ from sfumato.hierarchies import CodePaths
 from sfumato.partition.binning import Bins
 from sfumato.partition.group_summaries import Groups, Summary, summarize
 from sfumato.partition.guides import Guide
-from sfumato.partition.phantoms import FREE, NOTHING, Shown, make_shown, shown_or_fallback
+from sfumato.partition.phantom_search import FREE, NOTHING, Shown, make_shown, shown_or_fallback
 from sfumato.partition.records import Layout
 from sfumato.representatives import REPRESENTATIVES
 

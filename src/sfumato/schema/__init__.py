@@ -7,15 +7,6 @@ Every verb calls :func:`build_schema` once, when it is fitted, keeps the :class:
 """
 
 from sfumato.errors import ColumnWarning
-from sfumato.schema.checking import (
-    ExposedColumnError,
-    check_naming,
-    check_passing,
-    is_near_unique,
-    share_unique,
-    warn_of_averaged_codes,
-    warn_of_unique_values,
-)
 from sfumato.schema.judging import (
     Frequencies,
     Judgement,
@@ -26,6 +17,15 @@ from sfumato.schema.judging import (
     may_name,
 )
 from sfumato.schema.limits import Limit, coarsen
+from sfumato.schema.role_checks import (
+    ExposedColumnError,
+    check_naming,
+    check_passing,
+    is_near_unique,
+    share_unique,
+    warn_of_averaged_codes,
+    warn_of_unique_values,
+)
 from sfumato.schema.roles import Role, Schema, build_schema
 
 __all__ = [

@@ -13,9 +13,15 @@ import numpy as np
 from sfumato.columns import Column, Kind
 from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames import Table
-from sfumato.schema.checking import check_naming, check_pass_through, listed, warn_of_constants, warn_of_similar_names
 from sfumato.schema.judging import judge_naming
 from sfumato.schema.limits import Limit, checked_limit
+from sfumato.schema.role_checks import (
+    check_naming,
+    check_pass_through,
+    listed,
+    warn_of_constants,
+    warn_of_similar_names,
+)
 
 Role = Literal["identifier", "quasi_identifier", "sensitive", "target", "unit", "other"]
 Names = str | int | Iterable[str | int]

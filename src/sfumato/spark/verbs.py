@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 from sfumato.anatomize import Anatomizer
-from sfumato.anatomize.dividing import anatomize_table
+from sfumato.anatomize.table_division import anatomize_table
 from sfumato.anonymize.anonymizer import Anonymizer
-from sfumato.anonymize.fitting import fit_transform_table
+from sfumato.anonymize.backend_fitting import fit_transform_table
 from sfumato.arguments import as_list
 from sfumato.backends.spark.anatomy import SparkAnatomies
 from sfumato.backends.spark.backend import SparkBackend

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.backends.base import Division
+from sfumato.backends.blocks.block_table import BlockTable
 from sfumato.backends.blocks.column_codes import Blocks, ColumnCodes
 from sfumato.backends.blocks.pass_through import SampledValues
 from sfumato.backends.blocks.reordering import write_in_order
-from sfumato.backends.blocks.table import BlockTable
 from sfumato.backends.blocks.working_files import WorkingFiles
 from sfumato.backends.parquet.reader import ParquetFiles
 from sfumato.errors import GuaranteeError

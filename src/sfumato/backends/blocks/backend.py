@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.backends.base import FROM_COUNTS, Asked, Growth, Guiding, Learned, Recipe, check_of
+from sfumato.backends.blocks.binning import ColumnLearner, write_codes
+from sfumato.backends.blocks.block_table import BlockTable
 from sfumato.backends.blocks.code_file import CodeFile
-from sfumato.backends.blocks.coding import ColumnLearner, write_codes
 from sfumato.backends.blocks.pass_through import PassThrough
-from sfumato.backends.blocks.table import BlockTable
 from sfumato.backends.group_describer import DescribedGroups
 from sfumato.backends.parquet.rewrite import WrittenFile, written_file
 from sfumato.criteria.criterion_counts import Counter, make_counters, publishing_floor

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError
 from sfumato.partition.candidates import Candidates
-from sfumato.partition.conditions import Check
+from sfumato.partition.criterion_checks import Check
 from sfumato.partition.histogram import Shape
-from sfumato.partition.phantoms import count_hashes
+from sfumato.partition.phantom_search import count_hashes
 from sfumato.partition.records import Layout, Records
 from sfumato.partition.streaming import (
     ColumnChunk,

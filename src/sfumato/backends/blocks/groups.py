@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.backends.base import Need
+from sfumato.backends.blocks.block_table import BlockTable, is_block_table
 from sfumato.backends.blocks.column_codes import Blocks, ColumnCodes
-from sfumato.backends.blocks.table import BlockTable, is_block_table
 from sfumato.backends.blocks.unique_sets import BlockUniqueSets
 from sfumato.backends.blocks.working_files import Buckets, ColumnFile, WorkingFiles, into_buckets, n_buckets_for
-from sfumato.backends.group_counts import GroupCounts, GroupRequest, SensitiveCounts
 from sfumato.backends.group_rows import (
     LARGEST_WORK,
     CountRows,
@@ -38,6 +37,7 @@ from sfumato.backends.group_rows import (
     n_not_positive,
     weights_of,
 )
+from sfumato.backends.measurable_table import GroupCounts, GroupRequest, SensitiveCounts
 from sfumato.frames import read_table
 from sfumato.frames.assembling import as_arrow
 from sfumato.grouping import MISSING, Grouping, group

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.backends.blocks.coding import Run, add_run, join_runs
+from sfumato.backends.blocks.binning import Run, add_run, join_runs
 from sfumato.columns import Column
 from sfumato.errors import InputError
 from sfumato.frames import Table, read_table
 from sfumato.grouping import CODED_BY_SUBTRACTION, MISSING, WORDS
-from sfumato.partition.sorting import sorted_distinct
+from sfumato.partition.distinct_values import sorted_distinct
 
 MOST_LISTED = 1 << 20
 """Distinct values of a column of text or categories that memory may list."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from sfumato.backends.blocks.table import RECORDS_AT_ONCE, in_turn, numbered, one_ahead
+from sfumato.backends.blocks.block_table import RECORDS_AT_ONCE, in_turn, numbered, one_ahead
 from sfumato.backends.blocks.working_files import WorkingFiles
 from sfumato.backends.duckdb.address import EXPECTED, DuckDBAddress, parse_address
 from sfumato.backends.duckdb.session import identifier, in_words, library, literal, own_connection

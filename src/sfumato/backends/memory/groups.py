@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.backends.base import Need
-from sfumato.backends.group_counts import GroupCounts, GroupRequest, SensitiveCounts
 from sfumato.backends.group_rows import (
     check_positive,
     count_rows,
@@ -29,6 +28,7 @@ from sfumato.backends.group_rows import (
     n_not_positive,
     weights_of,
 )
+from sfumato.backends.measurable_table import GroupCounts, GroupRequest, SensitiveCounts
 from sfumato.columns import Column
 from sfumato.errors import InputError, named
 from sfumato.frames import Table, read_table

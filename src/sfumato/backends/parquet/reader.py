@@ -10,7 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sfumato.backends.blocks.table import RECORDS_AT_ONCE, BlockTable, in_turn, is_block_table, numbered, one_ahead
+from sfumato.backends.blocks.block_table import (
+    RECORDS_AT_ONCE,
+    BlockTable,
+    in_turn,
+    is_block_table,
+    numbered,
+    one_ahead,
+)
 from sfumato.errors import InputError
 from sfumato.frames.parquet_columns import without_views
 

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.backends.base import Recipe
+from sfumato.backends.blocks.block_table import RECORDS_AT_ONCE, BlockTable, in_turn
 from sfumato.backends.blocks.reordering import stretches_in_order
-from sfumato.backends.blocks.table import RECORDS_AT_ONCE, BlockTable, in_turn
 from sfumato.backends.blocks.working_files import WorkingFiles
 from sfumato.backends.parquet.recount import recount
 from sfumato.coded_columns import CodedColumn

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from sfumato.backends.base import FROM_COUNTS, Asked, Growth, Guiding, Learned, Recipe, check_of
 from sfumato.backends.group_describer import DescribedGroups, GroupDescriber
+from sfumato.backends.spark.binning import CountedColumn, Counts, Wanted, count_columns
 from sfumato.backends.spark.codes import Coding, GrownBranch, SparkCounting, grow_branches
 from sfumato.backends.spark.recount import PERSON, recount
 from sfumato.backends.spark.session import check_frame, collected, example_of, kept, map_in_arrow, map_pieces, pieces
-from sfumato.backends.spark.values import CountedColumn, Counts, Wanted, count_columns
 from sfumato.coded_columns import CodedColumn
 from sfumato.columns import Column
 from sfumato.criteria import AlphaKAnonymity, Criterion, KAnonymity

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.backends.base import Growth, Guiding
-from sfumato.backends.blocks.coding import encode
+from sfumato.backends.blocks.binning import encode
 from sfumato.backends.group_describer import DescribedGroups
 from sfumato.backends.memory import read_limited
 from sfumato.backends.spark.session import collected, map_in_arrow, pieces, selected
@@ -26,10 +26,10 @@ from sfumato.coded_columns import CodedColumn
 from sfumato.columns import Column
 from sfumato.frames import read_table
 from sfumato.partition.candidates import Candidates
-from sfumato.partition.conditions import Check
+from sfumato.partition.criterion_checks import Check
 from sfumato.partition.grower import Grower
 from sfumato.partition.histogram import Shape
-from sfumato.partition.phantoms import count_hashes
+from sfumato.partition.phantom_search import count_hashes
 from sfumato.partition.records import Layout, Records, pack_records
 from sfumato.partition.streaming import Routing, advance_chunk, count_sides_of_chunk
 from sfumato.partition.tree import NodeTable

@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.backends.base import Need
-from sfumato.backends.group_counts import (
+from sfumato.backends.group_rows import LARGEST_WORK, CountRows, check_positive
+from sfumato.backends.measurable_table import (
     GroupCounts,
     GroupRequest,
     SensitiveCounts,
     WorkOnWeights,
 )
-from sfumato.backends.group_rows import LARGEST_WORK, CountRows, check_positive
 from sfumato.backends.spark.matching import matches, sum_of_equal, sum_of_matches
 from sfumato.backends.spark.session import (
     check_finite,

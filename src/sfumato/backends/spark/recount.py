@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.backends.blocks.coding import encode
+from sfumato.backends.blocks.binning import encode
 from sfumato.backends.spark.session import collected, quoted
 from sfumato.errors import GuaranteeError
 from sfumato.frames import read_table

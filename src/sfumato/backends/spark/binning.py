@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.backends.blocks.coding import add_run, as_counted, coded_categories
+from sfumato.backends.blocks.binning import add_run, as_counted, coded_categories
 from sfumato.backends.memory import read_limited
 from sfumato.backends.spark.session import collected, kept, map_in_arrow, pieces, selected
 from sfumato.backends.spark.shared_values import as_keys, describe_bins, from_keys, share_bins
@@ -24,9 +24,9 @@ from sfumato.columns import Column, Kind, Moment
 from sfumato.errors import InputError
 from sfumato.frames import Table, read_table
 from sfumato.partition.binning import Bins, code_type, nothing_shared
+from sfumato.partition.distinct_values import sorted_distinct
 from sfumato.partition.round_numbers import smallest_step
 from sfumato.partition.shared_values import SharedValues
-from sfumato.partition.sorting import sorted_distinct
 from sfumato.schema.limits import checked_limit
 
 _ROWS = "place int, number bigint, text binary, n bigint"

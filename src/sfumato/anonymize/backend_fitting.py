@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from sfumato.anonymize.anonymizer import Anonymizer
-from sfumato.anonymize.guidance import kind_of_targets, predictions_of
+from sfumato.anonymize.fitted_partition import Partition, partition_from_tree
+from sfumato.anonymize.guide_from_target import kind_of_targets, predictions_of
 from sfumato.anonymize.mondrian import MondrianAnonymizer
-from sfumato.anonymize.partition import Partition, partition_from_tree
 from sfumato.anonymize.partitioners import TreePartitioner
 from sfumato.arguments import as_list
 from sfumato.backends.base import Asked, Growth, Guiding, Learned, Need, TableBackend

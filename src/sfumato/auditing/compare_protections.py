@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Protections side by side: the same split, the same model, the same attacks, one table of utility against risk.
 
-`compare_protections` takes unfitted estimators, one per protection (``mitigations`` makes the usual ones), fits each on
+`compare_protections` takes unfitted estimators, one per protection (``protections`` makes the usual ones), fits each on
 the same half of the records, measures it on the other half, attacks it, and repeats both numbers for subgroups:
 protection may cost a minority more, and cover it less.
 """

@@ -48,9 +48,10 @@ def with_options(sentence: str) -> str:
 
 def with_keys(sentence: str) -> str:
     """Return a sentence with the keys of a policy, and options of the command for what a policy does not say."""
-    from sfumato.policy import spelling
 
-    return spelling.with_keys(sentence, otherwise=_as_option)
+    from sfumato.policy import setting_names
+
+    return setting_names.with_keys(sentence, otherwise=_as_option)
 
 
 def _as_option(setting: Reference) -> str:

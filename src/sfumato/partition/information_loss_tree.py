@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.grouping import merge_rows
-from sfumato.partition.boxes import Ground, make_boxes, make_node_scratch
-from sfumato.partition.records import Layout
-from sfumato.partition.set_aside_kernels import (
+from sfumato.partition.group_widths import Ground, make_boxes, make_node_scratch
+from sfumato.partition.information_loss_kernels import (
     ASK_SIDES,
     DEPTH,
     DONE,
@@ -34,6 +33,7 @@ from sfumato.partition.set_aside_kernels import (
     advance,
     loss_rises,
 )
+from sfumato.partition.records import Layout
 from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
 from sfumato.partition.tree import Tree
 

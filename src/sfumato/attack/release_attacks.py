@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from sfumato.attack.facts import AttackedRelease, AttackFacts, Case, NamedAttack
+from sfumato.attack.named_attack import AttackedRelease, AttackFacts, Case, NamedAttack
 from sfumato.attack.released_cells import Exact, Names, ReleasedColumn, ReleasedTable, read_release
 from sfumato.attack.result import AttackResult, result_of_counts
 from sfumato.errors import ParameterError

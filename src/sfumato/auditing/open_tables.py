@@ -14,7 +14,7 @@ from sfumato.files.table_file import FileTable, Location, ReadingOptions, format
 from sfumato.progress import PrintedProgress, Reporter
 
 if TYPE_CHECKING:
-    from sfumato.backends.blocks.table import BlockTable
+    from sfumato.backends.blocks.block_table import BlockTable
     from sfumato.files.csv_reading import GivenType
 
 # Rough peak memory of a run in memory: the engine's share per record, and the values as they are read.

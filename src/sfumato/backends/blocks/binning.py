@@ -32,7 +32,7 @@ from sfumato.partition.binning import (
     search_bins,
     shared_codes,
 )
-from sfumato.partition.sorting import sorted_distinct
+from sfumato.partition.distinct_values import sorted_distinct
 from sfumato.schema.limits import checked_limit
 
 Run = tuple[NDArray[Any], NDArray[np.int64]]

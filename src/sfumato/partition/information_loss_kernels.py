@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from sfumato.partition.boxes import (
+from sfumato.partition.group_widths import (
     ALONE,
     Active,
     NodeScratch,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from partition_cases import Case, cases, in_examples
 
-from sfumato.partition import set_aside
+from sfumato.partition import information_loss_tree
 from sfumato.partition.binning import bin_categories, bin_numbers
 from sfumato.partition.records import make_layout, pack_records
 from twins import naive, naive_set_aside
@@ -23,7 +23,7 @@ def groups_as_lists(group: np.ndarray) -> list[list[int]]:
 @given(case=cases(kind="loss"))
 def test_twins_form_the_same_groups(case: Case) -> None:
     codes, asked = case.records.codes, {"taxonomy": case.taxonomy}
-    tree, group = set_aside.grow(codes, case.layout, case.min_records, **asked)
+    tree, group = information_loss_tree.grow(codes, case.layout, case.min_records, **asked)
     assert groups_as_lists(group) == naive_set_aside.set_aside(codes, case.layout, case.min_records, **asked)
     assert np.bincount(group).min() >= min(case.min_records, case.n_records)
     assert tree.n_groups == group.max() + 1
@@ -35,8 +35,8 @@ def test_twins_form_the_same_groups(case: Case) -> None:
 def test_the_order_of_the_records_does_not_matter(case: Case, seed: int) -> None:
     order = np.random.default_rng(seed).permutation(case.n_records)
     codes, asked = case.records.codes, {"taxonomy": case.taxonomy}
-    _, group = set_aside.grow(codes, case.layout, case.min_records, **asked)
-    other, permuted = set_aside.grow(codes[order], case.layout, case.min_records, **asked)
+    _, group = information_loss_tree.grow(codes, case.layout, case.min_records, **asked)
+    other, permuted = information_loss_tree.grow(codes[order], case.layout, case.min_records, **asked)
     assert permuted.tolist() == group[order].tolist()
     assert other.apply(codes).tolist() == group.tolist()
 
@@ -52,7 +52,7 @@ def test_every_group_meets_a_further_condition(case: Case, share: float, n_value
     if not is_safe(np.arange(case.n_records)):
         return
     codes, asked = case.records.codes, {"taxonomy": case.taxonomy, "is_safe": is_safe}
-    tree, group = set_aside.grow(codes, case.layout, case.min_records, **asked)
+    tree, group = information_loss_tree.grow(codes, case.layout, case.min_records, **asked)
     assert all(is_safe(np.flatnonzero(group == g)) for g in np.unique(group))
     assert np.bincount(group).min() >= min(case.min_records, case.n_records)
     assert tree.apply(codes).tolist() == group.tolist()
@@ -64,7 +64,7 @@ def test_every_group_meets_a_further_condition(case: Case, share: float, n_value
 @given(case=cases(max_records=400, kind="loss"))
 def test_larger_tables_fill_more_nodes_than_there_is_room_for_at_first(case: Case) -> None:
     codes = case.records.codes
-    tree, group = set_aside.grow(codes, case.layout, min(2, case.n_records), taxonomy=case.taxonomy)
+    tree, group = information_loss_tree.grow(codes, case.layout, min(2, case.n_records), taxonomy=case.taxonomy)
     assert tree.apply(codes).tolist() == group.tolist()
     assert np.bincount(group).min() >= min(2, case.n_records)
 
@@ -75,20 +75,20 @@ def test_an_odd_record_does_not_make_the_group_it_lies_in_wide() -> None:
     towns = bin_categories(np.repeat([0, 1], 6), None, 2)
     ages = bin_numbers(np.array([20] * 5 + [60] + [20] * 5 + [60]))
     layout, codes = make_layout([towns[0], ages[0]]), pack_records([towns[1], ages[1]]).codes
-    _, group = set_aside.grow(codes, layout, 2)
+    _, group = information_loss_tree.grow(codes, layout, 2)
     assert groups_as_lists(group) == [[0, 1, 2, 3, 4], [5, 11], [6, 7, 8, 9, 10]]
 
 
 def test_what_is_left_at_the_root_joins_the_group_where_it_costs_least() -> None:
     # 40 is alone: too few for a group, and nearer to the records of 30 than to those of 10.
     bins, codes = bin_numbers(np.array([10] * 4 + [30] * 4 + [40]))
-    _, group = set_aside.grow(pack_records([codes]).codes, make_layout([bins]), 4)
+    _, group = information_loss_tree.grow(pack_records([codes]).codes, make_layout([bins]), 4)
     assert groups_as_lists(group) == [[0, 1, 2, 3], [4, 5, 6, 7, 8]]
 
 
 def test_all_records_become_one_group_where_no_other_is_safe() -> None:
     bins, codes = bin_numbers(np.arange(6))
-    tree, group = set_aside.grow(
+    tree, group = information_loss_tree.grow(
         pack_records([codes]).codes, make_layout([bins]), 1, is_safe=lambda rows: len(rows) > 5
     )
     assert (group.tolist(), tree.n_groups) == ([0] * 6, 1)

@@ -140,7 +140,7 @@ def definetti(
     Examples
     --------
     >>> import pyarrow as pa
-    >>> from sfumato.attack.anatomy import definetti
+    >>> from sfumato.attack.anatomy_attacks import definetti
     >>> sexes, ills = ["f", "m"] * 50, ["flu", "gout"] * 50
     >>> groups = [i // 2 if i % 10 else 99 for i in range(100)]
     >>> who, what = pa.table({"sex": sexes, "group": groups}), pa.table({"ill": ills, "group": groups})
