@@ -112,7 +112,7 @@ def prepare(
     force: bool = False,
     reporter: Reporter,
 ) -> PolicyJob:
-    """Check everything that can be checked before a policy runs, and return it with its table; parameters as of `run`."""
+    """Check what can be checked before a policy runs, and return it with its table; parameters as of `run`."""
     from sfumato.auditing.policy_job import open_job
 
     asked = policy if isinstance(policy, Policy) else Policy.read(policy)

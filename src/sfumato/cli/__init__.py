@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: one file per command, each of which parses, calls one function of ``auditing`` or of the library, and prints."""
+"""The command line: one file per command, each of which parses, calls one function of the library and prints."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _HOME_OF = {
     "AdversarialMinimizer": "neural",
-    "AptMinimizer": "apt",
+    "AptMinimizer": "apt_minimizer",
     "FeatureSelectionMinimizer": "feature_selection",
     "IterativeMinimizer": "iterative",
     "MinimizerSweep": "sweep_result",
