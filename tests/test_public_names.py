@@ -2,6 +2,7 @@
 """The public list is what it says, documented, and free until a name is used."""
 
 import ast
+import importlib
 import inspect
 import subprocess
 import sys
@@ -86,6 +87,17 @@ def test_the_public_list_changes_only_on_purpose():
 @pytest.mark.parametrize("name", PUBLIC_NAMES)
 def test_every_public_name_loads(name):
     assert getattr(sfumato, name) is not None
+
+
+def package_names():
+    folders = sorted(path.parent.name for path in Path(sfumato.__file__).parent.glob("*/__init__.py"))
+    packages = [importlib.import_module(f"sfumato.{folder}") for folder in folders]
+    return [(package.__name__, name) for package in packages for name in getattr(package, "__all__", ())]
+
+
+@pytest.mark.parametrize(("package", "name"), package_names())
+def test_every_name_that_a_package_lists_loads(package, name):
+    assert getattr(importlib.import_module(package), name) is not None
 
 
 @pytest.mark.parametrize("name", [name for name in PUBLIC_NAMES if name != "__version__"])
