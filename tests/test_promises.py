@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The judge of promises agrees with the criteria, with which it shares no formula."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,7 +18,9 @@ from sfumato.criteria import (
     LDiversity,
     TCloseness,
 )
+from sfumato.criteria.base import CriterionFacts
 from sfumato.criterion_recount import Promise, count_promise, count_records_promise
+from sfumato.errors import ParameterError
 from sfumato.hierarchies import Hierarchy
 
 ROWS = [("a", "x", "*"), ("b", "x", "*"), ("c", "y", "*"), ("d", "y", "*")]
@@ -91,3 +95,31 @@ def test_groups_of_too_few_records_are_counted(k, sizes):
 def test_the_sentence_says_whether_it_holds(n_failing, says):
     group = np.array([[1, 1]]) if n_failing == 0 else np.array([[2, 0]])
     assert says in count_promise(promise_of(LDiversity(2, "s")), ["a", "b"], np.array([3, 1]), [group]).says
+
+
+@dataclass
+class EvenNumbers:
+    """A criterion on numbers of records that is not k-anonymity."""
+
+    facts = CriterionFacts("even-numbers", "every group has an even number of records")
+    column, counting = None, "records"
+
+    def passes(self, counts, reference):
+        return counts[:, 0] % 2 == 0
+
+    def value(self, counts, reference):
+        return float(counts.max())
+
+    def describe(self):
+        return self.facts.sentence
+
+
+def test_another_criterion_on_numbers_of_records_is_judged_by_its_own_test():
+    assert count_records_promise(promise_of(EvenNumbers()), np.array([2, 3, 4, 5])).n_failing == 2
+
+
+def test_a_criterion_that_counts_persons_and_is_not_k_anonymity_is_refused():
+    persons = EvenNumbers()
+    persons.counting = "distinct"
+    with pytest.raises(ParameterError, match="counts persons: expected k-anonymity"):
+        promise_of(persons)

@@ -143,8 +143,13 @@ def count_promise(promise: Promise, values: Sequence[Any], overall: Counts, bloc
 
 
 def count_records_promise(promise: Promise, sizes: Counts) -> PromiseCount:
-    """Count the groups that are smaller than a promise about numbers of records says."""
-    n_failing = int((sizes < promise.settings["k"]).sum())
+    """Count the groups that break a promise on numbers of records."""
+    if promise.name == "k-anonymity":
+        is_safe = sizes >= promise.settings["k"]
+    else:
+        assert promise.otherwise is not None, f"no second formula of {promise.name}, and no first one either"
+        is_safe = promise.otherwise([None], sizes[:, None], sizes.sum(keepdims=True))
+    n_failing = int((~is_safe).sum())
     return PromiseCount(promise.name, None, promise.sentence, len(sizes), n_failing)
 
 

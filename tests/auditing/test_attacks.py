@@ -84,6 +84,16 @@ def test_what_has_no_meaning_for_a_release_is_a_note_and_not_a_failure():
     ]  # fmt: skip
 
 
+def test_an_attack_whose_package_is_missing_counts_as_not_run(monkeypatch):
+    facts = replace(attacking._facts_of("inference"), needs=("pandas",))
+    monkeypatch.setattr(attacking, "find_spec", lambda name: None)
+    monkeypatch.setattr(attacking, "_facts_of", lambda name: facts)
+    found = attack_release(people(), people(), ["age"], secrets=["job"])
+    assert found.risks == ()
+    assert {one.attack for one in found.not_run} == set(attacks_of("quick"))
+    assert "pandas is not installed" in found.not_run[0].why
+
+
 def test_what_attackers_know_is_no_secret_to_infer():
     table = people()
     found = attack_release(
@@ -117,9 +127,9 @@ def result_of(verdict: str, rate: float, baseline: float, control: float | None)
 
 def test_a_sentence_compares_with_the_better_of_baseline_and_control():
     assert sentence_of(result_of("not shown", 0.228, 0.113, 0.21)) == (
-        "No significant gain: 0.228, reference rate 0.210 on people outside it."
+        "No significant gain: 0.228, reference rate 0.210 (people outside the release)."
     )
-    assert sentence_of(result_of("not shown", 0.228, 0.22, 0.1)).endswith("without the release (0.220).")
+    assert sentence_of(result_of("not shown", 0.228, 0.22, 0.1)).endswith("reference rate 0.220.")
     assert sentence_of(result_of("stronger than baseline", 0.5, 0.1, 0.2)) == (
         "It succeeds in 50.0% of cases; without the release 20.0% on people who are not in it."
     )
@@ -128,7 +138,7 @@ def test_a_sentence_compares_with_the_better_of_baseline_and_control():
 def test_an_attack_that_is_sure_of_a_few_members_says_of_how_many():
     low = {"true_positives_at": {"0.01": {"rate": 0.064}}}
     result = replace(result_of("stronger than baseline", 0.5, 0.5, 0.52), details=low)
-    assert sentence_of(result).endswith("But it finds 6.4% of the members where it takes 1% of the others for members.")
+    assert sentence_of(result).endswith("But it detects 6.4% of the members at 1% false positives.")
     assert "But" not in sentence_of(replace(result, rate=0.6))
 
 

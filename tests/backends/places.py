@@ -3,7 +3,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,16 @@ import pytest
 
 @dataclass(frozen=True)
 class Place:
-    """A table somewhere: what the verbs are called with, the verbs, and the table as memory would hold it.
+    """A table somewhere: the source for the verbs, the verbs, the table as a release holds it, its name in messages.
 
-    A new place needs a function like `in_parquet`, and its name in `PLACES`.
+    A new place needs a function like `in_parquet`, its name in `PLACES` and `CAN_HOLD`, and its reader in
+    `small_blocks`. The source is called `in` or `in.db`: a test looks for files that were left behind.
     """
 
     source: Any
     verbs: Any
     table: pa.Table
+    words: str
 
 
 def in_parquet(table: pa.Table, folder: Path) -> Place:
@@ -34,7 +36,7 @@ def in_parquet(table: pa.Table, folder: Path) -> Place:
         if len(rows):
             part = table.slice(int(rows[0]), len(rows))
             pq.write_table(part, source / f"{number}.parquet", row_group_size=450)
-    return Place(source, sfumato.parquet, pq.read_table(source))
+    return Place(source, sfumato.parquet, pq.read_table(source), "Parquet files")
 
 
 def in_duckdb(table: pa.Table, folder: Path) -> Place:
@@ -44,12 +46,12 @@ def in_duckdb(table: pa.Table, folder: Path) -> Place:
     with duckdb.connect(folder / "in.db") as connection:
         connection.execute('create table people as from "table"')
         held = connection.table("people").to_arrow_table()
-    return Place(f"duckdb:{folder / 'in.db'}?table=people", sfumato.duckdb, held)
+    return Place(f"duckdb:{folder / 'in.db'}?table=people", sfumato.duckdb, held, "a table in DuckDB")
 
 
 def in_a_query(table: pa.Table, folder: Path) -> Place:
     place = in_duckdb(table, folder)
-    return Place(f"duckdb:{folder / 'in.db'}?query=select * from people", place.verbs, place.table)
+    return replace(place, source=f"duckdb:{folder / 'in.db'}?query=select * from people")
 
 
 PLACES = {"parquet": in_parquet, "duckdb": in_duckdb, "query": in_a_query}

@@ -165,3 +165,15 @@ def test_rows_whose_fingerprints_collide_are_kept_apart(monkeypatch):
     matrix = np.array([[2, 0, 1], [1, 2, 0], [2, 0, 1], [1, 1, 1]])
     kept = dense(rows_from_matrix(matrix).without_repetition())
     assert set(kept) == {(2, 0, 1), (1, 2, 0), (1, 1, 1)}
+
+
+class LargestShare:
+    """A criterion that has no number for every group, only that of the worst."""
+
+    def value(self, counts, reference):
+        return float((counts / counts.sum(axis=1, keepdims=True)).max())
+
+
+def test_a_criterion_without_numbers_of_single_groups_is_measured_by_its_worst():
+    rows = rows_from_matrix(np.array([[3, 1], [1, 1], [0, 2]]))
+    assert rows.worst([(LargestShare(), False)], np.array([4, 4])) == [1.0]

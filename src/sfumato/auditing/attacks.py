@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any
 
@@ -21,7 +22,7 @@ from sfumato.attack.attribute import attack_attribute
 from sfumato.attack.membership import NEED_SHADOWS, attack_membership
 from sfumato.attack.named_attack import LEVELS, AttackedRelease, AttackFacts
 from sfumato.attack.result import AttackResult
-from sfumato.errors import MissingExtraError, ParameterError, SfumatoError
+from sfumato.errors import MissingExtraError, ParameterError, Sentence, SfumatoError
 from sfumato.frames import read_table
 from sfumato.report.data import EuRisk, Risk
 
@@ -285,6 +286,10 @@ def attack_release(
         facts = _facts_of(attack)
         if facts.target != "release":
             continue
+        if missing := [name for name in facts.needs if find_spec(name) is None]:
+            why = Sentence(f"{missing[0]} is not installed: expected it for this attack. Install it with pip.")
+            not_run.append(SkippedAttack(attack, facts.title, why))
+            continue
         cases = _FAMILY[facts.name].cases(about)
         if isinstance(cases, str):
             told.append(cases)
@@ -314,7 +319,7 @@ def sentence_of(result: AttackResult) -> str:
             "it does not show that the release is safe."
         )
     if result.control is not None and result.control > result.baseline:
-        without, where = result.control, " on people outside it"
+        without, where = result.control, " (people outside the release)"
     else:
         without, where = result.baseline, ""
     if result.verdict == "not shown":

@@ -167,12 +167,16 @@ def promise_of(criterion: Any) -> Promise:
     from sfumato.criteria import KnowsValues
     from sfumato.criteria.base import saved_fields
 
+    name = criterion.facts.name
+    if criterion.counting == "distinct" and name != "k-anonymity":
+        raise ParameterError(f"the criterion {name} counts persons: expected k-anonymity where persons are counted.")
+
     def otherwise(values: Sequence[Any], counts: Any, everybody: Any) -> Any:
         own = criterion.for_values(values) if isinstance(criterion, KnowsValues) else criterion
         return own.passes(counts, everybody)
 
     return Promise(
-        criterion.facts.name,
+        name,
         criterion.column if criterion.counting == "values" else None,
         saved_fields(criterion),
         criterion.describe(),

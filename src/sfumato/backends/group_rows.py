@@ -82,7 +82,8 @@ class CountRows:
         found = [np.inf if is_least else -np.inf for _, is_least in criteria]
         for block in self.blocks():
             for place, (criterion, is_least) in enumerate(criteria):
-                reached = criterion.each(block, reference)
+                each = getattr(criterion, "each", None)
+                reached = np.array([criterion.value(block, reference)]) if each is None else each(block, reference)
                 found[place] = min(found[place], reached.min()) if is_least else max(found[place], reached.max())
         return [float(value) for value in found]
 
