@@ -166,8 +166,8 @@ def test_two_groupings_of_the_same_people_do_not_end_up_in_one_folder(people_fil
 def test_a_file_that_reads_back_otherwise_is_not_kept(people_file, tmp_path, monkeypatch):
     read = judging.read_back
 
-    def spoiled(path, as_format, style):
-        table = read(path, as_format, style)
+    def spoiled(written, path, as_format, style):
+        table = read(written, path, as_format, style)
         if "job" not in table.column_names:
             return table
         return table.set_column(0, "job", [pa.array(["clerk"] * table.num_rows)])
@@ -182,8 +182,8 @@ def test_a_file_that_reads_back_otherwise_is_not_kept(people_file, tmp_path, mon
 def test_groups_that_are_not_diverse_on_the_files_are_not_kept(people_file, tmp_path, monkeypatch):
     read = judging.read_back
 
-    def spoiled(path, as_format, style):
-        table = read(path, as_format, style)
+    def spoiled(written, path, as_format, style):
+        table = read(written, path, as_format, style)
         if "job" not in table.column_names:
             return table
         return table.set_column(0, "job", [pa.array(["clerk"] * table.num_rows)])

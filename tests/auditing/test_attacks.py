@@ -131,7 +131,7 @@ def test_a_sentence_compares_with_the_better_of_baseline_and_control():
     )
     assert sentence_of(result_of("not shown", 0.228, 0.22, 0.1)).endswith("reference rate 0.220.")
     assert sentence_of(result_of("stronger than baseline", 0.5, 0.1, 0.2)) == (
-        "It succeeds in 50.0% of cases; without the release 20.0% on people who are not in it."
+        "It succeeds in 50.0% of cases; the reference rate is 20.0% (people outside the release)."
     )
 
 

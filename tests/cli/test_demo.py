@@ -9,7 +9,7 @@ from .conftest import call, run
 def test_the_demo_shows_the_cost_the_records_and_the_proof(tmp_path):
     done = run("demo", "--rows", 2000, "--k", 20, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    for part in ("before", "after", "accuracy of gradient-boosting", "trained on the raw records", "next", "CC BY 4.0"):
+    for part in ("before", "after", "accuracy of gradient-boosting", "trained on raw records", "next", "CC BY 4.0"):
         assert part in done.stdout
     flat = " ".join(done.stdout.split())
     assert "k-anonymity verified (k = 20): no group has fewer than 20 records" in flat

@@ -182,7 +182,7 @@ def test_a_target_of_amounts_is_refused(people_file, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("target", "said"), [("age", "more than 20 distinct numbers"), ("name", "300 different values")]
+    ("target", "said"), [("age", "more than 20 distinct numbers"), ("name", "300 distinct values")]
 )
 def test_a_target_of_many_values_is_refused_in_options_that_exist(people_file, tmp_path, target, said, monkeypatch):
     monkeypatch.setattr("sfumato.auditing.utility.MOST_CLASSES", 100)
