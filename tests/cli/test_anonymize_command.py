@@ -223,7 +223,7 @@ def test_persons_with_several_records_count_once(tmp_path):
         "anonymize", source, "--target", "wage", "--unit", "name", "--k", 5, "--model", "decision-tree", "-o", output
     )
     assert done.exit_code == 0, done.output
-    assert "smaller than 5 persons" in " ".join(done.output.split())
+    assert "fewer than 5 persons" in " ".join(done.output.split())
     before, after = read_rows(source), read_rows(output)
     assert "name" not in after[0]
     persons = defaultdict(set)
@@ -373,7 +373,7 @@ def test_a_release_that_fails_the_recount_writes_nothing_and_exits_1(people_file
     monkeypatch.setattr(judging, "compact_dictionaries", leak)
     done = call("anonymize", people_file, *USUAL, "-o", tmp_path / "out.csv", "--save", tmp_path / "partition.json")
     assert done.exit_code == 1
-    assert "k = 10 does not hold" in done.output
+    assert "k-anonymity does not hold (k = 10)" in done.output
     assert not list(tmp_path.iterdir())
 
 

@@ -115,7 +115,7 @@ def test_a_release_counts_persons_where_asked(partition, tmp_path):
     rows = read_rows(output)
     assert "name" not in rows[0]
     assert smallest_group(rows, REWRITTEN) >= 15  # five persons with three records each
-    assert "smaller than 5 persons" in " ".join(done.output.split())
+    assert "fewer than 5 persons" in " ".join(done.output.split())
 
 
 def test_too_few_records_to_release_exit_1_and_write_nothing(partition, tmp_path):

@@ -275,7 +275,7 @@ def test_a_release_that_fails_the_last_count_is_not_written_piece_by_piece_eithe
         "--out-of-core", "-o", tmp_path / "out.parquet", "--save", tmp_path / "partition.json",
     )  # fmt: skip
     assert done.exit_code == 1
-    assert "k = 8 does not hold" in " ".join(done.output.split())
+    assert "k-anonymity does not hold (k = 8)" in " ".join(done.output.split())
     assert not list(tmp_path.iterdir())
 
 
