@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from sfumato.partition.guides import INFORMATION_LOSS
-from sfumato.partition.scoring import gain_of, n_summed, offer, write_ordered, write_subset
+from sfumato.partition.scoring import n_summed, offer, side_gain, write_ordered, write_subset
 
 MAX_ENUMERATED = 8
 """Up to this many categories present in a node, every subset is a candidate."""
@@ -52,7 +52,7 @@ def scan_categories(scan, column, n_present):  # type: ignore[no-untyped-def]
 @njit(nogil=True, cache=True)
 def enter_subset(scan, column, n_present, gain, subset, n_left):  # type: ignore[no-untyped-def]
     """Enter the best subset of the codes present; its bits tell which of them go left."""
-    rank = offer(scan, column, gain, subset)
+    rank = offer(scan.out, scan.node, scan.after, column, gain, subset)
     if rank >= 0:
         for p in range(n_present):
             scan.scratch.is_left[scan.scratch.present[p]] = (subset >> p) & 1 == 1
@@ -151,7 +151,8 @@ def _scan_subsets(scan, column, n_present):  # type: ignore[no-untyped-def]
     first = scan.layout.offsets[column]
     entries = n_summed(scan)
     left, present, is_left = scratch.left, scratch.present, scratch.is_left
-    n, k = scratch.total[0], scan.scoring.min_records
+    total, mean, weights, weight_at = scratch.total, scratch.mean, scan.scoring.channel_weights, scan.weight_at
+    rule, floor, n, k = scan.rule, scan.floor, total[0], scan.scoring.min_records
     domain = max(1, scan.layout.offsets[column + 1] - first - 1)
     for e in range(entries):
         left[e] = 0
@@ -174,16 +175,16 @@ def _scan_subsets(scan, column, n_present):  # type: ignore[no-untyped-def]
         n_left = left[0]
         if n_left < k or n - n_left < k:
             continue
-        if scan.rule == INFORMATION_LOSS:
+        if rule == INFORMATION_LOSS:
             penalty = n_left * (in_left - 1) + (n - n_left) * (n_present - in_left - 1)
             gain = (n * (n_present - 1) - penalty) / domain
         else:
-            gain = gain_of(scan, left)
-        if gain > scan.floor:
+            gain = side_gain(rule, left, total, mean, weights, weight_at)
+        if gain > floor:
             subset = step ^ (step >> 1)
-            rank = offer(scan, column, gain, subset)
+            rank = offer(out, node, scan.after, column, gain, subset)
             if rank >= 0:
-                write_ordered(scan, rank, column, _PENDING - subset, np.bool_(False), n_left)
+                write_ordered(out, node, rank, column, _PENDING - subset, np.bool_(False), n_left)
     for rank in range(out.n_found[node]):
         if out.column[node, rank] == column and out.last_bin[node, rank] <= _PENDING:
             subset = _PENDING - out.last_bin[node, rank]
@@ -199,7 +200,8 @@ def _scan_prefixes(scan, column, ranked, order):  # type: ignore[no-untyped-def]
     first = scan.layout.offsets[column]
     entries = n_summed(scan)
     left, present, is_left = scratch.left, scratch.present, scratch.is_left
-    n, k = scratch.total[0], scan.scoring.min_records
+    total, mean, weights, weight_at = scratch.total, scratch.mean, scan.scoring.channel_weights, scan.weight_at
+    rule, floor, n, k = scan.rule, scan.floor, total[0], scan.scoring.min_records
     n_present = ranked.shape[0]
     domain = max(1, scan.layout.offsets[column + 1] - first - 1)
     for e in range(entries):
@@ -212,15 +214,15 @@ def _scan_prefixes(scan, column, ranked, order):  # type: ignore[no-untyped-def]
             continue
         if n - n_left < k:
             break
-        if scan.rule == INFORMATION_LOSS:
+        if rule == INFORMATION_LOSS:
             penalty = n_left * prefix + (n - n_left) * (n_present - prefix - 2)
             gain = (n * (n_present - 1) - penalty) / domain
         else:
-            gain = gain_of(scan, left)
-        if gain > scan.floor:
-            rank = offer(scan, column, gain, (np.int64(order) << 32) + prefix)
+            gain = side_gain(rule, left, total, mean, weights, weight_at)
+        if gain > floor:
+            rank = offer(out, node, scan.after, column, gain, (np.int64(order) << 32) + prefix)
             if rank >= 0:
-                write_ordered(scan, rank, column, _PENDING - prefix, np.bool_(False), n_left)
+                write_ordered(out, node, rank, column, _PENDING - prefix, np.bool_(False), n_left)
     # Masks are as wide as the column: they are written once, for the candidates that are left.
     for rank in range(out.n_found[node]):
         if out.column[node, rank] == column and out.last_bin[node, rank] <= _PENDING:

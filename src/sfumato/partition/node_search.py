@@ -231,18 +231,26 @@ def grow_branch(n_nodes, nodes, odd, even, shape, scoring, memory, out):  # type
     node = 0
     while node < n_nodes:
         first, last = nodes.start[node], nodes.stop[node]
-        source, target = (odd, even) if nodes.depth[node] & 1 == 1 else (even, odd)
+        is_odd = nodes.depth[node] & 1 == 1  # a tuple chosen here would count references to all its arrays
         if last - first >= 2 * scoring.min_records:
-            is_pure[node] = _count_and_find_one(
-                source, first, last, shape, scoring, memory, is_pure[node], first_round, out, np.int64(0)
-            )
+            if is_odd:
+                is_pure[node] = _count_and_find_one(
+                    odd, first, last, shape, scoring, memory, is_pure[node], first_round, out, np.int64(0)
+                )
+            else:
+                is_pure[node] = _count_and_find_one(
+                    even, first, last, shape, scoring, memory, is_pure[node], first_round, out, np.int64(0)
+                )
             if out.n_found[0] > 0:
                 c, last_bin, missing_left = out.column[0, 0], out.last_bin[0, 0], out.missing_left[0, 0]
                 nodes.column[node], nodes.last_bin[node], nodes.missing_left[node] = c, last_bin, missing_left
                 nodes.mask[node] = out.mask[0, 0]
                 middle = first + out.n_left[0, 0]
                 rule = Rule(c, last_bin, shape.layout.missing[c], missing_left, nodes.mask[node])
-                move_records(source, target, first, last, rule, first, middle)
+                if is_odd:
+                    move_records(odd, even, first, last, rule, first, middle)
+                else:
+                    move_records(even, odd, first, last, rule, first, middle)
                 nodes.left[node], nodes.right[node] = n_nodes, n_nodes + 1
                 nodes.start[n_nodes], nodes.stop[n_nodes] = first, middle
                 nodes.start[n_nodes + 1], nodes.stop[n_nodes + 1] = middle, last

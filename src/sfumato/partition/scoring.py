@@ -57,8 +57,8 @@ class Scan(NamedTuple):
     scratch: Scratch
     rule: int | np.int64  # of this scan: that of the guide, or information loss
     floor: float  # gains up to this are not entered
-    after_gain: float  # only candidates that come after this gain and position are entered
-    after_position: int
+    weight_at: int  # entry of a bin that has the number or the weight of its records
+    after: tuple[float, int]  # only candidates that come after this gain and position are entered
     out: Candidates
     node: int  # row of `out`
 
@@ -123,7 +123,7 @@ def noise_floor(rule, total, channel_weights, weight_at):  # type: ignore[no-unt
 def wants_one(scan):  # type: ignore[no-untyped-def]
     """Return True if only the best split is wanted, by one unweighted channel or by information loss."""
     is_simple = scan.rule == INFORMATION_LOSS or (scan.rule == CHANNELS and scan.hist.shape[1] == 2)
-    return is_simple and scan.out.gain.shape[1] == 1 and scan.after_gain == np.inf
+    return is_simple and scan.out.gain.shape[1] == 1 and scan.after[0] == np.inf
 
 
 @njit(nogil=True, cache=True)
@@ -133,22 +133,15 @@ def n_summed(scan):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def gain_of(scan, left):  # type: ignore[no-untyped-def]
-    """Return the gain by the guide of sending the sums `left` to one side."""
-    weight_at = scan.hist.shape[1] - 1 if scan.scoring.is_weighted else 0
-    scratch = scan.scratch
-    return side_gain(scan.rule, left, scratch.total, scratch.mean, scan.scoring.channel_weights, weight_at)
-
-
-@njit(nogil=True, cache=True)
-def offer(scan, column, gain, place):  # type: ignore[no-untyped-def]
+def offer(out, node, after, column, gain, place):  # type: ignore[no-untyped-def]
     """Return the rank a candidate takes in the node's list, shifting the rest; -1 if it has no place.
 
-    `place` is the candidate's place in the order of enumeration of its column; it breaks ties.
+    `place` is the candidate's place in the order of enumeration of its column; it breaks ties. What is called for every
+    candidate takes no `Scan`: handing over a tuple of tuples counts references to all arrays inside.
     """
-    out, node = scan.out, scan.node
+    after_gain, after_position = after
     position = (np.int64(column) << 40) + place
-    if gain > scan.after_gain or (gain == scan.after_gain and position <= scan.after_position):
+    if gain > after_gain or (gain == after_gain and position <= after_position):
         return -1  # judged in an earlier round
     n_found = out.n_found[node]
     n_ranks = out.gain.shape[1]
@@ -179,9 +172,8 @@ def offer(scan, column, gain, place):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def write_ordered(scan, rank, column, last_bin, missing_left, n_left):  # type: ignore[no-untyped-def]
+def write_ordered(out, node, rank, column, last_bin, missing_left, n_left):  # type: ignore[no-untyped-def]
     """Store a split of an ordered column."""
-    out, node = scan.out, scan.node
     out.column[node, rank] = column
     out.last_bin[node, rank] = last_bin
     out.missing_left[node, rank] = missing_left
@@ -206,4 +198,4 @@ def write_codes(scan, rank, column, n_left):  # type: ignore[no-untyped-def]
     for code in range(scan.layout.offsets[column + 1] - scan.layout.offsets[column]):
         if scan.scratch.is_left[code]:
             out.mask[node, rank, code >> 6] |= np.uint64(1) << np.uint64(code & 63)
-    write_ordered(scan, rank, column, np.int64(-1), 2 * n_left > scan.scratch.total[0], n_left)
+    write_ordered(out, node, rank, column, np.int64(-1), 2 * n_left > scan.scratch.total[0], n_left)

@@ -27,10 +27,10 @@ from sfumato.partition.category_splits import (
 from sfumato.partition.guides import CHANNELS, ENTROPY, INFORMATION_LOSS, MEDIAN
 from sfumato.partition.scoring import (
     Scan,
-    gain_of,
     n_summed,
     noise_floor,
     offer,
+    side_gain,
     wants_one,
     write_codes,
     write_ordered,
@@ -48,13 +48,14 @@ _PENDING = -2
 @njit(nogil=True, cache=True)
 def _scan_ordered(scan, column):  # type: ignore[no-untyped-def]
     """Offer every prefix of an ordered column, with missing right and, where present, with missing left."""
-    hist, layout, scratch = scan.hist, scan.layout, scan.scratch
-    rule, first = scan.rule, layout.offsets[column]
+    hist, layout, scratch, out, node = scan.hist, scan.layout, scan.scratch, scan.out, scan.node
+    rule, floor, first = scan.rule, scan.floor, layout.offsets[column]
     n_values = layout.n_values[column]
     entries = n_summed(scan)
     left, with_missing = scratch.left, scratch.with_missing
+    total, mean, weights, weight_at = scratch.total, scratch.mean, scan.scoring.channel_weights, scan.weight_at
     k = scan.scoring.min_records
-    n = scratch.total[0]
+    n = total[0]
     missing_row = first + layout.missing[column]
     n_missing = hist[missing_row, 0] if layout.missing[column] >= 0 else 0
     lowest = 0
@@ -87,12 +88,12 @@ def _scan_ordered(scan, column):  # type: ignore[no-untyped-def]
                     right_width = 1.0 if following <= highest else 0.0
                 gain = n * node_width - n_left * left_width - (n - n_left) * right_width
             else:
-                gain = gain_of(scan, left)
-            if gain > scan.floor:
-                rank = offer(scan, column, gain, 2 * b)
+                gain = side_gain(rule, left, total, mean, weights, weight_at)
+            if gain > floor:
+                rank = offer(out, node, scan.after, column, gain, 2 * b)
                 if rank >= 0:
                     missing_left = n_missing == 0 and 2 * n_left > n
-                    write_ordered(scan, rank, column, b, missing_left, n_left)
+                    write_ordered(out, node, rank, column, b, missing_left, n_left)
         if n_missing > 0 and n_left + n_missing >= k and n - n_left - n_missing >= k:
             for e in range(entries):
                 with_missing[e] = left[e] + hist[missing_row, e]
@@ -101,11 +102,11 @@ def _scan_ordered(scan, column):  # type: ignore[no-untyped-def]
                 right_width = layout.high[first + highest] - layout.low[first + following]
                 gain = n * node_width - n_left * 1.0 - (n - n_left) * right_width
             else:
-                gain = gain_of(scan, with_missing)
-            if gain > scan.floor:
-                rank = offer(scan, column, gain, 2 * b + 1)
+                gain = side_gain(rule, with_missing, total, mean, weights, weight_at)
+            if gain > floor:
+                rank = offer(out, node, scan.after, column, gain, 2 * b + 1)
                 if rank >= 0:
-                    write_ordered(scan, rank, column, b, np.bool_(True), n_left)
+                    write_ordered(out, node, rank, column, b, np.bool_(True), n_left)
         b = following
 
 
@@ -191,14 +192,16 @@ def _best_cut_by_loss(hist, layout, scoring, scratch, column):  # type: ignore[n
 
 
 @njit(nogil=True, cache=True)
-def _scan_median(scan, column):  # type: ignore[no-untyped-def]
-    """Offer one cut per column: the admissible prefix nearest the median, scored by the column's width."""
-    hist, layout, scratch = scan.hist, scan.layout, scan.scratch
+def _median_cut(hist, layout, scoring, scratch, column):  # type: ignore[no-untyped-def]
+    """Return the column's width, and the last code and left size of the admissible prefix nearest the median.
+
+    The code is -1 without one.
+    """
     first = layout.offsets[column]
     n_codes = layout.offsets[column + 1] - first
     is_category = layout.is_category[column]
     missing = layout.missing[column]
-    n, k = scratch.total[0], scan.scoring.min_records
+    n, k = scratch.total[0], scoring.min_records
     n_present = 0
     lowest, highest = -1, -1
     for code in range(n_codes):
@@ -209,7 +212,7 @@ def _scan_median(scan, column):  # type: ignore[no-untyped-def]
                 if lowest < 0:
                     lowest = code
     if n_present < 2:
-        return
+        return 0.0, np.int64(-1), np.int64(0)
     if is_category:
         width = (n_present - 1) / max(1, n_codes - 1)
     elif missing >= 0 and hist[first + missing, 0] > 0:
@@ -227,18 +230,25 @@ def _scan_median(scan, column):  # type: ignore[no-untyped-def]
         distance = abs(2 * n_left - n)
         if distance < best_distance:
             best, best_distance, best_left = np.int64(code), distance, n_left
-    if best < 0:
-        return
-    rank = offer(scan, column, width, np.int64(0))
+    return width, best, best_left
+
+
+@njit(nogil=True, cache=True)
+def _enter_median(scan, column, width, last, n_left):  # type: ignore[no-untyped-def]
+    """Enter the cut nearest the median, scored by the column's width."""
+    rank = offer(scan.out, scan.node, scan.after, column, width, np.int64(0))
     if rank < 0:
         return
-    if is_category:
-        for code in range(n_codes):
-            scratch.is_left[code] = code <= best
-        write_subset(scan, rank, column, best_left)
+    first = scan.layout.offsets[column]
+    if scan.layout.is_category[column]:
+        for code in range(scan.layout.offsets[column + 1] - first):
+            scan.scratch.is_left[code] = code <= last
+        write_subset(scan, rank, column, n_left)
     else:
-        missing_left = (missing < 0 or hist[first + missing, 0] == 0) and 2 * best_left > n
-        write_ordered(scan, rank, column, best, missing_left, best_left)
+        missing = scan.layout.missing[column]
+        has_missing = missing >= 0 and scan.hist[first + missing, 0] > 0
+        missing_left = not has_missing and 2 * n_left > scan.scratch.total[0]
+        write_ordered(scan.out, scan.node, rank, column, last, missing_left, n_left)
 
 
 @njit(nogil=True, cache=True)
@@ -282,7 +292,8 @@ def _scan_hierarchy(scan, column):  # type: ignore[no-untyped-def]
     n_codes = scan.layout.offsets[column + 1] - first
     entries = n_summed(scan)
     left, own = scratch.left, scratch.with_missing
-    n, k = scratch.total[0], scan.scoring.min_records
+    total, mean, weights, weight_at = scratch.total, scratch.mean, scan.scoring.channel_weights, scan.weight_at
+    rule, floor, n, k = scan.rule, scan.floor, total[0], scan.scoring.min_records
     lowest, highest = _present_ends(scan.hist, first, n_codes)
     if lowest >= highest:
         return
@@ -302,19 +313,19 @@ def _scan_hierarchy(scan, column):  # type: ignore[no-untyped-def]
             n_left = side[0]
             if n_left < k or n - n_left < k:
                 continue
-            if scan.rule == INFORMATION_LOSS:
+            if rule == INFORMATION_LOSS:
                 left_width = common_width(taxonomy, first + (code if alone == 1 else lowest), first + last_present)
                 right_width = node_width
                 if alone == 0:
                     right_width = common_width(taxonomy, first + following, first + highest)
                 gain = n * node_width - n_left * left_width - (n - n_left) * right_width
             else:
-                gain = gain_of(scan, side)
-            if gain > scan.floor:
-                rank = offer(scan, column, gain, 2 * child + alone)
+                gain = side_gain(rule, side, total, mean, weights, weight_at)
+            if gain > floor:
+                rank = offer(out, node, scan.after, column, gain, 2 * child + alone)
                 if rank >= 0:
                     start = code if alone == 1 else 0
-                    write_ordered(scan, rank, column, _PENDING - (start * n_codes + stop), np.bool_(False), n_left)
+                    write_ordered(out, node, rank, column, _PENDING - (start * n_codes + stop), np.bool_(False), n_left)
         child += 1
         code = following
     # Masks are as wide as the column: they are written once, for the candidates that are left.
@@ -368,7 +379,7 @@ def _scan_hierarchy_median(scan, column):  # type: ignore[no-untyped-def]
     if best_stop < 0:
         return
     width = taxonomy.width[first + lowest, level + 1]
-    rank = offer(scan, column, width, np.int64(0))
+    rank = offer(scan.out, scan.node, scan.after, column, width, np.int64(0))
     if rank >= 0:
         scan.out.n_left[scan.node, rank] = best_left
         _write_children(scan, rank, column, level, np.int64(0), best_stop)
@@ -377,12 +388,12 @@ def _scan_hierarchy_median(scan, column):  # type: ignore[no-untyped-def]
 @njit(nogil=True, cache=True)
 def _enter_cut(scan, column, gain, place, n_left):  # type: ignore[no-untyped-def]
     """Enter the best prefix of an ordered column; an odd place has missing values on the left."""
-    rank = offer(scan, column, gain, place)
+    rank = offer(scan.out, scan.node, scan.after, column, gain, place)
     if rank >= 0:
         missing = scan.layout.missing[column]
         has_missing = missing >= 0 and scan.hist[scan.layout.offsets[column] + missing, 0] > 0
         missing_left = place & 1 == 1 if has_missing else 2 * n_left > scan.scratch.total[0]
-        write_ordered(scan, rank, column, place >> 1, missing_left, n_left)
+        write_ordered(scan.out, scan.node, rank, column, place >> 1, missing_left, n_left)
 
 
 @njit(nogil=True, cache=True)
@@ -398,7 +409,9 @@ def _scan_columns(scan):  # type: ignore[no-untyped-def]
             else:
                 _scan_hierarchy(scan, column)
         elif rule == MEDIAN:
-            _scan_median(scan, column)
+            gain, place, n_left = _median_cut(hist, layout, scoring, scratch, column)
+            if place >= 0:
+                _enter_median(scan, column, gain, place, n_left)
         elif layout.is_category[column]:
             n_present = list_present(hist, layout, scratch, column)
             if n_present < 2:
@@ -459,10 +472,16 @@ def find_splits_between(hist, layout, scoring, scratch, after, out, node):  # ty
         floor = _ANY_FALL
         if scoring.rule == CHANNELS or scoring.rule == ENTROPY:
             floor = noise_floor(scoring.rule, total, scoring.channel_weights, weight_at)
-        _scan_columns(Scan(hist, layout, scoring, scratch, scoring.rule, floor, after_gain, after_position, out, node))
+        _scan_columns(
+            Scan(
+                hist, layout, scoring, scratch, scoring.rule, floor, weight_at, (after_gain, after_position), out, node
+            )
+        )
         if out.n_found[node] > 0 or not scoring.fall_back or scoring.rule == INFORMATION_LOSS:
             return
         out.phase[node] = 1
         after_gain, after_position = np.inf, np.int64(-1)
     by_loss = np.int64(INFORMATION_LOSS)
-    _scan_columns(Scan(hist, layout, scoring, scratch, by_loss, _ANY_FALL, after_gain, after_position, out, node))
+    _scan_columns(
+        Scan(hist, layout, scoring, scratch, by_loss, _ANY_FALL, weight_at, (after_gain, after_position), out, node)
+    )
