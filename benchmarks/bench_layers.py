@@ -33,8 +33,7 @@ LAYERS: dict[str, tuple[tuple[Any, str], ...]] = {
     "grow": ((Grower, "grow_in_order"),),
     "represent": (
         (growing, "lined_up"),
-        (fitting, "summarize"),
-        (fitting, "represent"),
+        (fitting, "describe_groups"),
         (growing, "partition_from_tree"),
     ),
     "rebuild": ((Partition, "rewrite"),),
