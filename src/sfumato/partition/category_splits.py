@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Find the splits of a category column: any subset of few categories, prefixes under some orders of many.
 
-``splitting`` calls this, column by column; missing is one of the categories.
+``split_search`` calls this, column by column; missing is one of the categories.
 """
 
 from __future__ import annotations
