@@ -307,32 +307,42 @@ def advance_chunk(
 
 @njit(nogil=True, cache=True)
 def _advance(records, node_of_row, routing, shape, out):  # type: ignore[no-untyped-def]
+    """Find which of some records are counted, then add them column by column, so that its bins stay in the cache."""
     codes, dense, weights = records.codes, records.dense, records.weights
-    offsets, missing = shape.layout.offsets, shape.layout.missing
-    block_columns, block_channels = shape.block_columns, shape.block_channels
+    offsets, block_columns, block_channels = shape.layout.offsets, shape.block_columns, shape.block_channels
     is_weighted = weights.shape[0] > 0
-    for i in range(codes.shape[0]):
-        node = np.int64(node_of_row[i])
-        while routing.left[node] >= 0:
-            c = routing.column[node]
-            is_left = goes_left(
-                codes[i, c], routing.last_bin[node], missing[c], routing.missing_left[node], routing.mask[node]
-            )
-            node = routing.left[node] if is_left else routing.right[node]
-        node_of_row[i] = node
-        h = routing.slot[node]
-        if h < 0:
-            continue
-        weight = weights[i] if is_weighted else 1
+    row, slot = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64)
+    for start in range(0, codes.shape[0], _BLOCK):
+        n_counted = 0
+        for i in range(start, min(codes.shape[0], start + _BLOCK)):
+            node = _descend(codes, i, np.int64(node_of_row[i]), routing, shape.layout.missing)
+            node_of_row[i] = node
+            # Written for every record, and over it where it is not counted: no branch to guess.
+            row[n_counted], slot[n_counted] = i, routing.slot[node]
+            n_counted += routing.slot[node] >= 0
         for j in range(offsets.shape[0] - 1):
-            row = offsets[j] + codes[i, j]
-            out[h, row, 0] += 1
-            for d in range(dense.shape[1]):
-                out[h, row, 1 + d] += weight * dense[i, d]
-            for q in range(block_columns.shape[0]):
-                out[h, row, block_channels[q] + codes[i, block_columns[q]]] += weight
-            if is_weighted:
-                out[h, row, out.shape[2] - 1] += weight
+            for s in range(n_counted):
+                i, h, at = row[s], slot[s], offsets[j] + codes[row[s], j]
+                weight = weights[i] if is_weighted else 1
+                out[h, at, 0] += 1
+                for d in range(dense.shape[1]):
+                    out[h, at, 1 + d] += weight * dense[i, d]
+                for q in range(block_columns.shape[0]):
+                    out[h, at, block_channels[q] + codes[i, block_columns[q]]] += weight
+                if is_weighted:
+                    out[h, at, out.shape[2] - 1] += weight
+
+
+@njit(nogil=True, cache=True)
+def _descend(codes, i, node, routing, missing):  # type: ignore[no-untyped-def]
+    """Return the node that a record moves on to."""
+    while routing.left[node] >= 0:
+        c = routing.column[node]
+        is_left = goes_left(
+            codes[i, c], routing.last_bin[node], missing[c], routing.missing_left[node], routing.mask[node]
+        )
+        node = routing.left[node] if is_left else routing.right[node]
+    return node
 
 
 def count_sides_of_chunk(

@@ -150,11 +150,12 @@ class CodeFile:
         )
 
     def _as_records(self, chunk: ColumnChunk) -> Records:
-        codes = np.zeros((chunk.n_records, self.empty.codes.shape[1]), self.empty.codes.dtype)
+        # Column by column, as they are read and counted.
+        codes = np.zeros((self.empty.codes.shape[1], chunk.n_records), self.empty.codes.dtype).T
         for place, at in enumerate(self._at):
             codes[:, place] = (chunk.wide[at] if at >= 0 else chunk.narrow[-1 - at])[: chunk.n_records]
-        dense = chunk.dense[:, : chunk.n_records].T.astype(np.int64)
-        return Records(codes, np.ascontiguousarray(dense), _NONE, self.empty.rows)
+        dense = chunk.dense[:, : chunk.n_records].astype(np.int64).T
+        return Records(codes, dense, _NONE, self.empty.rows)
 
     def _in_threads(self, work: Callable[[int, Iterator[tuple[int, int]], NDArray[np.uint8]], None]) -> None:
         """Call a function in every thread with one chunk after the other."""
