@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,11 @@ class CodedColumn:
     width: float | None = None
     is_zoned: bool = False
     places: NDArray[np.int64] | None = None
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """Number of records with each code, missing included."""
+        return np.bincount(self.codes, minlength=self.bins.n_bins)
 
     @property
     def is_text(self) -> bool:

@@ -7,7 +7,7 @@ The representative of a bucket of ordered values is its median, unless that reve
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -88,22 +88,8 @@ def generalization_from_bins(
     return Generalization(tuple(attributes), minimizer, json_value(dict(parameters or {})))
 
 
-@dataclass(frozen=True)
-class _Facts:
-    """Facts of a column that do not depend on the buckets; a sweep reuses them."""
-
-    counts: NDArray[np.int64]
-    cuts: dict[int, Any] = field(default_factory=dict)
-
-
-_FACTS: WeakKeyDictionary[CodedColumn, _Facts] = WeakKeyDictionary()
-
-
-def _facts_of(column: CodedColumn) -> _Facts:
-    known = _FACTS.get(column)
-    if known is None:
-        known = _FACTS[column] = _Facts(np.bincount(column.codes, minlength=column.bins.n_bins))
-    return known
+_CUTS: WeakKeyDictionary[CodedColumn, dict[int, Any]] = WeakKeyDictionary()
+"""The threshold after each bin of a column, once it was needed: it does not depend on the buckets."""
 
 
 def _attribute(column: CodedColumn, buckets: NDArray[Any], floor: int) -> Attribute:
@@ -113,8 +99,7 @@ def _attribute(column: CodedColumn, buckets: NDArray[Any], floor: int) -> Attrib
             f"the attribute {column.name!r} has {column.bins.n_bins} codes and {len(given)} were given a bucket: "
             "expected one bucket per code, that of missing values included."
         )
-    counts = _facts_of(column).counts
-    return (_ordered if column.bins.is_ordered else _category)(column, given, counts, floor)
+    return (_ordered if column.bins.is_ordered else _category)(column, given, column.counts, floor)
 
 
 def _ordered(column: CodedColumn, given: list[int], counts: NDArray[np.int64], floor: int) -> OrderedAttribute:
@@ -218,7 +203,7 @@ def _all_whole(*arrays: NDArray[Any]) -> bool:
 
 def _cut(column: CodedColumn, last_bin: int, is_whole: bool) -> Any:
     """Return the threshold between a bin and the next."""
-    known = _facts_of(column).cuts
+    known = _CUTS.setdefault(column, {})
     if last_bin not in known:
         low, high = column.bins.high[last_bin].item(), column.bins.low[last_bin + 1].item()
         if column.moment is not None:

@@ -212,7 +212,7 @@ class _Search:
 def quantile_buckets(column: CodedColumn, n_buckets: int) -> NDArray[np.int64]:
     """Cut an ordered column into at most `n_buckets` runs of bins with about equally many records."""
     bins = column.bins
-    counts = np.bincount(column.codes, minlength=bins.n_bins)[: bins.n_values]
+    counts = column.counts[: bins.n_values]
     before = np.cumsum(counts) - counts
     middle = (2 * before + counts) * n_buckets // (2 * max(1, counts.sum()))
     _, own = np.unique(np.minimum(middle, n_buckets - 1), return_inverse=True)

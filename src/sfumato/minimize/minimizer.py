@@ -280,7 +280,7 @@ def _refuse_names(column: CodedColumn) -> None:
     """Raise InputError if most categories are unique: a generalization lists its categories and is shared."""
     if column.kind != "category" or len(column.codes) < _FEWEST_JUDGED:
         return
-    counts = np.bincount(column.codes, minlength=column.bins.n_bins)[: column.bins.n_values]
+    counts = column.counts[: column.bins.n_values]
     n_alone = int((counts == 1).sum())
     if 2 * n_alone > len(column.codes):
         raise InputError(

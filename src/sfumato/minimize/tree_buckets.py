@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,7 +62,6 @@ class Presence:
     def __init__(self, tree: Tree, groups: NDArray[np.int32], columns: Sequence[CodedColumn]) -> None:
         self.tree = tree
         self.columns = columns
-        self.counts = [np.bincount(column.codes, minlength=column.bins.n_bins) for column in columns]
         self._in_node = {
             position: self._of_column(groups, column)
             for position, column in enumerate(columns)
@@ -95,7 +93,7 @@ class Presence:
             splits = np.flatnonzero(pruned.column == position)
             if len(splits):
                 sides = _sides(pruned, position, self.columns[position])
-                joined = _join_compatible(sides, in_node[nodes[splits]].T, self.counts[position])
+                joined = _join_compatible(sides, in_node[nodes[splits]].T, self.columns[position].counts)
                 # If no category of a bucket has records, all of them go with the larger side, as before.
                 known = joined.is_known[joined.bucket]
                 side = np.where(known, joined.side[joined.bucket], pruned.missing_left[splits])
@@ -151,9 +149,8 @@ def without_small_buckets(tree: Tree, columns: Sequence[CodedColumn], min_record
     """
     if min_records <= 1:
         return tree  # every code of the sample has a record
-    counts = [np.bincount(column.codes, minlength=column.bins.n_bins) for column in columns]
     while True:
-        position = _column_with_small_bucket(tree, columns, counts, min_records)
+        position = _column_with_small_bucket(tree, columns, min_records)
         if position is None:
             return tree
         splits = np.flatnonzero(tree.column == position)
@@ -161,11 +158,9 @@ def without_small_buckets(tree: Tree, columns: Sequence[CodedColumn], min_record
         tree = tree.without_splits(np.array([latest]))
 
 
-def _column_with_small_bucket(
-    tree: Tree, columns: Sequence[CodedColumn], counts: Sequence[NDArray[Any]], min_records: int
-) -> int | None:
+def _column_with_small_bucket(tree: Tree, columns: Sequence[CodedColumn], min_records: int) -> int | None:
     for position, bucket in enumerate(buckets_of_tree(tree, columns)):
-        records = np.bincount(bucket, weights=counts[position])
+        records = np.bincount(bucket, weights=columns[position].counts)
         if bucket.any() and records.min() < min_records:
             return position
     return None
