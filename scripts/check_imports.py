@@ -24,7 +24,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("partition", "datasets", "models", "criterion_recount", "verification"),
     ("coded_columns",),
     ("criteria", "loss", "representatives", "generalization"),
-    ("backends",),
+    ("backends", "regions"),
     ("files",),
     ("attack", "measurement", "private"),
     ("anonymize",),

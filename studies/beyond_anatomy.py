@@ -136,7 +136,7 @@ def _diverse(key: Mapping[str, Any], X_train: Any, X_test: Any, y_train: Any, y_
     criteria: list[Any] = [LDiversity(float(key["l"]), column, kind="entropy") for column in sensitive]
     anonymizer = ModelGuidedAnonymizer(10, quasi_identifiers=names, criteria=criteria, representative="model", n_jobs=1)
     model = make_pipeline(encoder(X_train, one_hot=True), clone(_model(key["model"], key["seed"])))
-    fitted = AnonymizedClassifier(model, anonymizer=anonymizer).fit(X_train, y_train)
+    fitted = AnonymizedClassifier(model, anonymizer=anonymizer, learn_from="points").fit(X_train, y_train)
     return {
         "error": round(100 * float(1 - fitted.score(X_test, y_test)), 3),
         "n_suppressed": 0,

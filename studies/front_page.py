@@ -124,6 +124,7 @@ def protected(name: str, model: Any, table: Any) -> Any:
         model,
         anonymizer=method.make(K, table.quasi_identifiers),
         guide_estimator=guides[method.guide],  # methods without a guide do not look at labels
+        learn_from="points",
         transform_at_predict=name == RECODED,
     )
 

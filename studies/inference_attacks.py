@@ -195,7 +195,7 @@ def _protected(row: Row, estimator: Any, X: Any, quasi_identifiers: list[str]) -
     from sfumato.private.learners import PrivateNetworkClassifier
 
     if row.k:
-        return AnonymizedClassifier(estimator, k=row.k, quasi_identifiers=quasi_identifiers)
+        return AnonymizedClassifier(estimator, k=row.k, quasi_identifiers=quasi_identifiers, learn_from="points")
     if not row.epsilon:
         return estimator
     bounds = BOUNDS[row.table]

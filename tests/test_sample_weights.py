@@ -64,7 +64,7 @@ TREE = DecisionTreeClassifier(max_depth=4, random_state=0)
 WEIGHTED = {
     "ModelGuidedAnonymizer": (ModelGuidedAnonymizer(20), groups, None),
     "WorkloadAwareAnonymizer": (WorkloadAwareAnonymizer(20), groups, None),
-    "AnonymizedClassifier": (AnonymizedClassifier(LogisticRegression(max_iter=500)), answers, NUMBERS),
+    "AnonymizedClassifier": (AnonymizedClassifier(LogisticRegression(max_iter=500), random_state=0), answers, NUMBERS),
     "AnonymizedRegressor": (AnonymizedRegressor(LinearRegression(), transform_at_predict=True), answers, NUMBERS),
     "PrivacyAwareTree": (PrivacyAwareTree(alpha=0.1, min_samples_leaf=20, max_leaves=4), buckets, None),
     "FeatureSelectionMinimizer": (FeatureSelectionMinimizer(1), buckets, None),

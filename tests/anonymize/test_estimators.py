@@ -63,7 +63,7 @@ def on_tables(model):
 
 def test_the_final_model_has_seen_anonymized_records_only(numbers):
     X, y = numbers
-    classifier = AnonymizedClassifier(KNeighborsClassifier(3), k=7).fit(X, y)
+    classifier = AnonymizedClassifier(KNeighborsClassifier(3), k=7, learn_from="points").fit(X, y)
     seen = classifier.estimator_._fit_X
     assert smallest_group(seen) >= 7
     assert rows_of(seen) == rows_of(classifier.anonymizer_.transform(X))
@@ -76,7 +76,8 @@ def test_fitting_equals_doing_the_four_steps_by_hand(numbers):
     guide = DecisionTreeClassifier(max_depth=4, random_state=0).fit(X, y)
     anonymized = ModelGuidedAnonymizer(9).fit_transform(X, guide.predict_proba(X))
     by_hand = DecisionTreeClassifier(max_depth=4, random_state=0).fit(anonymized, y)
-    at_once = AnonymizedClassifier(DecisionTreeClassifier(max_depth=4, random_state=0), k=9).fit(X, y)
+    model = DecisionTreeClassifier(max_depth=4, random_state=0)
+    at_once = AnonymizedClassifier(model, k=9, learn_from="points").fit(X, y)
     assert np.array_equal(at_once.predict_proba(X), by_hand.predict_proba(X))
 
 
@@ -84,7 +85,7 @@ def test_regressing_equals_doing_the_four_steps_by_hand():
     X, y = make_regression(200, 4, random_state=0)
     guide = DecisionTreeRegressor(random_state=0).fit(X, y)
     anonymized = ModelGuidedAnonymizer(6, guide_kind="numbers").fit_transform(X, guide.predict(X))
-    at_once = AnonymizedRegressor(DecisionTreeRegressor(random_state=0), k=6).fit(X, y)
+    at_once = AnonymizedRegressor(DecisionTreeRegressor(random_state=0), k=6, learn_from="points").fit(X, y)
     assert np.array_equal(at_once.predict(X), DecisionTreeRegressor(random_state=0).fit(anonymized, y).predict(X))
 
 
@@ -175,7 +176,7 @@ def test_clones_are_unfitted_and_equal(numbers):
 
 def test_fitting_twice_on_other_columns_forgets_the_first_time(numbers, adults):
     X, y = numbers
-    classifier = AnonymizedClassifier(DecisionTreeClassifier(random_state=0), k=5)
+    classifier = AnonymizedClassifier(DecisionTreeClassifier(random_state=0), k=5, random_state=0)
     classifier.fit(adults[0][["age", "income"]], adults[1])
     classifier.fit(X, y)
     once = clone(classifier).fit(X, y)
@@ -395,7 +396,7 @@ def test_a_share_of_the_records_trains_the_guide(numbers):
             seen.append((len(X), sample_weight))
             return super().fit(X, y, sample_weight)
 
-    classifier = AnonymizedClassifier(Watcher(), k=5, guide_fraction=0.25, random_state=0)
+    classifier = AnonymizedClassifier(Watcher(), k=5, guide_fraction=0.25, learn_from="points", random_state=0)
     classifier.fit(X, y, sample_weight=np.arange(300) + 1.0)
     assert [n for n, _ in seen] == [75, 300]
     assert len(seen[0][1]) == 75 and set(seen[0][1]) <= set(range(1, 301))
@@ -678,7 +679,7 @@ def skewed_records() -> tuple[np.ndarray, np.ndarray]:
 def test_a_regressor_warns_when_it_has_nothing_to_say_about_raw_records():
     X, y = skewed_records()
     with pytest.warns(UserWarning, match=r"less of raw records than their mean does \(R² -.*transform_at_predict=True"):
-        AnonymizedRegressor(LinearRegression(), k=100).fit(X, y)
+        AnonymizedRegressor(LinearRegression(), k=100, learn_from="points").fit(X, y)
 
 
 def test_a_regressor_whose_encoder_refuses_raw_categories_is_fitted_and_warns_without_naming_one():
@@ -687,7 +688,7 @@ def test_a_regressor_whose_encoder_refuses_raw_categories_is_fitted_and_warns_wi
     y = np.repeat(np.arange(10.0), 40)
     model = make_pipeline(OneHotEncoder(handle_unknown="error"), LinearRegression())
     with pytest.warns(UserWarning, match=r"no answer for raw records.*transform_at_predict=True") as caught:
-        regressor = AnonymizedRegressor(model, k=100, guide_estimator="labels").fit(X, y)
+        regressor = AnonymizedRegressor(model, k=100, guide_estimator="labels", learn_from="points").fit(X, y)
     assert not any("city" in str(warning.message) for warning in caught)
     assert regressor.set_params(transform_at_predict=True).predict(X).shape == (400,)
 
@@ -696,7 +697,7 @@ def test_a_regressor_trained_on_bounds_is_fitted_and_warns_that_raw_records_have
     X, y = skewed_records()
     anonymizer = ModelGuidedAnonymizer(100, representative="bounds")
     with pytest.warns(UserWarning, match=r"no answer for raw records.*transform_at_predict=True"):
-        AnonymizedRegressor(LinearRegression(), anonymizer=anonymizer).fit(X, y)
+        AnonymizedRegressor(LinearRegression(), anonymizer=anonymizer, learn_from="points").fit(X, y)
 
 
 def test_a_regressor_that_recodes_what_it_is_asked_about_has_nothing_to_warn_of():

@@ -45,6 +45,7 @@ from sfumato.loss import group_ncp
 from sfumato.partition.group_summaries import Groups, collect
 from sfumato.partition.guides import Guide
 from sfumato.partition.records import make_layout
+from sfumato.regions import Regions, describe_regions
 from sfumato.representatives import REPRESENTATIVES, GroupValues, looks_at_classes
 from sfumato.schema import Schema
 
@@ -188,6 +189,10 @@ class Anonymizer(TransformerMixin, GroupParameters):
         return self._fit_transform(X, y, None, target)
 
     def _fit_transform(self, X: Any, y: Any, sample_weight: Any, target: Any) -> Any:
+        return self._fit_recounted(X, y, sample_weight, target)[1]
+
+    def _fit_recounted(self, X: Any, y: Any, sample_weight: Any, target: Any) -> tuple[Fit, Any]:
+        """Form the groups and return them with the rewritten table, which was recounted."""
         self._check_parameters()
         if self.suppression_limit > 0:
             raise ParameterError(
@@ -210,7 +215,15 @@ class Anonymizer(TransformerMixin, GroupParameters):
             raise
         self._warn_of_unique_values(fitted.table, y if target is None else target)
         warn_of_telling_index(X)
-        return released
+        return fitted, released
+
+    def _describe_regions(self, fitted: Fit, classes: NDArray[np.int32], n_classes: int, floor: int) -> Regions:
+        """Describe fitted groups by the values that several of their people share, per class of the target."""
+        names = self.schema_.quasi_identifiers
+        source, _ = self._coded(fitted.table, names, self.schema_, self.hierarchies_, floor=floor)
+        return describe_regions(
+            source.columns, fitted.group, self.n_groups_, classes, n_classes, floor=floor, n_threads=self._n_threads()
+        )
 
     def _rewrite_fitted(self, fitted: Fit) -> Any:
         return self.partition_.rewrite(fitted.table, fitted.group, n_threads=self._n_threads())

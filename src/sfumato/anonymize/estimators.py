@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Train, predict, anonymize, retrain: an estimator whose model has seen anonymized records only."""
+"""Train, predict, anonymize, retrain: an estimator whose model has learned from groups of people only."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, RegressorMixin, clone
-from sklearn.utils import get_tags
+from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
+from sfumato.anonymize.anonymizer import Anonymizer
 from sfumato.anonymize.fit_inputs import names_target
 from sfumato.anonymize.guide_from_target import GuideKind, as_target_array, fit_weighted, predictions_of, train_guide
 from sfumato.anonymize.model_guided import ModelGuidedAnonymizer
-from sfumato.arguments import as_table_like, check_wrapped, checked_weight, wrapped_has
+from sfumato.anonymize.partitioners import Fit
+from sfumato.anonymize.region_training import strata_of, train_on_regions
+from sfumato.arguments import as_table_like, check_choice, check_integer, check_wrapped, checked_weight, wrapped_has
 from sfumato.criteria import Criterion
 from sfumato.errors import InputError, KeptIndexWarning, ParameterError, named
 from sfumato.frames import read_table
@@ -39,6 +42,8 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         anonymizer: Any = None,
         guide_estimator: Any = None,
         guide_fraction: float = 1.0,
+        learn_from: str | None = None,
+        floor: int = 5,
         transform_at_predict: bool = False,
         random_state: Any = None,
     ) -> None:
@@ -49,11 +54,13 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         self.anonymizer = anonymizer
         self.guide_estimator = guide_estimator
         self.guide_fraction = guide_fraction
+        self.learn_from = learn_from
+        self.floor = floor
         self.transform_at_predict = transform_at_predict
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train a guide on the raw records, anonymize them, and train the estimator on the result.
+        """Train a guide on the raw records, put them into groups, and train the estimator on what the groups share.
 
         The guide, its predictions and the raw records are not kept.
 
@@ -80,14 +87,45 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
             more["sample_weight"] = weight
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", KeptIndexWarning)  # nothing is released here
-            anonymized = anonymizer.fit_transform(X, guide, **more)
+            if self._learns_from(anonymizer) == "regions":
+                fitted, anonymized = anonymizer._fit_recounted(X, guide, weight, more.get("target"))
+                self.estimator_ = self._train_on_regions(anonymizer, fitted, y, weight)
+            else:
+                anonymized = anonymizer.fit_transform(X, guide, **more)
+                self.estimator_ = fit_weighted(clone(self.estimator), anonymized, y, weight)
         self.anonymizer_ = anonymizer
-        self.estimator_ = fit_weighted(clone(self.estimator), anonymized, y, weight)
         if hasattr(self.estimator_, "classes_"):
             self.classes_ = self.estimator_.classes_
         if not self.transform_at_predict:
             self._warn_of_raw_records(seen, anonymized, y)
         return self
+
+    def _learns_from(self, anonymizer: Any) -> str:
+        """Return whether the estimator is trained on records drawn from regions, or on representatives."""
+        check_choice("learn_from", self.learn_from, (None, "regions", "points"))
+        check_integer("floor", self.floor, 1)
+        why = None
+        if self.transform_at_predict:
+            why = "transform_at_predict=True, which asks the model about representatives"
+        elif not isinstance(anonymizer, Anonymizer):
+            why = f"a {type(anonymizer).__name__}, which is not one of sfumato's anonymizers"
+        if why is None:
+            return self.learn_from or "regions"
+        if self.learn_from == "regions":
+            raise ParameterError(f"learn_from='regions' with {why}: expected 'points', or None to have that chosen.")
+        return "points"
+
+    def _train_on_regions(self, anonymizer: Anonymizer, fitted: Fit, y: Any, weight: Any) -> Any:
+        target = as_target_array(y)
+        strata = strata_of(target, is_number=self._guide_kind == "numbers")
+        self.regions_ = anonymizer._describe_regions(fitted, strata.of_record, strata.n, self.floor)
+        schema = anonymizer.schema_
+        generator = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        is_alone = set(fitted.table.names) == {*schema.dropped, *schema.quasi_identifiers}
+        return train_on_regions(
+            clone(self.estimator), self.regions_, fitted.table, schema.dropped, fitted.group, target, strata, weight,
+            generator, is_alone=is_alone, n_threads=anonymizer._n_threads(),
+        )  # fmt: skip
 
     def _warn_of_raw_records(self, raw: Any, anonymized: Any, y: Any) -> None:
         """Warn if the model cannot predict raw records; only a regressor overrides this."""
@@ -214,22 +252,40 @@ _PARAMETERS = """
         not, if someone else trains the final one. ``"labels"``: the labels themselves.
     guide_fraction : float, default=1.0
         Share of the records that an unfitted guide is trained on.
+    learn_from : {"regions", "points"}, optional
+        ``"regions"``: records drawn from the values that several people of a group share, class by class; what raw
+        records are asked about lies inside them, so the model loses little even for large k. ``"points"``: the
+        representatives, one record per group, as `fit_transform` returns them. None: regions, or points with
+        `transform_at_predict` or an anonymizer that is not sfumato's.
+    floor : int, default=5
+        The fewest people that a number of a region counts.
     transform_at_predict : bool, default=False
-        Recode records with the fitted partition before predicting. Often more accurate.
+        Recode records with the fitted partition before predicting. The model then learns from points.
     random_state : int or RandomState, optional
+        Seed of what is drawn from regions, and of `guide_fraction`.
 
     Attributes
     ----------
     estimator_ : estimator
-        The model, trained on anonymized records.
+        The model.
     anonymizer_ : anonymizer
+    regions_ : Regions
+        What the model has learned from, if that are regions.
 
     Notes
     -----
-    *Guarantee.* `estimator_` was trained on records whose quasi-identifiers are k-anonymous (see
-    ``ModelGuidedAnonymizer``). The model trained on raw records only makes the predictions that guide the groups. It is
-    discarded with them: a fitted object holds neither that model nor raw rows. A fitted `guide_estimator` stays among
-    this object's parameters. `estimator` itself is never fitted; copies and pickles hold its settings only.
+    *Guarantee with points.* `estimator_` was trained on records whose quasi-identifiers are k-anonymous (see
+    ``ModelGuidedAnonymizer``).
+
+    *Guarantee with regions.* All that `estimator_` has seen of the quasi-identifiers are numbers that each count at
+    least `floor` people who are of one class and of one group of at least k people, or of several neighbouring groups;
+    nobody is counted twice in a column. Beside them it knows how many people of each group have which class, as a
+    released table would show it, and one weight per column. The records that are drawn are not k-anonymous themselves
+    and never leave `fit`. Columns that are not quasi-identifiers are used as they are.
+
+    The model trained on raw records only makes the predictions that guide the groups. It is discarded with them: a
+    fitted object holds neither that model nor raw rows. A fitted `guide_estimator` stays among this object's
+    parameters. `estimator` itself is never fitted; copies and pickles hold its settings only.
 """
 
 

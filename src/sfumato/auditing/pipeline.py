@@ -249,7 +249,9 @@ def protected_estimator(job: Job) -> Any:
     # It gets what a model may see: neither the target nor what is dropped.
     keep = [name for name in job.method.keep if name not in (*job.method.dropped, job.method.target)]
     anonymizer = job.new_anonymizer().set_params(identifiers=None, keep=keep or None, criteria=None)
-    return kind(job.new_model(), anonymizer=anonymizer, transform_at_predict=not job.method.is_comparable)
+    # The model that is judged learns from the released table, whose records are representatives.
+    is_recoded = not job.method.is_comparable
+    return kind(job.new_model(), anonymizer=anonymizer, learn_from="points", transform_at_predict=is_recoded)
 
 
 def model_for_raw_records(job: Job, compared: Comparison) -> Any:

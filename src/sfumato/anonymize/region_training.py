@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Train a model on records that are drawn from the regions of a fitted anonymizer; called by ``estimators``.
+
+Drawn records exist inside this module only: they are handed to the `fit` of the model and to nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.anonymize.guide_from_target import fit_weighted, takes_weights
+from sfumato.arguments import distinct_labels
+from sfumato.frames import Table, read_table
+from sfumato.regions import Regions
+
+_MOST_CLASSES = 32
+"""Of a target with more classes, drawn records keep the class that they were drawn for."""
+
+_N_RANGES = 4
+"""Ranges with about as many records each that stand for the classes of a target of numbers."""
+
+_LEAST_SHARE = 0.02
+"""Classes that are less likely than this for a drawn record are left out of it."""
+
+
+class Strata(NamedTuple):
+    """The target in classes that regions describe separately.
+
+    Attributes
+    ----------
+    of_record : ndarray of int32
+    n : int
+    targets : ndarray or None
+        The target of each class; None for ranges of numbers.
+    """
+
+    of_record: NDArray[np.int32]
+    n: int
+    targets: NDArray[Any] | None
+
+
+def strata_of(y: NDArray[Any], *, is_number: bool) -> Strata:
+    """Return the classes of a target, of several outputs their combinations; ranges of numbers by quantiles."""
+    if is_number:
+        values = _along_first_component(np.asarray(y, np.float64).reshape(len(y), -1))
+        edges = np.unique(np.quantile(values, np.arange(1, _N_RANGES) / _N_RANGES))
+        return Strata(np.searchsorted(edges, values, side="right").astype(np.int32), len(edges) + 1, None)
+    codes = np.column_stack([distinct_labels(output)[1] for output in np.reshape(y, (len(y), -1)).T])
+    _, first, of_record = np.unique(codes, axis=0, return_index=True, return_inverse=True)
+    return Strata(of_record.reshape(-1).astype(np.int32), len(first), y[first])
+
+
+def _along_first_component(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return one number per record: of several outputs, where it lies along their main direction."""
+    if values.shape[1] == 1:
+        return values[:, 0]
+    spread = values.std(axis=0)
+    scaled = (values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    direction = np.linalg.eigh(np.cov(scaled, rowvar=False))[1][:, -1]
+    projected: NDArray[np.float64] = scaled @ direction
+    return projected
+
+
+def train_on_regions(
+    estimator: Any,
+    regions: Regions,
+    table: Table,
+    dropped: Sequence[str],
+    group: NDArray[np.int32],
+    y: NDArray[Any],
+    strata: Strata,
+    weight: NDArray[np.float64] | None,
+    random_state: np.random.Generator,
+    *,
+    is_alone: bool,
+    n_threads: int = 1,
+) -> Any:
+    """Fit an estimator on records drawn from regions, one for every fitted record.
+
+    Parameters
+    ----------
+    is_alone : bool
+        Whether the table has no other columns than the quasi-identifiers. Otherwise a drawn record keeps the other
+        columns of the record that it stands for, and with them its target.
+    """
+    asks_classes = is_alone and strata.n <= _MOST_CLASSES
+    drawn = regions.draw(group, strata.of_record, random_state, with_classes=asks_classes, n_threads=n_threads)
+    records = table.replaced(drawn.columns, drop=dropped)
+    if not asks_classes:
+        return fit_weighted(estimator, records, y, weight)
+    share = drawn.classes
+    if strata.targets is None:
+        return fit_weighted(estimator, records, _mean_targets(share, y, group, strata, regions), weight)
+    if not takes_weights(estimator):
+        picks = random_state.random((len(share), 1))
+        chosen = np.minimum((np.cumsum(share, axis=1) < picks).sum(axis=1), strata.n - 1)
+        return fit_weighted(estimator, records, strata.targets[chosen], weight)
+    share = np.where(share >= _LEAST_SHARE, share, 0.0)
+    share /= share.sum(axis=1, keepdims=True)
+    row, chosen = np.nonzero(share)
+    own = share[row, chosen] if weight is None else share[row, chosen] * weight[row]
+    return fit_weighted(estimator, _rows(records, row), strata.targets[chosen], own)
+
+
+def _rows(records: Any, rows: NDArray[np.intp]) -> Any:
+    return read_table(records).replaced({}, keep_rows=rows)
+
+
+def _mean_targets(
+    share: NDArray[np.float64], y: NDArray[Any], group: NDArray[np.int32], strata: Strata, regions: Regions
+) -> NDArray[np.float64]:
+    """Return the target that is expected of each drawn record: means over at least `floor` people each."""
+    values = np.asarray(y, np.float64).reshape(len(y), -1)
+    cells = group.astype(np.int64) * strata.n + strata.of_record
+    counts = np.bincount(cells, minlength=regions.n_groups * strata.n)
+    n_of_class = np.maximum(np.bincount(strata.of_record, minlength=strata.n), 1)
+    expected = np.zeros((len(y), values.shape[1]))
+    for output in range(values.shape[1]):
+        own = values[:, output]
+        whole = np.bincount(strata.of_record, weights=own, minlength=strata.n) / n_of_class
+        means = np.bincount(cells, weights=own, minlength=len(counts)) / np.maximum(counts, 1)
+        means = np.where(counts >= regions.floor, means, np.tile(whole, regions.n_groups))
+        expected[:, output] = (share * means.reshape(-1, strata.n)[group]).sum(axis=1)
+    return expected.reshape(np.shape(y))

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Regions name nothing that few people share, do not depend on order, threads or frames, and models learn from them."""
+
+import pickle
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+
+from sfumato import (
+    AnonymizedClassifier,
+    AnonymizedRegressor,
+    FullDomainAnonymizer,
+    HilbertAnonymizer,
+    ModelGuidedAnonymizer,
+    MondrianAnonymizer,
+    RPlusTreeAnonymizer,
+)
+from sfumato.datasets import load_adult
+from sfumato.errors import ParameterError
+from sfumato.models import TableEncoder
+
+K, FLOOR = 20, 5
+
+
+@pytest.fixture(scope="module")
+def adults():
+    X, y = load_adult(return_X_y=True, as_frame=True)
+    X = X[["age", "education-num", "marital-status", "occupation", "sex", "capital-gain", "hours-per-week"]]
+    return X.iloc[:3000].reset_index(drop=True), np.asarray(y)[:3000]
+
+
+def tables_model():
+    return make_pipeline(TableEncoder(scale=True), LogisticRegression(max_iter=1000))
+
+
+def fitted(X, y, **settings):
+    given = {"k": K, "floor": FLOOR, "random_state": 0} | settings
+    return AnonymizedClassifier(tables_model(), guide_estimator="labels", **given).fit(X, y)
+
+
+class Seen(LogisticRegression):
+    """Remembers the records that it was trained on."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.X_, self.y_, self.weight_ = X, np.asarray(y), sample_weight
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.classes_[0])
+
+
+def drawn_by(X, y, **settings):
+    given = {"k": K, "floor": FLOOR, "random_state": 0} | settings
+    return AnonymizedClassifier(Seen(), guide_estimator="labels", **given).fit(X, y)
+
+
+def test_every_number_is_a_recount_of_people_of_one_group_and_class(adults):
+    X, y = adults
+    model = fitted(X, y)
+    regions, group = model.regions_, model.anonymizer_.partition_.apply(X)
+    classes = np.unique(y, return_inverse=True)[1]
+    n_checked = 0
+    for column in regions.columns:
+        values = X[column.name].to_numpy(dtype=object)
+        for g in range(regions.n_groups):
+            for c in range(2):
+                own = Counter(values[(group == g) & (classes == c)].tolist())
+                for entry in range(*(int(part[g * 2 + c]) for part in (column.counts.start, column.counts.stop))):
+                    if column.counts.width[entry] > 1 or column.missing[column.counts.unit[entry]]:
+                        continue
+                    value = column.values[column.counts.unit[entry]]
+                    value = value if column.categories is None else column.categories[value]
+                    n = int(column.counts.n_records[entry])
+                    assert n >= FLOOR
+                    if Counter(values.tolist())[value] >= FLOOR and column.categories is not None:
+                        assert own[value] == n
+                        n_checked += 1
+    assert n_checked > 50
+    assert np.array_equal(regions.n_in_class.sum(axis=1), np.bincount(group))
+
+
+def test_regions_name_no_category_that_fewer_people_have_than_the_floor():
+    rng = np.random.default_rng(0)
+    rare = np.array(["common", "other", *(f"rare{i}" for i in range(30))], object)
+    X = pd.DataFrame({"place": rare[np.r_[2:32, rng.integers(0, 2, 970)]], "age": rng.integers(20, 60, 1000)})
+    X.loc[0, "age"] = 99
+    model = fitted(X, rng.integers(0, 2, 1000))
+    place, age = model.regions_.columns
+    assert set(place.categories) == {"common", "other"}
+    assert 99 not in age.values
+    kept = pickle.dumps(model.regions_)
+    assert b"rare" not in kept
+    seen = drawn_by(X, rng.integers(0, 2, 1000)).estimator_.X_
+    assert set(seen["place"]) == {"common", "other"} and seen["age"].max() < 99
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow", "numpy"])
+def test_drawn_records_have_the_types_of_the_table(kind, adults):
+    X, y = adults
+    numbers = X[["age", "education-num", "hours-per-week"]]
+    given = {
+        "pandas": lambda: X, "polars": lambda: pl.from_pandas(X),
+        "pyarrow": lambda: pa.Table.from_pandas(X), "numpy": lambda: numbers.to_numpy(),
+    }[kind]()  # fmt: skip
+    seen = drawn_by(given, y).estimator_.X_
+    assert type(seen) is type(given)
+    if kind == "pandas":
+        assert (seen.dtypes == X.dtypes).all()
+    if kind == "numpy":
+        assert seen.dtype == given.dtype
+
+
+def test_equal_seeds_draw_equal_records_whatever_the_threads(adults):
+    X, y = adults
+    first = drawn_by(X, y).estimator_
+    anonymizer = ModelGuidedAnonymizer(K, n_jobs=2)
+    second = AnonymizedClassifier(
+        Seen(), anonymizer=anonymizer, guide_estimator="labels", floor=FLOOR, random_state=0
+    ).fit(X, y).estimator_  # fmt: skip
+    other = drawn_by(X, y, random_state=1).estimator_
+    assert first.X_.equals(second.X_) and np.array_equal(first.weight_, second.weight_)
+    assert not first.X_.equals(other.X_)
+
+
+def test_regions_do_not_depend_on_the_order_of_the_records(adults):
+    X, y = adults
+    order = np.random.default_rng(0).permutation(len(X))
+    one, other = fitted(X, y).regions_, fitted(X.iloc[order].reset_index(drop=True), y[order]).regions_
+    for a, b in zip(one.columns, other.columns, strict=True):
+        for left, right in zip(a.counts, b.counts, strict=True):
+            assert np.array_equal(left, right)
+
+
+@pytest.mark.parametrize(
+    "anonymizer",
+    [
+        MondrianAnonymizer(K), HilbertAnonymizer(K), RPlusTreeAnonymizer(K),
+        FullDomainAnonymizer(K, quasi_identifiers=["age", "sex"]),
+        ModelGuidedAnonymizer(K, representative="range"), ModelGuidedAnonymizer(K, limits={"age": 10}),
+    ],
+    ids=lambda made: type(made).__name__,
+)  # fmt: skip
+def test_models_learn_from_the_regions_of_every_method(anonymizer, adults):
+    X, y = adults
+    model = AnonymizedClassifier(tables_model(), anonymizer=anonymizer, random_state=0).fit(X, y)
+    assert model.regions_.n_groups == model.anonymizer_.n_groups_
+    assert model.score(X, y) > 0.75
+
+
+def test_a_model_that_takes_no_weights_gets_classes_drawn(adults):
+    X, y = adults
+    X = X[["age", "education-num", "hours-per-week"]]
+    model = AnonymizedClassifier(KNeighborsClassifier(15), k=K, random_state=0).fit(X, y)
+    assert set(model.estimator_.classes_) == set(y)
+    assert model.score(X, y) > 0.75
+
+
+def test_other_columns_stay_with_their_target(adults):
+    X, y = adults
+    X = X.assign(number=np.arange(len(X)) % 97)
+    seen = drawn_by(X, y, quasi_identifiers=["age", "sex", "occupation"]).estimator_
+    assert np.array_equal(seen.X_["number"], X["number"]) and np.array_equal(seen.y_, y)
+    assert np.array_equal(seen.X_["hours-per-week"], X["hours-per-week"])
+    assert not np.array_equal(seen.X_["age"], X["age"])
+
+
+def test_weights_of_drawn_classes_add_up_to_the_weights_of_the_records(adults):
+    X, y = adults
+    weight = np.random.default_rng(0).uniform(1, 3, len(X))
+    model = AnonymizedClassifier(Seen(), k=K, guide_estimator="labels", random_state=0)
+    seen = model.fit(X, y, sample_weight=weight).estimator_
+    assert len(seen.X_) == len(seen.y_) == len(seen.weight_) > len(X)
+    assert seen.weight_.sum() == pytest.approx(weight.sum())
+
+
+def test_several_outputs(adults):
+    X, y = adults
+    both = np.column_stack([np.unique(y, return_inverse=True)[1], (X["age"] > 40).to_numpy(int)])
+    forest = make_pipeline(TableEncoder(), RandomForestClassifier(20, random_state=0))
+    model = AnonymizedClassifier(forest, k=K, random_state=0, guide_estimator="labels").fit(X, both)
+    assert model.predict(X).shape == both.shape
+    assert (model.predict(X) == both).mean() > 0.8
+    numbers = X[["age", "hours-per-week"]].to_numpy(float)
+    line = make_pipeline(TableEncoder(), LinearRegression())
+    regressor = AnonymizedRegressor(line, k=K, random_state=0).fit(X, numbers)
+    assert regressor.predict(X).shape == numbers.shape and regressor.score(X, numbers) > 0.3
+
+
+def test_regions_lose_less_than_points_when_groups_are_large():
+    X, y = load_adult(return_X_y=True, as_frame=True)
+    X, y = X.drop(columns=["fnlwgt", "education"]), np.asarray(y)
+    model = make_pipeline(TableEncoder(one_hot=False), HistGradientBoostingClassifier(max_iter=30, random_state=0))
+    train, test = slice(0, 12_000), slice(12_000, 20_000)
+    scores = {}
+    for way in ("regions", "points"):
+        anonymized = AnonymizedClassifier(model, k=300, learn_from=way, random_state=0).fit(X[train], y[train])
+        scores[way] = anonymized.score(X[test], y[test])
+    raw = model.fit(X[train], y[train]).score(X[test], y[test])
+    assert scores["regions"] > raw - 0.015
+    assert scores["regions"] > scores["points"] + 0.01
+
+
+def test_a_region_can_be_read(adults):
+    X, y = adults
+    regions = fitted(X, y).regions_
+    text = regions.describe(0)
+    assert text.startswith("group 0: ") and "marital-status: " in text and "nan" not in text
+    with pytest.raises(ParameterError, match=r"group=-1: expected a number from 0 to"):
+        regions.describe(-1)
+
+
+def test_wrong_settings_are_refused(adults):
+    X, y = adults
+    with pytest.raises(ParameterError, match=r"learn_from='cells': expected None, 'regions' or 'points'"):
+        fitted(X, y, learn_from="cells")
+    with pytest.raises(ParameterError, match=r"floor=0: expected an integer of at least 1"):
+        fitted(X, y, floor=0)
+    with pytest.raises(ParameterError, match="learn_from='regions' with transform_at_predict=True"):
+        fitted(X, y, learn_from="regions", transform_at_predict=True)
+    assert not hasattr(fitted(X, y, transform_at_predict=True), "regions_")
