@@ -31,9 +31,10 @@ from sfumato.representatives.representative import values_of_bins
 from sfumato.threads import map_in_threads
 
 _DRAWN_AT_ONCE = 1 << 16  # records that share a random generator, so that the number of threads does not matter
-_JUDGED = 50_000  # records with which weights are found
+_JUDGED = 20_000  # records with which weights are found
 _HALF = 0.5  # of a person, added to counts before their logarithm is taken
 _PULL = 1e-5
+_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +84,8 @@ class RegionColumn:
 
     def written(self, units: NDArray[np.int32]) -> GroupedValues:
         """Return drawn values in the form in which a table writes them."""
-        return GroupedValues(self.values, self.missing, units, self.categories, self.is_coarser, self.moment)
+        missing = self.missing if self.missing[units].any() else None  # else whole numbers would become fractions
+        return GroupedValues(self.values, missing, units, self.categories, self.is_coarser, self.moment)
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,20 +305,21 @@ def _most_likely(
     from scipy.optimize import minimize
 
     n_records, n_classes, n_features = features.shape
+    flat = features.reshape(-1, n_features)
     is_own = np.arange(n_classes) == classes[:, np.newaxis]
 
     def loss(parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         weights, biases = parameters[:n_features], parameters[n_features:]
-        shares = as_shares(features @ weights + biases)
+        shares = as_shares((flat @ weights).reshape(n_records, n_classes) + biases)
         wrong = (shares - is_own) / n_records
-        slope = np.concatenate([np.tensordot(wrong, features, axes=([0, 1], [0, 1])), wrong.sum(axis=0)])
+        slope = np.concatenate([flat.T @ wrong.ravel(), wrong.sum(axis=0)])
         likelihood = np.log(np.maximum(shares[is_own], np.finfo(np.float64).tiny)).mean()
         # A little pull towards the middle keeps the numbers finite where a class is certain.
         return float(_PULL * parameters @ parameters - likelihood), slope + 2 * _PULL * parameters
 
     start = np.concatenate([np.ones(n_features), np.zeros(n_classes)])
     bounds = [(0.0, None)] * n_features + [(None, None)] * n_classes
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, tol=_TOLERANCE).x
     return found[:n_features], found[n_features:]
 
 

@@ -49,9 +49,14 @@ def strata_of(y: NDArray[Any], *, is_number: bool) -> Strata:
         values = _along_first_component(np.asarray(y, np.float64).reshape(len(y), -1))
         edges = np.unique(np.quantile(values, np.arange(1, _N_RANGES) / _N_RANGES))
         return Strata(np.searchsorted(edges, values, side="right").astype(np.int32), len(edges) + 1, None)
-    codes = np.column_stack([distinct_labels(output)[1] for output in np.reshape(y, (len(y), -1)).T])
-    _, first, of_record = np.unique(codes, axis=0, return_index=True, return_inverse=True)
-    return Strata(of_record.reshape(-1).astype(np.int32), len(first), y[first])
+    of_record = np.zeros(len(y), np.int64)
+    for output in np.reshape(y, (len(y), -1)).T:
+        labels, codes = distinct_labels(output)
+        of_record = distinct_labels(of_record * len(labels) + codes)[1]  # combinations that occur
+    n_classes = int(of_record.max()) + 1
+    first = np.full(n_classes, len(y))
+    np.minimum.at(first, of_record, np.arange(len(y)))
+    return Strata(of_record.astype(np.int32), n_classes, y[first])
 
 
 def _along_first_component(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -279,7 +279,9 @@ def draw_column(
     out : ndarray of int32
         The values.
     """
-    _draw(counts, evidence, n_pools(len(counts.n_from_pools)), groups, offsets, classes, picks, log_likelihood, out)
+    levels = n_pools(len(counts.n_from_pools))
+    room = _make_room(counts, len(levels))
+    _draw(counts, evidence, levels, groups, offsets, classes, picks, log_likelihood, out, room)
 
 
 def look_up_column(
@@ -295,57 +297,70 @@ def look_up_column(
     For its own class, a record is left out of the counts: it would be evidence for itself.
     """
     out = np.zeros((len(units), counts.n_from_pools.shape[1]))
-    _look_up(counts, evidence, n_pools(len(counts.n_from_pools)), groups, offsets, classes, units, out)
+    levels = n_pools(len(counts.n_from_pools))
+    _look_up(counts, evidence, levels, groups, offsets, classes, units, out, _make_room(counts, len(levels)))
     return out
 
 
+class Room(NamedTuple):
+    """Working memory: the shares of values of one group, and of the pools that it belongs to, per class."""
+
+    share: NDArray[np.float64]  # (classes, values)
+    others: NDArray[np.float64]  # the same without one of the counted records
+    seen: NDArray[np.int32]  # the values with a share
+    summed: NDArray[np.float64]  # the sum of shares up to each of these
+    n_seen: NDArray[np.int64]
+    pooled: NDArray[np.float64]  # (levels, classes, values): records per group in the pools of a level and above it
+    others_pooled: NDArray[np.float64]
+    place: NDArray[np.int64]  # the pool of each level that is in `pooled`
+
+
+def _make_room(counts: ColumnCounts, n_levels: int) -> Room:
+    shape = counts.otherwise.shape
+    return Room(
+        np.zeros(shape), np.zeros(shape), np.zeros(shape, np.int32), np.zeros(shape), np.zeros(shape[0], np.int64),
+        np.zeros((n_levels + 1, *shape)), np.zeros((n_levels + 1, *shape)), np.full(n_levels, -1, np.int64),
+    )  # fmt: skip
+
+
 @njit(nogil=True, cache=True)
-def _draw(counts, evidence, levels, groups, offsets, classes, picks, log_likelihood, out):  # type: ignore[no-untyped-def]
+def _draw(counts, evidence, levels, groups, offsets, classes, picks, log_likelihood, out, room):  # type: ignore[no-untyped-def]
     n_classes, n_units = counts.otherwise.shape
-    share, others = np.zeros((n_classes, n_units)), np.zeros((n_classes, n_units))
-    seen, summed = np.zeros((n_classes, n_units), np.int32), np.zeros((n_classes, n_units))
-    n_seen = np.zeros(n_classes, np.int64)
     spoken = np.full((n_classes, n_units), np.nan)  # the evidence of a value, once it is known
     for at in range(groups.shape[0]):
         g = groups[at]
-        for c in range(n_classes):
-            if evidence.n_in_class[g, c] > 0:
-                n_seen[c] = _find_shares(counts, levels, g, c, share[c], others[c], seen[c], summed[c])
+        _find_shares(counts, evidence.n_in_class, levels, g, room)
         for i in range(offsets[at], offsets[at + 1]):
             c = classes[i]
-            sums = summed[c, : n_seen[c]]
-            place = np.searchsorted(sums, picks[i] * sums[-1], side="right")
-            u = seen[c, min(place, n_seen[c] - 1)]
+            low, high = np.int64(0), room.n_seen[c] - 1
+            wanted = picks[i] * room.summed[c, high]
+            while low < high:
+                middle = (low + high) >> 1
+                if room.summed[c, middle] <= wanted:
+                    low = middle + 1
+                else:
+                    high = middle
+            u = room.seen[c, low]
             out[i] = u
             for k in range(log_likelihood.shape[1]):
                 if np.isnan(spoken[k, u]):
-                    spoken[k, u] = evidence.weight * _speaks(share[k, u], u, g, k, counts, evidence)
+                    spoken[k, u] = evidence.weight * _speaks(room.share[k, u], u, g, k, counts, evidence)
                 log_likelihood[i, k] += spoken[k, u]
         if log_likelihood.shape[1] > 0:
             for i in range(offsets[at], offsets[at + 1]):
-                spoken[:, out[i]] = np.nan
-        for c in range(n_classes):
-            for s in range(n_seen[c]):
-                share[c, seen[c, s]], others[c, seen[c, s]] = 0.0, 0.0
-            n_seen[c] = 0
+                for k in range(n_classes):
+                    spoken[k, out[i]] = np.nan
 
 
 @njit(nogil=True, cache=True)
-def _look_up(counts, evidence, levels, groups, offsets, classes, units, out):  # type: ignore[no-untyped-def]
-    n_classes, n_units = counts.otherwise.shape
-    share, others = np.zeros((n_classes, n_units)), np.zeros((n_classes, n_units))
-    seen, summed = np.zeros((n_classes, n_units), np.int32), np.zeros((n_classes, n_units))
+def _look_up(counts, evidence, levels, groups, offsets, classes, units, out, room):  # type: ignore[no-untyped-def]
     for at in range(groups.shape[0]):
         g = groups[at]
-        for c in range(n_classes):
-            n_seen = 0
-            if evidence.n_in_class[g, c] > 0:
-                n_seen = _find_shares(counts, levels, g, c, share[c], others[c], seen[c], summed[c])
-            for i in range(offsets[at], offsets[at + 1]):
-                own = others[c, units[i]] if classes[i] == c else share[c, units[i]]
+        _find_shares(counts, evidence.n_in_class, levels, g, room)
+        for i in range(offsets[at], offsets[at + 1]):
+            for c in range(out.shape[1]):
+                own = room.others[c, units[i]] if classes[i] == c else room.share[c, units[i]]
                 out[i, c] = _speaks(own, units[i], g, c, counts, evidence)
-            for s in range(n_seen):
-                share[c, seen[c, s]], others[c, seen[c, s]] = 0.0, 0.0
 
 
 @njit(nogil=True, cache=True)
@@ -358,45 +373,70 @@ def _speaks(share, unit, g, c, counts, evidence):  # type: ignore[no-untyped-def
 
 
 @njit(nogil=True, cache=True)
-def _find_shares(counts, levels, g, c, share, others, seen, summed):  # type: ignore[no-untyped-def]
-    """Write the shares of the values of one group and class, and the same without one of the counted records.
-
-    Returns the number of values with a share, which are in `seen`, with the sum of shares up to each in `summed`.
-    """
+def _find_shares(counts, n_in_class, levels, g, room):  # type: ignore[no-untyped-def]
+    """Write the shares of the values of one group."""
     n_classes, n_units = counts.otherwise.shape
-    total, in_pools = 0.0, 0.0
-    size, first, place = 1, 0, g
-    for level in range(levels.shape[0]):
-        row = (first + place) * n_classes + c
+    _find_pooled(counts, levels, g, room)
+    for c in range(n_classes):
+        share, others = room.share[c], room.others[c]
+        share[:] = 0.0
+        others[:] = 0.0
+        room.n_seen[c] = 0
+        if n_in_class[g, c] == 0:
+            continue
+        row = g * n_classes + c
+        total = 0.0
         for e in range(counts.start[row], counts.stop[row]):
-            if level == 0:
-                total += counts.n_records[e]
-            else:
-                in_pools += counts.n_records[e] / size
-        size, place, first = size * _FAN, place // _FAN, first + levels[level]
-    n_drawn = float(counts.n_from_pools[g, c])
-    if total == 0.0 and n_drawn == 0.0:
-        n_drawn = 1.0  # nothing of its own: all of it is drawn from pools
-    if in_pools == 0.0:
-        n_drawn = 0.0
-    total += n_drawn
-    size, first, place = 1, 0, g
-    for level in range(levels.shape[0] if total > 0.0 else 0):
-        row = (first + place) * n_classes + c
-        scale = 1.0 / total
-        if level > 0:
-            scale *= n_drawn / size / in_pools if n_drawn > 0.0 else 0.0
-        _add_shares(counts, counts.start[row], counts.stop[row], counts.otherwise[c], scale, share, others)
-        size, place, first = size * _FAN, place // _FAN, first + levels[level]
-    running, n_seen = 0.0, 0
-    for u in range(n_units):
-        if total == 0.0:
-            share[u] = others[u] = counts.otherwise[c, u]
-        if share[u] > 0.0:
-            running += share[u]
-            seen[n_seen], summed[n_seen] = u, running
-            n_seen += 1
-    return n_seen
+            total += counts.n_records[e]
+        n_drawn = float(counts.n_from_pools[g, c])
+        if total == 0.0 and n_drawn == 0.0:
+            n_drawn = 1.0  # nothing of its own: all of it is drawn from pools
+        in_pools = 0.0
+        for u in range(n_units if n_drawn > 0.0 else 0):
+            in_pools += room.pooled[1, c, u]
+        if in_pools == 0.0:
+            n_drawn = 0.0
+        total += n_drawn
+        if total > 0.0:
+            _add_shares(counts, counts.start[row], counts.stop[row], counts.otherwise[c], 1.0 / total, share, others)
+        of_pools = n_drawn / (in_pools * total) if n_drawn > 0.0 else 0.0
+        running, n_seen = 0.0, 0
+        for u in range(n_units):
+            if total == 0.0:
+                share[u] = others[u] = counts.otherwise[c, u]
+            elif n_drawn > 0.0:
+                share[u] += of_pools * room.pooled[1, c, u]
+                others[u] += of_pools * room.others_pooled[1, c, u]
+            if share[u] > 0.0:
+                running += share[u]
+                room.seen[c, n_seen], room.summed[c, n_seen] = u, running
+                n_seen += 1
+        room.n_seen[c] = n_seen
+
+
+@njit(nogil=True, cache=True)
+def _find_pooled(counts, levels, g, room):  # type: ignore[no-untyped-def]
+    """Bring what the pools of a group count up to date: most of them are those of the group before."""
+    n_classes = counts.otherwise.shape[0]
+    first, is_new = np.int64(0), False
+    for level in range(levels.shape[0]):
+        first += levels[level]
+    for level in range(levels.shape[0] - 1, 0, -1):
+        first -= levels[level]
+        size = _FAN**level
+        place = g // size
+        is_new |= place != room.place[level]
+        if not is_new:
+            continue
+        room.place[level] = place
+        for c in range(n_classes):
+            row = (first + place) * n_classes + c
+            room.pooled[level, c] = room.pooled[level + 1, c]
+            room.others_pooled[level, c] = room.others_pooled[level + 1, c]
+            _add_shares(
+                counts, counts.start[row], counts.stop[row], counts.otherwise[c], 1.0 / size,
+                room.pooled[level, c], room.others_pooled[level, c],
+            )  # fmt: skip
 
 
 @njit(nogil=True, cache=True)
