@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sfumato.attack.anatomy_attacks import definetti as definetti
     from sfumato.attack.anatomy_attacks import minimality as minimality
     from sfumato.attack.attribute import attack_attribute as attack_attribute
+    from sfumato.attack.definetti_release import definetti_from_release as definetti_from_release
     from sfumato.attack.generalization_attacks import attack_generalization as attack_generalization
     from sfumato.attack.generalization_attacks import link_records as link_records
     from sfumato.attack.generalization_attacks import single_out as single_out
@@ -53,6 +54,7 @@ ATTACKS = Family(
         "linkability": "sfumato.attack.release_attacks:LINKABILITY",
         "inference": "sfumato.attack.release_attacks:INFERENCE",
         "row-order": "sfumato.attack.row_order:ROW_ORDER",
+        "definetti": "sfumato.attack.definetti_release:DEFINETTI",
     },
 )
 """Every attack that audits run, by the name that policies call it."""
@@ -66,6 +68,7 @@ _HOME_OF = {
     "bootstrap_interval": "result",
     "check_order": "reconstruction_scoring",
     "definetti": "anatomy_attacks",
+    "definetti_from_release": "definetti_release",
     "FamilySettings": "reconstruction_adversaries",
     "infer_from_release": "release_attacks",
     "judge": "result",

@@ -286,6 +286,7 @@ def judge_guesses(
     started: float,
     seed: int,
     outside: float | None = None,
+    names_control: bool = False,
     confidence: float = 0.95,
 ) -> AttackResult:
     """Compare guesses with the truth, with the most frequent value of the group, and with a shuffled truth.
@@ -303,6 +304,8 @@ def judge_guesses(
     seed : int
     outside : float, optional
         Rate of the same attack on people outside the release; the control is the higher of the two then.
+    names_control : bool, default False
+        Whether the details say where the control and the baseline come from.
     confidence : float, default 0.95
     """
     is_right = guesses == groups.truth
@@ -311,13 +314,33 @@ def judge_guesses(
     shuffled = np.empty(len(guesses), np.int64)
     order = np.random.default_rng(seed).permutation(len(guesses))
     shuffled[groups.records] = groups.truth[order[np.argsort(groups.group[order], kind="stable")]]
-    control = float((guesses == shuffled).mean())
-    if outside is not None:
-        details = {**details, "rate_outside": outside, "rate_shuffled": control}
-        control = max(control, outside)
+    control, named = higher_control(float((guesses == shuffled).mean()), outside, details)
     rate = float(is_right.mean())
     verdict = judge(rate, interval, baseline, control=control)
+    if names_control:
+        details = {**named, "baseline_from": "by the most frequent value of the group"}
     return AttackResult(name, rate, interval, baseline, control, verdict, time.perf_counter() - started, seed, details)
+
+
+def higher_control(
+    shuffled: float | None, outside: float | None, details: dict[str, Any]
+) -> tuple[float | None, dict[str, Any]]:
+    """Return the higher of two controls, and the details with both and with the words for the one that is taken.
+
+    Parameters
+    ----------
+    shuffled : float or None
+        Rate of the attack where the values were shuffled.
+    outside : float or None
+        Rate of the attack on people outside the release.
+    details : dict
+    """
+    rates = {"people outside the release": outside, "values shuffled": shuffled}
+    there = {words: rate for words, rate in rates.items() if rate is not None}
+    if not there:
+        return None, details
+    words = max(there, key=lambda name: there[name])
+    return there[words], {**details, "control_from": words, "controls": there}
 
 
 def clustered_interval(
