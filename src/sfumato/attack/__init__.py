@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sfumato.attack.generalization_attacks import single_out as single_out
     from sfumato.attack.membership import MembershipResult as MembershipResult
     from sfumato.attack.membership import attack_membership as attack_membership
+    from sfumato.attack.minimality_release import minimality_from_release as minimality_from_release
     from sfumato.attack.reconstruction import reconstruct as reconstruct
     from sfumato.attack.reconstruction import reconstruct_from_breaches as reconstruct_from_breaches
     from sfumato.attack.reconstruction import reconstruct_leaving_one_out as reconstruct_leaving_one_out
@@ -55,6 +56,7 @@ ATTACKS = Family(
         "inference": "sfumato.attack.release_attacks:INFERENCE",
         "row-order": "sfumato.attack.row_order:ROW_ORDER",
         "definetti": "sfumato.attack.definetti_release:DEFINETTI",
+        "minimality": "sfumato.attack.minimality_release:MINIMALITY",
     },
 )
 """Every attack that audits run, by the name that policies call it."""
@@ -77,6 +79,7 @@ _HOME_OF = {
     "match_by_row_order": "row_order",
     "MembershipResult": "membership",
     "minimality": "anatomy_attacks",
+    "minimality_from_release": "minimality_release",
     "NetworkSettings": "reconstruction_learners",
     "reconstruct": "reconstruction",
     "reconstruct_from_breaches": "reconstruction",
