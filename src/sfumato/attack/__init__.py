@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from sfumato.attack.result import wilson_interval as wilson_interval
     from sfumato.attack.row_order import match_by_row_order as match_by_row_order
     from sfumato.attack.samples import Samples as Samples
+    from sfumato.attack.similarity import guess_from_similar_values as guess_from_similar_values
+    from sfumato.attack.skewness import guess_from_skewed_groups as guess_from_skewed_groups
 
 ATTACKS = Family(
     "attack",
@@ -57,6 +59,8 @@ ATTACKS = Family(
         "row-order": "sfumato.attack.row_order:ROW_ORDER",
         "definetti": "sfumato.attack.definetti_release:DEFINETTI",
         "minimality": "sfumato.attack.minimality_release:MINIMALITY",
+        "skewness": "sfumato.attack.skewness:SKEWNESS",
+        "similarity": "sfumato.attack.similarity:SIMILARITY",
     },
 )
 """Every attack that audits run, by the name that policies call it."""
@@ -72,6 +76,8 @@ _HOME_OF = {
     "definetti": "anatomy_attacks",
     "definetti_from_release": "definetti_release",
     "FamilySettings": "reconstruction_adversaries",
+    "guess_from_similar_values": "similarity",
+    "guess_from_skewed_groups": "skewness",
     "infer_from_release": "release_attacks",
     "judge": "result",
     "link_records": "generalization_attacks",
