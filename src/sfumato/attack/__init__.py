@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sfumato.attack.generalization_attacks import attack_generalization as attack_generalization
     from sfumato.attack.generalization_attacks import link_records as link_records
     from sfumato.attack.generalization_attacks import single_out as single_out
+    from sfumato.attack.intersection import intersect_all_releases as intersect_all_releases
     from sfumato.attack.membership import MembershipResult as MembershipResult
     from sfumato.attack.membership import attack_membership as attack_membership
     from sfumato.attack.minimality_release import minimality_from_release as minimality_from_release
@@ -79,6 +80,7 @@ _HOME_OF = {
     "guess_from_similar_values": "similarity",
     "guess_from_skewed_groups": "skewness",
     "infer_from_release": "release_attacks",
+    "intersect_all_releases": "intersection",
     "judge": "result",
     "link_records": "generalization_attacks",
     "link_through_release": "release_attacks",
