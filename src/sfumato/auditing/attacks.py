@@ -321,8 +321,8 @@ def sentence_of(result: AttackResult) -> str:
     if result.verdict == "failed attack":
         by = result.details.get("baseline_from", "without the release")
         return (
-            f"Below baseline: {result.rate:.3f}, and {result.baseline:.3f} {by}. The attack is invalid: it does not show "
-            "that the release is safe."
+            f"Below baseline: {result.rate:.3f}, and {result.baseline:.3f} {by}. The attack is invalid: it does not "
+            "show that the release is safe."
         )
     if result.control is not None and result.control > result.baseline:
         without, where = result.control, f" ({result.details.get('control_from', 'people outside the release')})"
