@@ -37,6 +37,18 @@ def test_groups_that_chance_made_are_no_finding():
     assert verdicts.count("stronger than baseline") <= 2
 
 
+def test_small_groups_of_many_values_are_skewed_by_chance_and_the_control_knows():
+    verdicts = []
+    for seed in range(10):
+        jobs = np.random.default_rng(seed).integers(0, 12, 2000).astype(str)
+        frame = pd.DataFrame({"street": np.arange(2000) // 5, "ill": jobs})
+        result = attacked(frame, random_state=seed)
+        assert result.rate > 0.5 and result.baseline < 0.1  # chosen among so many, some groups must look so
+        assert result.control == pytest.approx(result.rate, abs=0.05)
+        verdicts.append(result.verdict)
+    assert verdicts.count("stronger than baseline") <= 1
+
+
 def test_values_shuffled_over_the_table_give_nobody_away():
     frame = people()
     shuffled = frame.assign(ill=np.random.default_rng(3).permutation(frame["ill"]))
