@@ -107,7 +107,9 @@ def test_a_release_that_was_shuffled_is_attacked_without_its_order(files: Path, 
     in_any_order = [risk for risk in in_order["risks"] if "row order" not in risk["title"]]
     assert [risk["title"] for risk in found["risks"]] == [risk["title"] for risk in in_any_order]
     for one, other in zip(found["risks"], in_any_order, strict=True):
-        assert one["result"]["rate"] == pytest.approx(other["result"]["rate"], abs=0.05)
+        # A decade shows as its first year: somebody of 29 is placed among those of 30 where the order is not known.
+        by_groups = one["title"].startswith("guess")
+        assert one["result"]["rate"] == pytest.approx(other["result"]["rate"], abs=0.15 if by_groups else 0.05)
     assert "Row order does not apply: the rows are not in the order of the original." in found["notes"]
     assert all(column["loss"] is None for column in found["columns"])
     # Where another column stayed in its place, that one was exchanged on purpose: a way to protect it.
