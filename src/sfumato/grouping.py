@@ -62,6 +62,41 @@ def group_rows(columns: Sequence[NDArray[np.integer[Any]]], n_rows: int) -> NDAr
     return merge_rows(columns, [int(codes.max()) + 1 for codes in columns], n_rows)[1]
 
 
+def count_candidates(groups: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    """Return how many people may be a person whose groups in several releases are known.
+
+    Parameters
+    ----------
+    groups : ndarray of int, shape (n_people, n_releases)
+        Negative where a person is not in a release.
+
+    Returns
+    -------
+    ndarray of int64
+        The people who are in all releases of the person, and in the same groups, the person included; 0 for a person
+        who is in no release.
+
+    Examples
+    --------
+    >>> count_candidates(np.array([[0, 0], [0, 0], [0, 1], [0, -1]])).tolist()
+    [2, 2, 1, 4]
+    """
+    counts = np.zeros(len(groups), np.int64)
+    is_in = groups >= 0
+    pattern = group_rows(list(is_in.T.astype(np.int64)), len(groups)) if len(groups) else counts
+    for number in range(int(pattern.max(initial=-1)) + 1):
+        own = np.flatnonzero(pattern == number)
+        releases = np.flatnonzero(is_in[own[0]])
+        if not len(releases):
+            continue
+        also = np.flatnonzero(is_in[:, releases].all(axis=1))  # who is in more releases may be the person, too
+        cell = group_rows([groups[also, release] for release in releases], len(also))
+        size = np.zeros(len(groups), np.int64)
+        size[also] = np.bincount(cell)[cell]
+        counts[own] = size[own]
+    return counts
+
+
 @dataclass(frozen=True, eq=False)
 class Codes:
     """One column as codes.

@@ -220,3 +220,83 @@ def test_what_cannot_be_compared_is_refused(fitted, tmp_path: Path):
         (tmp_path / "odd.json").write_text(text)
         with pytest.raises(InputError, match="publication"):
             Publication.load(tmp_path / "odd.json")
+
+
+# ---- all releases together -------------------------------------------------------------------------------------------
+
+
+def by_bits(n: int = 4, copies: int = 1) -> list[tuple[MondrianAnonymizer, pd.DataFrame]]:
+    """Each release has another column, which divides the people into halves by another bit of their number."""
+    number = np.tile(np.arange(2**n), copies)
+    found = []
+    for bit in range(n):
+        frame = pd.DataFrame({"who": np.arange(len(number)), "half": number >> bit & 1})
+        found.append((MondrianAnonymizer(K, quasi_identifiers=["half"], keep=["who"]).fit(frame), frame))
+    return found
+
+
+def test_people_whom_only_all_releases_together_single_out_are_told_of():
+    releases: list[Any] = []
+    for number, (anonymizer, frame) in enumerate(by_bits()):
+        given: dict[str, Any] = {"shuffle": False, "earlier": list(releases), "persons": "who"}
+        if number != 2:  # two leave four people; three leave two, which is not said again of four releases
+            releases.append(anonymizer.release(frame, **given))
+            continue
+        with pytest.warns(PrivacyWarning, match="all 2 earlier ones together tell more than any two: 16 of 16 people"):
+            releases.append(anonymizer.release(frame, **given))
+    assert "all_together" not in releases[1].measures
+    third, fourth = (release.measures["all_together"] for release in releases[2:])
+    assert (third["n_people"], third["n_below"], third["n_beyond"], third["smallest_together"]) == (16, 16, 16, 2)
+    assert (fourth["n_alone"], fourth["n_below"], fourth["n_beyond"]) == (16, 16, 0)
+    assert all(part["is_safe"] for part in releases[2].measures["together"])
+
+
+def test_releases_that_hide_everybody_in_all_groups_need_no_warning():
+    releases: list[Any] = []
+    for anonymizer, frame in by_bits(3, copies=K):
+        releases.append(anonymizer.release(frame, shuffle=False, earlier=releases, persons="who"))
+    found = releases[-1].measures["all_together"]
+    assert (found["is_safe"], found["smallest_together"], found["n_releases"]) == (True, K, 3)
+
+
+@in_examples(30)
+@given(batches=st.lists(AGES, min_size=3, max_size=3))
+def test_all_releases_are_counted_as_somebody_with_all_groups_would(fitted, batches):
+    releases: list[Any] = []
+    for ages in batches:
+        releases.append(quietly(fitted, people(ages), earlier=releases, persons="who"))
+    kept = [release.publication for release in releases]  # two groups may have the same label
+    tables = [dict(zip(part.persons.tolist(), part.group_of_person.tolist(), strict=True)) for part in kept]
+    groups = {who: [table.get(who) for table in tables] for table in tables for who in table}
+    expected = [
+        sum(all(own in (None, other) for own, other in zip(person, them, strict=True)) for them in groups.values())
+        for person in groups.values()
+        if person[2] is not None and person[:2] != [None, None]
+    ]
+    found = releases[2].measures["all_together"]
+    assert found["n_people"] == len(expected)
+    assert found["n_below"] == sum(number < K for number in expected)
+    assert found["n_alone"] == expected.count(1)
+
+
+def test_without_persons_releases_of_one_partition_are_intersected_by_their_numbers(fitted):
+    ages = [25, 25, 26, 26, 35, 35, 36, 36, 45, 45, 46, 46]
+    named, unnamed = [], []
+    for batch in (ages[:8], ages[:10], ages):
+        named.append(quietly(fitted, people(batch), earlier=named, persons="who"))
+        unnamed.append(quietly(fitted, people(batch), earlier=unnamed))
+    counted, supposed = (releases[-1].measures["all_together"] for releases in (named, unnamed))
+    assert counted["is_counted"] and not supposed["is_counted"]
+    # Numbers tell of people in all three releases; persons also of the two who are in the last two.
+    assert (counted["n_people"], supposed["n_people"]) == (10, 8)
+    assert supposed["n_beyond"] == counted["n_beyond"] == 0
+
+
+def test_releases_that_can_only_be_compared_two_at_a_time_are_not_intersected(fitted):
+    ages = [25, 25, 26, 26, 35, 35, 36, 36]
+    other = MondrianAnonymizer(K, quasi_identifiers=["age"], identifiers=["who"]).fit(people([*ages, 80, 81, 82, 83]))
+    first = other.release(people(ages), persons="who")
+    second = fitted.release(people(ages))
+    last = quietly(fitted, people(ages), earlier=[first, second], persons="who")
+    assert [part["is_counted"] for part in last.measures["together"]] == [True, False]
+    assert "all_together" not in last.measures

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 from sfumato import Anatomizer, InputError, ParameterError
-from sfumato.attack import anatomy_attacks
-from sfumato.attack.anatomy_attacks import _balanced, _Block, _weigh, definetti, minimality
+from sfumato.attack import group_guessing
+from sfumato.attack.anatomy_attacks import definetti, minimality
+from sfumato.attack.group_guessing import _balanced, _Block, _weigh
 
 
 def people(n=2000, seed=0, *, strength=0.8, n_values=4):
@@ -219,7 +220,7 @@ def one_group(n, n_values, seed=0):
 def test_equal_rows_of_a_large_group_are_weighed_together(monkeypatch):
     tables = one_group(40, 4)
     together = definetti(*tables)
-    monkeypatch.setattr(anatomy_attacks, "_MOST_BY_ROWS", 1000)
+    monkeypatch.setattr(group_guessing, "_MOST_BY_ROWS", 1000)
     one_by_one = definetti(*tables)
     assert together.rate == pytest.approx(one_by_one.rate)
     assert together.details == one_by_one.details
@@ -235,7 +236,7 @@ def test_a_group_of_many_thousands_is_attacked_in_little_memory():
 
 
 def test_a_group_too_large_to_be_weighed_is_guessed_by_its_most_frequent_value(monkeypatch):
-    monkeypatch.setattr(anatomy_attacks, "_MOST_WEIGHED", 100)
+    monkeypatch.setattr(group_guessing, "_MOST_WEIGHED", 100)
     result = definetti(*one_group(400, 4))
     assert result.details["n_not_weighed"] == 400
     assert result.rate == pytest.approx(result.baseline)

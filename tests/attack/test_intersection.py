@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two releases together are counted as somebody with both lists would count them."""
+"""Releases together are counted as somebody with all the lists would count them."""
 
 from collections import Counter
 
@@ -9,8 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.attack.intersection import intersect_releases
-from sfumato.errors import InputError
+from sfumato import MondrianAnonymizer
+from sfumato.attack.intersection import intersect_all_releases, intersect_releases
+from sfumato.datasets import load_adult
+from sfumato.errors import InputError, ParameterError
+from sfumato.grouping import count_candidates
+from strategies import in_examples
 
 
 def plainly(first: list[int], second: list[int], secrets: list[str]) -> dict[str, int]:
@@ -88,3 +92,113 @@ def test_groups_show_the_secrets_of_people_who_are_in_one_release_only():
     found = intersect_releases(first, second, (["age"], ["age"]), sensitive="ill", key="who")
     # The second person is ill with a or b says the first, with b or c says the second; 7 shows a alone anyway.
     assert found.n_secrets_revealed == 1
+
+
+# ---- more than two releases ------------------------------------------------------------------------------------------
+
+
+def candidates_by_hand(groups):
+    """Count, person by person, who is in all of the person's groups; None: not in that release."""
+    return [
+        sum(
+            all(theirs == own for own, theirs in zip(person, other, strict=True) if own is not None) for other in groups
+        )
+        for person in groups
+    ]
+
+
+@in_examples(60)
+@given(
+    groups=st.integers(2, 4).flatmap(
+        lambda n: st.lists(st.tuples(*[st.none() | st.integers(0, 2)] * n), min_size=1, max_size=25)
+    )
+)
+def test_candidates_are_the_people_in_all_groups_of_a_person(groups):
+    found = count_candidates(np.array([[-1 if group is None else group for group in person] for person in groups]))
+    for person, own, expected in zip(groups, found.tolist(), candidates_by_hand(groups), strict=True):
+        assert own == (0 if set(person) == {None} else expected)
+
+
+def by_bits(n_releases=3, copies=1):
+    """Every release divides the people into two halves, by another bit of their number."""
+    number = np.tile(np.arange(2**n_releases), copies)
+    who = np.arange(len(number))
+    return [pd.DataFrame({"who": who, "q": number >> bit & 1, "ill": number}) for bit in range(n_releases)]
+
+
+def test_three_releases_isolate_people_whom_no_two_isolate():
+    result = intersect_all_releases(by_bits(), ["q"], k=2, sensitive="ill")
+    assert (result.rate, result.baseline, result.control) == (1.0, 0.0, None)
+    assert result.verdict == "stronger than baseline"
+    assert result.details["rate_after"] == [0.0, 0.0, 1.0] and result.details["rate_of_pairs"] == 0.0
+    assert result.details["n_alone"] == result.details["n_secrets_revealed"] == 8
+    assert result.details["smallest_groups"] == [4, 4, 4] and result.details["smallest_together"] == 1
+
+
+def test_releases_with_the_same_groups_tell_no_more_than_one():
+    first = by_bits()[0]
+    result = intersect_all_releases([first, first, first.assign(q=1 - first["q"])], ["q"], sensitive="ill")
+    assert (result.rate, result.baseline, result.verdict) == (0.0, 0.0, "not shown")
+    assert result.details["k"] == result.details["smallest_together"] == 4
+    assert result.details["n_secrets_revealed"] == 0
+
+
+def test_groups_smaller_than_k_in_one_release_are_the_baseline():
+    result = intersect_all_releases(by_bits(), ["q"], k=5)
+    assert (result.rate, result.baseline, result.verdict) == (1.0, 1.0, "not shown")
+
+
+def test_people_of_some_releases_are_matched_by_the_key():
+    first, second, third = by_bits(copies=3)
+    second = second.iloc[::-1].iloc[4:]
+    third = third.sample(frac=1, random_state=0)
+    result = intersect_all_releases([first, second, third], [["q"], ["q"], ["q"]], k=3, key="who")
+    groups = [
+        [dict(zip(part["who"], part["q"], strict=True)).get(person) for part in (first, second, third)]
+        for person in range(24)
+    ]
+    expected = candidates_by_hand(groups)
+    assert result.details["n_people"] == 24
+    assert result.details["n_below"] == sum(number < 3 for number in expected) > 0
+
+
+def test_two_releases_are_counted_as_by_the_comparison_of_two():
+    random = np.random.default_rng(0)
+    tables = [
+        pd.DataFrame(
+            {"who": random.permutation(40)[:30], "q": random.integers(0, 4, 30), "ill": random.integers(0, 3, 30)}
+        )
+        for _ in range(2)
+    ]
+    two = intersect_releases(*tables, (["q"], ["q"]), sensitive="ill", key="who")
+    both = intersect_all_releases(tables, ["q"], sensitive="ill", key="who").details
+    assert (both["n_people"], both["n_alone"], both["n_below"]) == (two.n_people, two.n_alone, two.n_below)
+    assert both["n_secrets_revealed"] == two.n_secrets_revealed
+
+
+def test_three_trees_over_adult_isolate_more_people_than_two():
+    frame = load_adult(as_frame="pandas").frame.dropna().sample(2000, random_state=0).reset_index(drop=True)
+    known = ["age", "education-num", "hours-per-week", "marital-status", "race"]
+    releases = [
+        MondrianAnonymizer(10, quasi_identifiers=names, representative="range").fit_transform(frame[names])
+        for names in (known[:3], known[1:4], known[2:])
+    ]
+    result = intersect_all_releases(releases, [list(release.columns) for release in releases], k=10)
+    after = result.details["rate_after"]
+    assert after[0] == result.baseline == 0.0
+    assert 0.1 < after[1] < after[2] == result.rate
+    assert after[1] <= result.details["rate_of_pairs"] <= result.rate
+
+
+def test_what_cannot_be_intersected_is_refused():
+    first, second, third = by_bits()
+    with pytest.raises(ParameterError, match="at least two releases"):
+        intersect_all_releases([first], ["q"])
+    with pytest.raises(ParameterError, match="2 lists for 3 releases"):
+        intersect_all_releases([first, second, third], [["q"], ["q"]])
+    with pytest.raises(ParameterError, match="k=0"):
+        intersect_all_releases([first, second], ["q"], k=0)
+    with pytest.raises(InputError, match="8 and 7 and 8 records"):
+        intersect_all_releases([first, second[1:], third], ["q"])
+    with pytest.raises(InputError, match="in two releases"):
+        intersect_all_releases([first, second.assign(who=second["who"] + 100)], ["q"], key="who")

@@ -99,7 +99,42 @@ def test_what_attackers_know_is_no_secret_to_infer():
     found = attack_release(
         table, table, ["age"], secrets=["job", "age"], leave_out=["singling_out", "linkability", "row_order"]
     )
-    assert [risk.title for risk in found.risks] == ["infer job from the release"]
+    assert [risk.title for risk in found.risks] == [
+        "infer job from the release",
+        "guess job inside groups from all groups (deFinetti)",
+        "guess job from cuts that were not made (minimality)",
+        "guess job in groups where a value is raised (skewness)",
+    ]
+    assert [note.partition(" does not apply")[0] for note in found.notes] == ["The similarity attack"]
+
+
+def test_groups_are_attacked_for_columns_that_were_named_as_sensitive():
+    table = people()
+    found = attack_release(table, table, ["age"], secrets=["job"], sensitive=[])
+    assert [risk.title for risk in found.risks if "job" in risk.title] == ["infer job from the release"]
+
+
+def test_a_sensitive_number_is_guessed_up_to_a_tolerance():
+    table = people().append_column("pay", pa.array(np.linspace(1000, 9000, people().num_rows)))
+    found = attack_release(table, table, ["age"], secrets=["pay"])
+    assert "guess pay up to a tolerance (similarity)" in {risk.title for risk in found.risks}
+    assert {note.partition(" does not apply")[0] for note in found.notes} >= {
+        "deFinetti's attack", "The minimality attack", "The skewness attack",
+    }  # fmt: skip
+
+
+def test_a_sensitive_column_that_was_dropped_is_not_guessed_in_groups():
+    table = people()
+    found = attack_release(table, table.drop_columns(["job"]), ["age"], secrets=["job"])
+    assert not [risk for risk in found.risks if "job" in risk.title]
+    assert {attack.attack for attack in found.not_run} <= {"inference"}
+
+
+def test_the_rows_of_a_release_in_another_order_are_attacked_by_their_labels():
+    table = people()
+    moved = table.take(np.random.default_rng(0).permutation(table.num_rows))
+    found = attack_release(table, moved, ["age"], secrets=["job"], is_aligned=False)
+    assert {risk.result["attack"] for risk in found.risks} >= {"definetti on a release", "skewness"}
 
 
 def test_attacks_that_are_left_out_are_neither_run_nor_noted():

@@ -199,7 +199,13 @@ def test_every_sensitive_column_is_inferred_from_the_release(tmp_path: Path):
     result = call("run", policy, "--json", "-q")
     assert result.exit_code == 0, result.stderr
     titles = [risk["title"] for risk in json.loads(result.stdout)["risks"]]
-    assert titles == ["infer wage from the release", "infer job from the release"]
+    assert [title for title in titles if title.startswith("infer")] == [
+        "infer wage from the release", "infer job from the release",
+    ]  # fmt: skip
+    assert {title for title in titles if "skewness" in title} == {
+        "guess wage in groups where a value is raised (skewness)",
+        "guess job in groups where a value is raised (skewness)",
+    }
 
 
 def test_other_k_that_the_policy_names_are_drawn_in_the_report(tmp_path: Path):

@@ -296,7 +296,8 @@ class Anonymizer(TransformerMixin, GroupParameters):
         earlier : list of Release or Publication, optional
             Releases whose readers may also get this one. A `PrivacyWarning` counts the people whom two releases
             together single out: their two groups share fewer than k people, or fewer than k were added or removed
-            with them. The release itself does not change.
+            with them. Another one counts those whom only all releases together single out. The release itself does
+            not change.
         persons : name or position of a column, optional
             The person of each record, each person once. People are then recognized in earlier releases by keyed
             digests. None: the smaller of two counts is taken for people in both releases, which is right if batches

@@ -2,7 +2,8 @@
 """The memory of a release, to compare later releases with: counts and digests, never records.
 
 Each release hides a person among k. An attacker with two releases can intersect their groups, and subtract one release
-from the other. ``release`` makes a :class:`Publication` of every release and compares it with earlier ones.
+from the other; with more, intersect all of them. ``release`` makes a :class:`Publication` of every release and compares
+it with each earlier one; ``all_releases`` compares it with all of them together.
 """
 
 from __future__ import annotations
@@ -331,22 +332,22 @@ def _sentence(together: Together, number: int) -> str:
     parts = []
     if together.n_below:
         whom = "people who are in both" if together.is_counted else "records that may be of people who are in both"
-        alone = f", {_blurred(together.n_alone, k)} of them alone" if together.n_alone else ""
+        alone = f", {masked(together.n_alone, k)} of them alone" if together.n_alone else ""
         parts.append(
-            f"{_blurred(together.n_below, k)} of {together.n_people:,} {whom} share their two groups with fewer than "
+            f"{masked(together.n_below, k)} of {together.n_people:,} {whom} share their two groups with fewer than "
             f"{k}{alone}"
         )
     changes = ((together.n_new_below, together.n_new, "came"), (together.n_gone_below, together.n_gone, "went"))
     for n_below, n_all, how in changes:
         if n_below:
-            parts.append(f"{_blurred(n_below, k)} of {_blurred(n_all or 0, k)} who {how} did so with fewer than {k}")
+            parts.append(f"{masked(n_below, k)} of {masked(n_all or 0, k)} who {how} did so with fewer than {k}")
     return (
         f"this release and earlier[{number}] together tell more than either: {'; '.join(parts)}. Expected at least "
         f"{k} each time. Publish this batch with more others, with a larger k, or not to readers of the earlier one."
     )
 
 
-def _blurred(count: int, k: int) -> str:
+def masked(count: int, k: int) -> str:
     """Return a count as text; counts between 0 and k are masked, since they could identify people."""
     return f"{count:,}" if count == 0 or count >= k else f"fewer than {k}"
 

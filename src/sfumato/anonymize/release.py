@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.anonymize.all_releases import compare_all
 from sfumato.anonymize.earlier_releases import Publication, compare, earlier_publications, make_publication
 from sfumato.arguments import check_choice
 from sfumato.criteria.criterion_counts import Counter, hold_together, shown
@@ -38,7 +39,7 @@ class Release:
     measures : dict
         ``n_records``, ``n_groups``, ``smallest_group``, ``information_loss``, ``loss_by_column`` where groups are
         rewritten column by column, and the value of each criterion; ``together``, if earlier releases were named: the
-        disclosure of this one together with each of them.
+        disclosure of this one together with each of them; ``all_together``, if there were several: with all of them.
     publication : Publication or None
         The memory of this release for later ones; not to be published.
     """
@@ -190,9 +191,12 @@ def remembered(
     who = None if persons is None else table.column(*table.resolve(persons, "persons"), for_counting=True)
     publication = make_publication(k, fingerprint, leaf, n_leaves, group, who, before)
     together = compare(publication, before)
+    all_together = compare_all(publication, before)
     measures = release.measures
     if before:
         measures = measures | {"together": [part.to_dict() for part in together]}
+    if all_together is not None:
+        measures = measures | {"all_together": all_together.to_dict()}
     return replace(release, measures=measures, publication=publication)
 
 

@@ -13,11 +13,14 @@ if TYPE_CHECKING:
     from sfumato.attack.anatomy_attacks import definetti as definetti
     from sfumato.attack.anatomy_attacks import minimality as minimality
     from sfumato.attack.attribute import attack_attribute as attack_attribute
+    from sfumato.attack.definetti_release import definetti_from_release as definetti_from_release
     from sfumato.attack.generalization_attacks import attack_generalization as attack_generalization
     from sfumato.attack.generalization_attacks import link_records as link_records
     from sfumato.attack.generalization_attacks import single_out as single_out
+    from sfumato.attack.intersection import intersect_all_releases as intersect_all_releases
     from sfumato.attack.membership import MembershipResult as MembershipResult
     from sfumato.attack.membership import attack_membership as attack_membership
+    from sfumato.attack.minimality_release import minimality_from_release as minimality_from_release
     from sfumato.attack.reconstruction import reconstruct as reconstruct
     from sfumato.attack.reconstruction import reconstruct_from_breaches as reconstruct_from_breaches
     from sfumato.attack.reconstruction import reconstruct_leaving_one_out as reconstruct_leaving_one_out
@@ -37,6 +40,8 @@ if TYPE_CHECKING:
     from sfumato.attack.result import wilson_interval as wilson_interval
     from sfumato.attack.row_order import match_by_row_order as match_by_row_order
     from sfumato.attack.samples import Samples as Samples
+    from sfumato.attack.similarity import guess_from_similar_values as guess_from_similar_values
+    from sfumato.attack.skewness import guess_from_skewed_groups as guess_from_skewed_groups
 
 ATTACKS = Family(
     "attack",
@@ -53,6 +58,10 @@ ATTACKS = Family(
         "linkability": "sfumato.attack.release_attacks:LINKABILITY",
         "inference": "sfumato.attack.release_attacks:INFERENCE",
         "row-order": "sfumato.attack.row_order:ROW_ORDER",
+        "definetti": "sfumato.attack.definetti_release:DEFINETTI",
+        "minimality": "sfumato.attack.minimality_release:MINIMALITY",
+        "skewness": "sfumato.attack.skewness:SKEWNESS",
+        "similarity": "sfumato.attack.similarity:SIMILARITY",
     },
 )
 """Every attack that audits run, by the name that policies call it."""
@@ -66,14 +75,19 @@ _HOME_OF = {
     "bootstrap_interval": "result",
     "check_order": "reconstruction_scoring",
     "definetti": "anatomy_attacks",
+    "definetti_from_release": "definetti_release",
     "FamilySettings": "reconstruction_adversaries",
+    "guess_from_similar_values": "similarity",
+    "guess_from_skewed_groups": "skewness",
     "infer_from_release": "release_attacks",
+    "intersect_all_releases": "intersection",
     "judge": "result",
     "link_records": "generalization_attacks",
     "link_through_release": "release_attacks",
     "match_by_row_order": "row_order",
     "MembershipResult": "membership",
     "minimality": "anatomy_attacks",
+    "minimality_from_release": "minimality_release",
     "NetworkSettings": "reconstruction_learners",
     "reconstruct": "reconstruction",
     "reconstruct_from_breaches": "reconstruction",

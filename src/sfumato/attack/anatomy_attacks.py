@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import itertools
 import time
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sfumato.attack.result import AttackResult, judge, wilson_interval
+from sfumato.attack.group_guessing import SensitiveGroups, judge_guesses, learn_values
+from sfumato.attack.result import AttackResult
 from sfumato.backends.memory import MemorySource
 from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames import Table, read_table
@@ -24,74 +24,7 @@ from sfumato.grouping import group_rows
 from sfumato.loss.released_groups import code_values
 
 _MOST_ENUMERATED = 5  # groups of up to so many records have few enough orders to try them all
-_N_ROUNDS = 30  # of making rows and columns of larger groups sum to 1
 _N_DRAWS = 500
-_MOST_BY_ROWS = 32  # records of a group up to which every sensitive row is looked at by itself
-_MOST_WEIGHED = 20_000_000  # records times values of one group
-
-
-@dataclass(frozen=True, eq=False)
-class _Block:
-    """Some groups: records, shape (groups, size), the values they may have, and how many records have each.
-
-    A group too large to be weighed has its most frequent value alone.
-    """
-
-    records: NDArray[np.int64]
-    values: NDArray[np.int64]
-    counts: NDArray[np.float64]
-    is_weighed: bool = True
-
-
-@dataclass(frozen=True, eq=False)
-class Published:
-    """The published tables as the attacker sees them, as numbers.
-
-    Attributes
-    ----------
-    table : Table
-        The identifying table, the group included.
-    group : ndarray of int64
-        Group of each identifying row, from 0.
-    records, slots : ndarray of int64
-        Identifying rows and sensitive rows, both sorted by group; group g has ``starts[g]`` to ``starts[g + 1]``.
-    values : ndarray of int64
-        Code of the sensitive value of each sensitive row.
-    truth : ndarray of int64
-        Code of the true value of each identifying row; for judging only.
-    """
-
-    table: Table
-    group: NDArray[np.int64]
-    records: NDArray[np.int64]
-    slots: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    values: NDArray[np.int64]
-    truth: NDArray[np.int64]
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """Records of each group."""
-        return np.diff(self.starts)
-
-    def blocks(self) -> list[_Block]:
-        """Return the groups, those of a size together; of a large group, equal sensitive rows are one with a number."""
-        found = []
-        for size in np.unique(self.sizes):
-            starts = self.starts[:-1][self.sizes == size]
-            if size <= _MOST_BY_ROWS:
-                places = starts[:, None] + np.arange(size)
-                values = self.values[self.slots[places]]
-                found.append(_Block(self.records[places], values, np.ones(values.shape)))
-                continue
-            for start in starts:
-                values, counts = np.unique(self.values[self.slots[start : start + size]], return_counts=True)
-                records = self.records[start : start + size]
-                is_weighed = len(records) * len(values) <= _MOST_WEIGHED
-                if not is_weighed:
-                    values, counts = values[[counts.argmax()]], np.array([size])
-                found.append(_Block(records[None], values[None], counts[None].astype(np.float64), is_weighed))
-        return found
 
 
 def definetti(
@@ -150,30 +83,16 @@ def definetti(
     started = time.perf_counter()
     if n_iterations < 1:
         raise ParameterError(f"{named('n_iterations', n_iterations)}: expected a whole number of at least 1.")
-    published = _read(identifying, sensitive, truth, column)
-    names = published.table.names[:-1]
-    codes = [c.codes.astype(np.int64) for c in MemorySource(published.table, names, max_bins=max_bins).columns]
-    n_codes = [int(code.max()) + 1 for code in codes]
-    n_values = int(published.values.max()) + 1
-    blocks = published.blocks()
-    weights = [_even(block) for block in blocks]
-    n_done, moved = 0, np.inf
-    while n_done < n_iterations and moved > 1e-3:
-        chances = _count(blocks, weights, codes, n_codes, n_values)
-        fresh = [_weigh(block, codes, chances) for block in blocks]
-        moved = max(float(np.abs(new - old).mean()) for new, old in zip(fresh, weights, strict=True))
-        weights = fresh
-        n_done += 1
-    guesses = np.empty(len(published.group), np.int64)
-    for block, weight in zip(blocks, weights, strict=True):
-        values = block.values
-        if values.shape[1] <= _MOST_BY_ROWS:
-            is_same = values[:, :, None] == values[:, None, :]  # rows of the same value are one answer
-            weight = weight @ is_same.astype(np.float64)
-        guesses[block.records] = np.take_along_axis(values, weight.argmax(axis=2), axis=1)
-    n_left = sum(block.records.size for block in blocks if not block.is_weighed)
-    details = {"n_iterations": n_done, "n_columns": len(names), "n_not_weighed": n_left}
-    return _judged("definetti", published, guesses, details, started, random_state)
+    table, groups = _read(identifying, sensitive, truth, column)
+    names = table.names[:-1]
+    codes = [c.codes.astype(np.int64) for c in MemorySource(table, names, max_bins=max_bins).columns]
+    learned = learn_values(groups, codes, [int(code.max()) + 1 for code in codes], n_iterations)
+    details = {
+        "n_iterations": learned.n_iterations,
+        "n_columns": len(names),
+        "n_not_weighed": learned.n_not_weighed,
+    }
+    return judge_guesses("definetti", groups, learned.guesses, details, started=started, seed=random_state)
 
 
 def minimality(
@@ -225,27 +144,27 @@ def minimality(
     25
     """
     started = time.perf_counter()
-    published = _read(identifying, sensitive, truth, column)
-    table = published.table
+    table, groups = _read(identifying, sensitive, truth, column)
     names = table.names[:-1] if columns is None else table.resolve(columns, "columns")
     classes = _classes(table, names)
     random = np.random.default_rng(random_state)
-    guesses = np.empty(len(published.group), np.int64)
+    guesses = groups.most_frequent[groups.group]
     n_telling = 0
-    for g in range(len(published.sizes)):
-        place = slice(published.starts[g], published.starts[g + 1])
-        records, values = published.records[place], published.values[published.slots[place]]
+    for g in range(groups.n_groups):
+        records, values = groups.members_of(g), groups.values_of(g)
         _, class_of, sizes = np.unique(classes[records], return_inverse=True, return_counts=True)
-        guess: NDArray[np.int64] | None = None
         if len(sizes) > 1 and sizes.min() >= l:
             guess = _most_frequent_left(values, class_of, sizes, l, random)
-            n_telling += guess is not None
-        guesses[records] = np.bincount(values).argmax() if guess is None else guess
-    details = {"n_telling_groups": n_telling, "n_groups": len(published.sizes), "l": int(l)}
-    return _judged("minimality", published, guesses, details, started, random_state)
+            if guess is not None:
+                guesses[records] = guess
+                n_telling += 1
+    details = {"n_telling_groups": n_telling, "n_groups": groups.n_groups, "l": int(l)}
+    return judge_guesses("minimality", groups, guesses, details, started=started, seed=random_state)
 
 
-def _read(identifying: Any, sensitive: Any, truth: ArrayLike, column: str | int | None) -> Published:
+def _read(
+    identifying: Any, sensitive: Any, truth: ArrayLike, column: str | int | None
+) -> tuple[Table, SensitiveGroups]:
     """Check that the tables fit together and number groups and values."""
     who, what = read_table(identifying), read_table(sensitive)
     if len(who.names) < 2 or len(what.names) < 2:
@@ -268,9 +187,7 @@ def _read(identifying: Any, sensitive: Any, truth: ArrayLike, column: str | int 
     if answers.shape != (who.n_records,):
         raise InputError(f"truth of shape {answers.shape} for {who.n_records} rows: expected one value per row.")
     values, known = _coded_alike(what.column(name, for_counting=True), answers)
-    starts = np.concatenate(([0], np.cumsum(sizes)))
-    order = [np.argsort(group, kind="stable") for group in (own, theirs)]
-    return Published(who, own, order[0], order[1], starts, values, known)
+    return who, SensitiveGroups(own, theirs, values, known, len(labels))
 
 
 def _coded_alike(column: Any, truth: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -291,64 +208,6 @@ def _coded_alike(column: Any, truth: NDArray[Any]) -> tuple[NDArray[np.int64], N
         )
     first, second = (np.array([place[value] for value in values], np.int64) for values in listed)
     return first, second
-
-
-def _count(
-    blocks: list[_Block],
-    weights: list[NDArray[np.float64]],
-    codes: list[NDArray[np.int64]],
-    n_codes: list[int],
-    n_values: int,
-) -> list[NDArray[np.float64]]:
-    """Return, per identifying column, the logarithm of how likely each code is for each sensitive value."""
-    chances = []
-    for code, n in zip(codes, n_codes, strict=True):
-        counts = np.full(n_values * n, 1 / n)  # no code is impossible
-        for block, weight in zip(blocks, weights, strict=True):
-            if not block.is_weighed:
-                continue
-            pairs = block.values[:, None, :] * n + code[block.records][:, :, None]
-            counts += np.bincount(pairs.ravel(), weight.ravel(), minlength=n_values * n)
-        table = counts.reshape(n_values, n)
-        chances.append(np.log(table / table.sum(axis=1, keepdims=True)))
-    return chances
-
-
-def _even(block: _Block) -> NDArray[np.float64]:
-    """Return the weights of an attacker who knows only the group."""
-    size = block.records.shape[1]
-    return np.repeat(block.counts[:, None, :] / size, size, axis=1)
-
-
-def _weigh(block: _Block, codes: list[NDArray[np.int64]], chances: list[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return how likely each record of a group has each of its values, shape (groups, records, values)."""
-    records, values = block.records, block.values
-    if not block.is_weighed:
-        return _even(block)
-    fit = np.zeros((*records.shape, values.shape[1]))
-    for code, chance in zip(codes, chances, strict=True):
-        fit += chance[values[:, None, :], code[records][:, :, None]]
-    size = records.shape[1]
-    if size > _MOST_ENUMERATED:
-        return _balanced(fit, block.counts)
-    weight = np.zeros_like(fit)
-    orders = np.array(list(itertools.permutations(range(size))))
-    own = np.arange(size)
-    scores = np.stack([fit[:, own, order].sum(axis=1) for order in orders], axis=1)
-    scores = np.exp(scores - scores.max(axis=1, keepdims=True))
-    scores /= scores.sum(axis=1, keepdims=True)
-    for order, score in zip(orders, scores.T, strict=True):
-        weight[:, own, order] += score[:, None]
-    return weight
-
-
-def _balanced(fit: NDArray[np.float64], counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scale columns to their counts and rows to 1 in turns: a stand-in for trying all orders of a large group."""
-    weight: NDArray[np.float64] = np.exp(np.clip(fit - fit.max(axis=2, keepdims=True), -50, 0))
-    for _ in range(_N_ROUNDS):
-        weight *= counts[:, None, :] / weight.sum(axis=1, keepdims=True)
-        weight /= weight.sum(axis=2, keepdims=True)
-    return weight
 
 
 def _classes(table: Table, names: tuple[str, ...]) -> NDArray[np.int64]:
@@ -383,36 +242,3 @@ def _most_frequent_left(
         members = class_of == number
         guess[members] = np.bincount(orders[is_left][:, members].ravel()).argmax()
     return guess
-
-
-def _judged(
-    name: str,
-    published: Published,
-    guesses: NDArray[np.int64],
-    details: dict[str, Any],
-    started: float,
-    seed: int,
-) -> AttackResult:
-    """Compare guesses with the truth; the groups, not the records, are independent of each other."""
-    n_records = len(guesses)
-    group, sizes = published.group, published.sizes
-    hits = np.bincount(group, guesses == published.truth, minlength=len(sizes))
-    rate = float(hits.sum() / n_records)
-    variance = float(((hits - rate * sizes) ** 2).sum()) / n_records**2
-    # If all groups have equally many hits, the groups are the independent trials.
-    is_even = variance * len(sizes) < 1e-9
-    n_effective = float(len(sizes)) if is_even else min(rate * (1 - rate) / variance, float(n_records))
-    interval = wilson_interval(rate * n_effective, n_effective)
-    of_slot = np.empty(n_records, np.int64)
-    of_slot[published.slots] = np.repeat(np.arange(len(sizes)), sizes)
-    n_values = int(published.values.max()) + 1
-    pairs, counts = np.unique(of_slot * n_values + published.values, return_counts=True)
-    largest = np.zeros(len(sizes), np.int64)
-    np.maximum.at(largest, pairs // n_values, counts)
-    baseline = float(largest.sum() / n_records)
-    shuffled = np.empty(n_records, np.int64)
-    order = np.random.default_rng(seed).permutation(n_records)
-    shuffled[published.records] = published.truth[order[np.argsort(group[order], kind="stable")]]
-    control = float((guesses == shuffled).mean())
-    verdict = judge(rate, interval, baseline, control=control)
-    return AttackResult(name, rate, interval, baseline, control, verdict, time.perf_counter() - started, seed, details)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 Level = Literal["none", "quick", "standard", "full"]
@@ -75,6 +75,8 @@ class AttackedRelease:
     random_state : int
     titles : mapping of str to str
         Titles of columns for readers.
+    sensitive : list of str
+        Those of the secrets that were named as sensitive, and are not only what a model predicts.
     """
 
     original: Any
@@ -87,6 +89,7 @@ class AttackedRelease:
     places: Any
     random_state: int
     titles: Mapping[str, str]
+    sensitive: list[str] = field(default_factory=list)
 
     @property
     def who(self) -> dict[str, Any]:

@@ -23,7 +23,14 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sfumato.attack.named_attack import AttackedRelease, AttackFacts, Case, NamedAttack
-from sfumato.attack.released_cells import Exact, Names, ReleasedColumn, ReleasedTable, read_release
+from sfumato.attack.released_cells import (
+    Exact,
+    Names,
+    ReleasedColumn,
+    ReleasedTable,
+    distances_by_block,
+    read_release,
+)
 from sfumato.attack.result import AttackResult, result_of_counts
 from sfumato.errors import ParameterError
 from sfumato.frames import read_table
@@ -328,13 +335,8 @@ def _near(columns: Sequence[ReleasedColumn], people: NDArray[np.int64]) -> tuple
     first, group = merge_rows(list(shown.T), [column.n_shown for column in columns], len(shown))
     candidates = shown[first]
     near = np.zeros((len(people), len(candidates)), bool)
-    step = max(1, _COMPARED_AT_ONCE // len(candidates))
-    for start in range(0, len(people), step):
-        part = people[start : start + step]
-        total = np.zeros((len(part), len(candidates)), np.float32)
-        for position, column in enumerate(columns):
-            total += column.distances(candidates[:, position], part[:, position]).T
-        near[start : start + step] = total <= total.min(axis=1, keepdims=True) + 1e-6
+    for part, total in distances_by_block(columns, candidates, people):
+        near[part] = total <= total.min(axis=1, keepdims=True) + 1e-6
     return group, near
 
 

@@ -7,7 +7,7 @@ by the attacks on released tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,6 +23,7 @@ from sfumato.loss.extents import ANYTHING, names_of, range_of, reader_of, stands
 from sfumato.loss.released_groups import code_values, columns_of
 
 Names = str | int | Iterable[str | int]
+_COMPARED_AT_ONCE = 1 << 23  # pairs of people and released records
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +171,28 @@ class ReleasedTable:
     def others(self, columns: Sequence[ReleasedColumn]) -> NDArray[np.int64]:
         """Return the values of the other people, one row each."""
         return np.stack([column.other_codes for column in columns], axis=1)
+
+
+def distances_by_block(
+    columns: Sequence[ReleasedColumn], candidates: NDArray[np.int64], people: NDArray[np.int64]
+) -> Iterator[tuple[slice, NDArray[np.float32]]]:
+    """Yield some people at a time and how far each of them is from every released record, over all columns.
+
+    Parameters
+    ----------
+    columns : sequence of ReleasedColumn
+    candidates : ndarray of int64, shape (n_candidates, n_columns)
+        Codes of released cells.
+    people : ndarray of int64, shape (n_people, n_columns)
+        Codes of original values.
+    """
+    step = max(1, _COMPARED_AT_ONCE // len(candidates))
+    for start in range(0, len(people), step):
+        part = people[start : start + step]
+        total = np.zeros((len(part), len(candidates)), np.float32)
+        for position, column in enumerate(columns):
+            total += column.distances(candidates[:, position], part[:, position]).T
+        yield slice(start, start + step), total
 
 
 def read_release(

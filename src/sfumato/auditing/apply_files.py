@@ -106,6 +106,8 @@ class Recoded:
     n_merged, n_suppressed : int
     together : sequence of mapping
         What the release and each earlier one reveal together.
+    all_together : mapping or None
+        What the release and all earlier ones reveal together, if there are several.
     """
 
     counted: Recount
@@ -114,6 +116,7 @@ class Recoded:
     n_merged: int = 0
     n_suppressed: int = 0
     together: Sequence[Mapping[str, Any]] = ()
+    all_together: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -297,8 +300,8 @@ def _recode(
         return Recoded(counted, is_release=False)
     if made.publication is not None and settings.remember is not None:
         made.publication.save(settings.remember)
-    together = made.measures.get("together", [])
-    return Recoded(counted, True, saved.unit, made.n_merged, made.n_suppressed, together)
+    together, all_together = made.measures.get("together", []), made.measures.get("all_together")
+    return Recoded(counted, True, saved.unit, made.n_merged, made.n_suppressed, together, all_together)
 
 
 def _roles(saved: SavedPartition) -> dict[str, Any]:

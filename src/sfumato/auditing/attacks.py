@@ -105,7 +105,7 @@ def attacks_of(level: str, leave_out: Collection[str] = ()) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> attacks_of("quick", leave_out=["network", "inference"])
+    >>> attacks_of("quick", leave_out=["network", "inference", "definetti", "minimality", "skewness", "similarity"])
     ('threshold', 'random_forest', 'attribute', 'singling_out', 'linkability', 'row_order')
     """
     if level not in LEVELS:
@@ -226,6 +226,7 @@ def attack_release(
     quasi_identifiers: Sequence[str],
     *,
     secrets: Sequence[str] = (),
+    sensitive: Sequence[str] | None = None,
     control: Any = None,
     is_aligned: bool = True,
     places: ArrayLike | None = None,
@@ -237,7 +238,8 @@ def attack_release(
 ) -> Attacks:
     """Attack a released table: the three risks of the EU opinion, on people whose original values are known.
 
-    Singling out looks at all columns that were released, the others at the quasi-identifiers and the secrets.
+    Singling out looks at all columns that were released, the others at the quasi-identifiers and the secrets. Attacks
+    on the sensitive values of groups add to the risk of inference.
 
     Parameters
     ----------
@@ -247,6 +249,8 @@ def attack_release(
         Columns that an attacker may know.
     secrets : sequence of str
         Columns to infer, each by itself.
+    sensitive : sequence of str, optional
+        Those of them that were named as sensitive, whose groups are attacked, too; None: all.
     control : frame, optional
         Other people, who are not in the release.
     is_aligned : bool
@@ -280,6 +284,7 @@ def attack_release(
         places=places,
         random_state=random_state,
         titles=titles,
+        sensitive=[name for name in (secrets if sensitive is None else sensitive) if name not in names],
     )
     risks, not_run, told = [], [], []
     for attack in attacks_of(level, leave_out):
@@ -314,12 +319,13 @@ def make_risk(title: str, eu_risk: EuRisk, result: AttackResult) -> Risk:
 def sentence_of(result: AttackResult) -> str:
     """Return the result of an attack as a sentence."""
     if result.verdict == "failed attack":
+        by = result.details.get("baseline_from", "without the release")
         return (
-            f"Below baseline: {result.rate:.3f}, and {result.baseline:.3f} without the release. The attack is invalid: "
-            "it does not show that the release is safe."
+            f"Below baseline: {result.rate:.3f}, and {result.baseline:.3f} {by}. The attack is invalid: it does not "
+            "show that the release is safe."
         )
     if result.control is not None and result.control > result.baseline:
-        without, where = result.control, " (people outside the release)"
+        without, where = result.control, f" ({result.details.get('control_from', 'people outside the release')})"
     else:
         without, where = result.baseline, ""
     if result.verdict == "not shown":

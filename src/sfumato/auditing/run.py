@@ -252,6 +252,7 @@ def _attack(reporter: Reporter, job: PolicyJob, compared: Any) -> Attacks:
             compared.released,
             job.method.quasi_identifiers,
             secrets=sensitive or [job.policy.get("columns", "target")],
+            sensitive=sensitive,
             control=rows_of(job.table, test),
             places=_places(job, len(train)),
             level=level,

@@ -184,6 +184,8 @@ def _show_recoded(console: Console, file: Location, output: Path, done: Recoded)
                 "judged_on": "the written file",
                 "together": list(done.together),
             }
+            if done.all_together is not None:
+                document["all_together"] = dict(done.all_together)
         console.result(document | {"seconds": round(console.seconds, 3)})
         return
     console.heading(f"{'release' if done.is_release else 'recoding'} of {file.name}")
@@ -195,6 +197,9 @@ def _show_recoded(console: Console, file: Location, output: Path, done: Recoded)
             who = "people" if part["is_counted"] else "records"
             hidden = "all hidden among k" if part["is_safe"] else "some singled out: see the warning"
             rows.append((f"{who} also in earlier release {number}", f"{part['n_people']:,}", hidden))
+        if done.all_together is not None:
+            hidden = "all hidden among k" if done.all_together["is_safe"] else "some singled out"
+            rows.append(("all releases together", f"{done.all_together['n_people']:,}", hidden))
     console.facts([*rows, ("seconds", f"{console.seconds:.1f}")])
     sentence = "No group size is promised in the new file: use it to predict, and --release to publish."
     if done.is_release:
