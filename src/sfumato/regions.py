@@ -31,7 +31,7 @@ from sfumato.representatives.representative import values_of_bins
 from sfumato.threads import map_in_threads
 
 _DRAWN_AT_ONCE = 1 << 16  # records that share a random generator, so that the number of threads does not matter
-_JUDGED = 20_000  # records with which weights are found
+_JUDGED = 10_000  # records with which weights are found
 _HALF = 0.5  # of a person, added to counts before their logarithm is taken
 _PULL = 1e-5
 _TOLERANCE = 1e-6

@@ -25,6 +25,7 @@ from sfumato.frames import read_table
 
 _LOOKED_AT = 2_000  # records at most to see whether a model can be asked about raw ones
 _DEFAULT_K = 10
+_MOST_FLOOR = 20  # of the default: beyond it, accuracy falls and attacks do not
 
 
 class _Anonymized(MetaEstimatorMixin, BaseEstimator):
@@ -43,7 +44,7 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         guide_estimator: Any = None,
         guide_fraction: float = 1.0,
         learn_from: str | None = None,
-        floor: int = 5,
+        floor: int | None = None,
         transform_at_predict: bool = False,
         random_state: Any = None,
     ) -> None:
@@ -103,7 +104,8 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
     def _learns_from(self, anonymizer: Any) -> str:
         """Return whether the estimator is trained on records drawn from regions, or on representatives."""
         check_choice("learn_from", self.learn_from, (None, "regions", "points"))
-        check_integer("floor", self.floor, 1)
+        if self.floor is not None:
+            check_integer("floor", self.floor, 1)
         why = None
         if self.transform_at_predict:
             why = "transform_at_predict=True, which asks the model about representatives"
@@ -118,7 +120,8 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
     def _train_on_regions(self, anonymizer: Anonymizer, fitted: Fit, y: Any, weight: Any) -> Any:
         target = as_target_array(y)
         strata = strata_of(target, is_number=self._guide_kind == "numbers")
-        self.regions_ = anonymizer._describe_regions(fitted, strata.of_record, strata.n, self.floor)
+        floor = min(anonymizer.k, _MOST_FLOOR) if self.floor is None else self.floor
+        self.regions_ = anonymizer._describe_regions(fitted, strata.of_record, strata.n, floor)
         schema = anonymizer.schema_
         generator = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         is_alone = set(fitted.table.names) == {*schema.dropped, *schema.quasi_identifiers}
@@ -257,8 +260,8 @@ _PARAMETERS = """
         records are asked about lies inside them, so the model loses little even for large k. ``"points"``: the
         representatives, one record per group, as `fit_transform` returns them. None: regions, or points with
         `transform_at_predict` or an anonymizer that is not sfumato's.
-    floor : int, default=5
-        The fewest people that a number of a region counts.
+    floor : int, optional
+        The fewest people that a number of a region counts. None: k, or 20 if k is larger.
     transform_at_predict : bool, default=False
         Recode records with the fitted partition before predicting. The model then learns from points.
     random_state : int or RandomState, optional
