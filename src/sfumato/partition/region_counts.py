@@ -149,7 +149,7 @@ def _count(units, classes, offsets, kind, levels, start, stop, entries, rest):  
     seen = np.empty((n_classes, kind.n_units), np.int64)
     n_seen = np.zeros(n_classes, np.int64)
     found = np.empty((kind.n_units, 2), np.int64)
-    n_entries = 0
+    n_entries = np.int64(0)
     for g in range(offsets.shape[0] - 1):
         for i in range(offsets[g], offsets[g + 1]):
             c, u = classes[i], units[i]
@@ -187,7 +187,7 @@ def _close_pools(g, levels, kind, pools, found, start, stop, entries, n_entries)
         place //= _FAN
         is_top = level + 1 == levels.shape[0]
         for c in range(pools.shape[1]):
-            n_found = 0
+            n_found = np.int64(0)
             for u in range(kind.n_units):
                 if pools[level, c, u] > 0:
                     found[n_found, 0], found[n_found, 1] = u, pools[level, c, u]
