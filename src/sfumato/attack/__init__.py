@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from sfumato.attack.release_attacks import infer_from_release as infer_from_release
     from sfumato.attack.release_attacks import link_through_release as link_through_release
     from sfumato.attack.release_attacks import single_out_of_release as single_out_of_release
+    from sfumato.attack.release_membership import find_members_of_release as find_members_of_release
     from sfumato.attack.result import AttackResult as AttackResult
     from sfumato.attack.result import bootstrap_interval as bootstrap_interval
     from sfumato.attack.result import judge as judge
@@ -67,6 +68,7 @@ _HOME_OF = {
     "check_order": "reconstruction_scoring",
     "definetti": "anatomy_attacks",
     "FamilySettings": "reconstruction_adversaries",
+    "find_members_of_release": "release_membership",
     "infer_from_release": "release_attacks",
     "judge": "result",
     "link_records": "generalization_attacks",
