@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sfumato.attack.anatomy_attacks import definetti as definetti
     from sfumato.attack.anatomy_attacks import minimality as minimality
     from sfumato.attack.attribute import attack_attribute as attack_attribute
+    from sfumato.attack.downcoding import downcode_release as downcode_release
     from sfumato.attack.generalization_attacks import attack_generalization as attack_generalization
     from sfumato.attack.generalization_attacks import link_records as link_records
     from sfumato.attack.generalization_attacks import single_out as single_out
@@ -67,6 +68,7 @@ _HOME_OF = {
     "bootstrap_interval": "result",
     "check_order": "reconstruction_scoring",
     "definetti": "anatomy_attacks",
+    "downcode_release": "downcoding",
     "FamilySettings": "reconstruction_adversaries",
     "find_members_of_release": "release_membership",
     "infer_from_release": "release_attacks",
