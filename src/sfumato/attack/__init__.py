@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sfumato.attack.generalization_attacks import single_out as single_out
     from sfumato.attack.membership import MembershipResult as MembershipResult
     from sfumato.attack.membership import attack_membership as attack_membership
+    from sfumato.attack.predicate_singling_out import single_out_by_predicates as single_out_by_predicates
     from sfumato.attack.reconstruction import reconstruct as reconstruct
     from sfumato.attack.reconstruction import reconstruct_from_breaches as reconstruct_from_breaches
     from sfumato.attack.reconstruction import reconstruct_leaving_one_out as reconstruct_leaving_one_out
@@ -87,6 +88,7 @@ _HOME_OF = {
     "reconstruction_risk": "reconstruction",
     "Samples": "samples",
     "single_out": "generalization_attacks",
+    "single_out_by_predicates": "predicate_singling_out",
     "single_out_of_release": "release_attacks",
     "wilson_interval": "result",
 }
