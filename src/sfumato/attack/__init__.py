@@ -56,6 +56,9 @@ ATTACKS = Family(
         "linkability": "sfumato.attack.release_attacks:LINKABILITY",
         "inference": "sfumato.attack.release_attacks:INFERENCE",
         "row-order": "sfumato.attack.row_order:ROW_ORDER",
+        "release-membership": "sfumato.attack.release_membership:RELEASE_MEMBERSHIP",
+        "downcoding": "sfumato.attack.downcoding:DOWNCODING",
+        "predicate-singling-out": "sfumato.attack.predicate_singling_out:PREDICATE_SINGLING_OUT",
     },
 )
 """Every attack that audits run, by the name that policies call it."""
