@@ -350,6 +350,12 @@ def _() -> Parts:
             parts[f"{representative}: row order"] = attack.match_by_row_order(
                 frame.sort_values("age", ignore_index=True), released, QUASI
             )
+        parts[f"{representative}: membership"] = attack.find_members_of_release(frame, released, QUASI, control=control)
+        parts[f"{representative}: predicates"] = attack.single_out_by_predicates(
+            frame, released, QUASI, control=control, unchanged=["occupation"], n_attempts=100
+        )
+        if representative in ("range", "bounds"):
+            parts[f"{representative}: downcoding"] = attack.downcode_release(frame, released, QUASI, control=control)
     return parts
 
 

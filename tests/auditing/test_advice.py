@@ -42,6 +42,8 @@ def test_a_score_that_is_too_low_names_the_k_of_the_curve_that_is_enough():
         ("row order", "", "shuffle the rows"),
         ("singling out of a release", "whole records", 'Set representative = "phantom", "mean" or "range"'),
         ("inference from a release", "", "set l = 2 or more"),
+        ("membership of a release", "", 'Set representative = "phantom" or "mean"'),
+        ("downcoding", "", 'Set representative = "phantom" or "mean"'),
         ("membership", "", "raise k (10 now), for example to 50"),
     ],
 )

@@ -80,8 +80,23 @@ def test_what_has_no_meaning_for_a_release_is_a_note_and_not_a_failure():
     assert [risk.title for risk in found.risks] == ["singling out", "tell records of a group apart by row order"]
     assert found.not_run == ()
     assert [note.partition(" does not apply")[0] for note in found.notes] == [
-        "Linking two lists", "Inferring a secret from the release",
+        "Linking two lists", "Inferring a secret from the release", "Membership of the release",
+        "Reading values off the ends of ranges", "Singling out by small predicates",
     ]  # fmt: skip
+
+
+def test_holdout_records_and_ranges_bring_the_attacks_that_need_them():
+    table = people()
+    ranges = table.set_column(
+        0, "age", pa.array([f"{age // 10 * 10}-{age // 10 * 10 + 9}" for age in table["age"].to_pylist()])
+    )
+    rest = ["singling_out", "linkability", "inference", "row_order"]
+    found = attack_release(table, ranges, ["age", "job"], control=people().slice(60), leave_out=rest)
+    assert [risk.title for risk in found.risks] == [
+        "membership of the release", "read exact values off the ends of ranges",
+        "single out by predicates of small weight",
+    ]  # fmt: skip
+    assert (found.not_run, found.notes) == ((), ())
 
 
 def test_an_attack_whose_package_is_missing_counts_as_not_run(monkeypatch):
@@ -139,7 +154,8 @@ def test_the_rows_of_a_release_in_another_order_are_attacked_by_their_labels():
 
 def test_attacks_that_are_left_out_are_neither_run_nor_noted():
     table = people()
-    found = attack_release(table, table, ["age", "job"], leave_out=["singling_out", "inference", "row_order"])
+    others = [name for name in attacks_of("quick") if name != "linkability"]
+    found = attack_release(table, table, ["age", "job"], leave_out=others)
     assert [risk.eu_risk for risk in found.risks] == ["linkability"]
     assert found.notes == ()
 

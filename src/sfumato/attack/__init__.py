@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sfumato.attack.anatomy_attacks import minimality as minimality
     from sfumato.attack.attribute import attack_attribute as attack_attribute
     from sfumato.attack.definetti_release import definetti_from_release as definetti_from_release
+    from sfumato.attack.downcoding import downcode_release as downcode_release
     from sfumato.attack.generalization_attacks import attack_generalization as attack_generalization
     from sfumato.attack.generalization_attacks import link_records as link_records
     from sfumato.attack.generalization_attacks import single_out as single_out
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from sfumato.attack.membership import MembershipResult as MembershipResult
     from sfumato.attack.membership import attack_membership as attack_membership
     from sfumato.attack.minimality_release import minimality_from_release as minimality_from_release
+    from sfumato.attack.predicate_singling_out import single_out_by_predicates as single_out_by_predicates
     from sfumato.attack.reconstruction import reconstruct as reconstruct
     from sfumato.attack.reconstruction import reconstruct_from_breaches as reconstruct_from_breaches
     from sfumato.attack.reconstruction import reconstruct_leaving_one_out as reconstruct_leaving_one_out
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from sfumato.attack.release_attacks import infer_from_release as infer_from_release
     from sfumato.attack.release_attacks import link_through_release as link_through_release
     from sfumato.attack.release_attacks import single_out_of_release as single_out_of_release
+    from sfumato.attack.release_membership import find_members_of_release as find_members_of_release
     from sfumato.attack.result import AttackResult as AttackResult
     from sfumato.attack.result import bootstrap_interval as bootstrap_interval
     from sfumato.attack.result import judge as judge
@@ -62,6 +65,9 @@ ATTACKS = Family(
         "minimality": "sfumato.attack.minimality_release:MINIMALITY",
         "skewness": "sfumato.attack.skewness:SKEWNESS",
         "similarity": "sfumato.attack.similarity:SIMILARITY",
+        "release-membership": "sfumato.attack.release_membership:RELEASE_MEMBERSHIP",
+        "downcoding": "sfumato.attack.downcoding:DOWNCODING",
+        "predicate-singling-out": "sfumato.attack.predicate_singling_out:PREDICATE_SINGLING_OUT",
     },
 )
 """Every attack that audits run, by the name that policies call it."""
@@ -76,7 +82,9 @@ _HOME_OF = {
     "check_order": "reconstruction_scoring",
     "definetti": "anatomy_attacks",
     "definetti_from_release": "definetti_release",
+    "downcode_release": "downcoding",
     "FamilySettings": "reconstruction_adversaries",
+    "find_members_of_release": "release_membership",
     "guess_from_similar_values": "similarity",
     "guess_from_skewed_groups": "skewness",
     "infer_from_release": "release_attacks",
@@ -97,6 +105,7 @@ _HOME_OF = {
     "reconstruction_risk": "reconstruction",
     "Samples": "samples",
     "single_out": "generalization_attacks",
+    "single_out_by_predicates": "predicate_singling_out",
     "single_out_of_release": "release_attacks",
     "wilson_interval": "result",
 }

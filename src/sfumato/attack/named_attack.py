@@ -33,7 +33,7 @@ class AttackFacts:
         ``"shadow models"``, or packages beyond the core.
     result : str
         What its results are called, where a remedy is known for them.
-    remedy : {"larger k", "shuffle", "protect columns", "diversity"}
+    remedy : {"larger k", "shuffle", "protect columns", "diversity", "representative"}
         What lowers its advantage.
     """
 
@@ -45,7 +45,7 @@ class AttackFacts:
     from_level: Level = "quick"
     needs: tuple[str, ...] = ()
     result: str = ""
-    remedy: Literal["larger k", "shuffle", "protect columns", "diversity"] = "larger k"
+    remedy: Literal["larger k", "shuffle", "protect columns", "diversity", "representative"] = "larger k"
 
     def runs_at(self, level: str) -> bool:
         """Return True if audits of a level run it."""

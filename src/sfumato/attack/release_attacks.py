@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from sfumato.attack.named_attack import AttackedRelease, AttackFacts, Case, NamedAttack
+from sfumato.attack.released_boxes import rows_inside
 from sfumato.attack.released_cells import (
     Exact,
     Names,
@@ -311,22 +312,9 @@ def _n_met(
         _, group = merge_rows(list(both.T), sizes, len(both))
         return np.asarray(np.bincount(group[: len(people)], minlength=int(group.max()) + 1)[group[len(people) :]])
     first, group = merge_rows(list(people.T), sizes, len(people))
-    different, counts = people[first], np.bincount(group)
-    values, codes = zip(*(np.unique(column, return_inverse=True) for column in different.T), strict=True)
-    people_by_value = [np.bincount(code, weights=counts) for code in codes]
-    met = np.zeros(len(attempts), np.int64)
-    step = max(1, _COMPARED_AT_ONCE // sum(map(len, values)))
-    for start in range(0, len(attempts), step):
-        part = attempts[start : start + step]
-        holds = [column.distances(part[:, position], values[position]) == 0 for position, column in enumerate(columns)]
-        n_held = np.stack([held @ n for held, n in zip(holds, people_by_value, strict=True)])
-        # The column that fits the fewest people comes first, so that few are left to compare in the others.
-        for attempt, order in enumerate(np.argsort(n_held, axis=0, kind="stable").T):
-            left = np.flatnonzero(holds[order[0]][attempt][codes[order[0]]])
-            for position in order[1:]:
-                left = left[holds[position][attempt][codes[position][left]]]
-            met[start + attempt] = counts[left].sum()
-    return met
+    counts = np.bincount(group)
+    inside = rows_inside(columns, attempts, people[first], counts)
+    return np.array([counts[rows].sum() for rows in inside], np.int64)
 
 
 def _near(columns: Sequence[ReleasedColumn], people: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

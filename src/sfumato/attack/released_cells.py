@@ -7,7 +7,7 @@ by the attacks on released tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,8 +19,10 @@ from sfumato.columns import Column, join_columns
 from sfumato.errors import InputError
 from sfumato.frames import Table, read_table
 from sfumato.grouping import merge_rows
+from sfumato.labels import with_missing
 from sfumato.loss.extents import ANYTHING, names_of, range_of, reader_of, stands_for_missing, values_in
 from sfumato.loss.released_groups import code_values, columns_of
+from sfumato.representatives.ranges import RARE
 
 Names = str | int | Iterable[str | int]
 _COMPARED_AT_ONCE = 1 << 23  # pairs of people and released records
@@ -41,6 +43,8 @@ class ReleasedColumn:
         What the released cells may stand for.
     has_others : bool
         Whether the other people have this column.
+    is_stated : bool
+        Whether the cells say by themselves what they stand for; if not, that was taken from the values they replaced.
     """
 
     name: str
@@ -49,6 +53,7 @@ class ReleasedColumn:
     shown: NDArray[np.int64]
     cells: Ranges | Sets | Exact
     has_others: bool = True
+    is_stated: bool = False
 
     @cached_property
     def n_shown(self) -> int:
@@ -71,6 +76,11 @@ class ReleasedColumn:
         cells, cell = np.unique(shown, return_inverse=True)
         values, value = np.unique(codes, return_inverse=True)
         return np.asarray(self.cells.distances(cells, values)[cell][:, value])
+
+    def fit(self, shown: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return True where a value may be behind a released cell; each different cell is compared once."""
+        cells, cell = np.unique(shown, return_inverse=True)
+        return np.asarray(self.cells.fit(cells, codes)[cell])
 
     @cached_property
     def likeliest(self) -> NDArray[np.int64]:
@@ -101,6 +111,13 @@ class Ranges:
     or_missing: NDArray[np.bool_]
     values: NDArray[np.float64]
 
+    def fit(self, shown: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return True where a value may be behind a released cell; shape (shown, codes)."""
+        values = self.values[codes]
+        is_inside = (self.low[shown, None] <= values) & (values <= self.high[shown, None])
+        is_inside[:, np.isnan(values)] = self.or_missing[shown, None]
+        return np.asarray(is_inside)
+
     def distances(self, shown: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return how far values are from released cells, as a share of the column's range; shape (shown, codes)."""
         values = self.values[codes]
@@ -122,18 +139,26 @@ class Sets:
 
     fits: NDArray[np.bool_]
 
+    def fit(self, shown: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return True where a category may be behind a released cell; shape (shown, codes)."""
+        return np.asarray(self.fits[np.ix_(shown, codes)])
+
     def distances(self, shown: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return 0 where a category may be behind a released cell, else 1; shape (shown, codes)."""
-        return (~self.fits[np.ix_(shown, codes)]).astype(np.float32)
+        return (~self.fit(shown, codes)).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
 class Exact:
     """Cells that were released unchanged: they have the codes of the original values."""
 
+    def fit(self, shown: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return True where a value equals a released cell; shape (shown, codes)."""
+        return np.asarray(shown[:, None] == codes)
+
     def distances(self, shown: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return 0 where a value equals a released cell, else 1; shape (shown, codes)."""
-        return np.asarray(shown[:, None] != codes, np.float32)
+        return (~self.fit(shown, codes)).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,6 +228,7 @@ def read_release(
     *,
     unchanged: Names = (),
     is_aligned: bool = True,
+    as_stated: bool = False,
 ) -> ReleasedTable:
     """Read the original and the released table, and other people.
 
@@ -217,6 +243,9 @@ def read_release(
         Further columns, which were released unchanged.
     is_aligned : bool
         Whether both tables have the same people row by row. If not, labels must say by themselves what they stand for.
+    as_stated : bool
+        Whether cells stand for what they say, as for an attacker who sees nothing but the release. Where a label says
+        neither a range nor a set, it stands for the values that it replaced, provided that the rows are aligned.
     """
     before, after = read_table(original), read_table(released)
     if is_aligned and before.n_records != after.n_records:
@@ -227,7 +256,7 @@ def read_release(
     others = None if control is None else read_table(control)
     names = released_names(before, after, quasi_identifiers)
     exact = before.resolve(unchanged, "unchanged")
-    columns = [_read_column(name, before, after, others, is_aligned) for name in names]
+    columns = [_read_column(name, before, after, others, is_aligned, as_stated) for name in names]
     columns += [_read_unchanged(name, before, after, others) for name in exact]
     return ReleasedTable(tuple(columns), before)
 
@@ -255,22 +284,27 @@ def _read_unchanged(name: str, before: Table, after: Table, others: Table | None
     return ReleasedColumn(name, codes[:n], codes[m:], codes[n:m], Exact(), has_others)
 
 
-def _read_column(name: str, before: Table, after: Table, others: Table | None, is_aligned: bool) -> ReleasedColumn:
+def _read_column(
+    name: str, before: Table, after: Table, others: Table | None, is_aligned: bool, as_stated: bool
+) -> ReleasedColumn:
     own = before.column(name)
     joined = own if others is None else join_columns([own, others.column(name)])
     codes = code_values(joined)
     released = [after.column(part) for part in columns_of(after, name)]
     parts = [code_values(part) for part in released]
     first, shown = merge_rows(parts, [int(part.max()) + 1 for part in parts], after.n_records)
-    own_codes = codes[: own.n_records]
-    cells: Ranges | Sets
-    if not is_aligned:
-        cells = read_cells_alone(joined, codes, released, first)
-    elif own.kind == "category":
-        cells = _read_sets(joined, codes, released, first, shown)
-    else:
-        cells = _read_ranges(joined, codes, released, first, shown)
-    return ReleasedColumn(name, own_codes, codes[own.n_records :], shown, cells)
+    cells: Ranges | Sets | None = None
+    if as_stated or not is_aligned:
+        try:
+            cells = read_cells_alone(joined, codes, released, first)
+        except InputError:
+            if not is_aligned:
+                raise
+    is_stated = cells is not None
+    if cells is None:
+        read = _read_sets if own.kind == "category" else _read_ranges
+        cells = read(joined, codes, released, first, shown)
+    return ReleasedColumn(name, codes[: own.n_records], codes[own.n_records :], shown, cells, is_stated=is_stated)
 
 
 def _read_ranges(
@@ -345,7 +379,7 @@ def read_cells_alone(
     values[codes[~is_missing]] = joined.values[~is_missing]
     if all(part.kind == joined.kind for part in released):  # bounds, or one value
         low, high = (released[place].values[first].astype(float) for place in (0, -1))
-        or_missing = is_blank.copy()
+        or_missing = is_blank | (len(released) > 1)  # bounds do not say whether somebody's value is missing
     else:
         labels, place = names_of(released[0]), released[0].values[first]
         said = [range_of(label, reader_of(joined)) for label in labels]
@@ -370,19 +404,60 @@ def _sets_alone(
     code_of = dict(zip(np.array(names_of(joined), object)[present].tolist(), present_codes.tolist(), strict=True))
     fits = np.zeros((len(first), n_codes), bool)
     has_missing = bool(_is_missing(joined).any())
-    labels = [] if released[0].categories is None or len(released) > 1 else names_of(released[0])
-    listed = [values_in(label, code_of) for label in labels]
-    if not labels or None in listed:
-        raise _unreadable(joined.name, max(1, listed.count(None)))
-    for cell, row in enumerate(first.tolist()):
-        if is_blank[cell]:
-            fits[cell, -1] = has_missing
-            continue
-        code = released[0].values[row]
-        fits[cell, listed[code]] = True
-        if has_missing and stands_for_missing(labels[code]):
-            fits[cell, -1] = True
+    if has_missing:
+        fits[:, -1] = is_blank | (len(released) > 1)  # bounds do not say whether somebody's value is missing
+    says = np.flatnonzero(~is_blank)
+    if not len(says):
+        return Sets(fits)
+    if released[0].categories is None:
+        raise _unreadable(joined.name, 1)
+    names = [names_of(part) for part in released]
+    shown = [part.values[first[says]].tolist() for part in released]
+    if len(released) > 1:
+        place_of = _places(joined, code_of)
+        ends = zip(*shown, strict=True)
+        values = [_between(names[0][low], names[1][high], place_of, code_of) for low, high in ends]
+    else:
+        listed = _listed(names[0], code_of)
+        values = [listed[code] for code in shown[0]]
+    if None in values:
+        raise _unreadable(joined.name, values.count(None))
+    for cell, codes, label in zip(says.tolist(), values, shown[0], strict=True):
+        fits[cell, codes] = True
+        fits[cell, -1] |= has_missing and stands_for_missing(names[0][label])
     return Sets(fits)
+
+
+def _listed(labels: Sequence[str], code_of: Mapping[str, int]) -> list[list[int] | None]:
+    """Return the values that each label lists, None if it lists others; "other" stands for all that no label names."""
+    read = [_named_in(label, code_of) for label in labels]
+    unnamed = sorted(set(code_of.values()).difference(*(values for values, _ in read if values is not None)))
+    return [[*values, *unnamed] if rest and values is not None else values for values, rest in read]
+
+
+def _named_in(label: str, code_of: Mapping[str, int]) -> tuple[list[int] | None, bool]:
+    """Return the values that a label names, None if it names none, and whether it also stands for unnamed ones."""
+    values = values_in(label, code_of)
+    text, last = label.removesuffix(with_missing("")), f", {RARE}}}"
+    if values is not None:
+        return values, False
+    if text == RARE:
+        return [], True
+    return (values_in(text.removesuffix(last) + "}", code_of), True) if text.endswith(last) else (None, False)
+
+
+def _between(low: str, high: str, place_of: Mapping[str, int], code_of: Mapping[str, int]) -> list[int] | None:
+    """Return the categories from one to another in their order; None if an end is not a category."""
+    if low not in place_of or high not in place_of:
+        return None
+    return [code_of[name] for name, place in place_of.items() if place_of[low] <= place <= place_of[high]]
+
+
+def _places(column: Column, code_of: Mapping[str, int]) -> dict[str, int]:
+    """Return the place of every category that occurs, in the declared order or else the sorted one."""
+    names = names_of(column)
+    places = range(len(names)) if column.places is None else column.places.tolist()
+    return {name: place for name, place in zip(names, places, strict=True) if name in code_of}
 
 
 def _unreadable(name: str, n_labels: int) -> InputError:

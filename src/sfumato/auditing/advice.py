@@ -12,6 +12,7 @@ from sfumato.report.data import Audit, ColumnChange, GateCheck, Point, Risk
 
 _REAL_MEMBERS = ("model", "member", "sample")
 _WIDE = ("range", "bounds", "midrange")
+_RANGES = ("range", "bounds")
 _MOST_NAMED = 3  # columns
 _ENOUGH = 0.05  # of the records; a rounded target below this is worth naming
 
@@ -68,6 +69,8 @@ def _attack(audit: Audit, check: GateCheck, _: Any) -> str:
         return f"{about}: shuffle the rows of the release; remove keep_order."
     if remedy == "protect columns":
         return _singling_out(audit, about, risk)
+    if remedy == "representative":
+        return _representative(audit, about)
     if remedy == "diversity" and "k" in audit.method:
         said = "raise l" if audit.method.get("l") else "set l = 2 or more under [method]"
         return f"{about}: {said}, or drop the column that is inferred."
@@ -86,11 +89,21 @@ def _singling_out(audit: Audit, about: str, risk: Risk) -> str:
         if audit.uniqueness is None or not audit.uniqueness.columns:
             return f"{about}: make more columns quasi-identifiers."
         return f"{about} by columns released unchanged: {_protect(audit)}"
-    representative = audit.method.get("representative")
-    if representative in _REAL_MEMBERS:
+    return _representative(audit, about, instead='"phantom", "mean" or "range"')
+
+
+def _representative(audit: Audit, about: str, instead: str = '"phantom" or "mean"') -> str:
+    """Return advice on what stands for a group; a larger k where that is neither a member nor a range."""
+    shown = audit.method.get("representative")
+    if shown in _REAL_MEMBERS:
         return (
-            f'{about}: representative = "{representative}" releases the values of a real member. Set representative = '
-            '"phantom", "mean" or "range" under [method].'
+            f'{about}: representative = "{shown}" releases the values of a real member. Set representative = {instead} '
+            "under [method]."
+        )
+    if shown in _RANGES and "range" not in instead:
+        return (
+            f'{about}: representative = "{shown}" releases ranges that end at values of members. Set representative = '
+            f"{instead} under [method]."
         )
     return f"{about}: {_larger_k(audit, 0.0)}"
 

@@ -105,8 +105,8 @@ def attacks_of(level: str, leave_out: Collection[str] = ()) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> attacks_of("quick", leave_out=["network", "inference", "definetti", "minimality", "skewness", "similarity"])
-    ('threshold', 'random_forest', 'attribute', 'singling_out', 'linkability', 'row_order')
+    >>> attacks_of("quick", leave_out=["network", "row_order"])[:5]
+    ('threshold', 'random_forest', 'attribute', 'singling_out', 'linkability')
     """
     if level not in LEVELS:
         raise ParameterError(f"audit level {level!r}: expected one of {', '.join(LEVELS)}. 'quick' takes minutes.")
