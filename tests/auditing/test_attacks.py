@@ -120,7 +120,7 @@ def test_what_attackers_know_is_no_secret_to_infer():
         "guess job from cuts that were not made (minimality)",
         "guess job in groups where a value is raised (skewness)",
     ]
-    assert [note.partition(" does not apply")[0] for note in found.notes] == ["The similarity attack"]
+    assert "The similarity attack" in {note.partition(" does not apply")[0] for note in found.notes}
 
 
 def test_groups_are_attacked_for_columns_that_were_named_as_sensitive():

@@ -42,7 +42,7 @@ def common_of(values, case, *, is_top):
     """Return the values, then the intervals, that enough records have, and what is left; plainly."""
     _, n_units, _, _, _, floor, _, n_ordered = case
     common, left, width = {}, dict(values), 1
-    while width == 1 or width <= (n_ordered if is_top else n_ordered // 8):
+    while width == 1 or width <= (n_ordered if is_top else n_ordered // 3):
         nodes = defaultdict(list)
         for u in left:
             if u < n_ordered:

@@ -119,8 +119,8 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
 
     def _train_on_regions(self, anonymizer: Anonymizer, fitted: Fit, y: Any, weight: Any) -> Any:
         target = as_target_array(y)
-        strata = strata_of(target, is_number=self._guide_kind == "numbers")
         floor = min(anonymizer.k, _MOST_FLOOR) if self.floor is None else self.floor
+        strata = strata_of(target, is_number=self._guide_kind == "numbers", k=anonymizer.k, floor=floor)
         self.regions_ = anonymizer._describe_regions(fitted, strata.of_record, strata.n, floor)
         schema = anonymizer.schema_
         generator = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))

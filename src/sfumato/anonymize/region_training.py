@@ -20,8 +20,11 @@ from sfumato.regions import Regions
 _MOST_CLASSES = 32
 """Of a target with more classes, drawn records keep the class that they were drawn for."""
 
-_N_RANGES = 4
+_MOST_RANGES = 4
 """Ranges with about as many records each that stand for the classes of a target of numbers."""
+
+_FLOORS_OF_A_RANGE = 5
+"""A range is worth having if a group has so many times the floor of people in it."""
 
 _LEAST_SHARE = 0.02
 """Classes that are less likely than this for a drawn record are left out of it."""
@@ -43,11 +46,12 @@ class Strata(NamedTuple):
     targets: NDArray[Any] | None
 
 
-def strata_of(y: NDArray[Any], *, is_number: bool) -> Strata:
+def strata_of(y: NDArray[Any], *, is_number: bool, k: int, floor: int) -> Strata:
     """Return the classes of a target, of several outputs their combinations; ranges of numbers by quantiles."""
     if is_number:
         values = _along_first_component(np.asarray(y, np.float64).reshape(len(y), -1))
-        edges = np.unique(np.quantile(values, np.arange(1, _N_RANGES) / _N_RANGES))
+        n_ranges = min(max(k // (_FLOORS_OF_A_RANGE * floor), 1), _MOST_RANGES)
+        edges = np.unique(np.quantile(values, np.arange(1, n_ranges) / n_ranges))
         return Strata(np.searchsorted(edges, values, side="right").astype(np.int32), len(edges) + 1, None)
     of_record = np.zeros(len(y), np.int64)
     for output in np.reshape(y, (len(y), -1)).T:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 _FAN = 4
 """Groups of a pool, and pools of a larger one."""
 
-_NARROW = 8
+_NARROW = 3
 """Within a group or a pool, an interval has at most one in so many of the values of a column."""
 
 _AS_MANY = 10.0
