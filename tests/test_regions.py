@@ -19,6 +19,7 @@ from sfumato import (
     AnonymizedRegressor,
     FullDomainAnonymizer,
     HilbertAnonymizer,
+    LDiversity,
     ModelGuidedAnonymizer,
     MondrianAnonymizer,
     RPlusTreeAnonymizer,
@@ -227,3 +228,22 @@ def test_wrong_settings_are_refused(adults):
     with pytest.raises(ParameterError, match="learn_from='regions' with transform_at_predict=True"):
         fitted(X, y, learn_from="regions", transform_at_predict=True)
     assert not hasattr(fitted(X, y, transform_at_predict=True), "regions_")
+
+
+def test_criteria_on_sensitive_values_or_persons_train_on_points(adults):
+    X, y = adults
+    diverse = ModelGuidedAnonymizer(
+        K, quasi_identifiers=["age", "sex"], criteria=[LDiversity(2, sensitive="occupation")]
+    )
+    model = AnonymizedClassifier(tables_model(), anonymizer=diverse, guide_estimator="labels").fit(X, y)
+    assert not hasattr(model, "regions_")
+    with pytest.raises(ParameterError, match="learn_from='regions' with criteria on persons or sensitive values"):
+        AnonymizedClassifier(tables_model(), anonymizer=diverse, learn_from="regions").fit(X, y)
+
+
+def test_many_classes_are_not_told_apart(adults):
+    X, _ = adults
+    ages = X["age"].to_numpy()
+    seen = drawn_by(X[["education-num", "hours-per-week"]], ages).estimator_
+    assert len(np.unique(ages)) > 32
+    assert np.array_equal(seen.y_, ages) and seen.weight_ is None

@@ -20,6 +20,7 @@ from sfumato.anonymize.partitioners import Fit
 from sfumato.anonymize.region_training import strata_of, train_on_regions
 from sfumato.arguments import as_table_like, check_choice, check_integer, check_wrapped, checked_weight, wrapped_has
 from sfumato.criteria import Criterion
+from sfumato.criteria.base import asks_records_alone
 from sfumato.errors import InputError, KeptIndexWarning, ParameterError, named
 from sfumato.frames import read_table
 
@@ -111,6 +112,10 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
             why = "transform_at_predict=True, which asks the model about representatives"
         elif not isinstance(anonymizer, Anonymizer):
             why = f"a {type(anonymizer).__name__}, which is not one of sfumato's anonymizers"
+        elif not all(map(asks_records_alone, anonymizer._all_criteria())):
+            why = (
+                "criteria on persons or sensitive values, which hold for groups and not for what is counted inside them"
+            )
         if why is None:
             return self.learn_from or "regions"
         if self.learn_from == "regions":
@@ -259,7 +264,7 @@ _PARAMETERS = """
         ``"regions"``: records drawn from the values that several people of a group share, class by class; what raw
         records are asked about lies inside them, so the model loses little even for large k. ``"points"``: the
         representatives, one record per group, as `fit_transform` returns them. None: regions, or points with
-        `transform_at_predict` or an anonymizer that is not sfumato's.
+        `transform_at_predict`, criteria beyond k-anonymity of records, or an anonymizer that is not sfumato's.
     floor : int, optional
         The fewest people that a number of a region counts. None: k, or 20 if k is larger.
     transform_at_predict : bool, default=False

@@ -18,7 +18,7 @@ from sfumato.frames import Table, read_table
 from sfumato.regions import Regions
 
 _MOST_CLASSES = 32
-"""Of a target with more classes, drawn records keep the class that they were drawn for."""
+"""Of a target with more classes, regions do not tell them apart, and a drawn record keeps the class of its own."""
 
 _MOST_RANGES = 4
 """Ranges with about as many records each that stand for the classes of a target of numbers."""
@@ -39,11 +39,14 @@ class Strata(NamedTuple):
     n : int
     targets : ndarray or None
         The target of each class; None for ranges of numbers.
+    are_told_apart : bool
+        Whether a drawn record can get shares of the classes.
     """
 
     of_record: NDArray[np.int32]
     n: int
     targets: NDArray[Any] | None
+    are_told_apart: bool = True
 
 
 def strata_of(y: NDArray[Any], *, is_number: bool, k: int, floor: int) -> Strata:
@@ -58,6 +61,8 @@ def strata_of(y: NDArray[Any], *, is_number: bool, k: int, floor: int) -> Strata
         labels, codes = distinct_labels(output)
         of_record = distinct_labels(of_record * len(labels) + codes)[1]  # combinations that occur
     n_classes = int(of_record.max()) + 1
+    if n_classes > _MOST_CLASSES:
+        return Strata(np.zeros(len(y), np.int32), 1, None, are_told_apart=False)
     first = np.full(n_classes, len(y))
     np.minimum.at(first, of_record, np.arange(len(y)))
     return Strata(of_record.astype(np.int32), n_classes, y[first])
@@ -96,7 +101,7 @@ def train_on_regions(
         Whether the table has no other columns than the quasi-identifiers. Otherwise a drawn record keeps the other
         columns of the record that it stands for, and with them its target.
     """
-    asks_classes = is_alone and strata.n <= _MOST_CLASSES
+    asks_classes = is_alone and strata.are_told_apart
     drawn = regions.draw(group, strata.of_record, random_state, with_classes=asks_classes, n_threads=n_threads)
     records = table.replaced(drawn.columns, drop=dropped)
     if not asks_classes:
