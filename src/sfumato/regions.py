@@ -25,7 +25,8 @@ from sfumato.labels import label_moment, label_number
 from sfumato.partition.group_summaries import Groups, collect
 from sfumato.partition.phantom_search import NOTHING
 from sfumato.partition.records import make_layout
-from sfumato.partition.region_counts import ColumnCounts, Evidence, count_column, draw_column, look_up_column
+from sfumato.partition.region_counts import ColumnCounts, count_column
+from sfumato.partition.region_draws import Evidence, draw_column, look_up_column
 from sfumato.representatives import shown_of
 from sfumato.representatives.representative import values_of_bins
 from sfumato.threads import map_in_threads

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.partition.region_counts import Evidence, carried, count_column, draw_column, look_up_column, n_pools
+from sfumato.partition.region_counts import carried, count_column, n_pools
+from sfumato.partition.region_draws import Evidence, draw_column, look_up_column
 
 
 @st.composite
