@@ -174,13 +174,23 @@ def test_other_columns_stay_with_their_target(adults):
     assert not np.array_equal(seen.X_["age"], X["age"])
 
 
-def test_weights_of_drawn_classes_add_up_to_the_weights_of_the_records(adults):
+def test_classes_weigh_what_their_records_weigh(adults):
     X, y = adults
     weight = np.random.default_rng(0).uniform(1, 3, len(X))
     model = AnonymizedClassifier(Seen(), k=K, guide_estimator="labels", random_state=0)
     seen = model.fit(X, y, sample_weight=weight).estimator_
     assert len(seen.X_) == len(seen.y_) == len(seen.weight_) > len(X)
-    assert seen.weight_.sum() == pytest.approx(weight.sum())
+    assert seen.weight_.sum() == pytest.approx(weight.sum(), rel=0.02)
+    without = model.fit(X, y, sample_weight=(y == y[0]).astype(float)).estimator_
+    assert without.weight_[without.y_ != y[0]].sum() == 0
+
+
+@pytest.mark.parametrize("model", [LogisticRegression(), KNeighborsClassifier(3)])
+def test_no_class_is_forgotten(model, adults):
+    X, _ = adults
+    y = np.r_[np.ones(3), np.zeros(len(X) - 3)]
+    found = AnonymizedClassifier(model, k=K, random_state=0).fit(X[["age", "education-num"]], y)
+    assert found.classes_.tolist() == [0, 1]
 
 
 def test_several_outputs(adults):

@@ -106,18 +106,51 @@ def train_on_regions(
     records = table.replaced(drawn.columns, drop=dropped)
     if not asks_classes:
         return fit_weighted(estimator, records, y, weight)
-    share = drawn.classes
+    # A class weighs what the people of the group weigh who have it.
+    share = drawn.classes * _mean_weights(group, strata, regions.n_groups, weight)[group]
     if strata.targets is None:
-        return fit_weighted(estimator, records, _mean_targets(share, y, group, strata, regions), weight)
+        total = share.sum(axis=1)
+        expected = _mean_targets(share / _positive(total)[:, np.newaxis], y, group, strata, regions)
+        return fit_weighted(estimator, records, expected, None if weight is None else total)
     if not takes_weights(estimator):
-        picks = random_state.random((len(share), 1))
-        chosen = np.minimum((np.cumsum(share, axis=1) < picks).sum(axis=1), strata.n - 1)
+        chosen = _drawn_classes(share, random_state)
         return fit_weighted(estimator, records, strata.targets[chosen], weight)
-    share = np.where(share >= _LEAST_SHARE, share, 0.0)
-    share /= share.sum(axis=1, keepdims=True)
-    row, chosen = np.nonzero(share)
-    own = share[row, chosen] if weight is None else share[row, chosen] * weight[row]
-    return fit_weighted(estimator, _rows(records, row), strata.targets[chosen], own)
+    total = share.sum(axis=1, keepdims=True)
+    is_likely = share >= _LEAST_SHARE * total
+    is_likely[share.argmax(axis=0), np.arange(strata.n)] = True  # no class is forgotten
+    share = np.where(is_likely, share, 0.0)
+    share *= total / _positive(share.sum(axis=1, keepdims=True))
+    row, chosen = np.nonzero(is_likely)
+    return fit_weighted(estimator, _rows(records, row), strata.targets[chosen], share[row, chosen])
+
+
+def _mean_weights(
+    group: NDArray[np.int32], strata: Strata, n_groups: int, weight: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    """Return the mean weight of each group's records of each class; of all groups where it has none."""
+    if weight is None:
+        return np.ones((n_groups, strata.n))
+    cells = group.astype(np.int64) * strata.n + strata.of_record
+    n_records = np.bincount(cells, minlength=n_groups * strata.n).reshape(n_groups, strata.n)
+    summed = np.bincount(cells, weights=weight, minlength=n_groups * strata.n).reshape(n_groups, strata.n)
+    whole = summed.sum(axis=0) / np.maximum(n_records.sum(axis=0), 1)
+    means: NDArray[np.float64] = np.where(n_records > 0, summed / np.maximum(n_records, 1), whole)
+    return means
+
+
+def _drawn_classes(share: NDArray[np.float64], random_state: np.random.Generator) -> NDArray[np.intp]:
+    """Return a class for each record, drawn by its shares; a class that nobody got goes to the likeliest record."""
+    summed = np.cumsum(share, axis=1)
+    picks = random_state.random(len(share)) * summed[:, -1]
+    chosen: NDArray[np.intp] = np.minimum((summed <= picks[:, np.newaxis]).sum(axis=1), share.shape[1] - 1)
+    for absent in np.setdiff1d(np.arange(share.shape[1]), chosen):
+        chosen[share[:, absent].argmax()] = absent
+    return chosen
+
+
+def _positive(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return numbers with 1 in the place of 0, to divide by."""
+    return np.where(numbers > 0, numbers, 1.0)
 
 
 def _rows(records: Any, rows: NDArray[np.intp]) -> Any:
