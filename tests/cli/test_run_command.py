@@ -193,7 +193,7 @@ def test_a_release_that_teaches_a_model_nothing_is_said_to(tmp_path: Path):
 
 
 def test_every_sensitive_column_is_inferred_from_the_release(tmp_path: Path):
-    others = [name for name in ATTACKS if name != "inference"]
+    others = [name for name in ATTACKS if name not in ("inference", "skewness")]
     audit = f"leave_out = {json.dumps(others)}"
     policy = write(tmp_path, columns='sensitive = ["wage", "job"]', level="quick", audit=audit)
     text = policy.read_text(encoding="utf-8").replace(', "job"]\nsubgroups', "]\nsubgroups")
