@@ -15,7 +15,7 @@ IN_PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installs into one environment would race
-.PHONY: help demo test test-all check bench hostile recorded studies docs neural spark clean
+.PHONY: help demo test test-all check bench hostile recorded studies docs neural dp spark clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,8 +48,7 @@ hostile: $(READY)-test ## Judge 5,000 random releases by code that shares nothin
 recorded: $(READY)-test ## Compare results with those that were recorded, so that a refactoring changes none (3 minutes)
 	@$(BIN)/python scripts/recorded.py
 
-studies: $(READY)-test $(READY)-neural ## Set up what the studies need, private learners included, and list them
-	@$(BIN)/python -m benchmarks.peers.environment differential_privacy
+studies: $(READY)-test $(READY)-neural $(READY)-dp ## Set up what the studies need, private learners included, and list them
 	@$(BIN)/sfumato study
 
 docs: $(READY)-docs ## Build the documentation as a site into site/; a broken link fails
@@ -57,6 +56,8 @@ docs: $(READY)-docs ## Build the documentation as a site into site/; a broken li
 	@echo "Open site/index.html; to search in it, serve it: $(PYTHON) -m http.server -d site"
 
 neural: $(READY)-neural ## Install torch, for the tests and models that use it
+
+dp: $(READY)-dp ## Install opacus and torch, for private networks (other private learners come with the tests)
 
 spark: $(READY)-spark ## Install pyspark, for the tests and tables that use it (Java 17 is needed, too)
 
@@ -91,6 +92,11 @@ $(READY)-docs: $(READY)-core
 $(READY)-neural: $(READY)-core
 	@echo "Adding torch to $(VENV) (once) ..."
 	@$(PIP_INSTALL) -e '.[neural]'
+	@touch $@
+
+$(READY)-dp: $(READY)-core
+	@echo "Adding private learners to $(VENV) (once) ..."
+	@$(PIP_INSTALL) -e '.[dp]'
 	@touch $@
 
 $(READY)-spark: $(READY)-core

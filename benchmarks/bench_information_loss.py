@@ -50,8 +50,9 @@ def read_adult(folder: Path) -> tuple[pd.DataFrame, dict[str, Hierarchy]]:
 
 def measure_k(context: Context, table: pd.DataFrame, hierarchies: dict[str, Hierarchy], k: int) -> None:
     """Record loss and time with hierarchies, and with sets and ranges."""
-    own = MondrianAnonymizer(k, rule="information_loss", hierarchies=hierarchies, representative="range", n_jobs=-1)
-    free = MondrianAnonymizer(k, rule="information_loss", representative="range", n_jobs=-1)
+    settings = {"rule": "information_loss", "representative": "tight-range", "n_jobs": -1}
+    own = MondrianAnonymizer(k, hierarchies=hierarchies, **settings)
+    free = MondrianAnonymizer(k, **settings)
     released = own.fit_transform(table)  # warms the kernels
     loss = gcp(table, released, hierarchies=hierarchies, categories="steps").total
     loss_of_sets = gcp(table, free.fit_transform(table), categories="steps").total

@@ -1,18 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Differentially private learners, for comparison. Names load on first use and need the extra ``dp``."""
+"""Learners with differential privacy. Names load on first use; noise and most learners need the extra ``dp``."""
 
 from typing import TYPE_CHECKING
 
 from sfumato.registry import lazy_names
 
 if TYPE_CHECKING:
-    from sfumato.private.learners import PrivateForestClassifier as PrivateForestClassifier
-    from sfumato.private.learners import PrivateLogisticRegression as PrivateLogisticRegression
-    from sfumato.private.learners import PrivateNetworkClassifier as PrivateNetworkClassifier
+    from sfumato.private.boosting import PrivateBoostingClassifier as PrivateBoostingClassifier
+    from sfumato.private.guarantee import PrivacyGuarantee as PrivacyGuarantee
+    from sfumato.private.linear import PrivateLinearRegression as PrivateLinearRegression
+    from sfumato.private.linear import PrivateLogisticRegression as PrivateLogisticRegression
+    from sfumato.private.network import PrivateNetworkClassifier as PrivateNetworkClassifier
+    from sfumato.private.sampling_delta import exact_delta as exact_delta
+    from sfumato.private.sampling_delta import smallest_k as smallest_k
+    from sfumato.private.sampling_delta import theorem_delta as theorem_delta
 
-_HOME_OF = dict.fromkeys(
-    ("PrivateForestClassifier", "PrivateLogisticRegression", "PrivateNetworkClassifier"), "learners"
-)
+_HOME_OF = {
+    "PrivacyGuarantee": "guarantee",
+    "PrivateBoostingClassifier": "boosting",
+    "PrivateLinearRegression": "linear",
+    "PrivateLogisticRegression": "linear",
+    "PrivateNetworkClassifier": "network",
+    "exact_delta": "sampling_delta",
+    "smallest_k": "sampling_delta",
+    "theorem_delta": "sampling_delta",
+}
 
 __all__ = [*_HOME_OF]
 

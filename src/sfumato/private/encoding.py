@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records as numbers whose range follows from public knowledge alone.
+
+Differential privacy holds only if nothing about the table is looked up in the table. So the ends and edges of numbers
+and the lists of categories are parameters, and a column without them is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from sfumato.errors import InputError, ParameterError, named
+from sfumato.frames import Column, Table, read_table
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+_OTHER = "(other or missing)"
+
+
+@dataclass(frozen=True, eq=False)
+class _Numbers:
+    """A column of numbers, cut at public edges; one more cell for missing values."""
+
+    name: str
+    low: float
+    high: float
+    cuts: Floats
+
+    @property
+    def n_cells(self) -> int:
+        return len(self.cuts) + 2
+
+    def cells(self, column: Column) -> Integers:
+        values = _numbers_of(column)
+        cells = np.searchsorted(self.cuts, values, side="right")
+        return cells if column.missing is None else np.where(column.missing, len(self.cuts) + 1, cells)
+
+    def scaled(self, column: Column) -> Floats:
+        scaled = np.clip((_numbers_of(column) - self.low) / (self.high - self.low), 0.0, 1.0)
+        return scaled if column.missing is None else np.where(column.missing, 0.5, scaled)
+
+    def cell_names(self) -> list[str]:
+        ends = ["", *(f"{cut:g}" for cut in self.cuts), ""]
+        return [
+            *(f"{self.name} {low}..{high}" for low, high in pairwise(ends)),
+            f"{self.name} (missing)",
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class _Categories:
+    """A column of categories from a public list; one more cell for all other values."""
+
+    name: str
+    known: tuple[Any, ...]
+
+    @property
+    def n_cells(self) -> int:
+        return len(self.known) + 1
+
+    def cells(self, column: Column) -> Integers:
+        place = {value: position for position, value in enumerate(self.known)}
+        if column.categories is not None:
+            found, of_record = column.categories.tolist(), column.values
+        else:
+            distinct, of_record = np.unique(column.values, return_inverse=True)
+            found = distinct.tolist()
+        cells = np.array([place.get(value, len(self.known)) for value in found], np.int64)[of_record]
+        return cells if column.missing is None else np.where(column.missing, len(self.known), cells)
+
+    def cell_names(self) -> list[str]:
+        return [*(f"{self.name}={value}" for value in self.known), f"{self.name} {_OTHER}"]
+
+
+class PublicEncoding:
+    """What is publicly known of the columns of a table, and how records are written by it.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The columns.
+    bounds : mapping of str to sequence of float
+        Of each column of numbers the lowest and the highest possible value, which are cut into `n_intervals` of equal
+        width; or the edges of its intervals, in increasing order. Values outside belong to the first or last interval.
+    categories : mapping of str to sequence
+        Of each other column its possible values. All others, missing ones included, count as one more.
+    n_intervals : int
+
+    Raises
+    ------
+    ParameterError
+        If a column has neither, or both.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        bounds: Mapping[str, Sequence[float]] | None,
+        categories: Mapping[str, Sequence[Any]] | None,
+        n_intervals: int = 16,
+    ) -> None:
+        bounds, categories = _as_mapping("bounds", bounds), _as_mapping("categories", categories)
+        if isinstance(n_intervals, bool) or not isinstance(n_intervals, int | np.integer) or n_intervals < 1:
+            raise ParameterError(f"{named('n_intervals', n_intervals)}: expected an integer from 1 on.")
+        for parameter, given in (("bounds", bounds), ("categories", categories)):
+            unknown = sorted(str(name) for name in given if name not in names)
+            if unknown:
+                raise ParameterError(
+                    f"{named(parameter)} names the column {unknown[0]!r}, which the table does not have: expected some "
+                    f"of its {len(names)} columns. Correct the name."
+                )
+        self.names = tuple(names)
+        self.columns = [_column_of(name, bounds, categories, int(n_intervals)) for name in names]
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells of all columns together."""
+        return sum(column.n_cells for column in self.columns)
+
+    def cell_names(self) -> list[str]:
+        """Return what each cell stands for, such as ``age 20..30`` or ``sex=female``."""
+        return [name for column in self.columns for name in column.cell_names()]
+
+    def cells(self, table: Table) -> Integers:
+        """Return the cell of every record in every column, each column counted from 0."""
+        return np.column_stack([column.cells(self._read(table, column)) for column in self.columns])
+
+    def one_hot(self, table: Table) -> sparse.csr_array:
+        """Return the cells of every record as a sparse matrix of zeros and ones, with a last column of ones.
+
+        Every row has exactly ``len(names) + 1`` ones, so that all records have the same length.
+        """
+        cells = self.cells(table)
+        starts = np.cumsum([0, *(column.n_cells for column in self.columns)])
+        places = np.column_stack([cells + starts[:-1], np.full(len(cells), starts[-1])])
+        row_ends = np.arange(0, places.size + 1, places.shape[1])
+        shape = (len(cells), int(starts[-1]) + 1)
+        return sparse.csr_array((np.ones(places.size), places.ravel(), row_ends), shape=shape)
+
+    def dense(self, table: Table) -> Floats:
+        """Return numbers scaled to 0..1, missing ones in the middle, and categories one-hot."""
+        parts = []
+        for column in self.columns:
+            values = self._read(table, column)
+            if isinstance(column, _Numbers):
+                parts.append(column.scaled(values)[:, None])
+            else:
+                parts.append(np.eye(column.n_cells)[column.cells(values)])
+        return np.column_stack(parts)
+
+    def _read(self, table: Table, column: _Numbers | _Categories) -> Column:
+        if column.name not in table.names:
+            raise InputError(
+                f"the table has no column {column.name!r}, which the model was fitted with: expected all "
+                f"{len(self.names)} columns. Pass them under the same names."
+            )
+        return table.column(column.name)
+
+
+def shares_of_persons(X: Any, unit: str | int) -> tuple[Floats, int, str]:
+    """Return the share of each record in its person, the number of persons and the name of the column.
+
+    A person's records share a weight of 1, so that nobody counts for more than one record. Records without a person's
+    name count as one person together.
+    """
+    table = read_table(X)
+    name = table.resolve([unit], "unit")[0]
+    column = table.column(name, for_counting=True)
+    values = (
+        column.values if column.missing is None else np.where(column.missing, column.values.max() + 1, column.values)
+    )
+    _, person, n_records = np.unique(values, return_inverse=True, return_counts=True)
+    return 1.0 / n_records[person], len(n_records), name
+
+
+def _as_mapping(parameter: str, given: Any) -> Mapping[str, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise ParameterError(
+            f"{named(parameter)} is of the type {type(given).__name__}: expected a mapping from names of columns, "
+            f"such as {parameter}={{'age': (0, 120)}}."
+            if parameter == "bounds"
+            else f"{named(parameter)} is of the type {type(given).__name__}: expected a mapping from names of columns "
+            "to lists of values."
+        )
+    return given
+
+
+def _column_of(
+    name: str, bounds: Mapping[str, Any], categories: Mapping[str, Any], n_intervals: int
+) -> _Numbers | _Categories:
+    if (name in bounds) == (name in categories):
+        where = "both in bounds= and in categories=" if name in bounds else "neither in bounds= nor in categories="
+        raise ParameterError(
+            f"column {name!r} is {where}: expected a range or a list of values for every column, known without the "
+            "data. Looked up in the data it would leak. Add it to one of them."
+        )
+    if name in categories:
+        known = tuple(categories[name])
+        if not known or len(set(known)) < len(known):
+            raise ParameterError(
+                f"categories of column {name!r}: expected at least one value, and each once. Correct the list."
+            )
+        return _Categories(name, known)
+    try:
+        edges = np.asarray(bounds[name], np.float64)
+    except (TypeError, ValueError):
+        edges = np.empty(0)
+    if edges.ndim != 1 or len(edges) < 2 or not np.isfinite(edges).all() or not (np.diff(edges) > 0).all():
+        raise ParameterError(
+            f"bounds of column {name!r}: expected the lowest and the highest value, or more edges, finite and in "
+            "increasing order, such as (0, 120). Correct them."
+        )
+    cuts = np.linspace(edges[0], edges[1], n_intervals + 1)[1:-1] if len(edges) == 2 else edges[1:-1]
+    return _Numbers(name, float(edges[0]), float(edges[-1]), cuts)
+
+
+def _numbers_of(column: Column) -> Floats:
+    if column.kind != "number":
+        kind = "categories" if column.kind == "category" else "dates or times"
+        raise ParameterError(
+            f"column {column.name!r} holds {kind} and is in bounds=: expected numbers. "
+            + ("Move it to categories=." if column.kind == "category" else "Turn it into a number, such as the year.")
+        )
+    return column.values.astype(np.float64)

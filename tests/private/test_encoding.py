@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records become numbers by public knowledge alone, the same in every library."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from sfumato.errors import InputError, ParameterError
+from sfumato.frames import read_table
+from sfumato.private.encoding import PublicEncoding, shares_of_persons
+
+COLUMNS = {"age": [-5.0, 50.0, None, 200.0], "region": ["south", "west", None, "north"]}
+BOUNDS, CATEGORIES = {"age": (0, 100)}, {"region": ["north", "south"]}
+
+
+def encoding(**changes):
+    return PublicEncoding(
+        ["age", "region"], **{"bounds": BOUNDS, "categories": CATEGORIES, "n_intervals": 4, **changes}
+    )
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "pyarrow"])
+def test_cells_follow_from_what_was_given_alone(library):
+    cells = encoding().cells(read_table(library(COLUMNS)))
+    np.testing.assert_array_equal(cells, [[0, 1], [2, 2], [4, 2], [3, 0]])
+
+
+def test_rows_have_as_many_ones_as_columns_and_one():
+    rows = encoding().one_hot(read_table(pa.table(COLUMNS))).toarray()
+    assert rows.shape == (4, 5 + 3 + 1)
+    np.testing.assert_array_equal(rows.sum(axis=1), 3)
+    np.testing.assert_array_equal(rows[:, -1], 1)
+    names = encoding().cell_names()
+    assert len(names) == encoding().n_cells == 8
+    assert names[2] == "age 50..75"
+    assert names[5] == "region=north"
+
+
+def test_given_edges_are_the_edges():
+    cells = encoding(bounds={"age": [0, 1, 60, 100]}).cells(read_table(pa.table(COLUMNS)))
+    np.testing.assert_array_equal(cells[:, 0], [0, 1, 3, 2])
+
+
+def test_dense_numbers_lie_between_0_and_1():
+    numbers = encoding().dense(read_table(pa.table(COLUMNS)))
+    np.testing.assert_allclose(numbers[:, 0], [0, 0.5, 0.5, 1])
+    np.testing.assert_allclose(numbers[:, 1:], [[0, 1, 0], [0, 0, 1], [0, 0, 1], [1, 0, 0]])
+
+
+def test_codes_can_be_categories():
+    table = read_table(np.array([[3], [1], [9]]))
+    np.testing.assert_array_equal(PublicEncoding(["x0"], None, {"x0": [1, 2, 3]}).cells(table)[:, 0], [2, 0, 3])
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        ({"bounds": {}}, "'age' is neither in bounds= nor in categories="),
+        ({"categories": {**CATEGORIES, "age": [1]}}, "'age' is both"),
+        ({"bounds": {**BOUNDS, "height": (0, 2)}}, "'height', which the table does not have"),
+        ({"bounds": {"age": (100, 0)}}, "increasing order"),
+        ({"bounds": {"age": (0,)}}, "increasing order"),
+        ({"bounds": {"age": (0, float("inf"))}}, "finite"),
+        ({"bounds": {"age": "old"}}, "increasing order"),
+        ({"bounds": (0, 100)}, "expected a mapping"),
+        ({"categories": ["north"]}, "expected a mapping"),
+        ({"categories": {"region": []}}, "at least one value"),
+        ({"categories": {"region": ["a", "a"]}}, "each once"),
+        ({"n_intervals": 0}, "n_intervals=0"),
+    ],
+)
+def test_what_is_not_public_is_refused(changes, match):
+    with pytest.raises(ParameterError, match=match):
+        encoding(**changes)
+
+
+def test_kinds_must_fit():
+    with pytest.raises(ParameterError, match="holds categories and is in bounds="):
+        PublicEncoding(["region"], {"region": (0, 1)}, None).cells(read_table(pa.table(COLUMNS)))
+    days = pa.table({"day": pa.array([0, 1], pa.date32())})
+    with pytest.raises(ParameterError, match="holds dates or times"):
+        PublicEncoding(["day"], {"day": (0, 1)}, None).cells(read_table(days))
+    with pytest.raises(InputError, match="no column 'region'"):
+        encoding().cells(read_table(pa.table({"age": [1.0]})))
+
+
+def test_records_of_a_person_share_one_weight():
+    people = pa.table({"person": ["a", "b", "a", None, "c", None]})
+    shares, n_persons, name = shares_of_persons(people, "person")
+    np.testing.assert_allclose(shares, [0.5, 1, 0.5, 0.5, 1, 0.5])
+    assert (n_persons, name) == (4, "person")

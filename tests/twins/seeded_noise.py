@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The noise of `sfumato.private.noise` from a seed, by numpy: fast, repeatable, and therefore for tests only."""
+
+import numpy as np
+
+from sfumato.private.noise import grid_of
+
+
+class SeededNoise:
+    """Draws like `SecureNoise`, from a generator that anybody can repeat."""
+
+    def __init__(self, seed=0):
+        self._generator = np.random.default_rng(seed)
+
+    def geometric(self, epsilon, size):
+        # The difference of two geometric draws is two-sided geometric.
+        first, second = self._generator.geometric(-np.expm1(-epsilon), (2, size))
+        return (first - second).astype(np.int64)
+
+    def gaussian(self, scale, size):
+        grid = grid_of(scale)
+        return np.rint(self._generator.normal(0.0, scale / grid, size)) * grid
+
+
+class NoNoise:
+    """Draws zeros: what a private algorithm computes without its noise."""
+
+    def geometric(self, epsilon, size):
+        return np.zeros(size, np.int64)
+
+    def gaussian(self, scale, size):
+        return np.zeros(size)
