@@ -25,7 +25,7 @@ from sfumato import (
     sweep_minimizers,
 )
 from sfumato.frames import read_table
-from sfumato.minimize.sweep import deal
+from sfumato.minimize.sweep_parts import deal
 from sfumato.minimize.sweep_result import EVERYTHING, NOTHING, hypervolume, is_on_front, knee_of
 from strategies import in_examples
 
@@ -272,3 +272,45 @@ def test_the_whole_family_attacks_every_point_and_the_limit_where_nothing_is_col
     frame = found.to_frame()
     assert len(frame) == 3  # two limits and one point
     assert frame["test_risk"].between(0, 1).all()
+
+
+# -- any attacker --------------------------------------------------------------------------------------------------
+
+
+def test_every_point_has_a_bound_on_any_attacker_above_the_one_that_was_tried(swept):
+    nothing, everything = swept.limits
+    assert nothing.certified_risk == 1.0
+    assert all(point.test_risk <= point.certified_risk for point in swept.points)
+    assert everything.certified_risk < 0.45  # four towns and four jobs, guessed blindly
+    assert swept.to_frame()["certified_risk"].tolist() == [point.certified_risk for point in swept.points]
+
+
+def test_points_know_what_they_were_learned_and_chosen_on_and_nothing_of_the_test_part():
+    (X, y), (other, classes), (rest, labels) = people(), people(seed=1), people(seed=2)
+    found = sweep_minimizers(
+        UniformMinimizer(), X, y, grid={"n_buckets": [2]}, validation=(other, classes), test=(rest, labels)
+    )
+    fingerprints = found.points[-1].generalization.fingerprints
+    assert fingerprints.overlap(X).is_reused and fingerprints.overlap(other).is_reused
+    assert not fingerprints.overlap(rest).is_reused
+    assert found.points[0].generalization.fingerprints is fingerprints
+
+
+@pytest.mark.parametrize("own_parts", [False, True])
+def test_the_coarsest_generalization_comes_with_a_certificate(own_parts):
+    (X, y), (other, classes), (rest, labels) = people(3_000), people(1_000, 1), people(2_000, 2)
+    parts = {"validation": (other, classes), "test": (rest, labels)} if own_parts else {}
+    made, certificate = coarsest_generalization(
+        X, y, max_loss=0.02, certified=True, estimator=TREE, confidence=0.9, random_state=3, **parts
+    )
+    assert certificate.confidence == 0.9
+    assert certificate.n_records == (2_000 if own_parts else 900)
+    assert list(certificate.secrets) == ["town", "job"]
+    assert certificate["job"].upper < 1 and certificate["town"].advantage < 0.15
+    assert made.fingerprints is not None
+
+
+def test_a_certificate_without_personal_attributes_is_refused():
+    X, y = people(300)
+    with pytest.raises(ParameterError, match="certified=True without personal attributes"):
+        coarsest_generalization(X, y, minimizer=UniformMinimizer(personal=[]), certified=True, estimator=TREE)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -31,6 +31,7 @@ from sfumato.arguments import (
 from sfumato.backends.memory import MemorySource
 from sfumato.coded_columns import CodedColumn
 from sfumato.errors import InputError, ParameterError, named
+from sfumato.fingerprints import Fingerprints
 from sfumato.frames import Table, read_table
 from sfumato.generalization import Generalization, generalization_from_bins
 from sfumato.partition.binning import MAX_CODES, code_type
@@ -165,7 +166,8 @@ class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         sample = self._read(X, y, sample_weight)
         self.classes_ = sample.classes
         self.personal_ = tuple(sample.names[position] for position in sample.personal)
-        self.generalization_ = self._generalize(sample, self._buckets(sample))
+        made = self._generalize(sample, self._buckets(sample))
+        self.generalization_ = replace(made, fingerprints=Fingerprints.of(read_table(X), made.names))
         return self
 
     def transform(self, X: Any) -> Any:

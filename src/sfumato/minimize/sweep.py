@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, Literal, Protocol
 
@@ -15,23 +16,26 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import ParameterGrid
 
-from sfumato.arguments import as_table_like
 from sfumato.attack.reconstruction_adversaries import FamilySettings, answer, rate_of
 from sfumato.attack.reconstruction_questions import ask
 from sfumato.attack.samples import Samples
+from sfumato.certificates import certify
+from sfumato.certificates.bounds import best_attacker_upper
 from sfumato.errors import ParameterError, named
-from sfumato.frames import Table, read_table
+from sfumato.fingerprints import Fingerprints
+from sfumato.frames import read_table
 from sfumato.generalization import Generalization, generalization_from_bins
+from sfumato.grouping import group_rows
 from sfumato.minimize.bucket_utility import Codes, CodesClassifier
 from sfumato.minimize.minimizer import Buckets, Minimizer, Sample, code_target
 from sfumato.minimize.privacy_aware_tree import PrivacyAwareTree
+from sfumato.minimize.sweep_parts import SHARES, Part, Shares, parts_of, set_aside
 from sfumato.minimize.sweep_result import EVERYTHING, NOTHING, MinimizerSweep, SweepPoint
 
-Part = tuple[Any, Any]
-"""Records and their classes."""
+CONFIDENCE = 0.95
+"""Of the certified risk of a point."""
 
 RiskName = Literal["table", "family"]
-Shares = tuple[float, float, float]
 
 
 def sweep_minimizers(
@@ -42,7 +46,7 @@ def sweep_minimizers(
     grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]] | None = None,
     validation: Part | None = None,
     test: Part | None = None,
-    shares: Shares = (0.6, 0.1, 0.3),
+    shares: Shares = SHARES,
     estimator: Any = None,
     risk: RiskName | Risk = "table",
     random_state: int = 0,
@@ -102,7 +106,7 @@ def sweep_minimizers(
     if not every:
         raise ParameterError("no minimizer was given: expected one or several. PrivacyAwareTree() suits most.")
     grids = _checked_grids(grid, len(every))
-    parts = _parts(every[0], X, y, validation, test, shares, random_state)
+    parts = parts_of(every[0], X, y, validation, test, shares, random_state)
     attacker = as_risk(risk, seed=random_state, n_jobs=n_jobs)
     judge = _Judge(every[0], parts, CodesClassifier(estimator, seed=random_state), attacker)
     with _progress(progress) as advance:
@@ -119,7 +123,16 @@ def sweep_minimizers(
     return MinimizerSweep(tuple(points), judge.personal)
 
 
-def coarsest_generalization(X: Any, y: Any, *, max_loss: float = 0.01, minimizer: Any = None, **options: Any) -> Any:
+def coarsest_generalization(
+    X: Any,
+    y: Any,
+    *,
+    max_loss: float = 0.01,
+    minimizer: Any = None,
+    certified: bool = False,
+    confidence: float = CONFIDENCE,
+    **options: Any,
+) -> Any:
     """Return the generalization with the lowest risk that costs a classifier at most `max_loss` of its accuracy.
 
     Parameters
@@ -132,15 +145,32 @@ def coarsest_generalization(X: Any, y: Any, *, max_loss: float = 0.01, minimizer
         Maximum increase of the error over full resolution, as a share; 0.01 is one percentage point.
     minimizer : Minimizer, optional
         None: a ``PrivacyAwareTree``.
+    certified : bool, default=False
+        Whether to return a certificate, too: bounds on any attacker from the test part, which nothing was learned or
+        chosen on. Without a test part of its own, that part is drawn from X at random first.
+    confidence : float, default=0.95
+        Of the certificate.
     **options
         As for `sweep_minimizers`.
 
     Returns
     -------
-    Generalization
+    Generalization, or pair of Generalization and Certificate
     """
-    swept = sweep_minimizers(PrivacyAwareTree() if minimizer is None else minimizer, X, y, **options)
-    return swept.coarsest(max_loss).generalization
+    own = PrivacyAwareTree() if minimizer is None else minimizer
+    if certified and options.get("test") is None and options.get("validation") is None:
+        shares = options.pop("shares", SHARES)
+        X, y, options["validation"], options["test"] = set_aside(X, y, shares, options.get("random_state", 0))
+    swept = sweep_minimizers(own, X, y, **options)
+    chosen = swept.coarsest(max_loss).generalization
+    if not certified:
+        return chosen
+    if not swept.personal:
+        raise ParameterError(
+            f"{named('certified', True)} without personal attributes: expected at least one to bound. Name them in "
+            f"{named('personal')} of the minimizer."
+        )
+    return chosen, certify(chosen, options["test"][0], secrets=swept.personal, confidence=confidence)
 
 
 def _checked_grids(grid: Any, n_minimizers: int) -> list[Mapping[str, Sequence[Any]] | None]:
@@ -152,21 +182,6 @@ def _checked_grids(grid: Any, n_minimizers: int) -> list[Mapping[str, Sequence[A
             f"{len(grids)} grids for {n_minimizers} minimizers: expected one each. Use None for the paper's grid."
         )
     return grids
-
-
-def _parts(
-    minimizer: Minimizer, X: Any, y: Any, validation: Part | None, test: Part | None, shares: Shares, seed: int
-) -> list[Part]:
-    """Return records and classes of the three parts."""
-    if (validation is None) != (test is None):
-        raise ParameterError("one of validation and test was given: expected both or none. Pass the other one, too.")
-    if validation is not None and test is not None:
-        return [(as_table_like(frame), np.asarray(classes)) for frame, classes in ((X, y), validation, test)]
-    table = read_table(as_table_like(X), categorical=minimizer.categorical_features or ())
-    codes, _ = code_target(y, table.n_records)
-    rows = deal(table, codes, shares, np.random.default_rng(seed))
-    classes = np.asarray(y)
-    return [(table.replaced({}, keep_rows=own), classes[own]) for own in rows]
 
 
 def _limits(sample: Sample, floor: int) -> list[tuple[str, Generalization]]:
@@ -201,8 +216,10 @@ class _Judge:
         self.y = np.unique(np.concatenate([classes for _, classes in parts]), return_inverse=True)[1]
         self.classifier = classifier
         self.risk = risk
+        self._fingerprints: Fingerprints | None = None
+        self._frames = [frame for frame, _ in parts]
         self.personal: tuple[str, ...] = ()
-        self._measured: dict[bytes, tuple[tuple[float, float], tuple[float, float]]] = {}
+        self._measured: dict[bytes, tuple[tuple[float, float], tuple[float, float], float | None]] = {}
 
     def sample_for(self, minimizer: Minimizer) -> Sample:
         """Read the training part the way a minimizer wants it."""
@@ -228,10 +245,31 @@ class _Judge:
             self._measured[key] = (
                 self._errors(generalization, columns),
                 self.risk(generalization, self.samples, self.personal),
+                self._certified(columns),
             )
-        errors, risks = self._measured[key]
+        errors, risks, certified = self._measured[key]
         n_buckets = sum(generalization.n_buckets)
-        return SweepPoint(minimizer, dict(setting), generalization, n_buckets, errors[0], risks[0], errors[1], risks[1])
+        measured = (errors[0], risks[0], errors[1], risks[1], certified)
+        known = replace(generalization, fingerprints=self._fingerprints_of(generalization))
+        return SweepPoint(minimizer, dict(setting), known, n_buckets, *measured)
+
+    def _certified(self, columns: list[NDArray[np.int64]]) -> float | None:
+        """Return the mean over the personal attributes of what any attacker guesses right at most, on test."""
+        if not self.personal:
+            return None
+        test, error = self.samples.test, (1 - CONFIDENCE) / len(self.personal)
+        cells = group_rows([column[test] for column in columns], test.stop - test.start)
+        secrets = [self.samples.column(name).codes[test] for name in self.personal]
+        uppers = [best_attacker_upper(cells, int(cells.max()) + 1, values, error) for values in secrets]
+        return float(np.mean(uppers))
+
+    def _fingerprints_of(self, generalization: Generalization) -> Fingerprints:
+        """Return the fingerprints of the records that points are learned and chosen on; the test part is neither."""
+        if self._fingerprints is None:
+            learned, chosen, _ = self._frames
+            made = Fingerprints.of(read_table(learned), generalization.names)
+            self._fingerprints = made.with_records(chosen)
+        return self._fingerprints
 
     def _errors(self, generalization: Generalization, columns: list[NDArray[np.int64]]) -> tuple[float, float]:
         is_ordered = [attribute.kind != "category" for attribute in generalization.attributes]
@@ -312,37 +350,3 @@ def as_risk(risk: RiskName | Risk, *, seed: int, n_jobs: int | None) -> Risk:
         f"{named('risk', risk)}: expected 'table' (quick), 'family' (all adversaries), or a function of a "
         "generalization, samples and personal attributes."
     )
-
-
-def deal(
-    table: Table, y: NDArray[Any], shares: Shares, generator: np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows of the training, validation and test parts, in random order.
-
-    One record of every class and of every category goes to the training part first, the rest is dealt at random: a
-    value that only the other parts have would be unseen, and nothing could be learned about it.
-    """
-    n = table.n_records
-    if len(shares) != 3 or min(shares) <= 0 or abs(sum(shares) - 1) > 1e-9:
-        raise ParameterError(
-            f"{named('shares', shares)}: expected three shares above 0 that sum to 1: training, validation and test. "
-            "(0.6, 0.1, 0.3) is usual."
-        )
-    if n < 10:
-        raise ParameterError(f"{n} records for three parts: expected at least 10. Collect more, or pass the parts.")
-    order = generator.permutation(n)
-    is_needed = np.zeros(n, np.bool_)
-    for codes in _codes_to_cover(table, y):
-        _, first = np.unique(codes[order], return_index=True)
-        is_needed[order[first]] = True
-    order = np.concatenate([order[is_needed[order]], order[~is_needed[order]]])
-    n_train = min(max(round(shares[0] * n), int(is_needed.sum())), n - 2)
-    n_validation = max(1, round((n - n_train) * shares[1] / (shares[1] + shares[2])))
-    n_validation = min(n_validation, n - n_train - 1)
-    train, validation, test = np.split(order, [n_train, n_train + n_validation])
-    return train, validation, test
-
-
-def _codes_to_cover(table: Table, y: NDArray[Any]) -> Sequence[NDArray[Any]]:
-    columns = [table.column(name) for name in table.names if table.kind(name) == "category"]
-    return [y, *(column.values for column in columns)]

@@ -38,6 +38,9 @@ class SweepPoint:
         Share of records whose class is predicted wrongly from buckets.
     validation_risk, test_risk : float
         Share of personal values that the attacker guesses right from buckets.
+    certified_risk : float or None
+        No attacker guesses more of them right, with 95% confidence: the mean over the personal attributes of bounds
+        that hold together, from the test part, which nothing was chosen on. None without personal attributes.
     """
 
     minimizer: str
@@ -48,6 +51,7 @@ class SweepPoint:
     validation_risk: float
     test_error: float
     test_risk: float
+    certified_risk: float | None = None
 
     @property
     def is_limit(self) -> bool:
@@ -156,6 +160,7 @@ class MinimizerSweep:
                 "validation_risk": [p.validation_risk for p in self.points],
                 "test_error": [p.test_error for p in self.points],
                 "test_risk": [p.test_risk for p in self.points],
+                "certified_risk": [p.certified_risk for p in self.points],
                 "is_on_front": on_front,
             }
         )
