@@ -69,12 +69,15 @@ def named_anyway(bins: Bins, categories: NDArray[np.object_]) -> Bins:
     return replace(bins, shared=replace(bins.shared, is_common=np.ones(bins.n_values, np.bool_)))
 
 
-def units_of(moment: Moment | None, width: float | None = None) -> Sequence[int]:
+def units_of(moment: Moment | None, width: float | None = None, *, is_decimal: bool = False) -> Sequence[int]:
     """Return the units in which a value between two others is rounded.
 
     With a limit, whose width is given, values are middles of intervals, and so is what lies between them; of numbers
-    with fractions only those that occur.
+    with fractions only those that occur. So it is with decimals: written with few digits, a value between two others
+    may become one of them, and that may be one person's.
     """
+    if is_decimal:
+        return ()
     if width is not None:
         return OnGrid((width,)) if isinstance(width, int) else ()
     if moment is None:

@@ -49,6 +49,8 @@ class Column:
         Whether the values are datetimes with a time zone.
     places : ndarray of int or None, default=None
         For a category whose type declares an order: the place of each of ``categories`` in it.
+    is_decimal : bool, default=False
+        Whether the values are decimals with a fixed number of digits after the point, to which others are rounded.
 
     Notes
     -----
@@ -64,6 +66,7 @@ class Column:
     moment: Moment | None = None
     is_zoned: bool = False
     places: npt.NDArray[np.int64] | None = None
+    is_decimal: bool = False
 
     @property
     def n_records(self) -> int:

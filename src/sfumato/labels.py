@@ -11,7 +11,9 @@ from sfumato.columns import MICROSECONDS_PER_DAY
 
 _EPOCH = dt.datetime(1970, 1, 1)
 ANY_VALUE = "any value"
-"""Label of a range whose both ends are open."""
+"""Label of a range whose both ends are open, and of all categories."""
+RARE = "other"
+"""Placeholder in a label for categories that fewer than k records have."""
 
 
 def label_number(value: Any) -> str:

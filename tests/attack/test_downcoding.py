@@ -91,10 +91,17 @@ def test_groups_of_twice_the_smallest_size_are_counted():
 
 def test_small_census_groups_are_downcoded_and_large_ones_are_not():
     inside, others, _ = census()
-    small, large = (downcode_release(inside, published("range", k), control=others) for k in (5, 100))
+    small, large = (downcode_release(inside, published("tight-range", k), control=others) for k in (5, 100))
     assert small.rate > 0.9 and small.verdict == "stronger than baseline"
     assert small.details["by_column"]["age"]["rate"] > small.details["by_column"]["age"]["baseline"] + 0.2
     assert large.verdict != "stronger than baseline"
+
+
+def test_ends_of_census_cells_give_no_values_away():
+    inside, others, _ = census()
+    found = downcode_release(inside, published("range", 5), control=others)
+    assert found.rate < 0.5 and found.verdict != "stronger than baseline"
+    assert found.rate < found.baseline
 
 
 def test_a_release_without_ranges_gets_a_sentence():

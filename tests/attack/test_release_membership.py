@@ -86,11 +86,18 @@ def test_phantoms_are_matched_less_often_by_members_than_by_others():
     assert found.rate < 0.53
 
 
-def test_published_ranges_tell_members_from_others():
-    for representative in ("range", "bounds"):
+def test_tight_ranges_tell_members_from_others():
+    for representative in ("tight-range", "tight-bounds"):
         found = attacked(representative)
         assert found.rate > 0.53 and found.verdict == "stronger than baseline", representative
-    assert attacked("range").details["rules"][EXACT]["members"] == 1.0  # bounds leave out rare categories
+    assert attacked("tight-range").details["rules"][EXACT]["members"] == 1.0  # bounds leave out rare categories
+
+
+def test_published_cells_hold_everybody_and_tell_nothing():
+    found = attacked("range")
+    assert found.details["rules"][EXACT]["members"] == found.details["rules"][EXACT]["others"] == 1.0
+    assert found.verdict == "not shown" and found.interval[0] < 0.5 < found.interval[1]
+    assert attacked("bounds").rate < 0.52
 
 
 def test_the_seed_decides_whom_to_attack():

@@ -19,10 +19,9 @@ from sfumato.columns import Column, join_columns
 from sfumato.errors import InputError
 from sfumato.frames import Table, read_table
 from sfumato.grouping import merge_rows
-from sfumato.labels import with_missing
+from sfumato.labels import ANY_VALUE, RARE, with_missing
 from sfumato.loss.extents import ANYTHING, names_of, range_of, reader_of, stands_for_missing, values_in
 from sfumato.loss.released_groups import code_values, columns_of
-from sfumato.representatives.ranges import RARE
 
 Names = str | int | Iterable[str | int]
 _COMPARED_AT_ONCE = 1 << 23  # pairs of people and released records
@@ -431,7 +430,9 @@ def _sets_alone(
 def _listed(labels: Sequence[str], code_of: Mapping[str, int]) -> list[list[int] | None]:
     """Return the values that each label lists, None if it lists others; "other" stands for all that no label names."""
     read = [_named_in(label, code_of) for label in labels]
-    unnamed = sorted(set(code_of.values()).difference(*(values for values, _ in read if values is not None)))
+    is_any = [label.removesuffix(with_missing("")) in (ANYTHING, ANY_VALUE) for label in labels]
+    named = (values or () for (values, _), says_any in zip(read, is_any, strict=True) if not says_any)
+    unnamed = sorted(set(code_of.values()).difference(*named))
     return [[*values, *unnamed] if rest and values is not None else values for values, rest in read]
 
 

@@ -39,6 +39,7 @@ def column_from_arrow(name: str, array: Any, *, as_category: bool = False, for_c
     types = pa.types
     array = one_chunk(array)
     kind = array.type
+    is_decimal = types.is_decimal(kind) and kind.scale > 0
     if types.is_null(kind):
         n_records = len(array)
         return Column(name, "category", np.zeros(n_records, np.int32), np.ones(n_records, bool), np.empty(0, object))
@@ -60,7 +61,8 @@ def column_from_arrow(name: str, array: Any, *, as_category: bool = False, for_c
             array = array.cast(pa.float32())
         if missing is not None:
             array = array.fill_null(0)
-        return number_column(name, array.to_numpy(zero_copy_only=False), missing, as_category=as_category)
+        column = number_column(name, array.to_numpy(zero_copy_only=False), missing, as_category=as_category)
+        return replace(column, is_decimal=True) if is_decimal else column
     if types.is_temporal(kind) and not types.is_interval(kind):
         return _moment_column(name, array, missing, as_category=as_category, for_counting=for_counting)
     raise InputError(

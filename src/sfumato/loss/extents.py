@@ -212,6 +212,8 @@ def _set_of(label: str, place: dict[str, int], n_domain: int) -> int | None:
         return n_domain
     text = label.removesuffix(_OR_MISSING)
     extra = int(text != label and n_domain > len(place))
+    if text == ANY_VALUE and text not in place:
+        return len(place) + extra
     is_set = text.startswith("{") and text.endswith("}")
     values = {_spelled(value) for value in (text[1:-1].split(", ") if is_set else [text])}
     return len(values) + extra if all(value in place for value in values) else None
@@ -225,9 +227,9 @@ def values_in(label: str, place: Mapping[str, int]) -> list[int] | None:
     >>> values_in("{nurse, smith}", {"clerk": 0, "nurse": 1, "smith": 2}), values_in("nobody", {"clerk": 0})
     ([1, 2], None)
     """
-    if label == ANYTHING:
-        return sorted(place.values())
     text = label.removesuffix(_OR_MISSING)
+    if label == ANYTHING or (text == ANY_VALUE and text not in place):
+        return sorted(place.values())
     is_set = text.startswith("{") and text.endswith("}")
     values = [text] if text in place or not is_set else [_spelled(value) for value in text[1:-1].split(", ")]
     return sorted({place[value] for value in values}) if all(value in place for value in values) else None

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranges: from the lowest to the highest value of a group, as labels or as two columns."""
+"""Ranges: the cell of a group in the tree, or its members from the lowest to the highest; as labels or as two columns.
+
+Groups that are not boxes, such as runs of a curve, have no cell: then the members decide.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.coded_columns import CodedColumn
-from sfumato.columns import MICROSECONDS_PER_DAY
 from sfumato.hierarchies import CodePaths
-from sfumato.labels import label_range, label_set, with_missing
+from sfumato.labels import RARE, label_range, label_set, with_missing
 from sfumato.partition.group_summaries import Groups, Summary
+from sfumato.representatives.cells import cell_bounds, cell_labels
+from sfumato.representatives.ends import published_ends
 from sfumato.representatives.representative import GroupValues, NamedRepresentative, RepresentativeFacts, Scene
-
-RARE = "other"
-"""Placeholder in a label for categories that fewer than k records have."""
 
 
 def _range_labels(scene: Scene) -> dict[str, list[GroupValues]]:
@@ -32,40 +33,6 @@ def _two_columns(scene: Scene) -> dict[str, list[GroupValues]]:
     return {c.name: _bounds(c, codes[:, j], scene.groups, scene.summary, j) for j, c in enumerate(scene.columns)}
 
 
-def _ends(column: CodedColumn) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the published ends of each bin: of its run, which at least k records share.
-
-    With a limit the values are middles of intervals: the true ones may lie anywhere in them, so the ends are those of
-    the intervals. The last integer or day of an interval is its high end; reals and times stop short of theirs.
-    """
-    shared, width = column.bins.shared, column.width
-    assert shared is not None
-    low, high = shared.low, shared.high
-    if width is None:
-        return low, high
-    if low.dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            first, last = np.floor(low / width) * width, (np.floor(high / width) + 1) * width
-        furthest = np.finfo(np.float64).max
-        return _few_digits(np.maximum(first, -furthest)), _few_digits(np.minimum(last, furthest))
-    whole = np.int64(width)
-    reach = whole if column.moment in ("datetime", "duration") else whole - 1
-    low, start = low // whole * whole, high // whole * whole
-    high = start + np.minimum(reach, np.iinfo(np.int64).max - np.maximum(start, 0))
-    if column.moment == "date":  # -(-a // b): rounded up
-        low = -(-low // MICROSECONDS_PER_DAY) * MICROSECONDS_PER_DAY
-        high = high // MICROSECONDS_PER_DAY * MICROSECONDS_PER_DAY
-    elif column.moment == "time":
-        high = np.minimum(high, MICROSECONDS_PER_DAY - 1)
-    return low, high
-
-
-def _few_digits(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return 0.3 for a multiple of 0.1 that came out as 0.30000000000000004."""
-    short = np.array([float(f"{value:.15g}") for value in values])
-    return np.where(np.abs(short - values) <= np.spacing(np.abs(values)), short, values)
-
-
 def _bounds(column: CodedColumn, codes: NDArray[Any], groups: Groups, summary: Summary, j: int) -> list[GroupValues]:
     """Lowest and highest value as two columns, missing where all are; the outermost ends stand for few beyond them.
 
@@ -73,7 +40,7 @@ def _bounds(column: CodedColumn, codes: NDArray[Any], groups: Groups, summary: S
     """
     bins = column.bins
     is_missing = summary.lowest[:, j] < 0
-    lows, highs = _ends(column)
+    lows, highs = published_ends(column)
     lowest: NDArray[Any] = summary.lowest[:, j]
     highest: NDArray[Any] = summary.highest[:, j]
     if not bins.is_ordered and bins.n_values:
@@ -142,7 +109,7 @@ def _spans(column: CodedColumn, lowest: NDArray[np.int32], highest: NDArray[np.i
     """Return a label for the values of each group from its lowest to its highest bin; None where all are missing."""
     shared = column.bins.shared
     assert shared is not None
-    lows, highs = _ends(column)
+    lows, highs = published_ends(column)
     spans: list[str | None] = []
     for low, high in zip(lowest, highest, strict=True):
         if low < 0:
@@ -159,10 +126,36 @@ def _spans(column: CodedColumn, lowest: NDArray[np.int32], highest: NDArray[np.i
 
 RANGE = NamedRepresentative(
     RepresentativeFacts(
-        "range", "a label for the range of its values, or of its hierarchy", keeps_type=False, tells_hidden_values=True
+        "range",
+        "a label for its cell: the range or the set of values that the tree's splits leave to it, or of its hierarchy",
+        keeps_type=False,
+        tells_hidden_values=True,
+        is_range=True,
+    ),
+    _range_labels,
+    cell_labels,
+)
+BOUNDS = NamedRepresentative(
+    RepresentativeFacts("bounds", "the two ends of its cell, as two columns", keeps_type=False, is_range=True),
+    _two_columns,
+    cell_bounds,
+)
+TIGHT_RANGE = NamedRepresentative(
+    RepresentativeFacts(
+        "tight-range",
+        "a label from the lowest to the highest value of its members, which tells who is not among them",
+        keeps_type=False,
+        tells_hidden_values=True,
+        is_range=True,
     ),
     _range_labels,
 )
-BOUNDS = NamedRepresentative(
-    RepresentativeFacts("bounds", "the lowest and the highest value, as two columns", keeps_type=False), _two_columns
+TIGHT_BOUNDS = NamedRepresentative(
+    RepresentativeFacts(
+        "tight-bounds",
+        "the lowest and the highest value of its members, as two columns, which tell who is not among them",
+        keeps_type=False,
+        is_range=True,
+    ),
+    _two_columns,
 )

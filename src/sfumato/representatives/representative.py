@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ from sfumato.partition.guides import Guide
 from sfumato.partition.phantom_search import FREE, NOTHING, Shown, make_shown, shown_or_fallback
 from sfumato.partition.records import Layout
 from sfumato.representatives import REPRESENTATIVES
+
+if TYPE_CHECKING:
+    from sfumato.representatives.cells import CellColumn
 
 Representative = str
 """One of the names of `REPRESENTATIVES`."""
@@ -50,6 +53,8 @@ class RepresentativeFacts:
         Whether it computes new numbers, which makes no sense for codes that look like numbers.
     tells_hidden_values : bool
         Whether it also writes columns of which no value may be published.
+    is_range : bool
+        Whether it says which values are possible in a group, not which are typical.
     """
 
     name: str
@@ -60,14 +65,19 @@ class RepresentativeFacts:
     looks_at_predictions: bool = False
     computes_numbers: bool = False
     tells_hidden_values: bool = False
+    is_range: bool = False
 
 
 @dataclass(frozen=True)
 class NamedRepresentative:
-    """A representative that users choose by name: its facts, and a function that writes the values of groups."""
+    """A representative that users choose by name: its facts, and functions that write the values of groups.
+
+    `write` looks at the members of groups. `write_cells`, where there is one, looks at the cells of a tree instead.
+    """
 
     facts: RepresentativeFacts
     write: Callable[[Scene], dict[str, list[GroupValues]]]
+    write_cells: Callable[[Sequence[CellColumn]], dict[str, list[GroupValues]]] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,11 +194,39 @@ def represent(
     made = chosen.write(
         Scene(columns, codes, groups, layout, shown, summary, guide, random_state, n_threads, dict(paths or {}))
     )
+    return made if chosen.facts.tells_hidden_values else _without_hidden(made, columns, groups.n_groups)
+
+
+def represent_cells(kind: str, columns: Sequence[CellColumn]) -> dict[str, list[GroupValues]]:
+    """Return the values that each group's records get, per column, from the cells of a tree.
+
+    Parameters
+    ----------
+    kind : str
+        A representative that can be written from cells.
+    columns : sequence of CellColumn
+        The quasi-identifiers.
+    """
+    chosen: NamedRepresentative = REPRESENTATIVES[kind]
+    assert chosen.write_cells is not None
+    made = chosen.write_cells(columns)
     if chosen.facts.tells_hidden_values:
         return made
+    return _without_hidden(made, [own.column for own in columns], len(columns[0].cells.of_group))
+
+
+def has_cells(kind: str) -> bool:
+    """Return True if a representative is written from the cells of a tree, where there are some."""
+    return REPRESENTATIVES[kind].write_cells is not None
+
+
+def _without_hidden(
+    made: dict[str, list[GroupValues]], columns: Sequence[CodedColumn], n_groups: int
+) -> dict[str, list[GroupValues]]:
+    """Return the values without those of columns of which nothing may be published."""
     for column in columns:
         if column.bins.shared is not None and column.bins.shared.is_hidden:
-            made[column.name] = [replace(own, missing=np.ones(groups.n_groups, np.bool_)) for own in made[column.name]]
+            made[column.name] = [replace(own, missing=np.ones(n_groups, np.bool_)) for own in made[column.name]]
     return made
 
 
