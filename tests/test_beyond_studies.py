@@ -13,6 +13,7 @@ sys.path.insert(0, str(REPOSITORY))
 from studies import (  # noqa: E402
     beyond_anatomy,
     beyond_criteria,
+    beyond_private_learners,
     beyond_private_training,
     beyond_recoded_tests,
     beyond_regression,
@@ -147,6 +148,47 @@ def test_private_training_sees_no_column_that_is_not_collected(few):
     assert list(X_train.columns) == list(X_test.columns) == list(categories)
     assert len(X_train.columns) < few.X.shape[1]
     assert all(set(X_train[name]) <= set(values) for name, values in categories.items())
+
+
+@pytest.mark.parametrize("learner", ["logistic", "boosting"])
+def test_private_learners_stand_beside_themselves_without_noise(learner):
+    pytest.importorskip("interpret" if learner == "boosting" else "opendp")
+    key = {"table": "adult-12", "learner": learner, "seed": 0, "attacked": False, "n_records": 8000}
+    cells = {e: beyond_private_learners.run({**key, "epsilon": e}) for e in (0.01, beyond_private_learners.NO_NOISE)}
+    assert cells[0.0]["accuracy"] > 82 > cells[0.0]["blind"] > 70
+    assert cells[0.01]["accuracy"] < cells[0.0]["accuracy"]
+    assert cells[0.01]["auc"] < cells[0.0]["auc"]  # no lower end: noise without a seed may rank worse than chance
+
+
+def test_private_learners_are_attacked_with_shadows(monkeypatch):
+    pytest.importorskip("opendp", reason="opendp is not installed (extra: dp)")
+    monkeypatch.setattr(beyond_private_learners, "N_SHADOWS", 4)
+    key = {"table": "nursery", "learner": "logistic", "epsilon": 1.0, "seed": 0, "attacked": True, "n_records": 600}
+    cell = beyond_private_learners.run(key)
+    assert set(cell["attacks"]) == set(beyond_private_learners.ATTACKS)
+    assert cell["n_train"] == 300
+
+
+def test_the_page_of_private_learners_has_every_table_and_the_limit():
+    rows = [
+        {
+            **key,
+            "accuracy": 80.0 + key["epsilon"] + key["seed"],
+            "auc": 0.9,
+            "blind": 70.0,
+            "n_train": 100,
+            "seconds": 1.0,
+            "environment": "here",
+            "attacks": {name: {"rate": 0.51, "interval": [0.5, 0.52]} for name in beyond_private_learners.ATTACKS},
+        }
+        for key in beyond_private_learners.KEYS
+    ]
+    page = beyond_private_learners.page(rows)
+    assert all(f"## {title}" in page for title in beyond_private_learners.TABLES.values())
+    assert "| logistic regression | epsilon 1 | 81.0 | 51.0 [50.0, 52.0] |" in page
+    assert page.count("| 73.1 |") == 2
+    assert "82.5 [80.5, 84.5]" in page  # epsilon 0.5 over five splits
+    assert "beyond-private-learners.svg" in beyond_private_learners.charts(rows)
 
 
 def test_every_partner_learns_from_several_sensitive_columns():

@@ -64,6 +64,17 @@ def drawn_by(X, y, **settings):
     return AnonymizedClassifier(Seen(), guide_estimator="labels", **given).fit(X, y)
 
 
+class SeenNumbers(LinearRegression):
+    """Remembers the records that it was trained on."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.X_ = X
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+
 def test_every_number_is_a_recount_of_people_of_one_group_and_class(adults):
     X, y = adults
     model = fitted(X, y)
@@ -174,6 +185,19 @@ def test_other_columns_stay_with_their_target(adults):
     assert not np.array_equal(seen.X_["age"], X["age"])
 
 
+def test_columns_that_say_the_same_do_not_say_it_twice_beside_other_columns():
+    generator = np.random.default_rng(0)
+    y = generator.integers(0, 2, 6000)
+    said = np.where(generator.random(6000) < 0.7, y, 1 - y)
+    X = pd.DataFrame({f"copy{i}": said for i in range(7)} | {"other": generator.integers(0, 9, 6000)})
+    anonymizer = MondrianAnonymizer(k=3000, quasi_identifiers=[f"copy{i}" for i in range(7)])
+    trained = AnonymizedClassifier(LogisticRegression(), anonymizer=anonymizer, random_state=0).fit(X, y)
+    likely = trained.predict_proba(X)[:, 1]
+    # Seven copies that each followed the class would make the model certain.
+    assert abs(likely[said == 1].mean() - 0.7) < 0.05
+    assert abs(likely[said == 0].mean() - 0.3) < 0.05
+
+
 def test_classes_weigh_what_their_records_weigh(adults):
     X, y = adults
     weight = np.random.default_rng(0).uniform(1, 3, len(X))
@@ -191,6 +215,16 @@ def test_no_class_is_forgotten(model, adults):
     y = np.r_[np.ones(3), np.zeros(len(X) - 3)]
     found = AnonymizedClassifier(model, k=K, random_state=0).fit(X[["age", "education-num"]], y)
     assert found.classes_.tolist() == [0, 1]
+
+
+def test_without_classes_drawn_records_stay_in_the_cell_of_their_group(adults):
+    X, _ = adults
+    wage = X["age"] * X["education-num"] + X["hours-per-week"]
+    trained = AnonymizedRegressor(SeenNumbers(), k=K, guide_estimator="labels", random_state=0).fit(X, wage)
+    partition = trained.anonymizer_.partition_
+    drawn = trained.estimator_.X_
+    assert (partition.apply(drawn) == partition.apply(X)).mean() > 0.95
+    assert (drawn != X).any(axis=1).mean() > 0.95
 
 
 def test_several_outputs(adults):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # the same names for type checkers and editors; a test keeps 
     from sfumato.anonymize import ModelGuidedAnonymizer as ModelGuidedAnonymizer
     from sfumato.anonymize import MondrianAnonymizer as MondrianAnonymizer
     from sfumato.anonymize import Partition as Partition
+    from sfumato.anonymize import PrivateAnonymizer as PrivateAnonymizer
     from sfumato.anonymize import Publication as Publication
     from sfumato.anonymize import Release as Release
     from sfumato.anonymize import RPlusTreeAnonymizer as RPlusTreeAnonymizer
@@ -37,6 +38,8 @@ if TYPE_CHECKING:  # the same names for type checkers and editors; a test keeps 
     from sfumato.auditing.protections import usual_protections as usual_protections
     from sfumato.auditing.run import PolicyRun as PolicyRun
     from sfumato.auditing.run import run as run
+    from sfumato.certificates import Certificate as Certificate
+    from sfumato.certificates import certify as certify
     from sfumato.criteria import AlphaKAnonymity as AlphaKAnonymity
     from sfumato.criteria import BetaLikeness as BetaLikeness
     from sfumato.criteria import DeltaDisclosure as DeltaDisclosure
@@ -66,6 +69,7 @@ if TYPE_CHECKING:  # the same names for type checkers and editors; a test keeps 
     from sfumato.minimize import coarsest_generalization as coarsest_generalization
     from sfumato.minimize import sweep_minimizers as sweep_minimizers
     from sfumato.policy import Policy as Policy
+    from sfumato.private.ledger import PrivacyLedger as PrivacyLedger
     from sfumato.report.data import Audit as Audit
 
 __version__ = "0.1.0.dev0"
@@ -81,6 +85,7 @@ _HOME_OF = {
     "Audit": "sfumato.report.data",
     "BetaLikeness": "sfumato.criteria",
     "BucketClassifier": "sfumato.anatomize",
+    "Certificate": "sfumato.certificates",
     "Comparison": "sfumato.auditing.compare_protections",
     "DeltaDisclosure": "sfumato.criteria",
     "DeltaPresence": "sfumato.criteria",
@@ -105,7 +110,9 @@ _HOME_OF = {
     "Policy": "sfumato.policy",
     "PolicyRun": "sfumato.auditing.run",
     "PrivacyAwareTree": "sfumato.minimize",
+    "PrivacyLedger": "sfumato.private.ledger",
     "PrivacyWarning": "sfumato.errors",
+    "PrivateAnonymizer": "sfumato.anonymize",
     "PrunedClassifier": "sfumato.anatomize",
     "Publication": "sfumato.anonymize",
     "RPlusTreeAnonymizer": "sfumato.anonymize",
@@ -116,6 +123,7 @@ _HOME_OF = {
     "WorkloadAwareAnonymizer": "sfumato.anonymize",
     "attack": "sfumato.attack",
     "audit": "sfumato.auditing.audit",
+    "certify": "sfumato.certificates",
     "coarsest_generalization": "sfumato.minimize",
     "compare_protections": "sfumato.auditing.compare_protections",
     "datasets": "sfumato.datasets",

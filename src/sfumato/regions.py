@@ -26,8 +26,8 @@ from sfumato.partition.group_summaries import Groups, collect
 from sfumato.partition.phantom_search import NOTHING
 from sfumato.partition.records import make_layout
 from sfumato.partition.region_counts import ColumnCounts, count_column
-from sfumato.partition.region_draws import Evidence, draw_column, look_up_column
-from sfumato.representatives import shown_of
+from sfumato.partition.region_draws import Evidence, Inside, draw_column, everything, look_up_column
+from sfumato.representatives import CellColumn, shown_of
 from sfumato.representatives.representative import values_of_bins
 from sfumato.threads import map_in_threads
 
@@ -55,6 +55,8 @@ class RegionColumn:
     is_coarser : bool
         Whether a limit made the values coarser.
     counts : ColumnCounts
+    inside : Inside
+        The values that the tree leaves to each group; no others are drawn for it.
     """
 
     name: str
@@ -64,6 +66,7 @@ class RegionColumn:
     moment: Moment | None
     is_coarser: bool
     counts: ColumnCounts
+    inside: Inside
 
     def entries_of(self, row: int) -> Iterator[tuple[str, int]]:
         """Yield the values and intervals of a row of the counts as text, with the people who have them."""
@@ -159,11 +162,13 @@ class Regions:
         classes : ndarray of int32
         random_state : Generator
         with_classes : bool, default=False
-            Whether to return how likely each class is for the drawn values.
+            Whether to return how likely each class is for the drawn values. Without, a drawn record is meant to have
+            the class of its record. Columns that say the same would then say it twice, so a column follows the
+            record's class as often as its weight says, and else the class of anybody in the group.
         n_threads : int
         """
         groups = collect(group, self.n_groups)
-        n_records = len(groups.order)
+        n_records, n_classes = len(groups.order), self.n_in_class.shape[1]
         drawn = np.empty((len(self.columns), n_records), np.int32)
         own = classes[groups.order]
         likely = (
@@ -179,8 +184,14 @@ class Regions:
             numbers = np.arange(run.start, run.stop)
             for j, column in enumerate(self.columns):
                 picks = generators[number].random(part.stop - part.start)
+                followed = own[part]
+                if not with_classes and n_classes > 1:
+                    followed = _often_own(followed, offsets, float(self.judge.columns[j]), generators[number])
                 evidence = Evidence(self.n_in_class, self.n_in_class.sum(axis=0), float(self.judge.columns[j]))
-                draw_column(column.counts, evidence, numbers, offsets, own[part], picks, likely[part], drawn[j, part])
+                draw_column(
+                    column.counts, column.inside, evidence, numbers, offsets, followed, picks, likely[part],
+                    drawn[j, part],
+                )  # fmt: skip
 
         map_in_threads(task, range(len(runs)), n_threads)
         place = np.empty(n_records, np.intp)
@@ -232,6 +243,7 @@ def describe_regions(
     n_classes: int,
     *,
     floor: int,
+    cells: Sequence[CellColumn] | None = None,
     n_threads: int = 1,
 ) -> Regions:
     """Describe groups by the values that several of their people share.
@@ -248,6 +260,8 @@ def describe_regions(
     n_classes : int
     floor : int
         The fewest people that a number counts.
+    cells : sequence of CellColumn, optional
+        What the tree leaves to each group. None: groups that are not boxes.
     n_threads : int
     """
     groups = collect(group, n_groups)
@@ -266,11 +280,12 @@ def describe_regions(
             units, len(codes), own, n_classes, groups.offsets, floor,
             len(codes) - 1 if fallback == NOTHING else int(unit_of_code[fallback]), n_ordered,
         )  # fmt: skip
-        return _region_column(column, codes, counts), units
+        inside = everything(n_groups, len(codes)) if cells is None else _inside(cells[j], unit_of_code, len(codes))
+        return _region_column(column, codes, counts, inside), units
 
     made = map_in_threads(described, range(len(columns)), n_threads)
-    cells = group.astype(np.int64) * n_classes + classes
-    n_in_class = np.bincount(cells, minlength=n_groups * n_classes).reshape(n_groups, n_classes)
+    pair = group.astype(np.int64) * n_classes + classes
+    n_in_class = np.bincount(pair, minlength=n_groups * n_classes).reshape(n_groups, n_classes)
     judge = _learn_judge([found for found, _ in made], [units for _, units in made], groups, own, n_in_class)
     return Regions(tuple(found for found, _ in made), n_in_class, judge, floor)
 
@@ -294,7 +309,7 @@ def _learn_judge(
     others = n_in_class[np.repeat(chosen, groups.sizes[chosen])] - (np.arange(n_classes) == own[:, np.newaxis])
     features = [np.log(others + _HALF)]
     for column, unit in zip(columns, units, strict=True):
-        features.append(look_up_column(column.counts, evidence, chosen, offsets, own, unit[rows]))
+        features.append(look_up_column(column.counts, column.inside, evidence, chosen, offsets, own, unit[rows]))
     weights, biases = _most_likely(np.stack(features, axis=2), own)
     return Judge(weights[1:], float(weights[0]), biases)
 
@@ -333,6 +348,17 @@ def as_shares(logarithms: NDArray[np.float64]) -> NDArray[np.float64]:
     return result
 
 
+def _often_own(
+    classes: NDArray[np.int32], offsets: NDArray[np.int64], weight: float, random_state: np.random.Generator
+) -> NDArray[np.int32]:
+    """Return each record's class with this probability, and else that of a random record of its group."""
+    sizes = np.diff(offsets)
+    somebody = np.repeat(offsets[:-1], sizes) + (random_state.random(len(classes)) * np.repeat(sizes, sizes)).astype(
+        int
+    )
+    return np.where(random_state.random(len(classes)) < weight, classes, classes[somebody])
+
+
 def _units(run: NDArray[np.int32], may_show: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Number the values that may be named: codes that are published alike are one value.
 
@@ -345,7 +371,23 @@ def _units(run: NDArray[np.int32], may_show: NDArray[np.bool_]) -> tuple[NDArray
     return unit_of_code.astype(np.int32), codes
 
 
-def _region_column(column: CodedColumn, codes: NDArray[np.int64], counts: ColumnCounts) -> RegionColumn:
+def _inside(own: CellColumn, unit_of_code: NDArray[np.int32], n_units: int) -> Inside:
+    """Return which values lie in the cell of each group; one that stands for several codes, if one of them does."""
+    cells, bins = own.cells, own.column.bins
+    if bins.is_ordered:
+        place = np.searchsorted(own.cuts, bins.values, side="left")
+        holds = (cells.low[:, np.newaxis] <= place) & (place <= cells.high[:, np.newaxis])
+    else:
+        holds = np.stack([cells.holds(cell, own.codes) for cell in range(cells.n_cells)])
+    if bins.has_missing:
+        holds = np.column_stack([holds, cells.has_missing])
+    of_units = np.zeros((cells.n_cells, n_units), np.bool_)
+    for code, unit in enumerate(unit_of_code.tolist()):
+        of_units[:, unit] |= holds[:, code]
+    return Inside(cells.of_group, of_units)
+
+
+def _region_column(column: CodedColumn, codes: NDArray[np.int64], counts: ColumnCounts, inside: Inside) -> RegionColumn:
     """Return a column with what may be known of its values alone."""
     shown = values_of_bins(column.name, column.bins, codes)
     assert shown.values is not None and shown.missing is not None
@@ -354,7 +396,7 @@ def _region_column(column: CodedColumn, codes: NDArray[np.int64], counts: Column
         own, values = np.unique(values, return_inverse=True)
         categories = categories[own] if len(categories) else categories
     is_coarser = column.width is not None
-    return RegionColumn(column.name, values, shown.missing, categories, column.moment, is_coarser, counts)
+    return RegionColumn(column.name, values, shown.missing, categories, column.moment, is_coarser, counts, inside)
 
 
 def _runs(groups: Groups) -> Iterator[slice]:

@@ -69,7 +69,7 @@ def with_hierarchies(method, k=4, **changed):
 @given(seed=st.integers(0, 2**32 - 1), k=st.integers(2, 30), missing=st.booleans())
 def test_the_label_is_the_lowest_common_ancestor_of_the_group(method, seed, k, missing):
     frame, labels = people(seed, missing=missing)
-    anonymizer = with_hierarchies(method, k, representative="range").fit(frame, labels)
+    anonymizer = with_hierarchies(method, k, representative="tight-range").fit(frame, labels)
     released = anonymizer.fit_transform(frame, labels)
     assert released.groupby(list(released), dropna=False).size().min() >= k
     group = anonymizer.partition_.apply(frame)
@@ -89,7 +89,7 @@ def test_the_label_is_the_lowest_common_ancestor_of_the_group(method, seed, k, m
 @pytest.mark.parametrize("missing", [False, True])
 def test_the_engine_and_the_measure_of_loss_agree(method, missing):
     frame, labels = people(7, missing=missing)
-    anonymizer = with_hierarchies(method, representative="range")
+    anonymizer = with_hierarchies(method, representative="tight-range")
     released = anonymizer.fit_transform(frame, labels)
     measured = gcp(frame, released, hierarchies=HIERARCHIES, categories="steps").total
     # The engine measures the groups; labels of ages that few people have reach further, or are open.
@@ -181,7 +181,7 @@ def test_setting_aside_loses_less_than_cutting_at_medians():
 def test_labels_are_ancestors_after_a_later_batch_too():
     frame, _ = people(15, 60)
     more, _ = people(16, 60)
-    anonymizer = with_hierarchies(RPlusTreeAnonymizer(keep_records=True), representative="range").fit(frame)
+    anonymizer = with_hierarchies(RPlusTreeAnonymizer(keep_records=True), representative="tight-range").fit(frame)
     whole = pd.concat([frame, more], ignore_index=True)
     released = anonymizer.insert(more).release(whole).table
     assert released.groupby(list(released)).size().min() >= 4
@@ -266,7 +266,7 @@ def test_a_column_that_was_empty_when_fitted_takes_numbers_of_its_hierarchy():
     fitted = np.array([[None, number] for number in (1, 1, 2, 2)], dtype=object)
     ages = Hierarchy.from_intervals(range(100), [10, 50])
     with pytest.warns(UserWarning, match="all missing"):
-        anonymizer = MondrianAnonymizer(2, hierarchies={0: ages}, representative="range").fit(fitted)
+        anonymizer = MondrianAnonymizer(2, hierarchies={0: ages}, representative="tight-range").fit(fitted)
     released = anonymizer.release(np.array([[31, 1], [34, 1], [47, 2], [42, 2]], dtype=object)).table
     assert released[:, 0].tolist() == ["30-39", "30-39", "40-49", "40-49"]
 

@@ -99,7 +99,7 @@ def test_a_column_with_fewer_values_than_k_shows_none_of_them(representative):
     kwargs = {"random_state": 0} if representative == "sample" else {}
     released = MondrianAnonymizer(k=5, representative=representative, **kwargs).fit_transform(table)
     shown = set(released.filter(like="paid").stack().dropna())
-    assert shown <= ({"any value or missing"} if representative == "range" else set())
+    assert shown <= ({"any value or missing"} if representative.endswith("range") else set())
 
 
 @pytest.mark.parametrize("method", METHODS)

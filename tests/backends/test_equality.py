@@ -87,6 +87,12 @@ CASES: dict[str, tuple[Any, str | None]] = {
     "guided by labels": (ModelGuidedAnonymizer(20, representative="member"), "high_income"),
     "ranges": (ModelGuidedAnonymizer(30, representative="range"), "score"),
     "bounds": (ModelGuidedAnonymizer(30, representative="bounds"), "score"),
+    "tight ranges": (ModelGuidedAnonymizer(30, representative="tight-range"), "score"),
+    "tight bounds": (ModelGuidedAnonymizer(30, representative="tight-bounds"), "score"),
+    "ranges with limits": (
+        ModelGuidedAnonymizer(25, representative="range", limits={"monthly_rent": 100, "age": 5}),
+        "score",
+    ),
     "sample": (ModelGuidedAnonymizer(30, representative="sample", random_state=5), "score"),
     "limits": (ModelGuidedAnonymizer(25, limits={"monthly_rent": 100, "age": 5}), "score"),
     "diverse": (ModelGuidedAnonymizer(20, criteria=[LDiversity(3, "illness")]), "score"),

@@ -81,7 +81,11 @@ def test_in_a_pipe_lines_fit_80_columns_and_progress_is_plain(release):
 
 
 def test_nobody_else_is_left_in_the_folder(release):
-    assert sorted(path.name for path in release[1].parent.iterdir()) == ["partition.json", "released.csv"]
+    assert sorted(path.name for path in release[1].parent.iterdir()) == [
+        "partition.fingerprints",
+        "partition.json",
+        "released.csv",
+    ]
 
 
 def test_the_saved_partition_is_a_document_with_what_apply_needs(release):

@@ -49,11 +49,18 @@ def test_a_real_record_as_representative_is_warned_of(people_file, tmp_path):
     assert f"warning: {n_of_one:,} of {n_shown:,} released combinations of quasi-identifiers" in flat(done)
 
 
-@pytest.mark.parametrize("representative", ["range", "bounds"])
+@pytest.mark.parametrize("representative", ["range", "bounds", "tight-bounds"])
 def test_ranges_show_no_combination_of_one_person(people_file, tmp_path, representative):
     done = call("anonymize", people_file, *USUAL, "--representative", representative, "-o", tmp_path / "out.csv")
     assert done.exit_code == 0, done.output
     assert "released combinations of quasi-identifiers is that of exactly one original record" in flat(done)
+
+
+def test_tight_ranges_are_warned_of_by_the_name_of_the_option(people_file, tmp_path):
+    done = call("anonymize", people_file, *USUAL, "--representative", "tight-range", "-o", tmp_path / "out.csv")
+    assert done.exit_code == 0, done.output
+    assert "a person outside all of them is certainly not in the table" in flat(done)
+    assert "Use --representative range" in flat(done)
 
 
 def test_columns_released_unchanged_say_whom_they_single_out(people_file, tmp_path):

@@ -33,7 +33,7 @@ level = "none"
 [gate]
 min_k = %d
 """
-OUTPUTS = ["out.csv", "partition.json", "report.html", "audit.json"]
+OUTPUTS = ["out.csv", "partition.json", "partition.fingerprints", "report.html", "audit.json"]
 
 
 def policy(folder: Path, k: int = 8, min_k: int = 8) -> Path:
@@ -97,7 +97,7 @@ def test_of_two_processes_at_once_one_writes_and_one_is_refused(people_file, tmp
     started = [subprocess.Popen(list(map(str, asked)), stderr=subprocess.PIPE) for _ in range(2)]
     said = [process.communicate(timeout=300)[1] for process in started]
     assert sorted(process.returncode for process in started) == [0, 2], said
-    assert sorted(contents(tmp_path)) == ["out.csv", "partition.json"]
+    assert sorted(contents(tmp_path)) == ["out.csv", "partition.fingerprints", "partition.json"]
 
 
 KILLED = """
@@ -123,7 +123,7 @@ def killed_after(n_renames: int, path: Path) -> None:
     assert done.returncode == 9, done.stderr
 
 
-@pytest.mark.parametrize("n_renames", [1, 3])
+@pytest.mark.parametrize("n_renames", [1, 4])
 def test_a_run_killed_between_two_renames_is_recognised_by_the_next(tmp_path, n_renames):
     path = policy(tmp_path)
     assert call("run", path, "--quiet").exit_code == 0

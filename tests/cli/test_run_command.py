@@ -50,7 +50,7 @@ level = "{level}"
 {gate}
 """
 WITHOUT_TORCH = 'leave_out = ["network"]'
-OUTPUTS = ("out.csv", "partition.json", "audit.json", "report.html")
+OUTPUTS = ("out.csv", "partition.json", "partition.fingerprints", "audit.json", "report.html")
 
 
 def write(folder: Path, *, columns="", method="", model="", level="none", audit="", gate="min_k = 8") -> Path:

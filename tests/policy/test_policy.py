@@ -175,3 +175,39 @@ def test_a_title_that_is_not_text_is_refused_by_its_line(tmp_path: Path, wrong: 
 def test_titles_that_are_not_a_section_are_refused(tmp_path: Path):
     with pytest.raises(ParameterError, match=r"titles: not a section, expected the line \[titles\]"):
         read(tmp_path, GOOD.replace("version = 1", 'version = 1\ntitles = "Age"'))
+
+
+# -- context -------------------------------------------------------------------------------------------------------
+
+
+def test_a_review_date_that_is_none_is_refused():
+    with pytest.raises(ParameterError, match=r"review_by.*expected a date such as 2027-01-31"):
+        Policy.of(method={"name": "mondrian"}, context={"review_by": "next spring"})
+
+
+def test_a_gate_that_allows_more_than_the_context_accepts_is_refused():
+    with pytest.raises(ParameterError, match=r"max_risk.*above the threshold 0\.1"):
+        Policy.of(method={"name": "mondrian"}, gate={"max_risk": 0.2}, context={"threshold": 0.1})
+
+
+def test_a_date_of_review_that_has_passed_is_a_warning():
+    import pandas as pd
+
+    from sfumato import PrivacyWarning, run
+
+    people = pd.DataFrame({"age": list(range(60)), "ill": ["yes", "no", "no"] * 20})
+    policy = Policy.of(
+        method={"name": "mondrian", "k": 5}, columns={"sensitive": ["ill"]}, context={"review_by": "2020-01-31"}
+    )
+    with pytest.warns(PrivacyWarning, match="2020-01-31 has passed. Review the policy"):
+        run(policy, table=people)
+
+
+def test_the_digest_is_that_of_the_file_or_of_the_settings(tmp_path):
+    import hashlib
+
+    made, again, other = (Policy.of(method={"name": "mondrian", "k": k}, data={"audit": None}) for k in (5, 5, 6))
+    assert made.digest == again.digest != other.digest and len(made.digest) == 64
+    path = tmp_path / "policy.toml"
+    path.write_text('version = 1\n[data]\nfile = "a.csv"\nrelease = "b.csv"\n[method]\nname = "mondrian"\n')
+    assert Policy.read(path).digest == hashlib.sha256(path.read_bytes()).hexdigest()

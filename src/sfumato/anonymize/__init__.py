@@ -5,7 +5,8 @@
 ``AnonymizedRegressor`` train, predict, anonymize and retrain in one estimator. Beside them stand the classic methods:
 ``MondrianAnonymizer`` uses the quasi-identifiers alone, ``WorkloadAwareAnonymizer`` the labels,
 ``HilbertAnonymizer`` cuts a curve through the records, ``RPlusTreeAnonymizer`` inserts later batches, and
-``FullDomainAnonymizer`` releases every column at one level of its hierarchy.
+``FullDomainAnonymizer`` releases every column at one level of its hierarchy. ``PrivateAnonymizer`` promises
+differential privacy instead of k.
 
 Methods load on first use. A named method is one module and one line in the family below.
 """
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from sfumato.anonymize.hilbert import HilbertAnonymizer as HilbertAnonymizer
     from sfumato.anonymize.model_guided import ModelGuidedAnonymizer as ModelGuidedAnonymizer
     from sfumato.anonymize.mondrian import MondrianAnonymizer as MondrianAnonymizer
+    from sfumato.anonymize.private_anonymizer import PrivateAnonymizer as PrivateAnonymizer
     from sfumato.anonymize.release import Release as Release
     from sfumato.anonymize.rplus_tree import RPlusTreeAnonymizer as RPlusTreeAnonymizer
     from sfumato.anonymize.workload_aware import WorkloadAwareAnonymizer as WorkloadAwareAnonymizer
@@ -41,6 +43,9 @@ METHODS = Family(
 )
 """Every method by the name that policies and commands call it."""
 
+MECHANISMS = ("counts", "sample")
+"""The mechanisms of releases with epsilon."""
+
 _HOME_OF = {
     "AnonymizedClassifier": "estimators",
     "AnonymizedRegressor": "estimators",
@@ -49,12 +54,13 @@ _HOME_OF = {
     "ModelGuidedAnonymizer": "model_guided",
     "MondrianAnonymizer": "mondrian",
     "Partition": "fitted_partition",
+    "PrivateAnonymizer": "private_anonymizer",
     "Publication": "earlier_releases",
     "RPlusTreeAnonymizer": "rplus_tree",
     "Release": "release",
     "WorkloadAwareAnonymizer": "workload_aware",
 }
 
-__all__ = ["METHODS", *_HOME_OF]
+__all__ = ["MECHANISMS", "METHODS", *_HOME_OF]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOME_OF)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -17,10 +18,12 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.anonymize.fit_inputs import GroupParameters
+from sfumato.anonymize.group_description import cells_for, describe_groups, group_widths, warn_of_tight_ranges
 from sfumato.anonymize.guide_from_target import guide_from
 from sfumato.anonymize.hierarchy_columns import in_tree_order
 from sfumato.anonymize.partitioners import Fit, Partitioner, Task
-from sfumato.anonymize.recoding import Recoding, describe_groups, group_widths
+from sfumato.anonymize.private_release import PrivateSettings, release_privately
+from sfumato.anonymize.recoding import Recoding
 from sfumato.anonymize.release import (
     Release,
     check_releasable,
@@ -38,6 +41,7 @@ from sfumato.coded_columns import CodedColumn
 from sfumato.criteria.base import saved_fields
 from sfumato.criteria.criterion_counts import Counter, among_released, publishing_floor, shown
 from sfumato.errors import GuaranteeError, ParameterError, named
+from sfumato.fingerprints import Fingerprints
 from sfumato.frames import Table, read_table
 from sfumato.frames.pandas_frames import warn_of_telling_index
 from sfumato.hierarchies import CodePaths, Hierarchy
@@ -45,8 +49,9 @@ from sfumato.loss import group_ncp
 from sfumato.partition.group_summaries import Groups, collect
 from sfumato.partition.guides import Guide
 from sfumato.partition.records import make_layout
+from sfumato.private.ledger import PrivacyLedger
 from sfumato.regions import Regions, describe_regions
-from sfumato.representatives import REPRESENTATIVES, GroupValues, looks_at_classes
+from sfumato.representatives import REPRESENTATIVES, looks_at_classes
 from sfumato.schema import Schema
 
 logger = logging.getLogger("sfumato")
@@ -102,9 +107,16 @@ class Anonymizer(TransformerMixin, GroupParameters):
         self.schema_ = schema
         self.hierarchies_ = hierarchies
         columns = source.columns[: len(schema.quasi_identifiers)]
-        values = self._describe_groups(columns, divided.codes, divided.groups, divided.guide, paths)
-        self.partition_ = divided.make_partition(values, self.group_sizes_, **self._partition_facts(schema))
+        partition = divided.make_partition(
+            {}, divided.groups.sizes, **self._partition_facts(schema), fingerprints=self._fingerprints(table, schema)
+        )
+        self.partition_ = self._described(partition, columns, divided.codes, divided.groups, divided.guide, paths)
         return Fit(table, counters, divided.group)
+
+    def _fingerprints(self, table: Table, schema: Schema) -> Fingerprints:
+        """Return the fingerprints of the records that the groups are formed of."""
+        kept = [name for name in table.names if name not in schema.dropped]
+        return Fingerprints.of(table, self._split_columns(schema), kept, n_threads=self._n_threads())
 
     def _partition_facts(self, schema: Schema) -> dict[str, Any]:
         """Return the fields of a partition that follow from the parameters and the schema."""
@@ -220,32 +232,39 @@ class Anonymizer(TransformerMixin, GroupParameters):
     def _describe_regions(self, fitted: Fit, classes: NDArray[np.int32], n_classes: int, floor: int) -> Regions:
         """Describe fitted groups by the values that several of their people share, per class of the target."""
         names = self.schema_.quasi_identifiers
-        source, _ = self._coded(fitted.table, names, self.schema_, self.hierarchies_, floor=floor)
+        source, paths = self._coded(fitted.table, names, self.schema_, self.hierarchies_, floor=floor)
+        # Where classes are told apart, a value from outside the cell brings its evidence along. Where they are not, it
+        # would be taken for one that goes with the group's mean.
+        cells = self.partition_.cell_columns(source.columns, paths) if n_classes == 1 else None
         return describe_regions(
-            source.columns, fitted.group, self.n_groups_, classes, n_classes, floor=floor, n_threads=self._n_threads()
-        )
+            source.columns, fitted.group, self.n_groups_, classes, n_classes,
+            floor=floor, cells=cells, n_threads=self._n_threads(),
+        )  # fmt: skip
 
     def _rewrite_fitted(self, fitted: Fit) -> Any:
         return self.partition_.rewrite(fitted.table, fitted.group, n_threads=self._n_threads())
 
-    def _describe_groups(
+    def _described(
         self,
+        partition: Recoding,
         columns: Sequence[CodedColumn],
         codes: NDArray[Any],
         groups: Groups,
         guide: Guide | None,
         paths: Mapping[str, CodePaths],
-    ) -> dict[str, list[GroupValues]]:
-        """Set the attributes of the fitted groups, and return the values of each group."""
+    ) -> Any:
+        """Set the attributes of the fitted groups, and return the partition with the values of each group."""
         layout = make_layout([c.bins for c in columns])
+        cells = cells_for(self.representative, partition, columns, paths)
+        warn_of_tight_ranges(self.representative, cells, stacklevel=5)
         found = describe_groups(
             self.representative, columns, codes, groups, layout, paths,
-            guide=guide, random_state=self._generator(), n_threads=self._n_threads(),
+            guide=guide, random_state=self._generator(), n_threads=self._n_threads(), cells=cells,
         )  # fmt: skip
         self.group_sizes_ = groups.sizes
         self.n_groups_ = groups.n_groups
         self.information_loss_ = group_ncp(found.width, groups.sizes)
-        return found.values
+        return replace(partition, values=found.values, group_sizes=groups.sizes)  # type: ignore[type-var]
 
     # -- using -----------------------------------------------------------------------------------------------
 
@@ -276,6 +295,17 @@ class Anonymizer(TransformerMixin, GroupParameters):
         persons: str | int | None = None,
         shuffle: bool | None = None,
         keep_index: bool = False,
+        mechanism: str | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rate: float | None = None,
+        k: int | None = None,
+        labels: Sequence[Any] | None = None,
+        unit: str | int | None = None,
+        most_per_person: int | None = None,
+        fitted_on: Any = None,
+        ledger: PrivacyLedger | None = None,
+        regions: Regions | None = None,
     ) -> Release:
         """Return a publishable version of any records, or raise.
 
@@ -308,13 +338,45 @@ class Anonymizer(TransformerMixin, GroupParameters):
         keep_index : bool, default=False
             Whether a pandas frame keeps its index. False: the rows are numbered, since an index of account numbers or
             dates identifies people; join other columns by position (``.to_numpy()``).
+        mechanism : {"counts", "sample"}, optional
+            Promise differential privacy for these records instead of k-anonymity. ``"counts"`` writes a noisy number of
+            records of every cell and label; ``"sample"`` samples records and drops rare combinations. Both need a
+            partition that was fitted on other people; `earlier`, `persons`, `shuffle` and `keep_index` do not apply.
+        epsilon : float, optional
+            The promise for one person, with a mechanism.
+        delta, rate, k
+            Of ``"sample"``: keep each record with probability `rate` and drop combinations of fewer than `k` sampled
+            records. Give `k`, or a `delta` for which the smallest k is found.
+        labels : list, optional
+            With a mechanism and `y`: all labels, listed without looking at the records. ``release.target`` has the
+            released ones.
+        unit : name or position of a column, optional
+            With a mechanism: the person of each record, if a person has several; the column is not released.
+        most_per_person : int, optional
+            Records of a person that count, with `unit`. The noise grows with it.
+        fitted_on : "others" or Fingerprints, optional
+            Your statement that the partition was fitted on other people, or the fingerprints of the fitted records.
+        ledger : PrivacyLedger, optional
+            Where the release is entered; needed from the second release on.
+        regions : Regions, optional
+            With a mechanism: ``regions_`` of the `AnonymizedClassifier` whose ``anonymizer_`` this is. Each record gets
+            values drawn from what several of the fitted people of its cell share, not those of its representative:
+            better for models that meet raw records.
 
         Returns
         -------
         Release
-            Keep its `publication` for the next release; it holds no records.
+            Keep its `publication` for the next release; it holds no records. With a mechanism, `privacy` is its
+            promise.
         """
+        settings = PrivateSettings(
+            mechanism, epsilon, delta, rate, k, labels, unit, most_per_person, fitted_on, ledger, regions
+        )
         X, table = self._read_later(X)
+        if mechanism is not None:
+            _check_unused(earlier=earlier, persons=persons, target=target, shuffle=shuffle, keep_index=keep_index)
+            return release_privately(self.partition_, X, table, y, settings)
+        settings.check_absent()
         self.schema_.check_passing(table)
         target = y if target is None else target
         self._warn_of_unique_values(table, target)
@@ -328,9 +390,8 @@ class Anonymizer(TransformerMixin, GroupParameters):
         group, n_merged, counters = renumbered(self._partitioner().join(partition, leaf, counters), leaf, counters)
         group, leaf, counters = self._without_costly(table, group, leaf, counters)
         groups = collect(group, int(group.max()) + 1)
-        made = self._rewrite_release(
-            table, groups, counters, None if y is None else self._make_guide_for_release(y, table.n_records), n_merged
-        )
+        guide = None if y is None else self._make_guide_for_release(y, table.n_records)
+        made = self._rewrite_release(table, groups, leaf, counters, guide, n_merged)
         made = remembered(
             made, self.k, group, table=table, earlier=earlier, persons=persons,
             fingerprint=partition.fingerprint, leaf=leaf, n_leaves=partition.n_groups,
@@ -369,15 +430,24 @@ class Anonymizer(TransformerMixin, GroupParameters):
         return left, np.where(is_left, leaf, np.int32(-1)), [counter.among(is_left) for counter in counters]
 
     def _rewrite_release(
-        self, table: Table, groups: Groups, counters: list[Counter], guide: Guide | None, n_merged: int
+        self,
+        table: Table,
+        groups: Groups,
+        leaf: NDArray[np.int32],
+        counters: list[Counter],
+        guide: Guide | None,
+        n_merged: int,
     ) -> Release:
         schema = self.schema_
         hierarchies, floor = getattr(self, "hierarchies_", {}), publishing_floor(counters)
         source, paths = self._coded(table, schema.quasi_identifiers, schema, hierarchies, floor=floor)
         codes = source.records(Guide(0)).codes
+        group_of_leaf = np.full(self.partition_.n_groups, -1, np.int64)
+        group_of_leaf[leaf[leaf >= 0]] = groups.group[leaf >= 0]
+        cells = cells_for(self.representative, self.partition_, source.columns, paths, group_of_leaf)
         found = describe_groups(
             self.representative, source.columns, codes, groups, source.layout, paths,
-            guide=guide, random_state=self._generator(), n_threads=self._n_threads(),
+            guide=guide, random_state=self._generator(), n_threads=self._n_threads(), cells=cells,
         )  # fmt: skip
         source.forget_codes()
         del codes, guide  # free their memory: both have a row for every record
@@ -427,6 +497,17 @@ class Anonymizer(TransformerMixin, GroupParameters):
         tags.input_tags.string = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _check_unused(**given: Any) -> None:
+    """Raise ParameterError for settings of `release` that a mechanism has no use for."""
+    for name, value in given.items():
+        is_absent = value is None or value is False or (isinstance(value, list | tuple) and not value)
+        if not is_absent and not (name == "shuffle" and value is True):  # they are shuffled anyway
+            raise ParameterError(
+                f"{named(name)} with a mechanism: expected it only without one. The released records are drawn from "
+                "counts: they belong to nobody and are shuffled. Leave it out."
+            )
 
 
 class GuidedAnonymizer(Anonymizer):

@@ -16,6 +16,7 @@ from sklearn.utils.validation import validate_data
 
 from sfumato.anonymize.anonymizer import Anonymizer
 from sfumato.anonymize.fitted_partition import Partition, partition_from_tree
+from sfumato.anonymize.group_description import cells_for, warn_of_tight_ranges
 from sfumato.anonymize.guide_from_target import kind_of_targets, predictions_of
 from sfumato.anonymize.mondrian import MondrianAnonymizer
 from sfumato.anonymize.partitioners import TreePartitioner
@@ -28,6 +29,7 @@ from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames import read_table
 from sfumato.partition.guides import Guide, Spread, unit_weights
 from sfumato.partition.records import make_layout
+from sfumato.representatives import represent_cells
 from sfumato.schema import Schema
 
 
@@ -113,10 +115,14 @@ def _grow(
     )
     with table.coded(schema, learned, guiding, most_held) as records:
         tree, parts = records.grow(growth)
+        partition = partition_from_tree(tree, columns, {}, joined_sizes(parts), **anonymizer._partition_facts(schema))
+        cells = cells_for(anonymizer.representative, partition, describer.columns, {})
+        warn_of_tight_ranges(anonymizer.representative, cells, stacklevel=5)
+        if cells is not None:
+            return replace(partition, values=represent_cells(anonymizer.representative, cells)), parts
         hashing = describer.words()
         values = describer.values_of(parts, lambda wanted: records.count_hashes(*hashing, wanted))
-    facts = anonymizer._partition_facts(schema)
-    return partition_from_tree(tree, columns, values, joined_sizes(parts), **facts), parts
+    return replace(partition, values=values), parts
 
 
 def _without_channels(guide: Guide) -> Guide:
@@ -168,6 +174,9 @@ def _needs(anonymizer: Any) -> Iterator[tuple[Need, str, str, str]]:
     if isinstance(anonymizer, MondrianAnonymizer) and (anonymizer.rule != "median" or not anonymizer.strict):
         given = f"{name}(rule={anonymizer.rule!r}, strict={anonymizer.strict!r})"
         yield Need.ALL_RECORDS, given, "the strict median rule, which needs counts only", "Use a table in memory."
+    elif getattr(anonymizer, "search", "fast") != "fast":
+        remedy = "Use a table in memory, or leave search out."
+        yield Need.ALL_RECORDS, named("search", anonymizer.search), "'fast', which needs counts only", remedy
     elif not isinstance(anonymizer, Anonymizer) or not anonymizer._grows_from_counts():
         kinds = "ModelGuidedAnonymizer, MondrianAnonymizer or WorkloadAwareAnonymizer"
         expected = "a method that grows a tree from counts"

@@ -214,10 +214,17 @@ def target_column(criteria: Iterable[Criterion], table: Table, target: Any) -> C
             f"sensitive={names[0]!r} names the target, and none was passed: expected the target of the records. Pass "
             "it as y or target, or name a column of X."
         )
-    n_records = len(target)
-    if n_records != table.n_records:
+    return read_target(target, table.n_records)
+
+
+def read_target(target: Any, n_records: int) -> Column:
+    """Return a target, which may be a series, a frame of one column or an array, as a column.
+
+    Raises InputError unless it has one value for each of the records.
+    """
+    if len(target) != n_records:
         raise InputError(
-            f"the target has {n_records} values for {table.n_records} records: expected one each. Pass the target of "
+            f"the target has {len(target)} values for {n_records} records: expected one each. Pass the target of "
             "the same records."
         )
     if hasattr(target, "to_frame") and not hasattr(target, "columns"):  # a series, which keeps its type this way

@@ -16,12 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.anonymize.document_checks import check_partition
+from sfumato.anonymize.private_release import PrivateSettings, release_privately
 from sfumato.anonymize.recoding import PartitionColumn, Recoding, cuts_after
+from sfumato.anonymize.release import Release
+from sfumato.arguments import as_table_like
 from sfumato.coded_columns import CodedColumn
 from sfumato.documents import read_document, write_document
 from sfumato.errors import InputError
+from sfumato.fingerprints import Fingerprints, save_beside
+from sfumato.frames import read_table
+from sfumato.hierarchies import CodePaths
+from sfumato.partition.cells import tree_cells
 from sfumato.partition.tree import Tree
-from sfumato.representatives import GroupValues
+from sfumato.private.ledger import PrivacyLedger
+from sfumato.representatives import CellColumn, GroupValues
 
 FORMAT = "sfumato-partition"
 VERSION = 1
@@ -52,6 +60,8 @@ class Partition(Recoding):
     criteria : tuple of dict
         The same as data, in the same order: the name of each criterion and its parameters. Empty in documents of
         earlier versions.
+    fingerprints : Fingerprints or None
+        Of the fitted records, for their owner: never part of the document, and not pickled.
 
     Notes
     -----
@@ -71,10 +81,31 @@ class Partition(Recoding):
     representative: str = "phantom"
     guarantees: tuple[str, ...] = ()
     criteria: tuple[dict[str, Any], ...] = ()
+    fingerprints: Fingerprints | None = field(default=None, repr=False)
 
     def apply_codes(self, codes: NDArray[np.uint16]) -> NDArray[np.int32]:
         """Return the group of every record, given its codes in the partition's columns."""
         return self.tree.apply(codes)
+
+    def cell_columns(
+        self,
+        columns: Sequence[CodedColumn],
+        paths: Mapping[str, CodePaths],
+        group_of_leaf: NDArray[np.integer[Any]] | None = None,
+    ) -> list[CellColumn] | None:
+        """Return the cells of the groups; None for a tree whose records go on elsewhere."""
+        place_of = {column.name: place for place, column in enumerate(self.columns)}
+        places = [place_of[coded.name] for coded in columns]  # a later table may have its columns in another order
+        own = [self.columns[place] for place in places]
+        is_category = [column.categories is not None for column in own]
+        n_codes = [column.unseen_code + 1 if column.categories is not None else len(column.cuts) + 1 for column in own]
+        cells = tree_cells(self.tree, places, n_codes, is_category, group_of_leaf)
+        if cells is None:
+            return None
+        return [
+            CellColumn(coded, found, column.cuts, column.codes_of(coded.categories), paths.get(coded.name))
+            for column, coded, found in zip(own, columns, cells, strict=True)
+        ]
 
     def _shape(self) -> Iterable[NDArray[Any]]:
         tree = self.tree
@@ -83,6 +114,31 @@ class Partition(Recoding):
         yield from (tree.column, tree.left, tree.right, tree.group)
         yield from (np.where(is_ordered, tree.threshold, -1), is_ordered & tree.missing_left, tree.mask[:, :n_words])
         yield np.full(0, -1, np.int32) if tree.goto is None else tree.goto
+
+    def release(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        mechanism: str,
+        epsilon: float,
+        delta: float | None = None,
+        rate: float | None = None,
+        k: int | None = None,
+        labels: Sequence[Any] | None = None,
+        unit: str | int | None = None,
+        most_per_person: int | None = None,
+        fitted_on: Any = None,
+        ledger: PrivacyLedger | None = None,
+    ) -> Release:
+        """Return a differentially private release of records that the partition was not fitted on.
+
+        For a partition that was loaded, such as one that was fitted on public records. Parameters as in ``release`` of
+        the anonymizers. A release by k, without a mechanism, needs the fitted anonymizer or ``sfumato apply``.
+        """
+        settings = PrivateSettings(mechanism, epsilon, delta, rate, k, labels, unit, most_per_person, fitted_on, ledger)
+        X = as_table_like(X)
+        return release_privately(self, X, read_table(X, categorical=self.categorical), y, settings)
 
     # -- the document ----------------------------------------------------------------------------------------
 
@@ -190,13 +246,19 @@ class Partition(Recoding):
             ) from error
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the partition as a JSON file; a file of that name is replaced only when all is written."""
+        """Write the partition as a JSON file; a file of that name is replaced only when all is written.
+
+        Beside ``partition.json``, the file ``partition.fingerprints`` gets the fingerprints of the fitted records. It
+        is the owner's: do not hand it on.
+        """
         write_document(self.to_dict(), path)
+        save_beside(self.fingerprints, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Partition:
-        """Read a partition that `save` wrote."""
-        return cls.from_dict(read_document(path, "a partition", "Partition.save"))
+        """Read a partition that `save` wrote, and the fingerprints of its records if they are beside it."""
+        partition = cls.from_dict(read_document(path, "a partition", "Partition.save"))
+        return replace(partition, fingerprints=Fingerprints.load(path))
 
 
 def partition_from_tree(

@@ -226,6 +226,7 @@ class FullDomainAnonymizer(Anonymizer):
         persons: str | int | None = None,
         shuffle: bool | None = None,
         keep_index: bool = False,
+        **mechanism: Any,
     ) -> Release:
         """Return a publishable version of any records, or raise.
 
@@ -242,6 +243,8 @@ class FullDomainAnonymizer(Anonymizer):
             As for the other anonymizers; releases of this one can be compared only with `persons`.
         shuffle : bool, optional
             As for the other anonymizers: True to publish, False to keep the order of X, None to be warned.
+        **mechanism
+            Refused: levels are chosen again for the released records, so that no mechanism can promise anything.
 
         Returns
         -------
@@ -250,6 +253,12 @@ class FullDomainAnonymizer(Anonymizer):
             measures have the ``levels``, and the ``information_loss`` with suppressed records counted as 1;
             ``loss_by_column`` is that of the released records.
         """
+        if any(value is not None for value in mechanism.values()):
+            raise ParameterError(
+                f"{next(iter(mechanism))} for FullDomainAnonymizer, whose levels are chosen by the released records: "
+                "expected an anonymizer with cells that are fixed beforehand. Take MondrianAnonymizer or "
+                "ModelGuidedAnonymizer."
+            )
         X, table = self._read_later(X)
         self.schema_.check_passing(table)
         target = y if target is None else target

@@ -18,6 +18,7 @@ from sfumato.anonymize.recoding import PartitionColumn, Recoding, cuts_after
 from sfumato.coded_columns import CodedColumn
 from sfumato.criteria import Criterion
 from sfumato.criteria.criterion_counts import Counter, fewest_records
+from sfumato.fingerprints import Fingerprints
 from sfumato.partition.binning import DEFAULT_MAX_BINS
 from sfumato.partition.group_summaries import Groups, collect
 from sfumato.partition.guides import Guide
@@ -53,6 +54,8 @@ class HilbertPartition(Recoding):
     dropped : tuple of str
     limits : dict
     categorical : tuple of str
+    fingerprints : Fingerprints or None
+        Of the fitted records, for their owner; not pickled.
 
     Notes
     -----
@@ -68,6 +71,7 @@ class HilbertPartition(Recoding):
     dropped: tuple[str, ...] = ()
     limits: dict[str, Any] = field(default_factory=dict)
     categorical: tuple[str, ...] = ()
+    fingerprints: Fingerprints | None = field(default=None, repr=False)
 
     def apply_codes(self, codes: NDArray[np.uint16]) -> NDArray[np.int32]:
         """Return the group of every record: the run of the curve in which its place lies."""
@@ -109,11 +113,12 @@ class HilbertAnonymizer(Anonymizer):
         values in them.
     representative : str, default="phantom"
         How a group is rewritten: ``"phantom"`` (the group's typical values, changed until no record of the table has
-        the combination, or at least k have), ``"median"``, ``"mean"``, ``"midrange"``, ``"range"`` (labels),
-        ``"bounds"`` (two columns; categories by the order their type declares, else sorted), or the values of one real
-        record: ``"model"`` (of the tenth of the members whose predictions are nearest the group's mean prediction, the
-        one nearest the group's median), ``"member"`` (the member nearest the group's median among those with the
-        majority prediction), ``"sample"``. Numbers come from runs of values that at least k records share, and
+        the combination, or at least k have), ``"median"``, ``"mean"``, ``"midrange"``, ``"range"`` (labels
+        from the lowest to the highest member), ``"bounds"`` (the same as two columns; categories by the order their
+        type declares, else sorted), or the values of one real record: ``"model"`` (of the tenth of the members whose
+        predictions are nearest the group's mean prediction, the one nearest the group's median), ``"member"`` (the
+        member nearest the group's median among those with the majority prediction), ``"sample"``. Ranges and bounds
+        tell who is not in the table, and warn. Numbers come from runs of values that at least k records share, and
         categories that fewer have are not named.
     suppression_limit : float, default=0.0
         Share of the records that `release` may suppress: failing groups first, then the costliest records.

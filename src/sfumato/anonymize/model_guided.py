@@ -14,6 +14,7 @@ from sfumato.anonymize.anonymizer import GuidedAnonymizer
 from sfumato.anonymize.guide_from_target import GuideKind, guide_from, is_fitted, predictions_of, train_guide
 from sfumato.anonymize.method import MethodFacts, NamedMethod
 from sfumato.anonymize.partitioners import TreePartitioner
+from sfumato.anonymize.thorough_search import ThoroughPartitioner
 from sfumato.arguments import check_choice
 from sfumato.criteria import Criterion
 from sfumato.errors import InputError, ParameterError, named
@@ -51,7 +52,7 @@ class ModelGuidedAnonymizer(GuidedAnonymizer):
     hierarchies : dict, optional
         For each column, by name or position, a `Hierarchy`, the path of a hierarchy file, or a nested mapping. Such a
         column is categorical and split only between the children of a label; ``representative="range"`` publishes
-        the lowest common ancestor of a group, and information loss counts the values under it.
+        the lowest common ancestor of a cell, and information loss counts the values under that of a group.
     guide_estimator : estimator or "labels", optional
         None or ``"labels"``: `y` itself guides. A model: its predictions guide; an unfitted model is fitted on X and
         `y` first, and discarded afterwards.
@@ -63,17 +64,22 @@ class ModelGuidedAnonymizer(GuidedAnonymizer):
         numbers, each scaled to unit variance. The predictions of a regressor are numbers.
     split_on : {"quasi_identifiers", "all"}, default="quasi_identifiers"
         Columns the tree may split on. Only quasi-identifiers are ever rewritten.
+    search : {"fast", "thorough"}, default="fast"
+        ``"fast"``: one tree. ``"thorough"``: 24 trees for as many scales of the guiding probabilities or numbers, of
+        which the one is kept whose groups say most about them (squared error, each record left out of its group's
+        mean). Takes about 24 times as long to form groups. Labels have no scale, and are searched once.
     keep_splitting : bool, default=True
         Continue splitting by information loss where the guide has no more gain, so that groups end near size k. False
         stops at pure groups, like the decision tree of the paper.
     representative : str, default="phantom"
         How a group is rewritten: ``"phantom"`` (the group's typical values, changed until no record of the table has
-        the combination, or at least k have), ``"median"``, ``"mean"``, ``"midrange"``, ``"range"`` (labels),
-        ``"bounds"`` (two columns; categories by the order their type declares, else sorted), or the values of one real
-        record: ``"model"`` (of the tenth of the members whose predictions are nearest the group's mean prediction, the
-        one nearest the group's median), ``"member"`` (the member nearest the group's median among those with the
-        majority prediction), ``"sample"``. Numbers come from runs of values that at least k records share, and
-        categories that fewer have are not named.
+        the combination, or at least k have), ``"median"``, ``"mean"``, ``"midrange"``, ``"range"`` (a label
+        for the cell of the tree), ``"bounds"`` (its ends as two columns; categories by the order their type declares,
+        else sorted), ``"tight-range"`` and ``"tight-bounds"`` (from the lowest to the highest member, which tells who
+        is not in the table), or the values of one real record: ``"model"`` (of the tenth of the members whose
+        predictions are nearest the group's mean prediction, the one nearest the group's median), ``"member"`` (the
+        member nearest the group's median among those with the majority prediction), ``"sample"``. Numbers come from
+        runs of values that at least k records share, and categories that fewer have are not named.
     suppression_limit : float, default=0.0
         Share of the records that `release` may suppress: failing groups first, then the costliest records.
     max_bins : int, default=255
@@ -131,6 +137,7 @@ class ModelGuidedAnonymizer(GuidedAnonymizer):
         guide_fraction: float = 1.0,
         guide_kind: GuideKind = "auto",
         split_on: str = "quasi_identifiers",
+        search: str = "fast",
         keep_splitting: bool = True,
         representative: Representative = "phantom",
         suppression_limit: float = 0.0,
@@ -150,6 +157,7 @@ class ModelGuidedAnonymizer(GuidedAnonymizer):
         self.guide_fraction = guide_fraction
         self.guide_kind = guide_kind
         self.split_on = split_on
+        self.search = search
         self.keep_splitting = keep_splitting
         self.representative = representative
         self.suppression_limit = suppression_limit
@@ -191,10 +199,12 @@ class ModelGuidedAnonymizer(GuidedAnonymizer):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_choice("search", self.search, ("fast", "thorough"))
         check_choice("keep_splitting", self.keep_splitting, (True, False), hint="True makes groups near size k.")
 
     def _partitioner(self) -> TreePartitioner:
-        return TreePartitioner(fall_back=bool(self.keep_splitting))
+        kind = ThoroughPartitioner if self.search == "thorough" else TreePartitioner
+        return kind(fall_back=bool(self.keep_splitting))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

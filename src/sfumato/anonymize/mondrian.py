@@ -49,7 +49,7 @@ class MondrianAnonymizer(Anonymizer):
     hierarchies : dict, optional
         For each column, by name or position, a `Hierarchy`, the path of a hierarchy file, or a nested mapping. Such a
         column is categorical and split only between the children of a label; ``representative="range"`` publishes
-        the lowest common ancestor of a group, and information loss counts the values under it.
+        the lowest common ancestor of a cell, and information loss counts the values under that of a group.
     rule : {"median", "information_loss"}, default="median"
         How a group is cut. ``"median"``: the column with the widest normalized range, at the admissible cut nearest
         its median (strict: equal values stay together). ``"information_loss"``: the cut with the largest fall of the
@@ -60,12 +60,14 @@ class MondrianAnonymizer(Anonymizer):
         the median value are divided, so that the sides are as even as possible; see the notes.
     representative : str, default="phantom"
         How a group is rewritten: ``"phantom"`` (the group's typical values, changed until no record of the table has
-        the combination, or at least k have), ``"median"``, ``"mean"``, ``"midrange"``, ``"range"`` (labels),
-        ``"bounds"`` (two columns; categories by the order their type declares, else sorted), or the values of one real
-        record: ``"model"`` (of the tenth of the members whose predictions are nearest the group's mean prediction, the
-        one nearest the group's median), ``"member"`` (the member nearest the group's median among those with the
-        majority prediction), ``"sample"``. Numbers come from runs of values that at least k records share, and
-        categories that fewer have are not named.
+        the combination, or at least k have), ``"median"``, ``"mean"``, ``"midrange"``, ``"range"`` (a label
+        for the cell of the tree), ``"bounds"`` (its ends as two columns; categories by the order their type declares,
+        else sorted), ``"tight-range"`` and ``"tight-bounds"`` (from the lowest to the highest member, which tells who
+        is not in the table), or the values of one real record: ``"model"`` (of the tenth of the members whose
+        predictions are nearest the group's mean prediction, the one nearest the group's median), ``"member"`` (the
+        member nearest the group's median among those with the majority prediction), ``"sample"``. Numbers come from
+        runs of values that at least k records share, and categories that fewer have are not named. Groups of
+        ``strict=False`` and ``rule="information_loss"`` are not boxes: their ranges are always tight.
     suppression_limit : float, default=0.0
         Share of the records that `release` may suppress: failing groups first, then the costliest records.
     max_bins : int, default=255

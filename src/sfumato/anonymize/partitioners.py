@@ -150,7 +150,10 @@ class TreePartitioner:
 
     def grow(self, records: Records, task: Task, taxonomy: Taxonomy) -> Grown:
         """Grow the tree."""
-        grower = Grower(
+        return self._grower(records, task, taxonomy).grow_in_order()
+
+    def _grower(self, records: Records, task: Task, taxonomy: Taxonomy) -> Grower:
+        return Grower(
             records,
             task.source.layout,
             task.guide,
@@ -160,7 +163,6 @@ class TreePartitioner:
             n_threads=task.n_threads,
             taxonomy=taxonomy,
         )
-        return grower.grow_in_order()
 
     def join(self, partition: Any, leaf: NDArray[np.int32], counters: list[Counter]) -> NDArray[np.integer[Any]]:
         """Join a group that fails with its whole sibling subtree, until all pass; return the first leaf of each."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,11 @@ from sfumato.backends.memory import read_limited
 from sfumato.coded_columns import CodedColumn, units_of
 from sfumato.columns import Column, GroupedLabels, GroupedValues, Kind, Moment
 from sfumato.errors import InputError
+from sfumato.fingerprints import Fingerprints
 from sfumato.frames import Table, read_table
 from sfumato.hierarchies import CodePaths
-from sfumato.partition.group_summaries import Groups, Summary, summarize, widths
-from sfumato.partition.guides import Guide
-from sfumato.partition.records import Layout
 from sfumato.partition.round_numbers import NUMBER_UNITS, number_between
-from sfumato.representatives import GroupValues, represent, shown_of
+from sfumato.representatives import CellColumn, GroupValues
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,12 +79,17 @@ class PartitionColumn:
         else:
             assert column.categories is not None
             self._check_type(column.categories)
-            known = {value: code for code, value in enumerate(self.categories)}
-            lookup = [known.get(value, self.unseen_code) for value in column.categories]
-            codes = np.array(lookup, np.uint16)[column.values]
+            codes = self.codes_of(column.categories).astype(np.uint16)[column.values]
         if column.missing is not None:
             codes[column.missing] = self.missing_code
         return codes
+
+    def codes_of(self, categories: NDArray[np.object_] | None) -> NDArray[np.int64]:
+        """Return the code of each of some categories; none for columns without."""
+        if self.categories is None or categories is None:
+            return np.zeros(0, np.int64)
+        known = {value: code for code, value in enumerate(self.categories)}
+        return np.array([known.get(value, self.unseen_code) for value in categories], np.int64)
 
     def _check_type(self, categories: NDArray[np.object_]) -> None:
         """Raise InputError for categories of another type than at fit: none would be found."""
@@ -116,6 +119,7 @@ class Recoding:
     dropped: tuple[str, ...]
     limits: dict[str, Any]
     categorical: tuple[str, ...]
+    fingerprints: Fingerprints | None
 
     def apply_codes(self, codes: NDArray[np.uint16]) -> NDArray[np.int32]:
         """Return the group of every record, given its codes in the partition's columns."""
@@ -184,21 +188,41 @@ class Recoding:
         columns = {c.name: c for c in self.columns}
         new: dict[str, Any] = {}
         for name, parts in self.values.items():
-            entries = [(p.name, self._grouped(columns[name], p, places)) for p in parts]
+            entries = [(p.name, self.grouped(columns[name], p, places)) for p in parts]
             new[name] = entries[0][1] if len(entries) == 1 else entries
         drop = [name for name in self.dropped if name in table.names]
         return table.replaced(
             new, drop=drop, keep_rows=keep_rows, compact_categories=compact_categories, n_threads=n_threads
         )
 
-    def _grouped(
-        self, column: PartitionColumn, part: GroupValues, group: NDArray[np.intp]
+    def grouped(
+        self, column: PartitionColumn, part: GroupValues, group: NDArray[np.integer[Any]]
     ) -> GroupedValues | GroupedLabels:
+        """Return the values of a column of the release, as a table writes them."""
         if part.labels is not None:
             return GroupedLabels(part.labels, group)
         assert part.values is not None
         is_coarser = column.name in self.limits
         return GroupedValues(part.values, part.missing, group, column.categories, is_coarser, column.moment)
+
+    def cell_columns(
+        self,
+        columns: Sequence[CodedColumn],
+        paths: Mapping[str, CodePaths],
+        group_of_leaf: NDArray[np.integer[Any]] | None = None,
+    ) -> list[CellColumn] | None:
+        """Return the cells of the groups, which cover the whole space; None for groups that are not boxes.
+
+        Parameters
+        ----------
+        columns : sequence of CodedColumn
+            The quasi-identifiers of the records to describe.
+        paths : mapping
+            The labels above the codes of columns with a hierarchy.
+        group_of_leaf : ndarray of int, optional
+            The group that each fitted group belongs to now; -1 without records. None: every fitted group is one.
+        """
+        return None
 
     def with_values(self, columns: Sequence[CodedColumn], values: dict[str, list[GroupValues]]) -> Self:
         """Return the partition with other values per group, which index the categories of `columns`."""
@@ -240,44 +264,3 @@ def cut_after(column: CodedColumn, last_bin: int) -> int | float:
         if cut is None and span < 2**52:
             return low + 0.5
     return low if cut is None else cut
-
-
-class GroupDescription(NamedTuple):
-    """The width of each group in each column, and the values that its records get."""
-
-    width: NDArray[np.float64]
-    values: dict[str, list[GroupValues]]
-
-
-def describe_groups(
-    representative: str,
-    columns: Sequence[CodedColumn],
-    codes: NDArray[Any],
-    groups: Groups,
-    layout: Layout,
-    paths: Mapping[str, CodePaths],
-    *,
-    guide: Guide | None,
-    random_state: Any,
-    n_threads: int,
-) -> GroupDescription:
-    """Measure groups and choose the values that stand for them."""
-    may_show = shown_of(columns, layout).may_show
-    summary = summarize(codes, groups, layout, may_show=may_show, n_threads=n_threads)
-    values = represent(
-        representative, columns, codes, groups, layout,
-        guide=guide, random_state=random_state, summary=summary, n_threads=n_threads, paths=paths,
-    )  # fmt: skip
-    return GroupDescription(group_widths(summary, layout, columns, paths), values)
-
-
-def group_widths(
-    summary: Summary, layout: Layout, columns: Sequence[CodedColumn], paths: Mapping[str, CodePaths]
-) -> NDArray[np.float64]:
-    """Return the width of each group in each column; of a column with a hierarchy, the width of the group's label."""
-    result = widths(summary, layout)
-    for j, column in enumerate(columns):
-        if column.name in paths:
-            ends = (summary.lowest[:, j], summary.highest[:, j], summary.n_missing[:, j])
-            result[:, j] = paths[column.name].group_widths(*ends)
-    return result

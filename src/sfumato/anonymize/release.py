@@ -21,6 +21,7 @@ from sfumato.frames.assembling import with_plain_index
 from sfumato.frames.shuffling import in_order, random_order
 from sfumato.measurement.combinations import count_combinations
 from sfumato.notebooks import facts_as_html
+from sfumato.private.guarantee import PrivacyGuarantee
 from sfumato.verification import count_groups, count_values_by_block, label_groups
 
 
@@ -42,6 +43,10 @@ class Release:
         disclosure of this one together with each of them; ``all_together``, if there were several: with all of them.
     publication : Publication or None
         The memory of this release for later ones; not to be published.
+    target : ndarray or None
+        The labels of the released records, if a mechanism released them with noise.
+    privacy : PrivacyGuarantee or None
+        The promise of differential privacy, if a mechanism made the release.
     """
 
     table: Any
@@ -49,11 +54,16 @@ class Release:
     n_suppressed: int
     measures: dict[str, Any] = field(default_factory=dict)
     publication: Publication | None = None
+    target: NDArray[Any] | None = None
+    privacy: PrivacyGuarantee | None = None
 
     def _repr_html_(self) -> str:
         """Show the numbers in a notebook, and no records."""
         numbers = {name: value for name, value in self.measures.items() if isinstance(value, int | float | str)}
         known = [(name.replace("_", " "), value) for name, value in numbers.items()]
+        if self.privacy is not None:
+            promised = [("epsilon", self.privacy.epsilon), ("delta", self.privacy.delta)]
+            return facts_as_html("Release", [*known, *promised])
         suppressed = [("records left out", self.n_suppressed), ("groups joined with others", self.n_merged)]
         return facts_as_html("Release", [*known, *suppressed])
 

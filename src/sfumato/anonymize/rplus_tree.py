@@ -93,19 +93,20 @@ class RPlusTreeAnonymizer(Anonymizer):
     hierarchies : dict, optional
         For each column, by name or position, a `Hierarchy`, the path of a hierarchy file, or a nested mapping. Such a
         column is a category in the order of its tree; ``representative="range"`` publishes the lowest common ancestor
-        of a group, and information loss counts the values under it. Cuts are still chosen by the
+        of a cell, and information loss counts the values under it. Cuts are still chosen by the
         values in the boxes.
     keep_records : bool, default=False
         Keep the records' quasi-identifiers, and the columns of criteria, in the fitted anonymizer, so that later
         batches can be inserted. Such an anonymizer, and a pickle of it, is as personal as the data.
     representative : str, default="phantom"
         How a group is rewritten: ``"phantom"`` (the group's typical values, changed until no record of the table has
-        the combination, or at least k have), ``"median"``, ``"mean"``, ``"midrange"``, ``"range"`` (labels),
-        ``"bounds"`` (two columns; categories by the order their type declares, else sorted), or the values of one real
-        record: ``"model"`` (of the tenth of the members whose predictions are nearest the group's mean prediction, the
-        one nearest the group's median), ``"member"`` (the member nearest the group's median among those with the
-        majority prediction), ``"sample"``. Numbers come from runs of values that at least k records share, and
-        categories that fewer have are not named.
+        the combination, or at least k have), ``"median"``, ``"mean"``, ``"midrange"``, ``"range"`` (a label
+        for the cell of the tree), ``"bounds"`` (its ends as two columns; categories by the order their type declares,
+        else sorted), ``"tight-range"`` and ``"tight-bounds"`` (from the lowest to the highest member, which tells who
+        is not in the table), or the values of one real record: ``"model"`` (of the tenth of the members whose
+        predictions are nearest the group's mean prediction, the one nearest the group's median), ``"member"`` (the
+        member nearest the group's median among those with the majority prediction), ``"sample"``. Numbers come from
+        runs of values that at least k records share, and categories that fewer have are not named.
     suppression_limit : float, default=0.0
         Share of the records that `release` may suppress: failing groups first, then the costliest records.
     max_bins : int, default=255
@@ -226,8 +227,11 @@ class RPlusTreeAnonymizer(Anonymizer):
             own.encode(column)  # raises if a column holds other values than before, while nothing is changed
         counted = _counted_columns(table, criteria, y if target is None else target)
         held = self._held.joined_with(columns, counted)
+        known = self.partition_.fingerprints
         self._take_in(held, [make_counter(c, column) for c, column in zip(criteria, held.counted, strict=True)])
         self._held = held
+        if known is not None:
+            self.partition_ = replace(self.partition_, fingerprints=known.with_records(table))
         return self
 
     def _take_in(self, held: _Held, counters: list[Counter]) -> None:
@@ -254,13 +258,10 @@ class RPlusTreeAnonymizer(Anonymizer):
             partition = graft(partition, tree, full, coded)
             group = partition.apply_columns(held.columns, n_records)
         groups = collect(group, partition.n_groups)
-        values = self._describe_groups(coded, codes, groups, None, paths)
-        # Values of groups index the categories of all records, so the partition has to know them too.
-        self.partition_ = replace(
-            graft(partition, None, np.zeros(0, np.int64), coded) if partition is self.partition_ else partition,
-            values=values,
-            group_sizes=groups.sizes,
-        )
+        if partition is self.partition_:
+            # Values of groups index the categories of all records, so the partition has to know them too.
+            partition = graft(partition, None, np.zeros(0, np.int64), coded)
+        self.partition_ = self._described(partition, coded, codes, groups, None, paths)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any = None, target: Any = None) -> Fit:
         fitted = super()._fit(X, y, sample_weight, target)

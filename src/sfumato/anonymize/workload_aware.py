@@ -42,19 +42,20 @@ class WorkloadAwareAnonymizer(GuidedAnonymizer):
     hierarchies : dict, optional
         For each column, by name or position, a `Hierarchy`, the path of a hierarchy file, or a nested mapping. Such a
         column is categorical and split only between the children of a label; ``representative="range"`` publishes
-        the lowest common ancestor of a group, and information loss counts the values under it.
+        the lowest common ancestor of a cell, and information loss counts the values under that of a group.
     guide_kind : {"auto", "labels", "numbers"}, default="auto"
         Whether `y` holds classes or numbers; ``"auto"``: by scikit-learn's ``type_of_target``.
     split_on : {"quasi_identifiers", "all"}, default="quasi_identifiers"
         Columns the tree may split on. Only quasi-identifiers are ever rewritten.
     representative : str, default="phantom"
         How a group is rewritten: ``"phantom"`` (the group's typical values, changed until no record of the table has
-        the combination, or at least k have), ``"median"``, ``"mean"``, ``"midrange"``, ``"range"`` (labels),
-        ``"bounds"`` (two columns; categories by the order their type declares, else sorted), or the values of one real
-        record: ``"model"`` (of the tenth of the members whose predictions are nearest the group's mean prediction, the
-        one nearest the group's median), ``"member"`` (the member nearest the group's median among those with the
-        majority prediction), ``"sample"``. Numbers come from runs of values that at least k records share, and
-        categories that fewer have are not named.
+        the combination, or at least k have), ``"median"``, ``"mean"``, ``"midrange"``, ``"range"`` (a label
+        for the cell of the tree), ``"bounds"`` (its ends as two columns; categories by the order their type declares,
+        else sorted), ``"tight-range"`` and ``"tight-bounds"`` (from the lowest to the highest member, which tells who
+        is not in the table), or the values of one real record: ``"model"`` (of the tenth of the members whose
+        predictions are nearest the group's mean prediction, the one nearest the group's median), ``"member"`` (the
+        member nearest the group's median among those with the majority prediction), ``"sample"``. Numbers come from
+        runs of values that at least k records share, and categories that fewer have are not named.
     suppression_limit : float, default=0.0
         Share of the records that `release` may suppress: failing groups first, then the costliest records.
     max_bins : int, default=255

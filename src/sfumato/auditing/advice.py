@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,8 +12,8 @@ from sfumato.errors import Sentence, named
 from sfumato.report.data import Audit, ColumnChange, GateCheck, Point, Risk
 
 _REAL_MEMBERS = ("model", "member", "sample")
-_WIDE = ("range", "bounds", "midrange")
-_RANGES = ("range", "bounds")
+_WIDE = ("range", "bounds", "tight-range", "tight-bounds", "midrange")
+_TIGHT = {"tight-range": "range", "tight-bounds": "bounds"}  # and what covers all values instead
 _MOST_NAMED = 3  # columns
 _ENOUGH = 0.05  # of the records; a rounded target below this is worth naming
 
@@ -100,10 +101,10 @@ def _representative(audit: Audit, about: str, instead: str = '"phantom" or "mean
             f'{about}: representative = "{shown}" releases the values of a real member. Set representative = {instead} '
             "under [method]."
         )
-    if shown in _RANGES and "range" not in instead:
+    if shown in _TIGHT:
         return (
             f'{about}: representative = "{shown}" releases ranges that end at values of members. Set representative = '
-            f"{instead} under [method]."
+            f'"{_TIGHT[shown]}" under [method].'
         )
     return f"{about}: {_larger_k(audit, 0.0)}"
 
@@ -200,10 +201,29 @@ def _named(audit: Audit, name: str) -> str:
     return f"“{audit.titles.get(name, name)}”"
 
 
+def _risk(audit: Audit, check: GateCheck, _: Any) -> str:
+    needed = math.ceil(1 / check.required - 1e-9)
+    return f"max_risk: groups of at least {needed} meet it; set k = {needed} under [method]."
+
+
+def _certified(audit: Audit, check: GateCheck, _: Any) -> str:
+    if audit.certificate is None:
+        return ""
+    secrets = audit.certificate["secrets"]
+    name = max(secrets, key=lambda own: secrets[own]["advantage"])
+    shown = secrets[name]["lower"] - secrets[name]["baseline"]
+    about = f"max_certified_advantage: {_named(audit, name)} may be guessed with an advantage of {check.measured:.3f}"
+    if shown <= check.required:
+        return f"{about}, and {max(shown, 0):.3f} is shown: more holdout records narrow the bound; or raise k."
+    return f"{about}, and {shown:.3f} is shown: raise k, or require l or t for that column."
+
+
 _ADVICE: dict[str, Callable[[Audit, GateCheck, Any], str]] = {
     "min_k": _groups,
     "min_l": _diversity,
+    "max_risk": _risk,
     "max_attack_advantage": _attack,
+    "max_certified_advantage": _certified,
     "max_unique": _unique,
     "max_unique_target": _target,
     "min_accuracy_kept": _score,

@@ -19,7 +19,13 @@ from numpy.typing import NDArray
 from sfumato.anonymize import METHODS
 from sfumato.auditing.methods import BY_COUNTS, Method, rewritten_columns
 from sfumato.auditing.open_tables import example_of, progress_of
-from sfumato.auditing.pipeline import compare_models, partition_writer, publish, ready_to_write, release_all
+from sfumato.auditing.pipeline import (
+    compare_models,
+    partition_writer,
+    publish,
+    ready_to_write,
+    release_all,
+)
 from sfumato.auditing.policy_job import PolicyJob, check_enough, check_schema, open_job, settle
 from sfumato.auditing.release_checks import Checks, check_release
 from sfumato.auditing.target_values import counts_of_target, warn_of_target
@@ -28,6 +34,7 @@ from sfumato.backends.parquet.reader import ParquetFiles
 from sfumato.errors import RealRecordsWarning, Sentence, named
 from sfumato.files.table_file import FileTable, format_of, listed, table_in_memory, unfinished
 from sfumato.files.verified_output import ORDER_KEPT, Recount, SensitiveCount, check_holds, count_sensitive, recount
+from sfumato.fingerprints import save_beside
 from sfumato.frames import read_table
 from sfumato.grouping import number_values
 from sfumato.parquet import fit_transform
@@ -233,6 +240,8 @@ def _out_of_core(reporter: Reporter, policy: Policy, blocks: BlockTable, n_jobs:
             check_holds(counted, "the written file")
         for path, write in zip(beside, partition_writer(policy, method, anonymizer).values(), strict=True):
             write(path, {})
+    if artifact is not None:
+        save_beside(None, artifact)  # a table out of core has none; those of a replaced partition go
     with reporter.step("checking what the groups do not hide"):
         checks = _check_blocks(blocks, output, anonymizer, method, counted)
     loss = float(anonymizer.information_loss_)

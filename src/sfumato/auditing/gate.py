@@ -21,6 +21,7 @@ def judge_gate(
     least_values: int | None,
     utility: UtilityResult | None,
     risks: tuple[Risk, ...],
+    certified: float | None = None,
     unique: Mapping[str, float] = NOTHING_COUNTED,
     n_suppressed: int = 0,
     n_records: int = 1,
@@ -36,14 +37,17 @@ def judge_gate(
     Parameters
     ----------
     required : mapping
-        ``min_k``, ``min_l``, ``max_attack_advantage``, ``max_unique``, ``max_unique_target``, ``min_accuracy_kept``,
-        ``min_gain_kept``, ``max_suppressed``; None or absent: not required.
+        ``min_k``, ``min_l``, ``max_risk``, ``max_attack_advantage``, ``max_certified_advantage``,
+        ``max_unique``, ``max_unique_target``, ``min_accuracy_kept``, ``min_gain_kept``, ``max_suppressed``; None or
+        absent: not required.
     smallest_group : int
         Records of the smallest group, as counted on the release, or persons where they were counted.
     least_values : int or None
         Fewest distinct values of a sensitive column in a group; None where there is none.
     utility : UtilityResult or None
     risks : tuple of Risk
+    certified : float or None
+        The certified advantage of any attacker; None where nothing was certified.
     unique : mapping
         Shares of unique records as `measure_uniqueness` gives them, by the name of the condition.
     n_suppressed, n_records : int
@@ -65,7 +69,9 @@ def judge_gate(
     measured = {
         "min_k": smallest_group,
         "min_l": least_values,
+        "max_risk": 1 / smallest_group,
         "max_attack_advantage": max((risk.advantage for risk in risks), default=None),
+        "max_certified_advantage": certified,
         "max_unique": unique.get("max_unique"),
         "max_unique_target": unique.get("max_unique_target"),
         "min_accuracy_kept": None if utility is None else utility.kept,
@@ -95,9 +101,14 @@ _JUDGES: dict[str, tuple[str, str]] = {
         "the least diverse group has {measured:.0f} values of a sensitive column, {required:.0f} are required",
         "no sensitive column was counted",
     ),
+    "max_risk": ("the chance to re-identify a record is at most {measured:.3f}, limit {required:.3f}", ""),
     "max_attack_advantage": (
         "the strongest attack has an advantage of {measured:.3f}, limit {required:.3f}",
         "nothing was attacked",
+    ),
+    "max_certified_advantage": (
+        "any attacker has an advantage of at most {measured:.3f}, limit {required:.3f}",
+        "nothing was certified",
     ),
     "max_unique": (
         "{measured:.1%} of the records are unique by the columns released unchanged, limit {required:.1%}",

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from sfumato.auditing.roles import without_names
 from sfumato.auditing.utility import MOST_CLASSES_OF_NUMBERS, read_target, rows_of
 from sfumato.errors import InputError, ParameterError, named
+from sfumato.files.publishing import fingerprint_of
 from sfumato.files.table_file import FileTable, unfinished, unknown_column
+from sfumato.fingerprints import fingerprints_path
 
 if TYPE_CHECKING:
     from sfumato.minimize import MinimizerSweep
@@ -229,6 +231,10 @@ def write_exports(learned: LearnedGeneralization, source: FileTable, exports: Ex
         "plot": learned.swept.plot,
     }
     wanted = exports.paths()
+    known = generalization.fingerprints
+    if known is not None:
+        wanted["fingerprints"] = fingerprints_path(exports.document)
+        texts["fingerprints"] = lambda: json.dumps(known.to_dict(fingerprint_of(paths[0])))
     with unfinished(*wanted.values()) as paths:
         for name, path in zip(wanted, paths, strict=True):
             path.write_text(texts[name](), encoding="utf-8")

@@ -40,6 +40,7 @@ from sfumato.files.verified_output import (
     shuffled,
     write_judged,
 )
+from sfumato.fingerprints import fingerprints_path
 from sfumato.policy import Policy
 from sfumato.progress import Reporter
 
@@ -225,12 +226,17 @@ def publish(
 def partition_writer(
     policy: Policy, method: Method, anonymizer: Any, style: CsvStyle | None = None
 ) -> dict[Path, Writer]:
-    """Return the writer of the partition by its path, if the policy names one."""
+    """Return the writers of the partition and of the owner's fingerprints by path, if the policy names a partition."""
     path = policy.file("artifact")
     if path is None:
         return {}
     document = partition_document(anonymizer, k=method.k, unit=method.unit, keep=method.keep, style=style)
-    return {path: lambda temporary, _: write_json(temporary, document, indent=None)}
+    writers: dict[Path, Writer] = {path: lambda temporary, _: write_json(temporary, document, indent=None)}
+    known = anonymizer.partition_.fingerprints
+    if known is not None:
+        beside = fingerprints_path(path)
+        writers[beside] = lambda temporary, digests: write_json(temporary, known.to_dict(digests[path]), indent=None)
+    return writers
 
 
 def write_json(path: Path, document: dict[str, Any], *, indent: int | None = 1) -> None:

@@ -139,17 +139,12 @@ def open_job(reporter: Reporter, policy: Policy, n_jobs: int = 1, *, table: Any 
     table : frame or FileTable, optional
         The records, instead of the file that the policy names.
     """
-    if isinstance(table, FileTable):
-        source = table
-    else:
-        source = _read_source(reporter, policy) if table is None else table_in_memory(table)
-        for sentence in source.notes:
-            reporter.note(sentence)
+    source = table if isinstance(table, FileTable) else read_source(reporter, policy, table)
     policy, method = settle(reporter, policy, source.table, n_jobs)
     check_enough(policy, source.table.num_rows)
     name = method.target
     target = None if name is None else read_target(source.table, name, policy.get("model", "task"))
-    method = replace(method, more=criteria_of(policy, lambda path: _read_file(reporter, policy, path).table))
+    method = replace(method, more=criteria_of(policy, lambda path: read_policy_file(reporter, policy, path).table))
     job = PolicyJob(method, source, target, policy)
     if target is not None:
         job.new_model()  # raises for a model that does not fit the task, before any work
@@ -189,18 +184,25 @@ def check_schema(method: Method, table: Any, guarded: Sequence[str]) -> None:
         )
 
 
-def _read_source(reporter: Reporter, policy: Policy) -> FileTable:
-    """Read the file that a policy names."""
+def read_source(reporter: Reporter, policy: Policy, table: Any = None) -> FileTable:
+    """Return a table in memory, or read the file that a policy names."""
+    source = _read_named(reporter, policy) if table is None else table_in_memory(table)
+    for sentence in source.notes:
+        reporter.note(sentence)
+    return source
+
+
+def _read_named(reporter: Reporter, policy: Policy) -> FileTable:
     file = policy.source()
     if file is None:
         raise ParameterError(
             f"{policy.where('data', 'file')}: not given, and no table either. Expected one of them: add the file to "
             "the policy, or pass table= to run."
         )
-    return _read_file(reporter, policy, file)
+    return read_policy_file(reporter, policy, file)
 
 
-def _read_file(reporter: Reporter, policy: Policy, file: Location) -> FileTable:
+def read_policy_file(reporter: Reporter, policy: Policy, file: Location) -> FileTable:
     """Read a file by what a policy says of files."""
     said = policy.values["data"]
     options = ReadingOptions(

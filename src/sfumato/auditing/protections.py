@@ -13,15 +13,13 @@ from sfumato.anatomize import BucketClassifier, PrunedClassifier
 from sfumato.anonymize import AnonymizedClassifier, AnonymizedRegressor, ModelGuidedAnonymizer
 from sfumato.criteria import LDiversity
 from sfumato.errors import ParameterError
-from sfumato.private.learners import (
-    PrivateForestClassifier,
-    PrivateLogisticRegression,
-    PrivateNetworkClassifier,
-)
+from sfumato.private.boosting import PrivateBoostingClassifier
+from sfumato.private.linear import PrivateLogisticRegression
+from sfumato.private.network import PrivateNetworkClassifier
 
 PRIVATE_MODELS: Mapping[str, type] = {
-    "forest": PrivateForestClassifier,
     "logistic": PrivateLogisticRegression,
+    "boosting": PrivateBoostingClassifier,
     "network": PrivateNetworkClassifier,
 }
 
@@ -36,8 +34,8 @@ def usual_protections(
     sensitive: str | None = None,
     minimizers: Mapping[str, Any] | None = None,
     epsilons: Sequence[float] = (),
-    private_models: Sequence[str] = ("forest", "logistic"),
-    bounds: Mapping[str, tuple[float, float]] | None = None,
+    private_models: Sequence[str] = ("logistic",),
+    bounds: Mapping[str, Sequence[float]] | None = None,
     categories: Mapping[str, Sequence[Any]] | None = None,
     classes: Sequence[Any] | None = None,
 ) -> dict[str, Any]:
@@ -61,10 +59,11 @@ def usual_protections(
         Each becomes a pipeline of the minimizer and the estimator; ``output="representatives"`` keeps the columns as
         the estimator knows them.
     epsilons : sequence of float
-        For each, the `private_models` with this budget; needs the extra ``dp``.
-    private_models : sequence of {"forest", "logistic", "network"}
+        For each, the `private_models` with this budget; needs the extra ``dp``. An infinite one is the logistic
+        regression without noise: what a private model loses for being another model, and not for its noise.
+    private_models : sequence of {"logistic", "boosting", "network"}, default=("logistic",)
     bounds, categories, classes
-        What the private models must know beforehand, see `PrivateForestClassifier`.
+        What the private models must know beforehand, see `PrivateLogisticRegression`.
 
     Examples
     --------

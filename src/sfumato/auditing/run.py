@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from sfumato.progress import QuietReporter, Reporter
 if TYPE_CHECKING:
     from sfumato.auditing.attacks import Attacks
     from sfumato.auditing.policy_job import PolicyJob
+    from sfumato.certificates import Certificate
     from sfumato.files.verified_output import Recount
     from sfumato.report.data import Audit, ColumnChange
 
@@ -69,7 +71,8 @@ def run(
     """Run a policy: read, protect, verify, attack, judge.
 
     Files are written at the end, all of them or none: the release, its partition, the audit and the report. Nothing is
-    written if the gate fails, or if the policy names no release.
+    written if the gate fails, or if the policy names no release. A policy with a mechanism under ``[privacy]`` makes a
+    release with epsilon: it is entered in the ledger first, and refused beyond the budget.
 
     Parameters
     ----------
@@ -100,7 +103,14 @@ def run(
     (True, 60)
     """
     reporter = reporter or QuietReporter()
-    job = prepare(policy, table=table, n_jobs=n_jobs, force=force, reporter=reporter)
+    asked = policy if isinstance(policy, Policy) else Policy.read(policy)
+    if asked.get("privacy", "mechanism") is not None:
+        from sfumato.auditing.private_run import run_privately
+
+        check_outputs(reporter, asked, force=force)
+        audit, released = run_privately(reporter, asked, table)
+        return PolicyRun(asked, audit, released, _written(asked, ("release", "audit", "report")))
+    job = prepare(asked, table=table, n_jobs=n_jobs, force=force, reporter=reporter)
     return run_job(reporter, job, keep_report=keep_report)
 
 
@@ -116,8 +126,19 @@ def prepare(
     from sfumato.auditing.policy_job import open_job
 
     asked = policy if isinstance(policy, Policy) else Policy.read(policy)
+    warn_of_review(reporter, asked)
     check_outputs(reporter, asked, force=force)
     return open_job(reporter, asked, 1 if n_jobs is None else n_jobs, table=table)
+
+
+def warn_of_review(reporter: Reporter, policy: Policy) -> None:
+    """Warn if the date has passed by which a policy was to be reviewed again."""
+    review = policy.get("context", "review_by")
+    if review is not None and date.fromisoformat(review) < datetime.now(UTC).date():
+        reporter.note(
+            f"{policy.where('context', 'review_by')}: {review} has passed. Review the policy and set a new date.",
+            is_warning=True,
+        )
 
 
 def _outputs(policy: Policy) -> dict[str, Path]:
@@ -142,7 +163,7 @@ def check_outputs(reporter: Reporter, policy: Policy, *, force: bool) -> None:
     release = policy.file("release")
     if release is None:
         return  # nothing is written
-    inputs = [place for place in (policy.path, policy.source()) if place is not None]
+    inputs = [place for place in (policy.path, policy.source(), policy.file("holdout")) if place is not None]
     others = _outputs(policy)
     index = others.pop("audit", None)
     if index is not None and (mixture := mixture_in(others, index)):
@@ -165,6 +186,7 @@ class _GateNotPassedError(Exception):
 def run_job(reporter: Reporter, job: PolicyJob, *, keep_report: bool = False) -> PolicyRun:
     """Measure, attack, protect, judge and publish the table of a policy."""
     from sfumato.auditing.advice import what_to_try
+    from sfumato.auditing.certify_files import certify_release
     from sfumato.auditing.methods import rewritten_columns
     from sfumato.auditing.pipeline import (
         compare_models,
@@ -184,6 +206,7 @@ def run_job(reporter: Reporter, job: PolicyJob, *, keep_report: bool = False) ->
     del compared  # its models and tables are not needed while all records are protected
     anonymizer, release, persons = release_all(reporter, job)
     n_records, columns = job.table.num_rows, _described_columns(job, release)
+    certificate = certify_release(reporter, job, anonymizer)
     job.free_records()  # one table less while the release is written and read back
     table, persons, notes = ready_to_write(reporter, job.policy, release.table, persons)
     release = replace(release, table=table)
@@ -192,7 +215,8 @@ def run_job(reporter: Reporter, job: PolicyJob, *, keep_report: bool = False) ->
     def judge(read: Any) -> Recount:
         counted = recount(read, rewritten, job.method.k, units=persons, **job.method.promises())
         told = (n_records, columns, utility, attacks, tuple(map(with_keys, notes)))
-        judged = replace(_audit(reporter, job, anonymizer, release, read, counted, *told), curve=curve)
+        judged = _audit(reporter, job, anonymizer, release, read, counted, *told, certificate)
+        judged = replace(judged, curve=curve)
         made.append(replace(judged, advice=what_to_try(judged)))
         if made[0].passed is False:
             raise _GateNotPassedError
@@ -330,6 +354,7 @@ def _audit(
     utility: Any,
     attacks: Attacks,
     notes: tuple[str, ...],
+    certificate: Certificate | None,
 ) -> Audit:
     """Judge the table that was read back, and put all that is known of the release together."""
     from sfumato.auditing.audit import warn_of_unique
@@ -366,6 +391,7 @@ def _audit(
             least_values=fewest_values(read, names, own["sensitive"]),
             utility=utility,
             risks=attacks.risks,
+            certified=None if certificate is None else certificate.advantage,
             unique=unique,
             n_suppressed=n_suppressed,
             n_records=n_records,
@@ -379,12 +405,16 @@ def _audit(
         columns=columns,
         risks=attacks.risks,
         uniqueness=uniqueness,
+        certificate=None if certificate is None else certificate.to_dict(),
         notes=(_how_hard(job, attacks), *attacks.sentences, *notes),
         titles=job.policy.titles,
         versions=versions(),
         fingerprint=job.fingerprint,
         smallest_shown=k,
         seconds=reporter.seconds,
+        context={name: value for name, value in job.policy.values["context"].items() if value is not None},
+        made_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        policy_sha256=job.policy.digest,
     )
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from sfumato.frames import read_table
 from sfumato.policy.personal import find_personal
 from sfumato.progress import QuietReporter, Reporter
 from sfumato.report.data import Point
+
+if TYPE_CHECKING:
+    from sfumato.minimize.sweep_result import SweepPoint
 
 
 def points_over_k(
@@ -131,11 +134,15 @@ def points_over_minimizers(
     by: Literal["alpha", "leaves"] = "alpha" if len(alphas) > 1 else "leaves"
     ends = (min(alphas), max(alphas)) if by == "alpha" else (min(leaves), max(leaves))
     baseline = nothing.test_risk
-    points = [Point("full resolution", at, 1 - full.test_error, full.test_risk, baseline, by) for at in ends]
+
+    def at_end(label: str, at: float, limit: SweepPoint) -> Point:
+        return Point(label, at, 1 - limit.test_error, limit.test_risk, baseline, by, limit.certified_risk)
+
+    points = [at_end("full resolution", at, full) for at in ends]
     for point in swept.points[2:]:
         alpha, limit = point.parameters["alpha"], point.parameters["max_leaves"]
         label, at = (f"{limit} leaves", alpha) if by == "alpha" else (f"alpha {alpha:g}", limit)
-        points.append(Point(label, at, 1 - point.test_error, point.test_risk, baseline, by))
-    points += [Point("nothing collected", at, 1 - nothing.test_error, baseline, baseline, by) for at in ends]
+        points.append(at_end(label, at, point))
+    points += [at_end("nothing collected", at, nothing) for at in ends]
     order = {label: place for place, label in enumerate(dict.fromkeys(point.label for point in points))}
     return sorted(points, key=lambda point: (order[point.label], point.at))

@@ -20,7 +20,7 @@ from sfumato.partition.group_summaries import Groups, collect, lined_up, summari
 from sfumato.partition.guides import Guide
 from sfumato.partition.phantom_search import Proposals, propose
 from sfumato.partition.records import Layout, Records, make_layout
-from sfumato.representatives import GroupValues, phantoms, represent, shown_of
+from sfumato.representatives import GroupValues, has_cells, phantoms, represent, shown_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,8 @@ class DescribedGroups:
     ----------
     sizes : ndarray of int64
     values : dict
-        The values of every group, for each quasi-identifier; none where proposals stand for them.
+        The values of every group, for each quasi-identifier; none where proposals or the cells of the tree stand for
+        them.
     loss : float
         Normalised certainty penalty of these groups.
     proposals : Proposals or None
@@ -81,6 +82,8 @@ class GroupDescriber:
         if self.representative == "phantom":
             proposals = propose(codes, groups, layout, summary.middle, shown, n_threads=self.n_threads)
             return DescribedGroups(groups.sizes, {}, loss, proposals)
+        if has_cells(self.representative):  # the tree says what they get, when it is whole
+            return DescribedGroups(groups.sizes, {}, loss)
         own = replace(
             guide,
             dense=records.dense if records.dense.shape[1] else None,

@@ -9,7 +9,21 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from sfumato.allocator import give_back_large_arrays
-from sfumato.cli import anatomize, anonymize, apply, audit, compare, demo, init, measure, minimize, run, study, sweep
+from sfumato.cli import (
+    anatomize,
+    anonymize,
+    apply,
+    audit,
+    certify,
+    compare,
+    demo,
+    init,
+    measure,
+    minimize,
+    run,
+    study,
+    sweep,
+)
 from sfumato.cli.setting_names import options_of
 
 
@@ -77,6 +91,7 @@ application.command(cls=Command, help=measure.HELP)(measure.measure)
 application.command(cls=Command, help=init.HELP)(init.init)
 application.command(cls=Command, help=run.HELP)(run.run)
 application.command(cls=Command, help=audit.HELP)(audit.audit)
+application.command(cls=Command, help=certify.HELP)(certify.certify)
 application.command(cls=Command, help=compare.HELP)(compare.compare)
 application.command(cls=Command, help=sweep.HELP)(sweep.sweep)
 application.command(cls=Command, help=study.HELP, context_settings=study.TAKES_ALL)(study.study)

@@ -205,6 +205,11 @@ def _show(console: Console, file: Location, paths: list[Path], done: LearnedGene
                 "n_buckets": dict(zip(chosen.generalization.names, chosen.generalization.n_buckets, strict=True)),
                 "error": {"full": nothing.test_error, "buckets": chosen.test_error, "nothing": everything.test_error},
                 "risk": {"full": nothing.test_risk, "buckets": chosen.test_risk, "nothing": everything.test_risk},
+                "certified_risk": {
+                    "full": nothing.certified_risk,
+                    "buckets": chosen.certified_risk,
+                    "nothing": everything.certified_risk,
+                },
                 "keeps_max_loss": done.lost <= max_loss,
                 "n_settings": len(swept.points) - 2,
                 "seconds": round(console.seconds, 3),
@@ -227,6 +232,7 @@ def _show(console: Console, file: Location, paths: list[Path], done: LearnedGene
         [
             ["  misclassified", *(f"{p.test_error:.1%}" for p in (nothing, chosen, everything))],
             ["  reconstructed by an attacker", *(f"{p.test_risk:.1%}" for p in (nothing, chosen, everything))],
+            ["  by any attacker, at most", *map(_certified, (nothing, chosen, everything))],
         ],
     )
     console.facts(
@@ -248,6 +254,10 @@ def _show(console: Console, file: Location, paths: list[Path], done: LearnedGene
             "every coarser setting loses more: everything is collected in full. Allow a larger --max-loss.",
             is_warning=True,
         )
+
+
+def _certified(point: SweepPoint) -> str:
+    return "" if point.certified_risk is None else f"{point.certified_risk:.1%}"
 
 
 def _reasons(done: LearnedGeneralization) -> dict[str, str]:

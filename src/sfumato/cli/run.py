@@ -73,7 +73,7 @@ def _show_plan(console: Console, job: PolicyJob) -> None:
     console.facts(
         [
             ("records", f"{job.table.num_rows:,}"),
-            ("method", f"{job.method.method}, k = {job.policy.get('method', 'k')}"),
+            ("method", _method_of(job)),
             ("rewritten columns", f"{len(job.method.quasi_identifiers)}"),
             ("dropped columns", f"{len(job.method.dropped) + (own['unit'] is not None)}"),
             ("sensitive columns", f"{len(own['sensitive'])}"),
@@ -83,6 +83,13 @@ def _show_plan(console: Console, job: PolicyJob) -> None:
         ]
     )
     console.text("Nothing was run. Remove --dry-run to run it.")
+
+
+def _method_of(job: PolicyJob) -> str:
+    mechanism = job.policy.get("privacy", "mechanism")
+    if mechanism is not None:
+        return f"{mechanism} with epsilon {job.policy.get('privacy', 'epsilon'):g}"
+    return f"{job.method.method}, k = {job.policy.get('method', 'k')}"
 
 
 def _without_learning(utility: UtilityResult) -> list[tuple[str, ...]]:

@@ -191,9 +191,15 @@ def _show(console: Console, points: list[Point]) -> None:
         return
     attacked = "success of the membership attack" if by == "k" else "share of values that an attacker reconstructs"
     console.heading(f"score of the model on held-out records, and {attacked}")
-    console.records(
-        ["choice", by, "score", "attack"],
-        [(p.label, f"{p.at:g}", f"{p.score:.4f}", "-" if p.attack is None else f"{p.attack:.3f}") for p in points],
-    )
+    rows = [(p.label, f"{p.at:g}", f"{p.score:.4f}", _rate(p.attack)) for p in points]
+    if any(point.certified is not None for point in points):
+        certified = [(*row, _rate(p.certified)) for row, p in zip(rows, points, strict=True)]
+        console.records(["choice", by, "score", "attack", "any attacker, at most"], certified)
+    else:
+        console.records(["choice", by, "score", "attack"], rows)
     if by == "k":
         console.text("Guessing succeeds in half of the cases: 0.500.")
+
+
+def _rate(share: float | None) -> str:
+    return "-" if share is None else f"{share:.3f}"

@@ -5,7 +5,7 @@ A source is an address such as ``duckdb:people.db?table=people`` or ``duckdb:peo
 ``duckdb.DuckDBPyRelation``. Results are those of the same table in memory. Needs the extra ``duckdb``.
 """
 
-from sfumato.duckdb.verbs import anatomize, fit_transform, measure, transform
+from sfumato.duckdb.verbs import anatomize, fit_transform, measure, release, transform
 from sfumato.parquet import ParquetAnatomy, ParquetRelease, PrintedProgress
 
 __all__ = [
@@ -15,5 +15,6 @@ __all__ = [
     "anatomize",
     "fit_transform",
     "measure",
+    "release",
     "transform",
 ]

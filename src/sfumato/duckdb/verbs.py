@@ -98,6 +98,60 @@ def fit_transform(
     return with_changes(release, path=path)
 
 
+def release(
+    partition: Any,
+    source: Any,
+    destination: Destination,
+    *,
+    replace: bool = False,
+    **settings: Any,
+) -> ParquetRelease:
+    """Release a table in DuckDB with differential privacy, by a partition that was fitted on other people.
+
+    Parameters
+    ----------
+    partition : Partition or fitted anonymizer
+    source : str or duckdb.DuckDBPyRelation
+        As of :func:`fit_transform`.
+    destination : path or str
+        A Parquet file, or an address of a table.
+    replace : bool, default=False
+        Whether a table of that name may be replaced.
+    **settings
+        ``mechanism``, ``epsilon`` and the others of :func:`sfumato.parquet.release`.
+
+    Returns
+    -------
+    ParquetRelease
+        Its path is that of the Parquet file, or of the database.
+
+    Examples
+    --------
+    >>> import duckdb, tempfile
+    >>> from sfumato import MondrianAnonymizer
+    >>> from sfumato.duckdb import release
+    >>> anonymizer = MondrianAnonymizer(k=50).fit(duckdb.sql("select range % 60 + 20 as age from range(500)").df())
+    >>> people = duckdb.sql("select range % 50 + 20 as age from range(3000)")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     made = release(
+    ...         anonymizer, people, f"duckdb:{folder}/out.db?table=released",
+    ...         mechanism="counts", epsilon=1.0, fitted_on="others",
+    ...     )
+    >>> 2800 < made.n_records < 3200
+    True
+    """
+
+    def made(table: DuckDBTable, file: Path) -> ParquetRelease:
+        return parquet.release(partition, table, file, **settings)
+
+    def counted(release: ParquetRelease) -> dict[str, Any]:
+        return {"keys": None, "n_records": release.n_records}  # no size of groups is promised
+
+    done: ParquetRelease
+    done, path = _written(source, destination, made, counted, replace=replace)
+    return with_changes(done, path=path)
+
+
 def transform(
     generalization: Generalization,
     source: Any,

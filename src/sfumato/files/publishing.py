@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sfumato import fingerprints
 from sfumato.backends.duckdb.address import DuckDBAddress, is_address
 from sfumato.documents import permitted, sync
 from sfumato.errors import InputError, ParameterError, Sentence, named
@@ -157,6 +158,8 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def _mode_for(final: Path) -> int:
+    if final.suffix == fingerprints.SUFFIX:
+        return 0o600  # whatever it was: only the owner may test who is in a table
     if final.exists():
         return final.stat().st_mode & 0o777
     return permitted(0o666)

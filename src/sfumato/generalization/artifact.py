@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -14,8 +15,9 @@ from numpy.typing import NDArray
 from sfumato.arguments import check_choice
 from sfumato.coded_columns import CodedColumn
 from sfumato.columns import GroupedLabels, GroupedValues
-from sfumato.documents import check_shape, parse_json
+from sfumato.documents import check_shape, parse_json, read_document, write_document
 from sfumato.errors import InputError, ParameterError
+from sfumato.fingerprints import Fingerprints, save_beside
 from sfumato.frames import Table, read_table
 from sfumato.generalization.attributes import Attribute, CategoryAttribute
 from sfumato.generalization.description import Description, describe_attributes
@@ -48,6 +50,8 @@ class Generalization:
         The minimizer that made it.
     parameters : dict
         The minimizer's parameters.
+    fingerprints : Fingerprints or None
+        Of the records it was learned and chosen on, for their owner: never part of the document, and not pickled.
 
     Notes
     -----
@@ -59,6 +63,7 @@ class Generalization:
     attributes: tuple[Attribute, ...]
     minimizer: str = ""
     parameters: dict[str, Any] = field(default_factory=dict)
+    fingerprints: Fingerprints | None = field(default=None, repr=False, compare=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -148,7 +153,7 @@ class Generalization:
         for name in buckets:
             self.attribute(name)
         merged = tuple(a.merged(buckets[a.name]) if a.name in buckets else a for a in self.attributes)
-        return Generalization(merged, self.minimizer, self.parameters)
+        return Generalization(merged, self.minimizer, self.parameters, self.fingerprints)
 
     def _read(self, X: Any) -> Table:
         table = read_table(X)
@@ -223,6 +228,21 @@ class Generalization:
     def from_json(cls, text: str | bytes) -> Generalization:
         """Read a generalization that `to_json` wrote."""
         return cls.from_dict(parse_json(text, "Generalization.to_json"))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the generalization as a JSON file; a file of that name is replaced only when all is written.
+
+        Beside ``generalization.json``, the file ``generalization.fingerprints`` gets the fingerprints of the records it
+        was learned on. It is the owner's: do not hand it on.
+        """
+        write_document(self.to_dict(), path)
+        save_beside(self.fingerprints, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Generalization:
+        """Read a generalization that `save` wrote, and the fingerprints of its records if they are beside it."""
+        made = cls.from_dict(read_document(path, "a generalization", "Generalization.save"))
+        return replace(made, fingerprints=Fingerprints.load(path))
 
     # -- exports ---------------------------------------------------------------------------------------------
 

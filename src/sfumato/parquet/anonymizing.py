@@ -19,6 +19,7 @@ from sfumato.backends.blocks.backend import BlockBackend
 from sfumato.backends.blocks.block_table import BlockTable
 from sfumato.backends.parquet.reader import as_blocks
 from sfumato.errors import ParameterError
+from sfumato.private.guarantee import PrivacyGuarantee
 from sfumato.progress import Progress
 
 MOST_HELD = 50_000_000
@@ -39,6 +40,8 @@ class ParquetRelease:
     order : ndarray of int or None
         The record of the source that stands in each row; None where they are in the same order. It undoes the
         shuffle: it is for checks by the owner of the source, and must not be published.
+    privacy : PrivacyGuarantee or None
+        The promise of differential privacy, if a mechanism made the release.
     """
 
     path: Path
@@ -47,6 +50,7 @@ class ParquetRelease:
     smallest_group: int
     measures: dict[str, Any] = field(default_factory=dict)
     order: NDArray[np.integer[Any]] | None = field(default=None, repr=False, compare=False)
+    privacy: PrivacyGuarantee | None = None
 
 
 def fit_transform(

@@ -2,7 +2,7 @@
 """Draw values from what is counted of groups, and say how strongly a value speaks for each class.
 
 The shares of a group's values are its own counts, and for the records that are drawn from pools those of its pools, the
-nearer ones more. See ``region_counts``.
+nearer ones more. Only values that lie in the cell of the group are drawn. See ``region_counts``.
 """
 
 from __future__ import annotations
@@ -27,8 +27,21 @@ class Evidence(NamedTuple):
     weight: float  # of this column
 
 
+class Inside(NamedTuple):
+    """The values of a column that lie in the cell of each group. Arrays, as kernels need them."""
+
+    cell: NDArray[np.int64]  # of each group
+    holds: NDArray[np.bool_]  # (cells, values)
+
+
+def everything(n_groups: int, n_units: int) -> Inside:
+    """Return one cell with all values, for groups that are not boxes."""
+    return Inside(np.zeros(n_groups, np.int64), np.ones((1, n_units), np.bool_))
+
+
 def draw_column(
     counts: ColumnCounts,
+    inside: Inside,
     evidence: Evidence,
     groups: NDArray[np.int64],
     offsets: NDArray[np.int64],
@@ -42,6 +55,7 @@ def draw_column(
     Parameters
     ----------
     counts : ColumnCounts
+    inside : Inside
     evidence : Evidence
     groups : ndarray of int64
         The numbers of some groups.
@@ -58,11 +72,12 @@ def draw_column(
     """
     levels = n_pools(len(counts.n_from_pools))
     room = _make_room(counts, len(levels))
-    _draw(counts, evidence, levels, groups, offsets, classes, picks, log_likelihood, out, room)
+    _draw(counts, inside, evidence, levels, groups, offsets, classes, picks, log_likelihood, out, room)
 
 
 def look_up_column(
     counts: ColumnCounts,
+    inside: Inside,
     evidence: Evidence,
     groups: NDArray[np.int64],
     offsets: NDArray[np.int64],
@@ -75,7 +90,8 @@ def look_up_column(
     """
     out = np.zeros((len(units), counts.n_from_pools.shape[1]))
     levels = n_pools(len(counts.n_from_pools))
-    _look_up(counts, evidence, levels, groups, offsets, classes, units, out, _make_room(counts, len(levels)))
+    room = _make_room(counts, len(levels))
+    _look_up(counts, inside, evidence, levels, groups, offsets, classes, units, out, room)
     return out
 
 
@@ -90,6 +106,7 @@ class Room(NamedTuple):
     pooled: NDArray[np.float64]  # (levels, classes, values): records per group in the pools of a level and above it
     others_pooled: NDArray[np.float64]
     place: NDArray[np.int64]  # the pool of each level that is in `pooled`
+    anything: NDArray[np.bool_]  # a cell with all values
 
 
 def _make_room(counts: ColumnCounts, n_levels: int) -> Room:
@@ -97,16 +114,17 @@ def _make_room(counts: ColumnCounts, n_levels: int) -> Room:
     return Room(
         np.zeros(shape), np.zeros(shape), np.zeros(shape, np.int32), np.zeros(shape), np.zeros(shape[0], np.int64),
         np.zeros((n_levels + 1, *shape)), np.zeros((n_levels + 1, *shape)), np.full(n_levels, -1, np.int64),
+        np.ones(shape[1], np.bool_),
     )  # fmt: skip
 
 
 @njit(nogil=True, cache=True)
-def _draw(counts, evidence, levels, groups, offsets, classes, picks, log_likelihood, out, room):  # type: ignore[no-untyped-def]
+def _draw(counts, inside, evidence, levels, groups, offsets, classes, picks, log_likelihood, out, room):  # type: ignore[no-untyped-def]
     n_classes, n_units = counts.otherwise.shape
     spoken = np.full((n_classes, n_units), np.nan)  # the evidence of a value, once it is known
     for at in range(groups.shape[0]):
         g = groups[at]
-        _find_shares(counts, evidence.n_in_class, levels, g, room)
+        _find_shares(counts, inside.holds[inside.cell[g]], evidence.n_in_class, levels, g, room)
         for i in range(offsets[at], offsets[at + 1]):
             c = classes[i]
             low, high = np.int64(0), room.n_seen[c] - 1
@@ -130,10 +148,10 @@ def _draw(counts, evidence, levels, groups, offsets, classes, picks, log_likelih
 
 
 @njit(nogil=True, cache=True)
-def _look_up(counts, evidence, levels, groups, offsets, classes, units, out, room):  # type: ignore[no-untyped-def]
+def _look_up(counts, inside, evidence, levels, groups, offsets, classes, units, out, room):  # type: ignore[no-untyped-def]
     for at in range(groups.shape[0]):
         g = groups[at]
-        _find_shares(counts, evidence.n_in_class, levels, g, room)
+        _find_shares(counts, inside.holds[inside.cell[g]], evidence.n_in_class, levels, g, room)
         for i in range(offsets[at], offsets[at + 1]):
             for c in range(out.shape[1]):
                 own = room.others[c, units[i]] if classes[i] == c else room.share[c, units[i]]
@@ -150,8 +168,8 @@ def _speaks(share, unit, g, c, counts, evidence):  # type: ignore[no-untyped-def
 
 
 @njit(nogil=True, cache=True)
-def _find_shares(counts, n_in_class, levels, g, room):  # type: ignore[no-untyped-def]
-    """Write the shares of the values of one group."""
+def _find_shares(counts, holds, n_in_class, levels, g, room):  # type: ignore[no-untyped-def]
+    """Write the shares of the values of one group, of those that its cell holds."""
     n_classes, n_units = counts.otherwise.shape
     _find_pooled(counts, levels, g, room)
     for c in range(n_classes):
@@ -170,18 +188,22 @@ def _find_shares(counts, n_in_class, levels, g, room):  # type: ignore[no-untype
             n_drawn = 1.0  # nothing of its own: all of it is drawn from pools
         in_pools = 0.0
         for u in range(n_units if n_drawn > 0.0 else 0):
-            in_pools += room.pooled[1, c, u]
+            if holds[u]:
+                in_pools += room.pooled[1, c, u]
         if in_pools == 0.0:
             n_drawn = 0.0
         total += n_drawn
         if total > 0.0:
-            _add_shares(counts, counts.start[row], counts.stop[row], counts.otherwise[c], 1.0 / total, share, others)
+            whole = counts.otherwise[c]
+            _add_shares(counts, holds, counts.start[row], counts.stop[row], whole, 1.0 / total, share, others)
         of_pools = n_drawn / (in_pools * total) if n_drawn > 0.0 else 0.0
+        is_otherwise = total == 0.0
+        is_anywhere = is_otherwise and not _has_share(counts.otherwise[c], holds)
         running, n_seen = 0.0, 0
         for u in range(n_units):
-            if total == 0.0:
-                share[u] = others[u] = counts.otherwise[c, u]
-            elif n_drawn > 0.0:
+            if is_otherwise:
+                share[u] = others[u] = counts.otherwise[c, u] if holds[u] or is_anywhere else 0.0
+            elif n_drawn > 0.0 and holds[u]:
                 share[u] += of_pools * room.pooled[1, c, u]
                 others[u] += of_pools * room.others_pooled[1, c, u]
             if share[u] > 0.0:
@@ -189,6 +211,18 @@ def _find_shares(counts, n_in_class, levels, g, room):  # type: ignore[no-untype
                 room.seen[c, n_seen], room.summed[c, n_seen] = u, running
                 n_seen += 1
         room.n_seen[c] = n_seen
+        if is_otherwise:
+            for u in range(n_units):
+                share[u] /= running
+                others[u] /= running
+
+
+@njit(nogil=True, cache=True)
+def _has_share(shares, holds):  # type: ignore[no-untyped-def]
+    for u in range(holds.shape[0]):  # noqa: SIM110 - compiled
+        if holds[u] and shares[u] > 0.0:
+            return True
+    return False
 
 
 @njit(nogil=True, cache=True)
@@ -211,14 +245,14 @@ def _find_pooled(counts, levels, g, room):  # type: ignore[no-untyped-def]
             room.pooled[level, c] = room.pooled[level + 1, c]
             room.others_pooled[level, c] = room.others_pooled[level + 1, c]
             _add_shares(
-                counts, counts.start[row], counts.stop[row], counts.otherwise[c], 1.0 / size,
+                counts, room.anything, counts.start[row], counts.stop[row], counts.otherwise[c], 1.0 / size,
                 room.pooled[level, c], room.others_pooled[level, c],
             )  # fmt: skip
 
 
 @njit(nogil=True, cache=True)
-def _add_shares(counts, start, stop, whole, scale, share, others):  # type: ignore[no-untyped-def]
-    """Add what the entries of a row say; the values of an interval as they are shared in the whole class.
+def _add_shares(counts, holds, start, stop, whole, scale, share, others):  # type: ignore[no-untyped-def]
+    """Add what the entries of a row say; the values of an interval that a cell holds, as the whole class shares them.
 
     Those who are counted in an interval have none of the values that the row counts alone, which come before it.
     """
@@ -231,11 +265,11 @@ def _add_shares(counts, start, stop, whole, scale, share, others):  # type: igno
             continue
         in_whole, n_open = 0.0, 0
         for u in range(first, last):
-            if not _is_counted(counts, start, e, u):
+            if holds[u] and not _is_counted(counts, start, e, u):
                 in_whole += whole[u]
                 n_open += 1
         for u in range(first, last):
-            if not _is_counted(counts, start, e, u):
+            if holds[u] and not _is_counted(counts, start, e, u):
                 of_it = whole[u] / in_whole if in_whole > 0.0 else 1.0 / n_open
                 share[u] += part * of_it
                 others[u] += but_one * of_it

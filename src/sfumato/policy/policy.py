@@ -6,8 +6,11 @@ Errors name the section and the key, and the line if the policy is a file.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +21,7 @@ from sfumato.backends.duckdb.address import is_address, parse_address
 from sfumato.errors import ParameterError, named
 from sfumato.policy import criteria as criteria_of_policy
 from sfumato.policy.policy_file import Places, plain_toml, read_policy, toml
+from sfumato.policy.privacy import check_privacy
 from sfumato.policy.settings import MAX_UNIQUE_TARGET, SECTIONS, TITLES, VERSION, Setting, guess
 
 if TYPE_CHECKING:
@@ -88,8 +92,9 @@ class Policy:
         Parameters
         ----------
         **sections : mapping
-            ``data``, ``columns``, ``method``, ``model``, ``audit``, ``gate``, ``titles``. Omitted settings have their
-            defaults; None means that there is none. Without a file in ``data``, pass the table to `sfumato.run`.
+            ``data``, ``columns``, ``method``, ``model``, ``audit``, ``privacy``, ``gate``, ``titles``. Omitted
+            settings have their defaults; None means that there is none. Without a file in ``data``, pass the table to
+            `sfumato.run`.
             With ``categorical = None``, integers that are surely codes are treated as categories.
             ``criteria`` is a list of dicts, one for each criterion.
         """
@@ -153,6 +158,14 @@ class Policy:
             return self.file("file")
         address = parse_address(given)
         return address if address.path is None else address.at(self.folder / address.path)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the file, or of the settings of a policy that was made in Python, as JSON."""
+        if self.path is not None:
+            return hashlib.sha256(self.path.read_bytes()).hexdigest()
+        settings = {"values": self.values, "criteria": self.criteria, "titles": self.titles}
+        return hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()
 
     def check(self) -> None:
         """Raise ParameterError if settings contradict each other; every policy was checked when it was made."""
@@ -244,7 +257,9 @@ def _checked(setting: Setting, value: Any, places: Places, section: str, name: s
 
 def _check_together(policy: Policy) -> None:
     """Raise ParameterError if settings contradict each other."""
+    check_privacy(policy)
     has_guide = policy.get("columns", "target") is not None or policy.get("model", "guide_column") is not None
+    has_guide |= policy.get("privacy", "mechanism") is not None  # its partition is there already
     if not has_guide and _method(policy).facts.needs_guide:
         raise ParameterError(
             f"{policy.where('columns', 'target')}: not given, expected the column that the model predicts. Add it, or "
@@ -263,6 +278,24 @@ def _check_together(policy: Policy) -> None:
     _check_criteria(policy)
     _check_gate_is_measured(policy)
     _check_attacks_can_run(policy)
+    _check_context(policy)
+
+
+def _check_context(policy: Policy) -> None:
+    """Raise ParameterError for a date that is none, and for a gate that allows more than the context accepts."""
+    review = policy.get("context", "review_by")
+    try:
+        date.fromisoformat(review or "2000-01-01")
+    except ValueError:
+        raise ParameterError(
+            f"{policy.said('context', 'review_by')}: expected a date such as 2027-01-31. Correct it."
+        ) from None
+    threshold, allowed = policy.get("context", "threshold"), policy.get("gate", "max_risk")
+    if threshold is not None and allowed is not None and allowed > threshold:
+        raise ParameterError(
+            f"{policy.said('gate', 'max_risk')} above the threshold {threshold:g} under [context]: expected at most "
+            "that. Lower it."
+        )
 
 
 def _check_method(policy: Policy) -> None:
@@ -358,7 +391,17 @@ def _check_endings(policy: Policy) -> None:
 
 
 def _check_gate_is_measured(policy: Policy) -> None:
-    """Raise ParameterError for conditions on a model that the policy does not measure."""
+    """Raise ParameterError for conditions on something that the policy does not measure."""
+    if policy.get("gate", "max_certified_advantage") is not None and policy.get("data", "holdout") is None:
+        raise ParameterError(
+            f"{policy.where('gate', 'max_certified_advantage')} without a holdout: expected people who are not in the "
+            f"table. Name their file in {named('holdout')}, or remove the condition."
+        )
+    if policy.get("data", "holdout") is not None and not _secrets(policy):
+        raise ParameterError(
+            f"{policy.said('data', 'holdout')} without sensitive columns and without a target: expected a column that "
+            f"an attacker guesses. Name one in {named('sensitive')}, or remove the holdout."
+        )
     for name in ("max_attack_advantage", "max_unique_target", "min_accuracy_kept", "min_gain_kept"):
         if policy.get("gate", name) is None:
             continue
@@ -372,6 +415,12 @@ def _check_gate_is_measured(policy: Policy) -> None:
                 f"{policy.where('gate', name)} with test_fraction = 0, which measures no model: expected one to judge. "
                 "Set test_fraction under [model] above 0, or remove the condition."
             )
+
+
+def _secrets(policy: Policy) -> tuple[str, ...]:
+    """Return the columns that an attacker guesses: the sensitive ones, or else the target."""
+    target = policy.get("columns", "target")
+    return tuple(policy.get("columns", "sensitive")) or (() if target is None else (target,))
 
 
 _MAY_BE_BOTH = {

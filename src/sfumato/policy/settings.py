@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
+from sfumato.anonymize import MECHANISMS
 from sfumato.anonymize import METHODS as ALL_METHODS
 from sfumato.attack import ATTACKS as ALL_ATTACKS
 from sfumato.attack.named_attack import LEVELS
@@ -33,6 +34,7 @@ REPRESENTATIVES = tuple(ALL_REPRESENTATIVES)
 GUIDES = ("probabilities", "predictions", "labels")
 TASKS = ("classification", "regression")
 YES_NO = ("yes", "no")
+ACCESS = ("public", "restricted", "internal")
 
 
 @dataclass(frozen=True)
@@ -173,6 +175,7 @@ SECTIONS: dict[str, dict[str, Setting]] = {
         ),
         "release": Setting("text", None, "the protected table; nothing is written if the gate fails"),
         "artifact": Setting("text", None, "the partition, for 'sfumato apply'; it is personal data, too"),
+        "holdout": Setting("text", None, "people who are not in the table, to bound what any attacker learns"),
         "report": Setting("text", "report.html", "the report, one HTML page"),
         "audit": Setting("text", "audit.json", "the results as JSON"),
         "keep_order": Setting("choice", "no", "yes: keep the order of the input, which can reveal who is who", YES_NO),
@@ -231,12 +234,31 @@ SECTIONS: dict[str, dict[str, Setting]] = {
         "curve": Setting("integers", (), "other k to measure and attack for the report", at_least=2),
         "unfinished": Setting("text", None, "a folder for finished shadow models, to resume an interrupted run"),
     },
+    "privacy": {
+        "mechanism": Setting(
+            "choice", None, "promise differential privacy by noisy counts or by a sample, instead of k", MECHANISMS
+        ),
+        "epsilon": Setting("number", None, "the promise for one person; smaller protects more"),
+        "partition": Setting("text", None, "the partition whose cells are counted, fitted on other people"),
+        "fitted_on": Setting("choice", None, "others: your statement that it was fitted on other people", ("others",)),
+        "labels": Setting("list", None, "all values of the target, listed without looking at the table"),
+        "most_per_person": Setting("integer", None, "records of a person that count, if there is a unit", at_least=1),
+        "rate": Setting("share above 0", None, "of a sample: probability of each record to be kept"),
+        "k": Setting("integer", None, "of a sample: rarer combinations are dropped", at_least=1),
+        "ledger": Setting("text", None, "the ledger where the release is entered, a JSON file beside the data"),
+        "budget_epsilon": Setting("number", None, "maximum epsilon of all releases of the ledger together"),
+        "budget_delta": Setting("share below 1", None, "maximum delta of all releases of the ledger; 0 if omitted"),
+    },
     "gate": {
         "min_k": Setting("integer", None, "minimum group size in the written file", at_least=1),
         "min_l": Setting(
             "integer", None, "minimum distinct values of a sensitive column per group; missing is one", at_least=1
         ),
         "max_attack_advantage": Setting("share", None, "maximum attack advantage over baseline and control"),
+        "max_risk": Setting("share above 0", None, "maximum chance to re-identify a record: 1 / smallest group"),
+        "max_certified_advantage": Setting(
+            "share", None, "maximum advantage of any attacker on the sensitive columns; needs holdout"
+        ),
         "max_unique": Setting(
             "share", None, "maximum share of records that are unique by the columns released unchanged"
         ),
@@ -246,5 +268,15 @@ SECTIONS: dict[str, dict[str, Setting]] = {
             "share", None, "minimum share of the model's gain over the majority class that is kept"
         ),
         "max_suppressed": Setting("share", None, "maximum share of suppressed records"),
+    },
+    "context": {
+        "purpose": Setting("text", None, "what the release is for; shown in the report, as all of this section is"),
+        "recipient": Setting("text", None, "who gets the release"),
+        "access": Setting("choice", None, "who can read it", ACCESS),
+        "population": Setting("text", None, "the people whom the table is a sample of"),
+        "sampling_fraction": Setting("share above 0", None, "share of that population that is in the table"),
+        "threshold": Setting("share above 0", None, "largest acceptable chance to re-identify a record"),
+        "reviewer": Setting("text", None, "who approved the policy"),
+        "review_by": Setting("text", None, "date by which it is reviewed again, such as 2027-01-31"),
     },
 }

@@ -206,11 +206,13 @@ def write_policy(
         f"version = {VERSION}",
     ]
     for section, settings in SECTIONS.items():
+        if section == "privacy":  # needs a partition of other people, or another method
+            continue
         lines += ["", f"[{section}]"]
         if section == "columns":
             lines += _why(roles)
         for name, setting in settings.items():
-            value = values[section].get(name)
+            value = values.get(section, {}).get(name)
             if value is not None:
                 lines += _TO_DECIDE.get((section, name), [])
             lines += _setting_lines(name, setting, value)

@@ -22,6 +22,9 @@ from sfumato.errors import ParameterError
 
 VERSION = 1
 
+OPTIONAL = ("certificate", "context", "made_at", "policy_sha256")
+"""Parts of an audit that its document has only where there is something to say."""
+
 EuRisk = Literal["singling out", "linkability", "inference"]
 """The three risks of the Article 29 Working Party's Opinion 05/2014 on anonymisation techniques."""
 
@@ -251,6 +254,8 @@ class Point:
     attack, baseline : float or None
     by : {"k", "alpha", "leaves"}
         What it was chosen for.
+    certified : float or None
+        No attacker succeeds more often, with 95% confidence; None where nothing was certified.
     """
 
     label: str
@@ -259,6 +264,7 @@ class Point:
     attack: float | None = None
     baseline: float | None = None
     by: Literal["k", "alpha", "leaves"] = "k"
+    certified: float | None = None
 
 
 @dataclass(frozen=True)
@@ -312,6 +318,8 @@ class Audit:
         Empty where nothing was asked for.
     uniqueness : Uniqueness or None
         How many released records are unique by columns that no group protects.
+    certificate : dict or None
+        What any attacker can learn at most, as `Certificate.to_dict` gives it; None where nothing was certified.
     advice : tuple of str
         What to try where the gate failed.
     utility : UtilityResult or None
@@ -330,6 +338,12 @@ class Audit:
     smallest_shown : int
         Counts below this are blurred.
     seconds : float
+    context : dict
+        Purpose, recipient, access and the like, as the policy says them.
+    made_at : str
+        Date and time in UTC.
+    policy_sha256 : str
+        SHA-256 of the policy file, or of the settings of a policy made in Python.
     """
 
     name: str
@@ -345,6 +359,7 @@ class Audit:
     risks: tuple[Risk, ...]
     curve: tuple[Point, ...] = ()
     uniqueness: Uniqueness | None = None
+    certificate: Mapping[str, Any] | None = None
     advice: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     titles: Mapping[str, str] = field(default_factory=dict)
@@ -352,6 +367,9 @@ class Audit:
     fingerprint: str = ""
     smallest_shown: int = 10
     seconds: float = 0.0
+    context: Mapping[str, Any] = field(default_factory=dict)
+    made_at: str = ""
+    policy_sha256: str = ""
 
     @property
     def passed(self) -> bool | None:
@@ -361,6 +379,9 @@ class Audit:
     def to_dict(self) -> dict[str, Any]:
         """Return plain dicts, lists, numbers and text; null for masked values and for what is not a number."""
         document: dict[str, Any] = plain(self)
+        for name in OPTIONAL:
+            if not document[name]:
+                del document[name]
         return {"version": VERSION, "passed": self.passed, **document}
 
     def to_json(self) -> str:

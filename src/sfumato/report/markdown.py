@@ -43,6 +43,9 @@ def to_markdown(audit: Audit) -> str:
                 )
             )
         parts += [_cell(sentence) for sentence in utility.notes]
+    if audit.context:
+        rows = [[_cell(name), _cell(value)] for name, value in wording.context(audit)]
+        parts += ["## Context", _table(["", "as the policy says"], rows)]
     parts += ["## Group sizes", *_sizes(audit)]
     parts.append("## Attacks")
     if audit.risks:
@@ -64,6 +67,11 @@ def to_markdown(audit: Audit) -> str:
         parts.append("\n".join(f"- {_cell(f'{risk.title}: {risk.sentence}')}" for risk in audit.risks))
     else:
         parts.append("No attack was run.")
+    if audit.certificate is not None:
+        names, rows = wording.certificate_table(audit)
+        parts += ["## Any attacker", _cell(wording.certificate_sentence(audit.certificate))]
+        parts.append(_table(names, [[_named(audit, row[0]), *row[1:]] for row in rows]))
+        parts.append("\n".join(f"- {_cell(sentence)}" for sentence in audit.certificate["assumptions"]))
     parts.append("## Columns")
     rows = [
         [_named(audit, c.name), c.role, "" if c.loss is None else f"{c.loss:.1%}", _cell(c.sentence)]

@@ -23,10 +23,12 @@ def to_html(audit: Audit) -> str:
     style = folder.joinpath("style.css").read_text(encoding="utf-8")
     sections = [
         _verdict(audit),
+        _context(audit),
         _section("Method", _paragraphs(wording.what_was_done(audit))),
         _utility(audit),
         _sizes(audit),
         _risks(audit),
+        _certificate(audit),
         _columns(audit),
         _curve(audit.curve),
         _section("Limits of this protection", _bullets([*wording.limits(audit), *audit.notes])),
@@ -234,6 +236,22 @@ def _risks(audit: Audit) -> str:
     return _section("Attacks", content, css_class="long")
 
 
+def _context(audit: Audit) -> str:
+    facts = "".join(f"<dt>{safe(name)}</dt><dd>{safe(value)}</dd>" for name, value in wording.context(audit))
+    return _section("Context", f"<dl>{facts}</dl>") if facts else ""
+
+
+def _certificate(audit: Audit) -> str:
+    if audit.certificate is None:
+        return ""
+    names, rows = wording.certificate_table(audit)
+    content = f"<p>{safe(wording.certificate_sentence(audit.certificate))}</p>"
+    cells = [[_named(audit, row[0]), *map(safe, row[1:])] for row in rows]
+    content += _table("What any attacker can guess", names, cells, numbers=tuple(range(1, len(names))))
+    content += _bullets(audit.certificate["assumptions"])
+    return _section("Any attacker", content)
+
+
 def _columns(audit: Audit) -> str:
     shown = audit.columns[:_MOST_COLUMNS]
     rows = [
@@ -338,6 +356,7 @@ def _curve(points: Sequence[Point]) -> str:
             around=baseline,
             **shape,
         )
+    is_certified = any(point.certified is not None for point in points)
     rows = [
         [
             safe(point.label),
@@ -345,10 +364,12 @@ def _curve(points: Sequence[Point]) -> str:
             f"{point.score:.4f}",
             "-" if point.attack is None else f"{point.attack:.3f}",
             "-" if point.baseline is None else f"{point.baseline:.3f}",
+            *([] if not is_certified else ["-" if point.certified is None else f"{point.certified:.3f}"]),
         ]
         for point in points
     ]
-    content += _table("All choices", ["curve", by, "score", "attack", "baseline"], rows, numbers=(1, 2, 3, 4))
+    names = ["curve", by, "score", "attack", "baseline", *([wording.ANY_ATTACKER] if is_certified else [])]
+    content += _table("All choices", names, rows, numbers=tuple(range(1, len(names))))
     return _section("Privacy-utility trade-off", content, css_class="long")
 
 

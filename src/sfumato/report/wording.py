@@ -191,8 +191,17 @@ def parameters(audit: Audit) -> list[tuple[str, str]]:
     rows += [(f"version of {name}", value) for name, value in audit.versions.items()]
     if audit.fingerprint:
         rows.append(("SHA-256 of the data", audit.fingerprint))
+    if audit.policy_sha256:
+        rows.append(("SHA-256 of the policy", audit.policy_sha256))
+    if audit.made_at:
+        rows.append(("made at", audit.made_at))
     rows.append(("time taken", f"{audit.seconds:.0f} s"))
     return rows
+
+
+def context(audit: Audit) -> list[tuple[str, str]]:
+    """Return what a policy says about purpose, recipient and review, in words."""
+    return [(name.replace("_", " "), shown(value)) for name, value in audit.context.items() if value is not None]
 
 
 def shown(value: Any) -> str:
@@ -223,3 +232,32 @@ def _listed(names: list[str], most: int = 14) -> str:
     if len(names) > most:
         return f"{', '.join(quoted)} and {len(names) - most} more columns"
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"
+
+
+ANY_ATTACKER = "any attacker, at most"
+"""The name of the column with upper ends of certificates."""
+
+
+def certificate_table(audit: Audit) -> tuple[list[str], list[list[str]]]:
+    """Return the columns and rows of a certificate; the first cell of a row is the name of the secret."""
+    assert audit.certificate is not None
+    names = ["secret", "without the release", "at least", ANY_ATTACKER, "advantage, at most", "people in worse cells"]
+    rows = []
+    for name, bound in audit.certificate["secrets"].items():
+        shares = [bound[part] for part in ("baseline", "lower", "upper", "advantage")]
+        above = "-" if bound["worst"] is None else f"{bound['worst']['share_above']:.1%}"
+        rows.append([name, *(f"{share:.3f}" for share in shares), above])
+    return names, rows
+
+
+def certificate_sentence(certificate: Mapping[str, Any]) -> str:
+    """Return what was certified, with whom, and what the last column counts."""
+    worst = next(iter(certificate["secrets"].values()))["worst"]
+    worse = (
+        "" if worst is None else f" In worse cells a guess may be right with a chance above {worst['threshold']:.0%}."
+    )
+    return (
+        f"An attacker who sees of a person {certificate['sees']} is right at most this often, whatever the attack: "
+        f"bounds with {certificate['confidence']:.0%} confidence, from {certificate['n_records']:,} people who are not "
+        f"in the table.{worse}"
+    )

@@ -6,6 +6,6 @@ What fits one worker is grown or divided there, as tables in memory are. Sums ar
 are those of the same table in memory. Needs the extra ``spark`` here, and sfumato itself on every worker.
 """
 
-from sfumato.spark.verbs import AnatomizedFrames, anatomize, fit_transform, measure, transform
+from sfumato.spark.verbs import AnatomizedFrames, PrivateFrame, anatomize, fit_transform, measure, release, transform
 
-__all__ = ["AnatomizedFrames", "anatomize", "fit_transform", "measure", "transform"]
+__all__ = ["AnatomizedFrames", "PrivateFrame", "anatomize", "fit_transform", "measure", "release", "transform"]

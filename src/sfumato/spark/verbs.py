@@ -7,16 +7,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
+import numpy as np
+
 from sfumato.anatomize import Anatomizer
 from sfumato.anatomize.table_division import anatomize_table
 from sfumato.anonymize.anonymizer import Anonymizer
 from sfumato.anonymize.backend_fitting import fit_transform_table
+from sfumato.anonymize.private_blocks import prepare_blocks
+from sfumato.anonymize.private_release import PrivateSettings
 from sfumato.arguments import as_list
 from sfumato.backends.spark.anatomy import SparkAnatomies
 from sfumato.backends.spark.backend import SparkBackend
 from sfumato.backends.spark.groups import MeasurableFrame
 from sfumato.backends.spark.session import check_frame, example_of, pieces, quoted
-from sfumato.errors import ParameterError, named
+from sfumato.errors import GuaranteeError, ParameterError, named
 from sfumato.generalization import Generalization
 from sfumato.generalization.artifact import Output
 from sfumato.generalization.attributes import OrderedAttribute
@@ -24,6 +28,8 @@ from sfumato.generalization.export.sql import case_expressions
 from sfumato.measurement import Measurement
 from sfumato.measurement.measurement import MissingPolicy
 from sfumato.measurement.measuring import Names, measure_table
+from sfumato.private.guarantee import PrivacyGuarantee
+from sfumato.private.ledger import PrivacyLedger
 
 MOST_HELD = 1_000_000
 """Records that one worker holds in memory at once, at about 200 bytes each."""
@@ -69,6 +75,78 @@ def fit_transform(
     """
     made = fit_transform_table(anonymizer, SparkBackend(frame), guide_column=guide_column, most_held=most_held)
     return made.written.frame
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateFrame:
+    """A Spark DataFrame with a promise of differential privacy.
+
+    Attributes
+    ----------
+    frame : pyspark.sql.DataFrame
+    n_records, n_cells : int
+        Released records, and cells of the partition.
+    privacy : PrivacyGuarantee
+    """
+
+    frame: Any
+    n_records: int
+    n_cells: int
+    privacy: PrivacyGuarantee
+
+
+def release(
+    partition: Any,
+    frame: Any,
+    *,
+    mechanism: str,
+    epsilon: float,
+    delta: float | None = None,
+    rate: float | None = None,
+    k: int | None = None,
+    target: str | None = None,
+    labels: Sequence[Any] | None = None,
+    fitted_on: Any = None,
+    ledger: PrivacyLedger | None = None,
+) -> PrivateFrame:
+    """Release a Spark DataFrame with differential privacy, by a partition that was fitted on other people.
+
+    Workers count the records of their blocks; the driver adds up the counts and draws the noise, once per cell.
+
+    Parameters
+    ----------
+    partition : Partition or fitted anonymizer
+    frame : pyspark.sql.DataFrame
+    mechanism, epsilon, delta, rate, k, ledger
+        As for ``release`` of the anonymizers.
+    target : str, optional
+        The column of labels, which are released with the cells.
+    labels : list, optional
+        All labels, listed without looking at the records; with `target`.
+    fitted_on : "others"
+        Your statement that the partition was fitted on other people. Records do not reach the driver, so fingerprints
+        are not compared.
+
+    Returns
+    -------
+    PrivateFrame
+    """
+    check_frame(frame)
+    settings = PrivateSettings(mechanism, epsilon, delta, rate, k, labels, None, None, fitted_on, ledger)
+    made = prepare_blocks(partition, frame.columns, None, target, settings)
+    counts = made.counts(SparkBackend(frame).map_blocks(made.counter, made.counter.names))
+    filled = np.flatnonzero(counts)
+    table = made.write(filled, frame.columns, ()).append_column("sfumato_n", [counts[filled]])
+    if not len(filled):
+        raise GuaranteeError(
+            "the release has no records: expected some. Its epsilon is spent. Raise epsilon, or use a partition with "
+            "fewer cells."
+        )
+    cells = frame.sparkSession.createDataFrame(table)
+    released = cells.selectExpr(
+        *(quoted(name) for name in table.column_names[:-1]), "explode(sequence(1, sfumato_n)) as sfumato_one"
+    ).drop("sfumato_one")
+    return PrivateFrame(released, int(counts.sum()), made.counter.partition.n_groups, made.promise)
 
 
 @dataclass(frozen=True, eq=False)

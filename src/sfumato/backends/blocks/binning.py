@@ -244,7 +244,7 @@ class ValueCounts:
         )
         bins = bin_counts(
             values, counts, has_missing=self._has_missing, max_bins=self._max_bins,
-            floor=self._floor, units=units_of(column.moment, self._width),
+            floor=self._floor, units=units_of(column.moment, self._width, is_decimal=column.is_decimal),
         )  # fmt: skip
         nothing = np.zeros(0, code_type(bins.n_bins))
         return CodedColumn(self.name, column.kind, bins, nothing, None, column.moment, self._width, column.is_zoned)
@@ -358,7 +358,7 @@ def encode(column: CodedColumn, values: Column) -> NDArray[Any]:
 
 
 def _without_records(column: Column) -> Column:
-    return Column(column.name, column.kind, column.values[:0], None, None, column.moment, column.is_zoned)
+    return replace(column, values=column.values[:0], missing=None, categories=None, places=None)
 
 
 def add_run(runs: list[Run], run: Run) -> None:

@@ -122,9 +122,8 @@ def code_column(
         bins, codes = bin_categories(column.values, column.missing, len(column.categories), counts=counts, floor=floor)
         bins = named_anyway(bins, column.categories)
     else:
-        bins, codes = bin_numbers(
-            column.values, column.missing, max_bins=max_bins, floor=floor, units=units_of(column.moment, width)
-        )
+        units = units_of(column.moment, width, is_decimal=column.is_decimal)
+        bins, codes = bin_numbers(column.values, column.missing, max_bins=max_bins, floor=floor, units=units)
     return CodedColumn(
         column.name, column.kind, bins, codes, column.categories, column.moment, width, column.is_zoned, column.places
     )

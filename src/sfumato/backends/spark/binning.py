@@ -70,11 +70,12 @@ class _Seen:
     has_missing: bool
     is_empty: bool
     step: int
+    is_decimal: bool
 
     @property
     def units(self) -> Sequence[int]:
         """The units of values between two others."""
-        return units_of(self.moment, self.width)
+        return units_of(self.moment, self.width, is_decimal=self.is_decimal)
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,11 +202,12 @@ class _Tally:
         width = None if limit is None or is_empty else checked_limit(column, limit)
         step = 0
         if self.wanted.floor and column.categories is None and len(present):
-            step = smallest_step(np.sort(present), units_of(column.moment, width))
+            units = units_of(column.moment, width, is_decimal=column.is_decimal)
+            step = smallest_step(np.sort(present), units)
         self.seen.add(
             _Seen(
                 column.kind, is_real, column.moment, column.is_zoned, width,
-                missing is not None and bool(missing.any()), is_empty, step,
+                missing is not None and bool(missing.any()), is_empty, step, column.is_decimal,
             )
         )  # fmt: skip
         if column.categories is not None:

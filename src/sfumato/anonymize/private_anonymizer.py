@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The private anonymizer: a release with epsilon and delta that needs no other people's records.
+
+A private guide and private marginals are learnt from the records. Records drawn from the marginals, with the guide's
+predictions, show the unchanged engine where to cut. Nothing of that looks at the records again, until the cells are
+counted with noise.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from sfumato.anonymize.fitted_partition import Partition
+from sfumato.anonymize.model_guided import ModelGuidedAnonymizer
+from sfumato.anonymize.private_release import capped_rows, write_cells
+from sfumato.anonymize.release import Release
+from sfumato.anonymize.target_labels import code_labels
+from sfumato.arguments import as_table_like, check_choice, check_integer
+from sfumato.errors import InputError, ParameterError, named
+from sfumato.frames import Table, read_table
+from sfumato.frames.assembling import select
+from sfumato.frames.building import frame_from_arrow, kind_of_frame
+from sfumato.frames.shuffling import random_order
+from sfumato.partition.group_summaries import Groups, collect
+from sfumato.private.accounting import check_delta, check_epsilon
+from sfumato.private.encoding import PublicEncoding
+from sfumato.private.guarantee import PrivacyGuarantee, neighbors
+from sfumato.private.ledger import PrivacyLedger
+from sfumato.private.linear import PrivateLogisticRegression
+from sfumato.private.marginals import Marginals, noisy_marginals, whole_columns
+from sfumato.private.mechanisms import noisy_counts
+
+DIVISION: Mapping[str, float] = {"guide": 0.4, "marginals": 0.1, "counts": 0.5}
+"""The default shares of epsilon."""
+
+_FEWEST_DRAWN, _MOST_DRAWN = 20_000, 1_000_000
+_SIZE_OVER_K = 1.33  # a group of the engine has about so many times k records
+_EXPECTED = 30.0  # records of a cell times epsilon of the counts, by default
+
+
+class _Budget(NamedTuple):
+    guide: float
+    marginals: float
+    counts: float
+
+
+class _Drawn(NamedTuple):
+    """Drawn records, and those of each cell: at least k."""
+
+    records: Any
+    groups: Groups
+
+    def pick(self, group: NDArray[np.int64], random: np.random.Generator) -> Any:
+        """Return a drawn record of each of some cells."""
+        place = np.floor(random.random(len(group)) * self.groups.sizes[group]).astype(np.int64)
+        return self.records.take(self.groups.order[self.groups.offsets[group] + place])
+
+
+class PrivateAnonymizer(BaseEstimator):
+    """Release a table with differential privacy, cells and counts, from its own records alone.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of everything together.
+    delta : float, default=1e-6
+        Well below 1 over the number of persons.
+    bounds : mapping of str to sequence of float
+        Of each column of numbers the lowest and the highest possible value, or the edges of its intervals, known
+        without the records. All edges given as integers: a column of integers.
+    categories : mapping of str to sequence
+        The possible values of each other column, known without the records. Any other value counts as missing.
+    labels : sequence
+        All labels, listed without looking at `y`.
+    unit : str, optional
+        The column that says whose a record is; one random record of each person counts. None: every person has one.
+    division : mapping, optional
+        Shares of epsilon for ``"guide"``, ``"marginals"`` and ``"counts"``; they are scaled to sum up to 1. None: 0.4,
+        0.1 and 0.5.
+    records_per_cell : int, optional
+        Expected number of records in a cell. Fewer: finer cells, with more noise in each. None: 30 / epsilon of the
+        counts.
+    representative : str, default="phantom"
+        The values written for a cell; all of them come from drawn records.
+    n_intervals : int, default=16
+        Intervals of a column whose bounds are two numbers.
+    n_jobs : int, optional
+
+    Attributes
+    ----------
+    partition_ : Partition
+        Fitted on drawn records. Publishing it costs nothing more.
+    guide_ : PrivateLogisticRegression
+    privacy_ : PrivacyGuarantee
+        Of all fitted attributes and of the release together.
+    counts_ : ndarray of int64, shape (cells, labels)
+        Noisy records of each cell and label.
+    labels_ : ndarray
+    n_groups_ : int
+
+    Notes
+    -----
+    *Guarantee.* (epsilon, delta)-differential privacy of everything that is fitted, for tables that differ in one
+    person. The guide has its share of epsilon and all of delta; marginals and counts have pure epsilon, and the parts
+    are summed up. Noise is OpenDP's (extra ``dp``), without a seed.
+
+    *Not guaranteed.* k-anonymity: a cell may have one record, or one that nobody has. Utility that the owner measures
+    with the raw records is not private. Neither is a choice of settings by trying them on the same records: enter every
+    fit in a `PrivacyLedger`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pyarrow as pa
+    >>> from sfumato import PrivateAnonymizer
+    >>> ages = np.arange(4000) % 80
+    >>> people = pa.table({"age": ages, "sex": ["f", "m"] * 2000})
+    >>> y = np.where(ages >= 40, "yes", "no")
+    >>> anonymizer = PrivateAnonymizer(
+    ...     epsilon=2.0, bounds={"age": (0, 80)}, categories={"sex": ["f", "m"]}, labels=["no", "yes"]
+    ... )
+    >>> release = anonymizer.fit(people, y).release()
+    >>> release.table.column_names, 3500 < len(release.target) < 4500
+    (['age', 'sex'], True)
+    >>> release.privacy.epsilon, release.privacy.delta
+    (2.0, 1e-06)
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        bounds: Mapping[str, Sequence[float]] | None = None,
+        categories: Mapping[str, Sequence[Any]] | None = None,
+        labels: Sequence[Any] | None = None,
+        unit: str | None = None,
+        division: Mapping[str, float] | None = None,
+        records_per_cell: int | None = None,
+        representative: str = "phantom",
+        n_intervals: int = 16,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.categories = categories
+        self.labels = labels
+        self.unit = unit
+        self.division = division
+        self.records_per_cell = records_per_cell
+        self.representative = representative
+        self.n_intervals = n_intervals
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, *, ledger: PrivacyLedger | None = None) -> Self:
+        """Learn cells and count them; the whole budget is spent here.
+
+        Parameters
+        ----------
+        X : frame or array
+            The records; every column in `bounds`, in `categories` or the unit.
+        y : array-like of shape (n,)
+            The label of each record.
+        ledger : PrivacyLedger, optional
+            Where the fit is entered before anything is learnt.
+        """
+        budget = self._budget()
+        X = as_table_like(X)
+        table = read_table(X)
+        unit = None if self.unit is None else table.resolve(self.unit, "unit")[0]
+        names = [name for name in table.names if name != unit]
+        encoding = PublicEncoding(names, self.bounds, self.categories, self.n_intervals)
+        if y is None:
+            raise InputError("PrivateAnonymizer requires y to be passed, but the target y is None. Pass the labels.")
+        labels, label = code_labels(y, self.labels, table.n_records)
+        promise = self._guarantee(unit)
+        if ledger is not None:
+            ledger.spend(promise, what="fit and release of PrivateAnonymizer")
+        rows = None if unit is None else capped_rows(table, unit, 1)
+        marginals = noisy_marginals(encoding, table, label, len(labels), budget.marginals, rows=rows)
+        self.guide_ = self._fit_guide(X, table, names, labels, label, rows, budget.guide)
+        self.partition_, self._drawn = self._grow(marginals, budget.counts)
+        self.n_groups_ = self.partition_.n_groups
+        cell = self.partition_.apply(X).astype(np.int64) * len(labels) + label
+        cell = cell if rows is None else cell[rows]
+        counts = np.bincount(cell, minlength=self.n_groups_ * len(labels))
+        self.counts_ = noisy_counts(counts, budget.counts).reshape(self.n_groups_, len(labels))
+        self.labels_, self.privacy_ = labels, promise
+        self._kind = kind_of_frame(X, table)
+        return self
+
+    def release(self, *, values: str = "cells") -> Release:
+        """Return the release of the fitted records, in a new random order; it costs nothing more.
+
+        ``release.target`` has the labels.
+
+        Parameters
+        ----------
+        values : {"cells", "drawn"}, default="cells"
+            ``"cells"``: every record of a cell has the same values, those of its representative; test records should
+            pass `transform`. ``"drawn"``: each record has the values of a record that was drawn from the marginals in
+            its cell, which suits models that are tested on raw records.
+        """
+        check_is_fitted(self, "counts_")
+        check_choice("values", values, ("cells", "drawn"))
+        cell = np.repeat(np.arange(self.counts_.size), self.counts_.ravel())
+        cell = cell[random_order(len(cell))]
+        group = cell // len(self.labels_)
+        released = (
+            write_cells(self.partition_, self._kind, group)
+            if values == "cells"
+            else frame_from_arrow(self._kind, self._drawn.pick(group, np.random.default_rng()))
+        )
+        measures = {"n_records": len(cell), "n_cells": self.n_groups_, "n_filled": int((self.counts_ > 0).sum())}
+        target = self.labels_[cell % len(self.labels_)]
+        return Release(released, 0, 0, measures, target=target, privacy=self.privacy_)
+
+    def transform(self, X: Any) -> Any:
+        """Rewrite records as those of the release: each gets the values of its cell.
+
+        For records at prediction time; what is returned is not private.
+        """
+        check_is_fitted(self, "counts_")
+        return self.partition_.transform(X)
+
+    # -- the steps -------------------------------------------------------------------------------------------
+
+    def _budget(self) -> _Budget:
+        """Return epsilon of each part."""
+        check_epsilon(self.epsilon)
+        check_delta(self.delta)
+        given = DIVISION if self.division is None else self.division
+        is_valid = isinstance(given, Mapping) and set(given) == set(DIVISION)
+        if not is_valid or not all(isinstance(v, int | float) and 0 < v < np.inf for v in given.values()):
+            raise ParameterError(
+                f"{named('division', self.division)}: expected a positive share of epsilon for each of "
+                f"{', '.join(DIVISION)}. Leave it out for {dict(DIVISION)}."
+            )
+        if self.records_per_cell is not None:
+            check_integer("records_per_cell", self.records_per_cell, 1)
+        total = sum(given.values())
+        return _Budget(*(self.epsilon * given[part] / total for part in _Budget._fields))
+
+    def _guarantee(self, unit: str | None) -> PrivacyGuarantee:
+        said = ["bounds, categories and labels were chosen without the records"]
+        if unit is None:
+            said.append("every person has one record")
+        return PrivacyGuarantee(
+            float(self.epsilon), float(self.delta), neighbors(unit), unit,
+            "a noisy guide, noisy marginals and noisy counts of cells", tuple(said),
+        )  # fmt: skip
+
+    def _fit_guide(
+        self,
+        X: Any,
+        table: Table,
+        names: list[str],
+        labels: NDArray[Any],
+        label: NDArray[np.int64],
+        rows: NDArray[np.int64] | None,
+        epsilon: float,
+    ) -> PrivateLogisticRegression:
+        guide = PrivateLogisticRegression(
+            epsilon, delta=self.delta, bounds=self.bounds, categories=self.categories,
+            classes=list(range(len(labels))), n_intervals=self.n_intervals,
+        )  # fmt: skip
+        X = select(X, names, [table.position_of(name) for name in names])
+        if rows is not None:
+            X, label = read_table(X).replaced({}, keep_rows=rows), label[rows]
+        return guide.fit(X, label)
+
+    def _grow(self, marginals: Marginals, epsilon: float) -> tuple[Partition, _Drawn]:
+        """Grow the tree on drawn records, as many as the noisy number of records; return both."""
+        n_drawn = int(np.clip(marginals.n_records, _FEWEST_DRAWN, _MOST_DRAWN))
+        per_cell = _EXPECTED / epsilon if self.records_per_cell is None else float(self.records_per_cell)
+        k = max(2, round(n_drawn * per_cell / (_SIZE_OVER_K * marginals.n_records)))
+        drawn, _ = marginals.draw(n_drawn, whole_columns(self.bounds), np.random.default_rng())
+        engine = ModelGuidedAnonymizer(
+            k=min(k, n_drawn), representative=self.representative, n_jobs=self.n_jobs,
+            quasi_identifiers=drawn.column_names,
+            categorical_features=[name for name, values in (self.categories or {}).items() if _are_numbers(values)],
+        )  # fmt: skip
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # warnings would be about drawn records
+            partition = engine.fit(drawn, self.guide_.predict_proba(drawn)).partition_
+        assert isinstance(partition, Partition)
+        # Fingerprints of drawn records would say that nobody is in it, and guarantees of k are about drawn records.
+        partition = replace(partition, fingerprints=None, guarantees=(), criteria=())
+        return partition, _Drawn(drawn, collect(partition.apply(drawn), partition.n_groups))
+
+
+def _are_numbers(values: Sequence[Any]) -> bool:
+    return all(isinstance(v, int | float | np.integer | np.floating) and not isinstance(v, bool) for v in values)

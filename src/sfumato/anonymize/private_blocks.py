@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Private releases of tables that are read block by block: blocks are counted where they are, noise is drawn once.
+
+Called by ``sfumato.parquet`` and ``sfumato.spark``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.anonymize.private_release import (
+    PrivateSettings,
+    account,
+    check_inside,
+    promise_of,
+    write_cells,
+)
+from sfumato.anonymize.recoding import Recoding
+from sfumato.anonymize.target_labels import code_labels
+from sfumato.errors import InputError, ParameterError, named
+from sfumato.frames import read_table
+from sfumato.frames.building import FrameKind
+from sfumato.private.guarantee import PrivacyGuarantee
+from sfumato.private.mechanisms import noisy_counts, sample_rows, without_rare
+
+
+@dataclass(frozen=True, eq=False)
+class BlockCounter:
+    """Counts the records of every cell and label in a block; goes to workers as a whole.
+
+    Attributes
+    ----------
+    partition : Recoding
+        Without fingerprints.
+    target : str or None
+        The column of labels.
+    labels : tuple
+    rate : float or None
+        Of a sample, which is taken before anything is counted.
+    """
+
+    partition: Recoding
+    target: str | None
+    labels: tuple[Any, ...]
+    rate: float | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The columns that are read."""
+        return [*(c.name for c in self.partition.columns), *([] if self.target is None else [self.target])]
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells and labels."""
+        return self.partition.n_groups * max(1, len(self.labels))
+
+    def __call__(self, _: int, block: Any) -> NDArray[np.int64]:
+        """Return the counts of an Arrow table."""
+        if block.num_rows == 0:
+            return np.zeros(self.n_cells, np.int64)
+        y = None if self.target is None else block.column(self.target)
+        X = block if self.target is None else block.drop_columns([self.target])
+        labels, label = code_labels(y, None if y is None else list(self.labels), block.num_rows)
+        group = self.partition.apply_to(read_table(X, categorical=self.partition.categorical))
+        cell = group.astype(np.int64) * len(labels) + label
+        if self.rate is not None:
+            cell = cell[sample_rows(len(cell), self.rate)]
+        return np.bincount(cell, minlength=self.n_cells).astype(np.int64)
+
+
+class BlockRelease(NamedTuple):
+    """A release that is not counted yet: how blocks are counted, and what is promised."""
+
+    counter: BlockCounter
+    settings: PrivateSettings
+    promise: PrivacyGuarantee
+
+    def counts(self, blocks: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+        """Return the released number of records of each cell and label, given the counts of all blocks."""
+        summed = np.sum([np.zeros(self.counter.n_cells, np.int64), *blocks], axis=0)
+        if self.settings.mechanism == "sample":
+            assert self.settings.k is not None
+            return without_rare(summed, self.settings.k)
+        assert self.settings.epsilon is not None
+        return noisy_counts(summed, self.settings.epsilon)
+
+    def write(self, cell: NDArray[np.integer[Any]], names: Sequence[str], declared: Sequence[str]) -> Any:
+        """Return records of some cells and labels as an Arrow table, columns in the order of the source."""
+        import pyarrow as pa
+
+        n_labels = max(1, len(self.counter.labels))
+        kind = FrameKind("pyarrow", {name: name for name in names}, frozenset(declared))
+        table = write_cells(self.counter.partition, kind, np.asarray(cell, np.int64) // n_labels)
+        if self.counter.target is None:
+            return table
+        own = pa.array(list(self.counter.labels)).take(pa.array(cell % n_labels))
+        return table.append_column(self.counter.target, own)
+
+
+def prepare_blocks(
+    fitted: Any, names: Sequence[str], head: Any, target: str | None, settings: PrivateSettings
+) -> BlockRelease:
+    """Check a private release of a table outside memory, and enter it in the ledger.
+
+    Parameters
+    ----------
+    fitted : Recoding or fitted anonymizer
+    names : sequence of str
+        Columns of the table.
+    head : Arrow table or None
+        Some records to compare with the fingerprints of the partition; None where records must not be seen.
+    target : str or None
+        The column of labels.
+    settings : PrivateSettings
+    """
+    partition = fitted if isinstance(fitted, Recoding) else getattr(fitted, "partition_", None)
+    if not isinstance(partition, Recoding):
+        raise ParameterError(
+            f"the partition is of the type {type(fitted).__name__}: expected a Partition or a fitted anonymizer that "
+            "has one. Fit it on other people's records first."
+        )
+    settings = settings.checked()
+    if settings.unit is not None:
+        raise ParameterError(
+            f"{named('unit', settings.unit)} for a table outside memory: expected one record per person. Reduce the "
+            "table to one record per person first."
+        )
+    if (target is None) != (settings.labels is None):
+        raise ParameterError(
+            f"{named('target')} and {named('labels')}: expected both or neither. The labels are listed without "
+            "looking at the table."
+        )
+    absent = [n for n in [*(c.name for c in partition.columns), *([target] if target else [])] if n not in names]
+    if absent:
+        raise InputError(
+            f"the table has no column {absent[0]!r}: expected all {len(partition.columns)} columns of the partition, "
+            "and the target. Correct the name."
+        )
+    check_inside(partition, [name for name in names if name != target], None)
+    promise = promise_of(partition, head, None, settings, has_labels=target is not None)
+    account(partition, promise, settings)
+    labels = () if settings.labels is None else tuple(settings.labels)
+    counted = replace(partition, fingerprints=None)  # type: ignore[type-var]
+    return BlockRelease(BlockCounter(counted, target, labels, settings.rate), settings, promise)

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The private anonymizer: its records reach the result through noise alone, and the result is worth learning from."""
+
+import math
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.base import clone
+
+from sfumato import GuaranteeError, InputError, ParameterError, Partition, PrivacyLedger, PrivateAnonymizer
+from sfumato.frames import read_table
+from sfumato.private import linear, mechanisms, noise
+from sfumato.private.encoding import PublicEncoding
+from sfumato.private.marginals import noisy_marginals, whole_columns
+from twins.seeded_noise import NoNoise, SeededNoise
+
+PUBLIC = {
+    "bounds": {"age": (18, 90), "pay": (0.0, 10.0, 20.0, 50.0, 100.0)},
+    "categories": {"job": ["cook", "nurse", "smith"], "zone": [1, 2, 3]},
+    "labels": ["no", "yes"],
+}
+
+
+def people(n, seed):
+    random = np.random.default_rng(seed)
+    age = random.integers(18, 90, n)
+    frame = pd.DataFrame(
+        {
+            "age": age,
+            "job": pd.Categorical(random.choice(["cook", "nurse", "smith"], n)),
+            "pay": random.random(n) * age,
+            "zone": random.integers(1, 4, n),
+        }
+    )
+    return frame, np.where(age + 10 * (frame["job"] == "cook") + random.normal(0, 5, n) > 55, "yes", "no")
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = people(6000, 0)
+    return PrivateAnonymizer(epsilon=1.0, **PUBLIC).fit(X, y)
+
+
+def test_the_release_looks_like_the_table(fitted):
+    X, _ = people(6000, 0)
+    made = fitted.release()
+    assert list(made.table.columns) == list(X.columns)
+    assert made.table["age"].dtype == np.int64
+    assert made.table["pay"].dtype == np.float64
+    assert set(made.table["job"].cat.categories) <= {"cook", "nurse", "smith"}
+    assert set(made.table["zone"].dropna()) <= {1, 2, 3}
+    assert made.table["age"].between(18, 90).all()
+    assert abs(len(made.table) - 6000) < 600
+    assert made.measures["n_cells"] == fitted.n_groups_ > 20
+    assert (made.privacy.epsilon, made.privacy.delta) == (1.0, 1e-6)
+
+
+def test_recoded_records_are_predicted_from_the_release(fitted):
+    X, y = people(3000, 1)
+    cells = fitted.partition_.apply(X)
+    answer = fitted.labels_[fitted.counts_.argmax(axis=1)][cells]
+    assert (answer == y).mean() > 0.8  # the best that knows age and job exactly has 0.94
+    assert list(fitted.transform(X).columns) == list(X.columns)
+
+
+def test_a_second_release_has_the_same_counts_in_another_order(fitted):
+    first, second = fitted.release(), fitted.release()
+
+    def counted(made):
+        return Counter(zip(map(tuple, made.table.astype(str).to_numpy()), made.target, strict=True))
+
+    assert counted(first) == counted(second)
+    assert not np.array_equal(first.target, second.target)
+
+
+def test_drawn_values_lie_in_the_cells_and_have_the_same_counts(fitted):
+    made = fitted.release(values="drawn")
+    cells = fitted.partition_.apply(made.table)
+    found = np.zeros_like(fitted.counts_)
+    np.add.at(found, (cells, (made.target == "yes").astype(int)), 1)
+    assert np.array_equal(found, fitted.counts_)
+    assert made.table["age"].nunique() > fitted.release().table["age"].nunique()
+    assert made.table.dtypes["job"] == people(900, 0)[0].dtypes["job"]
+    with pytest.raises(ParameterError, match="values='raw'"):
+        fitted.release(values="raw")
+
+
+def test_nothing_but_noisy_numbers_is_learnt_from_the_records(monkeypatch):
+    asked = []
+
+    class Recorded(SeededNoise):
+        def geometric(self, epsilon, size):
+            asked.append(("geometric", epsilon, size))
+            return super().geometric(epsilon, size)
+
+        def gaussian(self, scale, size):
+            asked.append(("gaussian", scale, size))
+            return super().gaussian(scale, size)
+
+    monkeypatch.setattr(noise, "_source", Recorded(0))
+    X, y = people(6000, 0)
+    anonymizer = PrivateAnonymizer(epsilon=2.0, **PUBLIC, division={"guide": 2, "marginals": 1, "counts": 1})
+    anonymizer.fit(X, y)
+    pure = [part for part in asked if part[0] == "geometric"]
+    encoding = PublicEncoding(list(X.columns), PUBLIC["bounds"], PUBLIC["categories"])
+    # Four columns share the marginals' part; every cell and label has the counts' part.
+    assert pure == [("geometric", 0.5 / 4, 2 * encoding.n_cells), ("geometric", 0.5, 2 * anonymizer.n_groups_)]
+    assert anonymizer.guide_.privacy_.epsilon == 1.0
+    assert len([part for part in asked if part[0] == "gaussian"]) == anonymizer.guide_.n_steps + 1
+
+
+def test_marginals_count_every_label_and_cell():
+    X, y = people(500, 3)
+    encoding = PublicEncoding(list(X.columns), PUBLIC["bounds"], PUBLIC["categories"])
+    label = (y == "yes").astype(np.int64)
+    found = noisy_marginals(encoding, read_table(X), label, 2, 1.0, noise=NoNoise())
+    for name, counts in zip(X.columns, found.counts, strict=True):
+        assert counts.sum() == 500, name
+    jobs = found.counts[1]
+    assert jobs[1, 0] == ((X["job"] == "cook") & (y == "yes")).sum()
+    assert found.floor == 2.0 * 4  # scales of the noise: 4 columns share epsilon 1
+
+
+def test_drawn_records_follow_the_marginals_and_stay_inside_the_bounds():
+    X, y = people(5000, 4)
+    encoding = PublicEncoding(list(X.columns), PUBLIC["bounds"], PUBLIC["categories"])
+    found = noisy_marginals(encoding, read_table(X), (y == "yes").astype(np.int64), 2, 1.0, noise=NoNoise())
+    drawn, label = found.draw(20_000, whole_columns(PUBLIC["bounds"]), np.random.default_rng(0))
+    frame = drawn.to_pandas()
+    assert abs((label == 1).mean() - (y == "yes").mean()) < 0.02
+    for own, word in ((0, "no"), (1, "yes")):
+        for job in PUBLIC["categories"]["job"]:
+            assert abs((frame["job"][label == own] == job).mean() - (X["job"][y == word] == job).mean()) < 0.02
+        assert abs(frame["age"][label == own].mean() - X["age"][y == word].mean()) < 1.5
+    assert frame["age"].between(18, 90).all()
+    assert frame["age"].dtype == np.int64
+    assert frame["pay"].between(0, 100).all()
+
+
+def test_rare_categories_below_the_noise_are_not_drawn():
+    X = pa.table({"city": ["Rome"] * 1000, "age": [30] * 1000})
+    public = {"city": ["Rome", *(f"village {i}" for i in range(200))]}
+    encoding = PublicEncoding(["city", "age"], {"age": (0, 100)}, public)
+    found = noisy_marginals(encoding, read_table(X), np.zeros(1000, np.int64), 1, 0.5, noise=SeededNoise(1))
+    drawn, _ = found.draw(5000, {}, np.random.default_rng(0))
+    assert np.mean([city == "Rome" for city in drawn.column("city").to_pylist()]) > 0.8  # 0.7 without the floor
+
+
+def test_missing_values_are_drawn_and_released():
+    X, y = people(4000, 5)
+    X["pay"] = X["pay"].where(np.arange(4000) % 2 == 0)
+    encoding = PublicEncoding(list(X.columns), PUBLIC["bounds"], PUBLIC["categories"])
+    found = noisy_marginals(encoding, read_table(X), (y == "yes").astype(np.int64), 2, 1.0, noise=NoNoise())
+    drawn, _ = found.draw(20_000, whole_columns(PUBLIC["bounds"]), np.random.default_rng(0))
+    assert abs(drawn.column("pay").null_count / 20_000 - 0.5) < 0.02
+    assert len(PrivateAnonymizer(epsilon=5.0, **PUBLIC).fit(X, y).release().table) > 3500
+
+
+def test_one_record_of_each_person_counts():
+    X, y = people(6000, 6)
+    X["person"] = np.arange(6000) // 3
+    made = PrivateAnonymizer(epsilon=3.0, **PUBLIC, unit="person").fit(X, y).release()
+    assert abs(len(made.table) - 2000) < 300
+    assert "person" not in made.table.columns
+    assert made.privacy.unit == "person"
+
+
+def test_finer_cells_where_the_budget_allows():
+    X, y = people(6000, 7)
+    small, large = (PrivateAnonymizer(epsilon=e, **PUBLIC).fit(X, y).n_groups_ for e in (0.3, 3.0))
+    assert small < large
+    told = PrivateAnonymizer(**PUBLIC, records_per_cell=600).fit(X, y).n_groups_
+    assert 5 <= told <= 20  # 6,000 records
+
+
+@pytest.mark.parametrize("kind", ["polars", "pyarrow"])
+def test_other_frames(kind):
+    X, y = people(3000, 8)
+    X = pl.from_pandas(X) if kind == "polars" else pa.Table.from_pandas(X, preserve_index=False)
+    anonymizer = PrivateAnonymizer(**PUBLIC).fit(X, y)
+    for values in ("cells", "drawn"):
+        made = anonymizer.release(values=values)
+        assert type(made.table) is type(X)
+        assert len(made.target) == len(made.table)
+
+
+def test_several_labels():
+    X, y = people(5000, 9)
+    y = np.where(X["age"] > 70, 2, (y == "yes").astype(int))
+    made = PrivateAnonymizer(2.0, **PUBLIC | {"labels": [0, 1, 2]}).fit(X, y).release()
+    assert set(made.target) == {0, 1, 2}
+
+
+def test_the_ledger_is_asked_before_anything_is_learnt(monkeypatch):
+    def never(*args, **kwargs):
+        raise AssertionError("something was learnt")
+
+    X, y = people(500, 10)
+    ledger = PrivacyLedger(epsilon=0.5, delta=1e-6)
+    monkeypatch.setattr(mechanisms, "noise_source", never)
+    monkeypatch.setattr(linear, "descend", never)
+    with pytest.raises(GuaranteeError, match=r"expected at most epsilon 0\.5"):
+        PrivateAnonymizer(1.0, **PUBLIC).fit(X, y, ledger=ledger)
+    assert ledger.entries == ()
+    monkeypatch.undo()
+    PrivateAnonymizer(0.5, **PUBLIC).fit(X, y, ledger=ledger)
+    assert math.isclose(ledger.total().epsilon, 0.5)
+
+
+def test_the_partition_can_be_saved_and_says_nothing_of_k(fitted, tmp_path):
+    fitted.partition_.save(tmp_path / "partition.json")
+    loaded = Partition.load(tmp_path / "partition.json")
+    X, _ = people(100, 11)
+    assert np.array_equal(loaded.apply(X), fitted.partition_.apply(X))
+    assert (loaded.guarantees, loaded.fingerprints) == ((), None)
+
+
+def test_parameters_are_kept_and_bad_ones_explained():
+    X, y = people(300, 12)
+    anonymizer = PrivateAnonymizer(2.0, **PUBLIC, records_per_cell=50)
+    assert clone(anonymizer).get_params() == anonymizer.get_params()
+    with pytest.raises(ParameterError, match="epsilon=0: expected a finite number above 0"):
+        PrivateAnonymizer(0, **PUBLIC).fit(X, y)
+    with pytest.raises(ParameterError, match="delta=0"):
+        PrivateAnonymizer(1.0, 0, **PUBLIC).fit(X, y)
+    with pytest.raises(ParameterError, match="expected a positive share of epsilon for each of guide, marginals"):
+        PrivateAnonymizer(**PUBLIC, division={"guide": 1.0}).fit(X, y)
+    with pytest.raises(ParameterError, match="column 'extra' is neither in bounds= nor in categories="):
+        PrivateAnonymizer(**PUBLIC).fit(X.assign(extra=1), y)
+    with pytest.raises(ParameterError, match="y without labels"):
+        PrivateAnonymizer(**PUBLIC | {"labels": None}).fit(X, y)
+    with pytest.raises(InputError, match="requires y to be passed"):
+        PrivateAnonymizer(**PUBLIC).fit(X, None)
+    with pytest.raises(ParameterError, match="records_per_cell"):
+        PrivateAnonymizer(**PUBLIC, records_per_cell=0).fit(X, y)

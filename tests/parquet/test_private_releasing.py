@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Private releases of files and of tables in DuckDB: the counts of the table in memory, noise once, conditions kept."""
+
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sfumato import InputError, MondrianAnonymizer, ParameterError, PrivacyLedger
+from sfumato import parquet as files
+from sfumato.private import noise
+from twins.seeded_noise import NoNoise
+
+pytestmark = pytest.mark.filterwarnings("ignore:quasi-identifiers that:sfumato.schema.ColumnWarning")
+
+
+def people(n, seed):
+    random = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "age": random.integers(18, 90, n),
+            "job": pa.array(random.choice(["cook", "nurse", "smith"], n)).dictionary_encode(),
+            "pay": random.random(n).round(6),
+            "ill": random.choice(["no", "yes"], n),
+        }
+    )
+
+
+@pytest.fixture
+def anonymizer():
+    return MondrianAnonymizer(k=20).fit(people(400, 0).drop_columns(["ill"]))
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "people.parquet"
+    pq.write_table(people(5000, 1), path, row_group_size=700)
+    return path
+
+
+def release(anonymizer, source, destination, **settings):
+    asked = {"mechanism": "counts", "epsilon": 1.0, "target": "ill", "labels": ["no", "yes"]}
+    return files.release(anonymizer, source, destination, **asked | settings)
+
+
+def counted(table):
+    return Counter(map(tuple, zip(*(map(str, table.column(n).to_pylist()) for n in table.column_names), strict=True)))
+
+
+def test_the_counts_are_those_of_the_table_in_memory(anonymizer, source, tmp_path, monkeypatch):
+    monkeypatch.setattr(noise, "_source", NoNoise())
+    made = release(anonymizer, source, tmp_path / "out.parquet")
+    table = pq.read_table(source)
+    read = pq.read_table(tmp_path / "out.parquet")
+    expected = anonymizer.transform(table.drop_columns(["ill"])).append_column("ill", table.column("ill"))
+    assert counted(read) == counted(expected)
+    assert read.column("age").to_pylist() != sorted(read.column("age").to_pylist())  # shuffled
+    assert pa.types.is_dictionary(read.schema.field("job").type)
+    assert (made.n_records, made.n_groups, made.path) == (5000, anonymizer.n_groups_, tmp_path / "out.parquet")
+
+
+def test_noise_is_drawn_once_for_all_blocks(anonymizer, source, tmp_path, monkeypatch):
+    asked = []
+
+    class Recorded(NoNoise):
+        def geometric(self, epsilon, size):
+            asked.append((epsilon, size))
+            return super().geometric(epsilon, size)
+
+    monkeypatch.setattr(noise, "_source", Recorded())
+    release(anonymizer, source, tmp_path / "out.parquet")
+    assert asked == [(1.0, 2 * anonymizer.n_groups_)]
+
+
+def test_samples_and_tables_without_labels(anonymizer, source, tmp_path):
+    made = release(anonymizer, source, tmp_path / "out.parquet", mechanism="sample", epsilon=2.0, rate=0.5, k=10)
+    seen = counted(pq.read_table(tmp_path / "out.parquet"))
+    assert min(seen.values()) >= made.smallest_group >= 10
+    assert 1500 < made.n_records < 2700
+    plain = tmp_path / "plain.parquet"
+    pq.write_table(people(5000, 1).drop_columns(["ill"]), plain)
+    again = release(anonymizer, plain, tmp_path / "2.parquet", target=None, labels=None, ledger=PrivacyLedger())
+    assert abs(again.n_records - 5000) < 300
+    assert pq.read_table(tmp_path / "2.parquet").column_names == ["age", "job", "pay"]
+
+
+def test_conditions_are_checked_before_anything_is_written(anonymizer, source, tmp_path):
+    own = tmp_path / "own.parquet"
+    pq.write_table(people(400, 0), own)
+    out = tmp_path / "out.parquet"
+    with pytest.raises(InputError, match="were used to make the artifact"):
+        release(anonymizer, own, out)
+    with pytest.raises(InputError, match="column 'ill' is not rewritten by the partition"):
+        release(anonymizer, source, out, target=None, labels=None)
+    with pytest.raises(ParameterError, match="target and labels: expected both or neither"):
+        release(anonymizer, source, out, labels=None)
+    with pytest.raises(InputError, match="the table has no column 'sick'"):
+        release(anonymizer, source, out, target="sick")
+    with pytest.raises(InputError, match="y has labels that are not among the 1"):
+        release(anonymizer, source, out, labels=["no"])
+    with pytest.raises(ValueError, match=r"expected at most epsilon 0\.5"):
+        release(anonymizer, source, out, ledger=PrivacyLedger(epsilon=0.5))
+    with pytest.raises(ParameterError, match="expected a Partition or a fitted anonymizer"):
+        release(MondrianAnonymizer(), source, out)
+    with pytest.raises(ParameterError, match="is one of the files read"):
+        release(anonymizer, source, source, ledger=PrivacyLedger())
+    assert not out.exists()
+
+
+def test_tables_in_duckdb(anonymizer, source, tmp_path, monkeypatch):
+    duckdb = pytest.importorskip("duckdb")
+    from sfumato.duckdb import release as release_from
+
+    monkeypatch.setattr(noise, "_source", NoNoise())
+    settings = {"mechanism": "counts", "epsilon": 1.0, "target": "ill", "labels": ["no", "yes"]}
+    with duckdb.connect(str(tmp_path / "people.db")) as database:
+        database.execute(f"create table people as select * from '{source}'")
+    made = release_from(
+        anonymizer, f"duckdb:{tmp_path}/people.db?table=people", f"duckdb:{tmp_path}/out.db?table=out", **settings
+    )
+    assert made.privacy.epsilon == 1.0
+    with duckdb.connect(str(tmp_path / "out.db"), read_only=True) as database:
+        read = database.sql("select * from out").to_arrow_table()
+    table = pq.read_table(source)
+    expected = anonymizer.transform(table.drop_columns(["ill"])).append_column("ill", table.column("ill"))
+    assert counted(read) == counted(expected)
