@@ -24,6 +24,7 @@ from hostile_cases import (
 from hostile_tables import EXOTIC, LIBRARIES, USUAL, draw_table
 
 METHODS = ("ModelGuided", "ModelGuided", "Mondrian", "WorkloadAware", "Hilbert", "RPlusTree", "FullDomain")
+RANGES = ("range", "bounds", "tight-range", "tight-bounds")
 AS_MEMBERS = ("median", "member", "model", "sample")  # their values are values that records have
 
 
@@ -143,13 +144,13 @@ class LibraryCase:
 
     def bounds(self) -> set[str]:
         """Return the names of columns of bounds."""
-        if getattr(self.anonymizer, "representative", "") != "bounds":
+        if not str(getattr(self.anonymizer, "representative", "")).endswith("bounds"):
             return set()
         return {str(name) for name in self.anonymizer.get_feature_names_out()} - set(self.table.columns)  # type: ignore[attr-defined]
 
     def judge_types(self, types: dict[str, str], quasi: list[str], where: str) -> None:
         """Columns that pass through keep their type; so do those whose group gets a value of a record."""
-        takes_values = getattr(self.anonymizer, "representative", "range") not in ("range", "bounds")
+        takes_values = getattr(self.anonymizer, "representative", "range") not in RANGES
         whole = self.library == "numpy"
         for name, kind in types.items():
             if whole and (not takes_values or kind == "object" or self.types["x0"] == "object"):
@@ -167,7 +168,7 @@ class LibraryCase:
         self.found.broken("values", judge.names_people(original, columns, quasi, self.k), where)
         defaults = type(self.anonymizer)().get_params() if self.anonymizer is not None else {}
         is_default = kind == defaults.get("representative") and not getattr(self.anonymizer, "limits", None)
-        if is_default and kind not in ("range", "bounds"):
+        if is_default and kind not in RANGES:
             one, few = judge.shown_people(original, columns, quasi, self.k)
             self.found.shown(one, few, where)
 

@@ -29,7 +29,7 @@ from recorded_tables import adult, n_threads
 
 SCENES: dict[str, Callable[[], Parts]] = {}
 ADULT = ["age", "education-num", "marital-status", "race", "sex", "hours-per-week", "occupation", "income"]
-LEFT_OUT = SECONDS | {"versions", "sha256"}
+LEFT_OUT = SECONDS | {"versions", "sha256", "made_at", "policy_sha256"}
 TREE = ("--model", "decision-tree")
 
 
@@ -100,7 +100,8 @@ class Folder:
         self.parts[f"{label}: exit code"] = result.exit_code
         if "--json" in arguments and result.stdout.strip():
             self.parts[f"{label}: JSON"] = self.cleaned(result.stdout, ".json")
-        for path in sorted(own for own in self.path.rglob("*") if own.is_file()):
+        # Fingerprints have a new salt each time.
+        for path in sorted(own for own in self.path.rglob("*") if own.is_file() and own.suffix != ".fingerprints"):
             name = str(path.relative_to(self.path))
             if self.known.get(name) != path.stat().st_mtime_ns:
                 self.known[name] = path.stat().st_mtime_ns
@@ -127,8 +128,8 @@ class Folder:
             return json.dumps(document, ensure_ascii=False, indent=1)
         text = re.sub(r"\b[0-9a-f]{64}\b", "DIGEST", text)
         text = re.sub(r"(<dt>version of [^<]*</dt><dd>)[^<]*", r"\1VERSION", text)
-        text = re.sub(r"(<dt>time taken</dt><dd>)[^<]*", r"\1SECONDS", text)
-        return re.sub(r"^(\| (?:version of [^|]*|time taken) \| )[^|]*", r"\1NUMBER ", text, flags=re.MULTILINE)
+        text = re.sub(r"(<dt>(?:time taken|made at)</dt><dd>)[^<]*", r"\1SECONDS", text)
+        return re.sub(r"^(\| (?:version of [^|]*|time taken|made at) \| )[^|]*", r"\1NUMBER ", text, flags=re.MULTILINE)
 
 
 def _without(value: Any) -> Any:

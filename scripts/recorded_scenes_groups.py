@@ -52,7 +52,19 @@ from sfumato import (
     WorkloadAwareAnonymizer,
 )
 
-REPRESENTATIVES = ("phantom", "model", "member", "median", "mean", "midrange", "sample", "range", "bounds")
+REPRESENTATIVES = (
+    "phantom",
+    "model",
+    "member",
+    "median",
+    "mean",
+    "midrange",
+    "sample",
+    "range",
+    "bounds",
+    "tight-range",
+    "tight-bounds",
+)
 Parts = dict[str, Any]
 SCENES: dict[str, Callable[[], Parts]] = {}
 

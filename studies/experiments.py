@@ -23,10 +23,14 @@ NAMES = (
     "high_dimensions",
     "beyond_regression",
     "beyond_representatives",
+    "beyond_regions",
+    "beyond_who_is_in",
     "beyond_criteria",
     "beyond_private_training",
+    "beyond_private_learners",
     "beyond_rows_or_columns",
     "beyond_anatomy",
+    "beyond_certificates",
 )
 
 

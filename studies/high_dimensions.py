@@ -25,17 +25,19 @@ METHODS = {
 }
 K = (2, 5, 10)
 EPSILONS = (1, 10, 100)
-PRIVATE = "private forest"
+PRIVATE = "private logistic regression"
 SEEDS = (0, 1, 2)
+PRIVATE_SEEDS = (0,)
 N_TREES = 100
 
 
 def keys() -> Iterator[Row]:
-    """List the cells; `strength` is k, or epsilon of the private forest."""
+    """List the cells; `strength` is k, or epsilon of the private regression."""
     for seed in SEEDS:
         yield {"method": "raw", "strength": 0, "seed": seed}
         yield from ({"method": method, "strength": k, "seed": seed} for method in METHODS for k in K)
-        yield from ({"method": PRIVATE, "strength": epsilon, "seed": seed} for epsilon in EPSILONS)
+        if seed in PRIVATE_SEEDS:
+            yield from ({"method": PRIVATE, "strength": epsilon, "seed": seed} for epsilon in EPSILONS)
 
 
 def run(key: Mapping[str, Any], paper_scale: bool = False) -> Row:
@@ -64,13 +66,13 @@ def run(key: Mapping[str, Any], paper_scale: bool = False) -> Row:
 
 
 def _private(key: Mapping[str, Any], X_train: Any, X_test: Any, y_train: Any, y_test: Any) -> Row:
-    from sfumato.private import PrivateForestClassifier
+    from sfumato.private import PrivateLogisticRegression
 
-    model = PrivateForestClassifier(
+    model = PrivateLogisticRegression(
         float(key["strength"]),
-        bounds=dict.fromkeys(X_train.columns, (0, 1)),
+        categories=dict.fromkeys(X_train.columns, (0, 1)),
         classes=list(range(1, 31)),
-        random_state=key["seed"],
+        n_steps=50,  # noise for 30 classes of 893 cells takes its time
     ).fit(X_train, y_train)
     return {"accuracy": _percent((model.predict(X_test) == y_test).mean())}
 
@@ -146,7 +148,7 @@ def claims(cells: list[Row]) -> Iterator[Claim]:
         yield Claim(
             "Section 4.2, Location for Purchase-100: differential privacy keeps more than the paper's AG at k = 2",
             HELD if best > kept else NOT_HELD,
-            f"{best:.1f}% at the best of epsilon = {', '.join(map(str, EPSILONS))} (diffprivlib's forest), {kept:.1f}%",
+            f"{best:.1f}% at the best of epsilon = {', '.join(map(str, EPSILONS))} (logistic regression), {kept:.1f}%",
         )
 
 
@@ -156,7 +158,7 @@ EXPERIMENT = Experiment(
     keys=tuple(keys()),
     run=one_by_one(run),
     together=("seed",),
-    needs=lambda key: ("diffprivlib",) if key["method"] == PRIVATE else (),
+    needs=lambda key: ("opendp",) if key["method"] == PRIVATE else (),
     views={"accuracies": accuracies},
     claims=claims,
 )

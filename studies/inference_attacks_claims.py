@@ -37,7 +37,8 @@ def rate_of(cell: Mapping[str, Any]) -> float:
 
 
 def _title(row: Row) -> str:
-    return f"{row.model} {row.protection}"
+    model = "regression for rf" if row.model == "rf" and row.epsilon else row.model
+    return f"{model} {row.protection}"
 
 
 def _falls(cells: Cells, table: str, name: str) -> Claim:

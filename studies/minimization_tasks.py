@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from sfumato.frames import read_table
-from sfumato.minimize.sweep import deal
+from sfumato.minimize.sweep_parts import deal
 from studies import datasets
 
 SHARES = (0.6, 0.1, 0.3)

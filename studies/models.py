@@ -25,8 +25,9 @@ def make_model(name: str, seed: int, frame: Any) -> Any:
     return make_pipeline(encoder(frame, one_hot=name in ("lr", "nn")), _classifier(name, seed))
 
 
-def encoder(frame: Any, *, one_hot: bool) -> Any:
-    """Return what turns the columns of such a frame into numbers: scaled and one-hot, or as they are and ordinal."""
+def encoder(frame: Any, *, one_hot: bool, scaled: bool | None = None) -> Any:
+    """Return what turns the columns of such a frame into numbers: one-hot or ordinal, and scaled where one-hot."""
+    scaled = one_hot if scaled is None else scaled
     from sklearn.compose import ColumnTransformer
     from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
@@ -41,7 +42,7 @@ def encoder(frame: Any, *, one_hot: bool) -> Any:
         )
     else:  # trees find subsets by themselves
         encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-2)
-    of_numbers = _number_encoder(has_missing=bool(frame[numbers].isna().any(axis=None)), scaled=one_hot)
+    of_numbers = _number_encoder(has_missing=bool(frame[numbers].isna().any(axis=None)), scaled=scaled)
     return ColumnTransformer([("numbers", of_numbers, numbers), ("categories", encoder, categories)])
 
 

@@ -90,7 +90,7 @@ ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "LOKY_MAX_CPU_COUNT"), "1"
 )
 #: Environments beside the project's own, for packages that do not go together with it.
-ENVIRONMENTS = {"diffprivlib": ".peers/differential_privacy", "opacus": ".peers/differential_privacy"}
+ENVIRONMENTS: dict[str, str] = {}
 
 
 @dataclass(frozen=True)
