@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -41,7 +41,10 @@ _FEWEST_JUDGED = 50
 
 Output = Literal["codes", "labels", "representatives"]
 Buckets = list[NDArray[np.int64]]
-"""For every attribute the bucket of each of its fine codes, the missing code included."""
+"""For every attribute the bucket of each of its fine codes, the missing code included.
+
+Those of categories may have one more entry, for categories that the sample does not have.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +63,9 @@ class Sample:
         Positions in `columns` of the personal attributes.
     weight : ndarray of float64 or None
         Weight of each record; None: all the same.
+    parents : mapping of int to ndarray
+        For attributes with a hierarchy, by position: the label of every fine code at each level above it, shape
+        (codes, levels); the last level is one label. Their codes are all values of the hierarchy.
     """
 
     columns: Sequence[CodedColumn]
@@ -67,6 +73,7 @@ class Sample:
     classes: NDArray[Any]
     personal: tuple[int, ...]
     weight: NDArray[np.float64] | None = None
+    parents: Mapping[int, NDArray[np.int64]] = field(default_factory=dict)
 
     @property
     def n_records(self) -> int:
@@ -87,6 +94,15 @@ class Sample:
     def n_codes(self) -> tuple[int, ...]:
         """Number of fine codes of each attribute, missing included."""
         return tuple(column.bins.n_bins for column in self.columns)
+
+    def generalized(
+        self, buckets: Buckets, *, floor: int, minimizer: str = "", parameters: Mapping[str, Any] | None = None
+    ) -> Generalization:
+        """Return the generalization with these buckets."""
+        public = [self.columns[position].name for position in self.parents]
+        return generalization_from_bins(
+            self.columns, buckets, floor=floor, public=public, minimizer=minimizer, parameters=parameters
+        )
 
 
 class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -228,13 +244,8 @@ class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return tuple(names.index(name) for name in personal)
 
     def _generalize(self, sample: Sample, buckets: Buckets) -> Generalization:
-        return generalization_from_bins(
-            sample.columns,
-            buckets,
-            floor=int(self.floor),
-            minimizer=type(self).__name__,
-            parameters=self._told_parameters(),
-        )
+        own = {"minimizer": type(self).__name__, "parameters": self._told_parameters()}
+        return sample.generalized(buckets, floor=int(self.floor), **own)
 
     def _told_parameters(self) -> dict[str, Any]:
         """Return the floor and the method's own parameters, as far as a document can hold them."""

@@ -19,21 +19,26 @@ from numpy.typing import NDArray
 from sfumato.arguments import check_integer, check_share, is_number, thread_count
 from sfumato.errors import ParameterError
 from sfumato.generalization.building import SAFE_SIZE
+from sfumato.minimize.category_orders import order_categories
 from sfumato.minimize.minimizer import Buckets, Output, Sample, WeightedMinimizer
 from sfumato.minimize.tree_buckets import Presence, buckets_of_tree, without_small_buckets
-from sfumato.partition.binning import DEFAULT_MAX_BINS
+from sfumato.partition.binning import DEFAULT_MAX_BINS, Bins
 from sfumato.partition.grower import Grower
 from sfumato.partition.guides import CHANNELS, Guide, integer_weights
 from sfumato.partition.records import Records, make_layout, pack_records
 from sfumato.partition.tree import Tree
+
+_ONE_BIN = Bins(True, np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64), False)
 
 
 class PrivacyAwareTree(WeightedMinimizer):
     """Learn from a tree which values must be distinguished to predict the class, at the least cost in privacy.
 
     Numbers are cut at the thresholds of all splits on them; two categories share a bucket exactly when every split on
-    their attribute sends both to the same side. A category without records in a node goes to the side that
-    distinguishes fewer categories. Attributes that no split uses are not collected.
+    their attribute sends both to the same side. An attribute with more than 8 categories is cut like a number, along
+    the mean class of its categories. Means of rare categories are shrunken, and records do not take part in the order
+    in which they are cut (cross-fitting). With fewer categories, all subsets are tried; a category without records in
+    a node goes to the side that distinguishes fewer categories. Attributes that no split uses are not collected.
 
     Parameters
     ----------
@@ -135,8 +140,9 @@ class PrivacyAwareTree(WeightedMinimizer):
         check_integer("min_samples_leaf", self.min_samples_leaf, 1)
 
     def _buckets(self, sample: Sample) -> Buckets:
-        tree, presence = self._grow(_SharedGrowth(sample), int(self.max_leaves), thread_count(self.n_jobs))
-        tree, buckets = self._bounded(tree, presence, sample)
+        growth = _SharedGrowth(sample, int(self.floor))
+        tree, presence = self._grow(growth, int(self.max_leaves), thread_count(self.n_jobs))
+        tree, buckets = self._bounded(tree, presence, growth)
         self.n_leaves_ = tree.n_groups
         return buckets
 
@@ -148,13 +154,14 @@ class PrivacyAwareTree(WeightedMinimizer):
             first.max_leaves = max(first.max_leaves, own.max_leaves)
             places.append(place)
         result: list[Buckets] = [[] for _ in settings]
-        grown = _SharedGrowth(sample)
+        shared = {floor: _SharedGrowth(sample, floor) for floor in {int(own.floor) for own, _ in growths.values()}}
 
         def grow(own: PrivacyAwareTree, places: list[int]) -> None:
-            tree, presence = own._grow(grown, own.max_leaves, 1)
+            growth = shared[int(own.floor)]
+            tree, presence = own._grow(growth, own.max_leaves, 1)
             for place in places:
                 limit = settings[place].get("max_leaves", self.max_leaves)
-                result[place] = own._bounded(tree.pruned(limit), presence, sample)[1]
+                result[place] = own._bounded(tree.pruned(limit), presence, growth)[1]
 
         with ThreadPoolExecutor(thread_count(self.n_jobs)) as pool:
             for done in [pool.submit(grow, *growth) for growth in growths.values()]:
@@ -176,9 +183,10 @@ class PrivacyAwareTree(WeightedMinimizer):
         tree, groups = grower.grow(max_leaves)
         return tree, Presence(tree, groups, sample.columns)
 
-    def _bounded(self, tree: Tree, presence: Presence, sample: Sample) -> tuple[Tree, Buckets]:
-        tree = without_small_buckets(presence.joined(tree), sample.columns, int(self.floor))
-        return tree, buckets_of_tree(tree, sample.columns)
+    def _bounded(self, tree: Tree, presence: Presence, growth: _SharedGrowth) -> tuple[Tree, Buckets]:
+        columns, orders = growth.sample.columns, growth.orders
+        tree = without_small_buckets(presence.joined(tree), columns, int(self.floor), orders)
+        return tree, buckets_of_tree(tree, columns, orders)
 
     def _shares(self, sample: Sample) -> NDArray[np.float64]:
         """Return the weight of each personal attribute; the weights sum to 1."""
@@ -200,11 +208,22 @@ class PrivacyAwareTree(WeightedMinimizer):
 
 
 class _SharedGrowth:
-    """The records with their channels, which growths over one sample share."""
+    """The records with their channels, which growths over one sample share.
 
-    def __init__(self, sample: Sample) -> None:
+    Columns that can be split on are the attributes, then the orders of categories. An attribute with an order is there
+    with one bin, which cannot be split, so that positions stay the same.
+    """
+
+    def __init__(self, sample: Sample, floor: int) -> None:
         self.sample = sample
-        self.layout = make_layout([column.bins for column in sample.columns])
+        self.orders = order_categories(sample, sample.parents, floor)
+        ordered = {order.position for order in self.orders}
+        bins = [_ONE_BIN if place in ordered else own.bins for place, own in enumerate(sample.columns)]
+        self.layout = make_layout([*bins, *(order.bins for order in self.orders)])
+        self.codes = [
+            np.zeros(sample.n_records, np.uint8) if place in ordered else own.codes
+            for place, own in enumerate(sample.columns)
+        ] + [order.codes for order in self.orders]
         self._shared: dict[tuple[int, ...], Records] = {}
         self._lock = Lock()
 
@@ -213,10 +232,9 @@ class _SharedGrowth:
         key = tuple(id(block) for block in guide.code_blocks)
         with self._lock:
             if key not in self._shared:
-                columns = [column.codes for column in self.sample.columns]
                 weight = self.sample.weight
                 weights = None if weight is None else integer_weights(weight, guide.value_bits)
-                self._shared[key] = pack_records(columns, guide.code_blocks, guide.dense, weights)
+                self._shared[key] = pack_records(self.codes, guide.code_blocks, guide.dense, weights)
             return self._shared[key]
 
 

@@ -24,7 +24,7 @@ from sfumato.certificates.bounds import best_attacker_upper
 from sfumato.errors import ParameterError, named
 from sfumato.fingerprints import Fingerprints
 from sfumato.frames import read_table
-from sfumato.generalization import Generalization, generalization_from_bins
+from sfumato.generalization import Generalization
 from sfumato.grouping import group_rows
 from sfumato.minimize.bucket_utility import Codes, CodesClassifier
 from sfumato.minimize.minimizer import Buckets, Minimizer, Sample, code_target
@@ -189,16 +189,15 @@ def _limits(sample: Sample, floor: int) -> list[tuple[str, Generalization]]:
     nothing = [np.arange(n) for n in sample.n_codes]
     everything = [np.zeros(n, np.int64) for n in sample.n_codes]
     return [
-        (NOTHING, generalization_from_bins(sample.columns, nothing, floor=floor)),
-        (EVERYTHING, generalization_from_bins(sample.columns, everything, floor=floor)),
+        (NOTHING, sample.generalized(nothing, floor=floor)),
+        (EVERYTHING, sample.generalized(everything, floor=floor)),
     ]
 
 
 def _told(minimizer: Minimizer, setting: Mapping[str, Any], sample: Sample, buckets: Buckets) -> Generalization:
     told = {**minimizer._told_parameters(), **setting}
     floor = int(told["floor"])
-    name = type(minimizer).__name__
-    return generalization_from_bins(sample.columns, buckets, floor=floor, minimizer=name, parameters=told)
+    return sample.generalized(buckets, floor=floor, minimizer=type(minimizer).__name__, parameters=told)
 
 
 class _Judge:

@@ -10,17 +10,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.coded_columns import CodedColumn
+from sfumato.minimize.category_orders import CategoryOrder
 from sfumato.minimize.minimizer import Buckets
 from sfumato.partition.tree import Tree
 
 
-def buckets_of_tree(tree: Tree, columns: Sequence[CodedColumn]) -> Buckets:
+def buckets_of_tree(tree: Tree, columns: Sequence[CodedColumn], orders: Sequence[CategoryOrder] = ()) -> Buckets:
     """Return the bucket of every fine code: two codes share one exactly when every split sends both to one side.
 
     For ordered columns that is the union of the thresholds; missing shares the bucket of an interval that goes its
     way in every split, and has its own where none does.
+
+    Parameters
+    ----------
+    tree : Tree
+    columns : sequence of CodedColumn
+    orders : sequence of CategoryOrder
+        Orders of categories that the tree splits on as columns of their own, behind the others. The buckets of these
+        attributes have one more entry, for categories that no record has.
     """
-    return [_buckets_of(_sides(tree, position, column)) for position, column in enumerate(columns)]
+    return [_buckets_of(_every_side(tree, position, column, orders)) for position, column in enumerate(columns)]
+
+
+def _every_side(
+    tree: Tree, position: int, column: CodedColumn, orders: Sequence[CategoryOrder]
+) -> NDArray[np.bool_]:
+    """Return, for every fine code and every split on a column or on one of its orders, whether the code goes left."""
+    own = [(place, order) for place, order in enumerate(orders) if order.position == position]
+    if not own:
+        return _sides(tree, position, column)
+    n_columns = len(tree.missing_codes) - len(orders)
+    sides = [
+        order.ranks[:, None] <= tree.threshold[np.flatnonzero(tree.column == n_columns + place)][None, :]
+        for place, order in own
+    ]
+    return _like_a_neighbor(np.concatenate(sides, axis=1), own[0][1].ranks)
+
+
+def _like_a_neighbor(sides: NDArray[np.bool_], ranks: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Let categories without records go the way of the nearest one that there is, where no other goes their way."""
+    if not (sides[:-1] == sides[-1]).all(axis=1).any():
+        sides[-1] = sides[np.argmin(np.abs(ranks[:-1] - ranks[-1]))]
+    return sides
 
 
 def _buckets_of(sides: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -141,7 +172,9 @@ def _as_mask(sides: NDArray[np.bool_], n_words: int) -> NDArray[np.uint64]:
     return np.packbits(bits, axis=1, bitorder="little").view("<u8").astype(np.uint64)
 
 
-def without_small_buckets(tree: Tree, columns: Sequence[CodedColumn], min_records: int) -> Tree:
+def without_small_buckets(
+    tree: Tree, columns: Sequence[CodedColumn], min_records: int, orders: Sequence[CategoryOrder] = ()
+) -> Tree:
     """Return the tree without the splits that leave a bucket with fewer records of the sample.
 
     A small bucket is joined with others by undoing the latest split that tells it from anything, together with all
@@ -150,17 +183,22 @@ def without_small_buckets(tree: Tree, columns: Sequence[CodedColumn], min_record
     if min_records <= 1:
         return tree  # every code of the sample has a record
     while True:
-        position = _column_with_small_bucket(tree, columns, min_records)
+        position = _column_with_small_bucket(tree, columns, min_records, orders)
         if position is None:
             return tree
-        splits = np.flatnonzero(tree.column == position)
+        n_columns = len(tree.missing_codes) - len(orders)
+        own = [n_columns + place for place, order in enumerate(orders) if order.position == position]
+        splits = np.flatnonzero(np.isin(tree.column, [position, *own]))
         latest = splits[np.argmax(tree.split_rank[splits])]
         tree = tree.without_splits(np.array([latest]))
 
 
-def _column_with_small_bucket(tree: Tree, columns: Sequence[CodedColumn], min_records: int) -> int | None:
-    for position, bucket in enumerate(buckets_of_tree(tree, columns)):
-        records = np.bincount(bucket, weights=columns[position].counts)
+def _column_with_small_bucket(
+    tree: Tree, columns: Sequence[CodedColumn], min_records: int, orders: Sequence[CategoryOrder]
+) -> int | None:
+    for position, bucket in enumerate(buckets_of_tree(tree, columns, orders)):
+        counts = columns[position].counts
+        records = np.bincount(bucket[: len(counts)], weights=counts)
         if bucket.any() and records.min() < min_records:
             return position
     return None

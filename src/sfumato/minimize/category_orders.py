@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Put the many categories of an attribute in orders, so that a tree can cut them as it cuts numbers.
+
+The order is that of the class: a category stands where the mean class of its records is. Means of rare categories are
+mostly chance, so each is shrunken towards that of its parent in the hierarchy, or towards the mean of all records, by
+as much as the scatter of the means says (empirical Bayes). And no record takes part in the order in which it is cut:
+records are dealt to folds, and the mean that places a record comes from the other folds. Otherwise a category of three
+records would seem to separate the classes perfectly. Where categories end up is decided by all records.
+
+`halves` and `quarters` order categories by class among those that tell alike of the personal attributes: a prefix then
+separates the classes and takes as many categories from every part. ``privacy_aware_tree`` uses all this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.minimize.minimizer import Sample
+from sfumato.partition.binning import Bins
+from sfumato.partition.category_splits import MAX_ENUMERATED
+from sfumato.partition.guides import integer_weights
+
+OrderName = Literal["class", "halves", "quarters"]
+_PARTS: dict[OrderName, int] = {"class": 1, "halves": 2, "quarters": 4}
+_N_FOLDS = 5
+_MAX_RANKS = 255  # with 8-bit codes, as fine as numbers
+_FEW = 10  # categories with fewer records stand for those that none has
+_SEED = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True, eq=False)
+class CategoryOrder:
+    """The categories of an attribute in one order.
+
+    Attributes
+    ----------
+    position : int
+        Place of the attribute in the sample.
+    codes : ndarray of uint8
+        Rank of the category of every record, found without its fold.
+    ranks : ndarray of int64
+        Rank of every category, missing included, and in the end of one that no record has; found with all records.
+    """
+
+    position: int
+    codes: NDArray[np.uint8]
+    ranks: NDArray[np.int64]
+
+    @property
+    def bins(self) -> Bins:
+        """The ranks as bins of an ordered column."""
+        ranks = np.arange(max(int(self.codes.max()), int(self.ranks.max())) + 1)
+        return Bins(True, ranks, ranks, ranks, False)
+
+
+def order_categories(
+    sample: Sample, parents: Mapping[int, NDArray[np.integer]], floor: int, orders: Sequence[OrderName] = ("class",)
+) -> list[CategoryOrder]:
+    """Return the orders of all attributes with more categories than subsets can be tried of, or with a hierarchy.
+
+    Parameters
+    ----------
+    sample : Sample
+    parents : mapping of int to ndarray
+        For the attributes with a hierarchy, the label of every category at each level above it, shape (codes, levels);
+        the last level is one label.
+    floor : int
+        A category of fewer records is placed without them: where its parent is, or with all rare ones.
+    orders : sequence of {"class", "halves", "quarters"}
+    """
+    chosen = [
+        position
+        for position, column in enumerate(sample.columns)
+        if not column.bins.is_ordered and (position in parents or np.count_nonzero(column.counts) > MAX_ENUMERATED)
+    ]
+    if not chosen or sample.n_classes < 2:
+        return []
+    weight = np.ones(sample.n_records) if sample.weight is None else integer_weights(sample.weight, 0).astype(float)
+    folds = _folds(sample)
+    made = []
+    for position in chosen:
+        counted = _Counted.of(sample, position, weight, folds)
+        family = _Family.of(sample.columns[position].counts, floor, parents.get(position))
+        made += [_ordered(counted, family, name) for name in orders]
+    return made
+
+
+def _folds(sample: Sample) -> NDArray[np.int64]:
+    """Return the fold of every record: by its values, so that the order of the records does not matter."""
+    mixed = np.full(sample.n_records, _SEED, np.uint64)
+    for column in sample.columns:
+        mixed = (mixed ^ column.codes.astype(np.uint64)) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed ^= mixed >> np.uint64(29)
+    return (mixed % np.uint64(_N_FOLDS)).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Counted:
+    """What the records of every category have, fold by fold.
+
+    Attributes
+    ----------
+    position : int
+    codes, folds : ndarray
+        Category and fold of every record.
+    n : ndarray of float64, shape (folds, codes)
+        Weight of the records.
+    classes : ndarray of float64, shape (folds, codes, channels)
+        Of those of each class; one channel says it all where there are two classes.
+    personal : list of ndarray of float64, shape (folds, codes, values)
+        Of those with each value of every other personal attribute.
+    """
+
+    position: int
+    codes: NDArray[np.integer]
+    folds: NDArray[np.int64]
+    n: NDArray[np.float64]
+    classes: NDArray[np.float64]
+    personal: list[NDArray[np.float64]]
+
+    @classmethod
+    def of(cls, sample: Sample, position: int, weight: NDArray[np.float64], folds: NDArray[np.int64]) -> _Counted:
+        column = sample.columns[position]
+        n_codes = column.bins.n_bins
+        cell = folds * n_codes + column.codes
+
+        def count(values: NDArray[np.integer], n_values: int) -> NDArray[np.float64]:
+            sums = np.bincount(cell * n_values + values, weight, _N_FOLDS * n_codes * n_values)
+            return sums.reshape(_N_FOLDS, n_codes, n_values)
+
+        classes = count(sample.y.astype(np.int64), sample.n_classes)
+        others = [sample.columns[place] for place in sample.personal if place != position]
+        return cls(
+            position,
+            column.codes,
+            folds,
+            classes.sum(axis=2),
+            classes[:, :, 1:] if sample.n_classes == 2 else classes,
+            [count(other.codes.astype(np.int64), other.bins.n_bins) for other in others],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Family:
+    """Which categories are estimated together.
+
+    Attributes
+    ----------
+    own : ndarray of int64
+        What every category is estimated as: itself, all rare ones together, or -1 for a rare one with a parent.
+    parents : ndarray of int64, shape (codes, levels)
+        Labels above the categories; the last level is one label for all.
+    is_few : ndarray of bool
+        Categories that stand for those without any record.
+    """
+
+    own: NDArray[np.int64]
+    parents: NDArray[np.int64]
+    is_few: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, counts: NDArray[np.int64], floor: int, parents: NDArray[np.integer] | None) -> _Family:
+        n_codes = len(counts)
+        own = np.arange(n_codes)
+        is_rare = counts < floor
+        if parents is None:
+            if is_rare.any():
+                own[is_rare] = n_codes  # one for all of them
+            return cls(own, np.zeros((n_codes, 1), np.int64), counts < max(floor, _FEW))
+        own[is_rare | (counts == 0)] = -1
+        known = parents.astype(np.int64).copy()
+        for level in range(known.shape[1] - 1):  # a label with too few records is placed by the one above, too
+            sizes = np.bincount(known[:, level], counts)
+            known[sizes[known[:, level]] < floor, level] = -1
+        return cls(own, known, np.zeros(n_codes, np.bool_))
+
+
+def _ordered(counted: _Counted, family: _Family, name: OrderName) -> CategoryOrder:
+    """Compute the keys of all categories, with all records and without each fold, and rank them together."""
+    whole = _keys(counted, family, name, np.ones(_N_FOLDS, np.bool_), None)
+    keys = np.empty(len(counted.codes))
+    for fold in range(_N_FOLDS):
+        is_other = np.arange(_N_FOLDS) != fold
+        inside = counted.folds == fold
+        keys[inside] = _keys(counted, family, name, is_other, whole.axis).keys[counted.codes[inside]]
+    edges = _edges(keys)
+    return CategoryOrder(
+        counted.position,
+        np.searchsorted(edges, keys).astype(np.uint8),
+        np.searchsorted(edges, whole.keys).astype(np.int64),
+    )
+
+
+def _edges(keys: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return where ranks end: between all distinct keys, or at quantiles where there are too many."""
+    distinct, counts = np.unique(keys, return_counts=True)
+    if len(distinct) <= _MAX_RANKS:
+        return distinct[:-1]
+    ranks = np.cumsum(counts) * (_MAX_RANKS - 1) // counts.sum()
+    return distinct[:-1][np.diff(ranks) > 0]
+
+
+@dataclass(frozen=True, eq=False)
+class _Keys:
+    keys: NDArray[np.float64]  # of every category, and in the end of one that no record has
+    axis: NDArray[np.float64]  # along which the classes are laid
+
+
+def _keys(
+    counted: _Counted,
+    family: _Family,
+    name: OrderName,
+    used: NDArray[np.bool_],
+    axis: NDArray[np.float64] | None,
+) -> _Keys:
+    n = counted.n[used].sum(axis=0)
+    means = _shrunken(counted.classes[used].sum(axis=0), n, family)
+    axis = _first_component(means[:-1], n) if axis is None else axis
+    keys = means @ axis
+    if _PARTS[name] > 1 and counted.personal:
+        told = [_shrunken(own[used].sum(axis=0), n, family) for own in counted.personal]
+        # Every attribute counts the same, as in PGini.
+        told = [own * np.sqrt(own.shape[1] / max(1, own.shape[1] - 1)) for own in told]
+        together = np.concatenate(told, axis=1)
+        personal = together @ _first_component(together[:-1], n)
+        keys = _interleaved(keys, personal, np.append(n, 0.0), _PARTS[name])
+    return _Keys(keys, axis)
+
+
+def _shrunken(sums: NDArray[np.float64], n: NDArray[np.float64], family: _Family) -> NDArray[np.float64]:
+    """Return the mean channels of every category, and in the end of one without records, shrunken level by level.
+
+    At each level, from the top down, the mean of a label moves towards that of the label above it.
+    """
+    n_codes = len(n)
+    total = max(n.sum(), 1e-300)
+    top = sums.sum(axis=0) / total
+    within = float((top * (1 - top)).sum())
+    above = np.tile(top, (n_codes + 1, 1))  # the estimate of the next known level, of every category and of a new one
+    for level in range(family.parents.shape[1] - 2, -1, -1):
+        above[:-1] = _towards(above[:-1], family.parents[:, level], sums, n, within)
+    own = np.append(_towards(above[:-1], family.own, sums, n, within), above[-1:], axis=0)
+    if family.is_few.any():
+        few = np.where(family.is_few, 0, -1)
+        pooled = _towards(above[:-1], np.where(family.is_few, 0, 1 + np.arange(n_codes)), sums, n, within)
+        own[-1] = pooled[np.argmax(few == 0)]
+    return own
+
+
+def _towards(
+    above: NDArray[np.float64],
+    group: NDArray[np.int64],
+    sums: NDArray[np.float64],
+    n: NDArray[np.float64],
+    within: float,
+) -> NDArray[np.float64]:
+    """Return the means of groups of categories, shrunken towards what is above them; group -1 takes that as it is.
+
+    How far is a matter of scatter: means of groups that differ by no more than chance explains are moved all the way
+    (method of moments).
+    """
+    known = group >= 0
+    n_groups = int(group.max(initial=-1)) + 1
+    if not known.any():
+        return above
+    size = np.bincount(group[known], n[known], n_groups)
+    total = np.stack([np.bincount(group[known], own[known], n_groups) for own in sums.T], axis=1)
+    first = np.zeros(n_groups, np.int64)
+    first[group[known][::-1]] = np.flatnonzero(known)[::-1]
+    prior = above[first]
+    filled = size > 0
+    apart = total[filled] / size[filled, None] - prior[filled]
+    spread = float((size[filled] * (apart**2).sum(axis=1)).sum())
+    room = size.sum() - (size**2).sum() / max(size.sum(), 1e-300)
+    between = (spread - (filled.sum() - 1) * within) / room if room > 0 else 0.0
+    strength = within / between if between > 0 else np.inf
+    if np.isinf(strength):
+        means = prior
+    else:
+        means = (total + strength * prior) / np.maximum(size + strength, 1e-300)[:, None]
+    result = above.copy()
+    result[known] = means[group[known]]
+    return result
+
+
+def _first_component(means: NDArray[np.float64], n: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the direction in which means differ most; its largest entry is positive."""
+    if means.shape[1] == 1:
+        return np.ones(1)
+    apart = means - n @ means / max(n.sum(), 1e-300)
+    axis: NDArray[np.float64] = np.linalg.eigh((apart * n[:, None]).T @ apart)[1][:, -1]
+    return axis * np.sign(axis[np.abs(axis).argmax()])
+
+
+def _interleaved(
+    keys: NDArray[np.float64], personal: NDArray[np.float64], n: NDArray[np.float64], n_parts: int
+) -> NDArray[np.float64]:
+    """Return the place of every category by class inside its part of the personal order, from 0 to 1.
+
+    Parts have about equally many records.
+    """
+    part = np.minimum((_places(personal, n) * n_parts).astype(np.int64), n_parts - 1)
+    result = np.zeros(len(keys))
+    for own in range(n_parts):
+        inside = np.flatnonzero(part == own)
+        result[inside] = _places(keys[inside], n[inside])
+    return result
+
+
+def _places(keys: NDArray[np.float64], n: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the share of the records before the middle of each category; equal keys share a place."""
+    distinct, which = np.unique(keys, return_inverse=True)
+    size = np.bincount(which, n, len(distinct))
+    middle = (np.cumsum(size) - size / 2) / max(size.sum(), 1e-300)
+    places: NDArray[np.float64] = middle[which]
+    return places
