@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,9 @@ from sfumato.generalization.document import (
     attributes_to_list,
     fingerprint_of,
 )
+
+if TYPE_CHECKING:
+    from sfumato.generalization.questions import NextQuestion
 
 Output = Literal["codes", "labels", "representatives"]
 ExportOutput = Literal["labels", "codes"]
@@ -176,6 +179,41 @@ class Generalization:
             if attribute.is_collected:
                 codes[:, place] = attribute.encode(table.column(attribute.name))
         return codes
+
+    def ask(self, answers: Mapping[str, Any], model: Any, **options: Any) -> NextQuestion:
+        """Return what a person must still be asked before a model can decide; see :class:`Questionnaire`.
+
+        Parameters
+        ----------
+        answers : mapping of str to object
+            The answers so far, by attribute: the label of a bucket, or a value; None for no answer.
+        model : classifier or pipeline
+            Fitted on what `transform` gives.
+        **options
+            As for :class:`Questionnaire`, which is quicker if many people are asked.
+
+        Returns
+        -------
+        NextQuestion
+            The attribute to ask next and its choices, or the decision if no answer can change it any more.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from sfumato import PrivacyAwareTree
+        >>> age, hours = np.tile(np.arange(20, 80), 10), np.repeat(np.arange(10), 60)
+        >>> X, y = np.column_stack([age, hours]), (age >= 50) & (hours > 4)
+        >>> generalization = PrivacyAwareTree(alpha=0, min_samples_leaf=20).fit(X, y).generalization_
+        >>> model = LogisticRegression().fit(generalization.codes(X), y)
+        >>> generalization.ask({}, model).attribute
+        'x1'
+        >>> generalization.ask({"x1": "4 and under"}, model).decision
+        False
+        """
+        from sfumato.generalization.questions import Questionnaire
+
+        return Questionnaire(self, model, **options).ask(answers)
 
     def _repr_html_(self) -> str:
         return self.describe()._repr_html_()

@@ -25,8 +25,8 @@ from sfumato.partition.binning import Bins
 from sfumato.partition.category_splits import MAX_ENUMERATED
 from sfumato.partition.guides import integer_weights
 
-OrderName = Literal["class", "halves", "quarters"]
-_PARTS: dict[OrderName, int] = {"class": 1, "halves": 2, "quarters": 4}
+OrderName = Literal["class", "adjusted", "halves", "quarters"]
+_PARTS: dict[OrderName, int] = {"class": 1, "adjusted": 1, "halves": 2, "quarters": 4}
 _N_FOLDS = 5
 _MAX_RANKS = 255  # with 8-bit codes, as fine as numbers
 _FEW = 10  # categories with fewer records stand for those that none has
@@ -83,11 +83,37 @@ def order_categories(
     weight = np.ones(sample.n_records) if sample.weight is None else integer_weights(sample.weight, 0).astype(float)
     folds = _folds(sample)
     made = []
+    by_class = []
     for position in chosen:
         counted = _Counted.of(sample, position, weight, folds)
         family = _Family.of(sample.columns[position].counts, floor, parents.get(position))
+        by_class.append(_ordered(counted, family, "class"))
+    for position in chosen:
+        counted = _Counted.of(sample, position, weight, folds, _explained(sample, position, by_class) if "adjusted" in orders else None)
+        family = _Family.of(sample.columns[position].counts, floor, parents.get(position))
         made += [_ordered(counted, family, name) for name in orders]
     return made
+
+
+def _explained(sample, position, by_class):
+    from sfumato.partition.grower import Grower
+    from sfumato.partition.guides import from_labels
+    from sfumato.partition.records import make_layout, pack_records
+    ordered = {o.position for o in by_class}
+    one = Bins(True, np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64), False)
+    others = [o for o in by_class if o.position != position]
+    cols = [(one, np.zeros(sample.n_records, np.uint8)) if (i in ordered or i == position) else (c.bins, c.codes) for i, c in enumerate(sample.columns)]
+    cols += [(o.bins, o.codes) for o in others]
+    guide = from_labels(sample.y, sample.n_classes)
+    rec = pack_records([c for _, c in cols], guide.code_blocks, guide.dense, None)
+    tree, group = Grower(rec, make_layout([b for b, _ in cols]), guide, min_records=LEAF, fall_back=False, n_threads=1).grow(LEAVES)
+    hot = np.eye(sample.n_classes)[sample.y]
+    hot = hot[:, 1:] if sample.n_classes == 2 else hot
+    size = np.bincount(group, minlength=tree.n_groups)
+    mean = np.stack([np.bincount(group, h, tree.n_groups) for h in hot.T], 1) / size[:, None]
+    return hot - mean[group]
+
+LEAVES, LEAF = 32, 50
 
 
 def _folds(sample: Sample) -> NDArray[np.int64]:
@@ -122,9 +148,10 @@ class _Counted:
     n: NDArray[np.float64]
     classes: NDArray[np.float64]
     personal: list[NDArray[np.float64]]
+    residual: object = None
 
     @classmethod
-    def of(cls, sample: Sample, position: int, weight: NDArray[np.float64], folds: NDArray[np.int64]) -> _Counted:
+    def of(cls, sample: Sample, position: int, weight: NDArray[np.float64], folds: NDArray[np.int64], resid=None) -> _Counted:
         column = sample.columns[position]
         n_codes = column.bins.n_bins
         cell = folds * n_codes + column.codes
@@ -142,6 +169,7 @@ class _Counted:
             classes.sum(axis=2),
             classes[:, :, 1:] if sample.n_classes == 2 else classes,
             [count(other.codes.astype(np.int64), other.bins.n_bins) for other in others],
+            None if resid is None else (np.stack([np.bincount(cell, weight * r, _N_FOLDS * n_codes) for r in resid.T], 1).reshape(_N_FOLDS, n_codes, -1), float((resid**2).sum(1).mean())),
         )
 
 
@@ -219,7 +247,10 @@ def _keys(
     axis: NDArray[np.float64] | None,
 ) -> _Keys:
     n = counted.n[used].sum(axis=0)
-    means = _shrunken(counted.classes[used].sum(axis=0), n, family)
+    if name == "adjusted":
+        means = _shrunken(counted.residual[0][used].sum(axis=0), n, family, counted.residual[1])
+    else:
+        means = _shrunken(counted.classes[used].sum(axis=0), n, family)
     axis = _first_component(means[:-1], n) if axis is None else axis
     keys = means @ axis
     if _PARTS[name] > 1 and counted.personal:
@@ -232,7 +263,7 @@ def _keys(
     return _Keys(keys, axis)
 
 
-def _shrunken(sums: NDArray[np.float64], n: NDArray[np.float64], family: _Family) -> NDArray[np.float64]:
+def _shrunken(sums: NDArray[np.float64], n: NDArray[np.float64], family: _Family, within=None) -> NDArray[np.float64]:
     """Return the mean channels of every category, and in the end of one without records, shrunken level by level.
 
     At each level, from the top down, the mean of a label moves towards that of the label above it.
@@ -240,7 +271,7 @@ def _shrunken(sums: NDArray[np.float64], n: NDArray[np.float64], family: _Family
     n_codes = len(n)
     total = max(n.sum(), 1e-300)
     top = sums.sum(axis=0) / total
-    within = float((top * (1 - top)).sum())
+    within = float((top * (1 - top)).sum()) if within is None else within
     above = np.tile(top, (n_codes + 1, 1))  # the estimate of the next known level, of every category and of a new one
     for level in range(family.parents.shape[1] - 2, -1, -1):
         above[:-1] = _towards(above[:-1], family.parents[:, level], sums, n, within)

@@ -210,9 +210,13 @@ class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_choice("output", self.output, get_args(Output), hint="Models take codes.")
         thread_count(self.n_jobs)
 
+    def _categorical(self) -> tuple[str | int, ...]:
+        """Return the columns whose numbers are codes."""
+        return tuple(() if self.categorical_features is None else self.categorical_features)
+
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Sample:
         """Read and bin the attributes and code the target."""
-        table = read_table(X, categorical=() if self.categorical_features is None else self.categorical_features)
+        table = read_table(X, categorical=self._categorical())
         weight = checked_weight(sample_weight, table.n_records)
         if y is None and not self._needs_target:
             codes, classes = np.zeros(table.n_records, np.uint8), np.zeros(1, np.int64)

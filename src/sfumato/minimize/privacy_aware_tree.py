@@ -16,10 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.anonymize.hierarchy_columns import checked_hierarchies
 from sfumato.arguments import check_integer, check_share, is_number, thread_count
 from sfumato.errors import ParameterError
+from sfumato.frames import read_table
 from sfumato.generalization.building import SAFE_SIZE
 from sfumato.minimize.category_orders import order_categories
+from sfumato.minimize.known_categories import with_hierarchies
 from sfumato.minimize.minimizer import Buckets, Output, Sample, WeightedMinimizer
 from sfumato.minimize.tree_buckets import Presence, buckets_of_tree, without_small_buckets
 from sfumato.partition.binning import DEFAULT_MAX_BINS, Bins
@@ -57,6 +60,10 @@ class PrivacyAwareTree(WeightedMinimizer):
         none is categorical. Numbers count through their bins.
     categorical_features : list of str or int, optional
         Numeric categories: columns of numbers that are codes, not amounts.
+    hierarchies : dict, optional
+        Hierarchies of category attributes, by name: a `Hierarchy`, a file, rows, or a nested mapping. Categories that
+        few or no records have are placed where their parents are. All categories of a hierarchy are listed in the
+        generalization, also those that nobody in the sample has.
     floor : int, default=10
         Minimum number of sample records of a listed category or any bucket. Splits that leave a smaller bucket are
         undone, the latest first; rarer categories are pooled as "other". 1 lists values of single people.
@@ -110,6 +117,7 @@ class PrivacyAwareTree(WeightedMinimizer):
         attributes: Any = None,
         personal: Any = None,
         categorical_features: Any = None,
+        hierarchies: Mapping[str, Any] | None = None,
         floor: int = SAFE_SIZE,
         max_bins: int = DEFAULT_MAX_BINS,
         output: Output = "codes",
@@ -123,6 +131,7 @@ class PrivacyAwareTree(WeightedMinimizer):
         self.attributes = attributes
         self.personal = personal
         self.categorical_features = categorical_features
+        self.hierarchies = hierarchies
         self.floor = floor
         self.max_bins = max_bins
         self.output = output
@@ -138,6 +147,18 @@ class PrivacyAwareTree(WeightedMinimizer):
         check_share("alpha", self.alpha, hint="0 counts utility alone, 1 privacy alone.")
         check_integer("max_leaves", self.max_leaves, 1)
         check_integer("min_samples_leaf", self.min_samples_leaf, 1)
+
+    def _categorical(self) -> tuple[str | int, ...]:
+        return (*super()._categorical(), *(self.hierarchies or {}))
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> Sample:
+        sample = super()._read(X, y, sample_weight)
+        if not self.hierarchies:
+            return sample
+        table = read_table(X)
+        return with_hierarchies(
+            sample, checked_hierarchies(self.hierarchies, table, sample.names, listed_in="attributes")
+        )
 
     def _buckets(self, sample: Sample) -> Buckets:
         growth = _SharedGrowth(sample, int(self.floor))

@@ -205,9 +205,8 @@ class _Judge:
 
     def __init__(self, first: Minimizer, parts: list[Part], classifier: CodesClassifier, risk: Risk) -> None:
         self.train = parts[0]
-        categorical = () if first.categorical_features is None else first.categorical_features
         self.samples = Samples(
-            *(frame for frame, _ in parts), categorical_features=categorical, max_bins=first.max_bins
+            *(frame for frame, _ in parts), categorical_features=first._categorical(), max_bins=first.max_bins
         )
         rows = (self.samples.train, self.samples.validation, self.samples.test)
         for (_, classes), own in zip(parts, rows, strict=True):
