@@ -259,7 +259,9 @@ def test_answers_are_labels_or_values_and_none_is_no_answer():
     X, y, generalization = people(0)
     X.loc[::7, "age"] = np.nan
     sample = PrivacyAwareTree(floor=1)._read(X, y, None)
-    generalization = generalization_from_bins(sample.columns, [np.arange(c.bins.n_bins) for c in sample.columns], floor=1)
+    generalization = generalization_from_bins(
+        sample.columns, [np.arange(c.bins.n_bins) for c in sample.columns], floor=1
+    )
     model = DecisionTreeClassifier(random_state=0).fit(generalization.codes(X), y)
     questionnaire = Questionnaire(generalization, model)
     labels = generalization.attribute("age").labels
@@ -279,9 +281,9 @@ def test_what_cannot_be_asked_is_refused():
     with pytest.raises(ParameterError, match="takes 3 columns: expected 5, one per attribute, or 4"):
         generalization.ask({}, LogisticRegression().fit(codes[:, :3], y))
     with_more = pd.DataFrame(codes, columns=[*NAMES[:4], "height"])
-    with pytest.raises(ParameterError, match="1 columns that are not attributes of the generalization, such as 'height'"):
+    with pytest.raises(ParameterError, match="1 columns that are not attributes .* such as 'height'"):
         generalization.ask({}, LogisticRegression().fit(with_more, y))
-    with pytest.raises(ParameterError, match="probability=0.2: expected a number above 0.5"):
+    with pytest.raises(ParameterError, match=r"probability=0\.2: expected a number above"):
         generalization.ask({}, LogisticRegression().fit(codes, y), probability=0.2)
     narrow = make_pipeline(OneHotEncoder(), LogisticRegression()).fit(codes[codes[:, 0] > 0], y[codes[:, 0] > 0])
     with pytest.raises(InputError, match="does not take every bucket"):

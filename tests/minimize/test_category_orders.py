@@ -71,7 +71,7 @@ def test_categories_that_tell_nothing_of_the_class_are_not_collected(seed):
 
 def test_categories_are_ordered_by_their_classes_where_records_suffice():
     X, y, chance = jobs(20_000, 0)
-    (order,) = order_categories(sample_of(X, y), {}, 1)
+    (order,) = order_categories(sample_of(X, y), 1)
     counts = X["job"].value_counts().sort_index()
     frequent = np.flatnonzero(counts.to_numpy() > 200)
     known = chance[[int(name[1:]) for name in counts.index[frequent]]]
@@ -91,14 +91,37 @@ def test_the_order_of_the_records_does_not_matter(hierarchies):
     assert made[0].fingerprint == made[1].fingerprint
 
 
-def test_records_of_double_weight_are_two_records():
+def test_equal_weights_are_no_weights():
     X, y, _ = jobs(1200, 4)
-    twice = np.repeat(np.arange(len(y)), 2)
-    settings = {"min_samples_leaf": 50, "floor": 1, "personal": ["age"]}
-    weighted = PrivacyAwareTree(**settings)._read(X, y, np.full(len(y), 2.0))
-    doubled = PrivacyAwareTree(**settings)._read(X.iloc[twice].reset_index(drop=True), y[twice], None)
-    for one, other in zip(order_categories(weighted, {}, 1), order_categories(doubled, {}, 1), strict=True):
-        np.testing.assert_array_equal(one.codes[:: len(one.codes) // 1200], other.codes[::2])
+    plain, weighted = (PrivacyAwareTree(personal=["age"])._read(X, y, own) for own in (None, np.full(len(y), 0.3)))
+    for one, other in zip(order_categories(plain, 10), order_categories(weighted, 10), strict=True):
+        np.testing.assert_array_equal(one.codes, other.codes)
+        np.testing.assert_array_equal(one.ranks, other.ranks)
+
+
+def test_records_without_weight_order_nothing():
+    X, y, _ = jobs(1200, 4)
+    counts = np.arange(len(y)) % 3 > 0
+    sample = PrivacyAwareTree(personal=["age"])._read(X, y, counts.astype(float))
+    flipped = PrivacyAwareTree(personal=["age"])._read(X, np.where(counts, y, 1 - y), counts.astype(float))
+    for one, other in zip(order_categories(sample, 10), order_categories(flipped, 10), strict=True):
+        np.testing.assert_array_equal(one.ranks, other.ranks)
+
+
+def test_interleaved_orders_take_from_every_part_of_the_personal_order():
+    # Half of the jobs are men's, half women's; in both halves the class goes with the number of the job.
+    generator = np.random.default_rng(0)
+    job = generator.integers(0, 40, 20_000)
+    X = pd.DataFrame({"job": [f"j{own:02d}" for own in job], "sex": np.where(job % 2, "f", "m")})
+    y = (generator.random(20_000) < 0.2 + 0.6 * (job % 2) + 0.005 * (job // 2)).astype(int)
+    sample = PrivacyAwareTree(personal=["sex"])._read(X, y, None)
+    by_class, halves, quarters = order_categories(sample, 1, ("class", "halves", "quarters"))
+    is_woman = np.arange(40) % 2 == 1
+    first = np.argsort(by_class.ranks[:-1])[:20]
+    assert is_woman[first].mean() == 0
+    for order in (halves, quarters):
+        first = np.argsort(order.ranks[:-1])[:20]
+        assert 0.4 <= is_woman[first].mean() <= 0.6
 
 
 # -- rare and unseen ones ------------------------------------------------------------------------------------
@@ -106,11 +129,11 @@ def test_records_of_double_weight_are_two_records():
 
 def kin(n_each=40):
     """Two families of jobs, one of each class; in both, jobs that three people have and one that nobody has."""
-    names = [f"{family}{number}" for family in "ab" for number in range(8)]
-    frequent = [name for name in names if name[1] in "01234"]
-    rare = [name for name in names if name[1] in "56"]
+    names = [f"{family}{number}" for family in ("alpha", "bravo") for number in range(8)]
+    frequent = [name for name in names if name[-1] in "01234"]
+    rare = [name for name in names if name[-1] in "56"]
     job = np.array([*np.repeat(frequent, n_each), *np.repeat(rare, 3)])
-    hierarchy = Hierarchy([(name, name[0], "*") for name in names])
+    hierarchy = Hierarchy([(name, name[:5], "*") for name in names])
     return pd.DataFrame({"job": job}), np.char.startswith(job, "b").astype(int), hierarchy
 
 
@@ -120,9 +143,9 @@ def test_rare_and_unseen_categories_are_where_their_parent_is():
     made = minimizer.fit(X, y).generalization_
     (attribute,) = made.attributes
     assert {frozenset(own) for own in attribute.members} == {
-        frozenset(f"{family}{number}" for number in range(8)) for family in "ab"
+        frozenset(f"{family}{number}" for number in range(8)) for family in ("alpha", "bravo")
     }
-    new = pd.DataFrame({"job": ["a0", "a5", "a7", "b0", "b5", "b7"]})
+    new = pd.DataFrame({"job": ["alpha0", "alpha5", "alpha7", "bravo0", "bravo5", "bravo7"]})
     codes = made.codes(new)[:, 0].tolist()
     assert codes[0] == codes[1] == codes[2] != codes[3] == codes[4] == codes[5]
 
@@ -130,21 +153,23 @@ def test_rare_and_unseen_categories_are_where_their_parent_is():
 def test_the_place_of_a_rare_category_does_not_depend_on_its_own_records():
     X, y, hierarchy = kin()
     swapped = y.copy()
-    is_rare = X["job"].isin(["a5", "b5"]).to_numpy()
+    is_rare = X["job"].isin(["alpha5", "bravo5"]).to_numpy()
     swapped[is_rare] = 1 - swapped[is_rare]  # three people of either family
     places = []
     for classes in (y, swapped):
         minimizer = PrivacyAwareTree(alpha=0.1, min_samples_leaf=20, hierarchies={"job": hierarchy})
-        places.append(minimizer.fit(X, classes).generalization_.codes(pd.DataFrame({"job": ["a5", "b5"]})).tolist())
+        places.append(
+            minimizer.fit(X, classes).generalization_.codes(pd.DataFrame({"job": ["alpha5", "bravo5"]})).tolist()
+        )
     assert places[0] == places[1]
 
 
 def test_without_a_hierarchy_rare_and_unseen_categories_have_one_place():
     X, y, _ = kin()
     made = PrivacyAwareTree(alpha=0.1, min_samples_leaf=20).fit(X, y).generalization_
-    codes = made.codes(pd.DataFrame({"job": ["a5", "a6", "b5", "b6", "never seen"]}))
+    codes = made.codes(pd.DataFrame({"job": ["alpha5", "alpha6", "bravo5", "bravo6", "never seen"]}))
     assert len(set(codes[:, 0].tolist())) == 1
-    assert all(name not in made.to_json() for name in ("a5", "a6", "b5", "b6"))
+    assert all(name not in made.to_json() for name in ("alpha5", "alpha6", "bravo5", "bravo6"))
 
 
 def test_an_unseen_category_goes_where_shrinkage_puts_it_and_not_where_most_records_are():

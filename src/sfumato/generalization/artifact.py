@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -73,6 +74,10 @@ class Generalization:
         """Names of the attributes."""
         return tuple(attribute.name for attribute in self.attributes)
 
+    @cached_property
+    def _by_name(self) -> dict[str, Attribute]:
+        return {attribute.name: attribute for attribute in self.attributes}
+
     @property
     def n_buckets(self) -> tuple[int, ...]:
         """Number of buckets of every attribute; 1 means that it need not be collected."""
@@ -80,9 +85,8 @@ class Generalization:
 
     def attribute(self, name: str) -> Attribute:
         """Return an attribute by its name."""
-        for attribute in self.attributes:
-            if attribute.name == name:
-                return attribute
+        if name in self._by_name:
+            return self._by_name[name]
         raise ParameterError(
             f"the generalization has no attribute {name!r}: expected one of its {len(self.attributes)} attributes, "
             f"such as {', '.join(map(repr, self.names[:5]))}."

@@ -101,8 +101,19 @@ def generalization_from_bins(
 _CUTS: WeakKeyDictionary[CodedColumn, dict[int, Any]] = WeakKeyDictionary()
 """The threshold after each bin of a column, once it was needed: it does not depend on the buckets."""
 
+_MADE: WeakKeyDictionary[CodedColumn, dict[Any, Attribute]] = WeakKeyDictionary()
+"""Attributes made of a column: settings of a sweep mostly have the same buckets for it, or none."""
+
 
 def _attribute(column: CodedColumn, buckets: NDArray[Any], floor: int, *, is_public: bool) -> Attribute:
+    key = np.asarray(buckets, np.int64).tobytes(), floor, is_public
+    made = _MADE.setdefault(column, {})
+    if key not in made:
+        made[key] = _make_attribute(column, buckets, floor, is_public=is_public)
+    return made[key]
+
+
+def _make_attribute(column: CodedColumn, buckets: NDArray[Any], floor: int, *, is_public: bool) -> Attribute:
     given = [int(bucket) for bucket in np.asarray(buckets)]
     unseen = given.pop() if column.kind == "category" and len(given) == column.bins.n_bins + 1 else None
     if len(given) != column.bins.n_bins:

@@ -13,20 +13,20 @@ separates the classes and takes as many categories from every part. ``privacy_aw
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.minimize.minimizer import Sample
+from sfumato.minimize.sample import Sample
 from sfumato.partition.binning import Bins
 from sfumato.partition.category_splits import MAX_ENUMERATED
 from sfumato.partition.guides import integer_weights
 
-OrderName = Literal["class", "adjusted", "halves", "quarters"]
-_PARTS: dict[OrderName, int] = {"class": 1, "adjusted": 1, "halves": 2, "quarters": 4}
+OrderName = Literal["class", "halves", "quarters"]
+_PARTS: dict[OrderName, int] = {"class": 1, "halves": 2, "quarters": 4}
 _N_FOLDS = 5
 _MAX_RANKS = 255  # with 8-bit codes, as fine as numbers
 _FEW = 10  # categories with fewer records stand for those that none has
@@ -58,62 +58,36 @@ class CategoryOrder:
         return Bins(True, ranks, ranks, ranks, False)
 
 
-def order_categories(
-    sample: Sample, parents: Mapping[int, NDArray[np.integer]], floor: int, orders: Sequence[OrderName] = ("class",)
-) -> list[CategoryOrder]:
+def order_categories(sample: Sample, floor: int, orders: Sequence[OrderName] = ("class",)) -> list[CategoryOrder]:
     """Return the orders of all attributes with more categories than subsets can be tried of, or with a hierarchy.
 
     Parameters
     ----------
     sample : Sample
-    parents : mapping of int to ndarray
-        For the attributes with a hierarchy, the label of every category at each level above it, shape (codes, levels);
-        the last level is one label.
     floor : int
         A category of fewer records is placed without them: where its parent is, or with all rare ones.
     orders : sequence of {"class", "halves", "quarters"}
     """
-    chosen = [
-        position
-        for position, column in enumerate(sample.columns)
-        if not column.bins.is_ordered and (position in parents or np.count_nonzero(column.counts) > MAX_ENUMERATED)
-    ]
+    chosen = [place for place in range(len(sample.columns)) if _needs_order(sample, place)]
     if not chosen or sample.n_classes < 2:
         return []
-    weight = np.ones(sample.n_records) if sample.weight is None else integer_weights(sample.weight, 0).astype(float)
+    # Sums of whole numbers do not depend on the order of the records.
+    weight = np.ones(sample.n_records, np.int64) if sample.weight is None else integer_weights(sample.weight, 0)
     folds = _folds(sample)
     made = []
-    by_class = []
     for position in chosen:
         counted = _Counted.of(sample, position, weight, folds)
-        family = _Family.of(sample.columns[position].counts, floor, parents.get(position))
-        by_class.append(_ordered(counted, family, "class"))
-    for position in chosen:
-        counted = _Counted.of(sample, position, weight, folds, _explained(sample, position, by_class) if "adjusted" in orders else None)
-        family = _Family.of(sample.columns[position].counts, floor, parents.get(position))
-        made += [_ordered(counted, family, name) for name in orders]
+        family = _Family.of(sample.columns[position].counts, floor, sample.parents.get(position))
+        # Without other personal attributes, parts would be the whole.
+        made += [_ordered(counted, family, name) for name in orders if _PARTS[name] == 1 or counted.personal]
     return made
 
 
-def _explained(sample, position, by_class):
-    from sfumato.partition.grower import Grower
-    from sfumato.partition.guides import from_labels
-    from sfumato.partition.records import make_layout, pack_records
-    ordered = {o.position for o in by_class}
-    one = Bins(True, np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64), False)
-    others = [o for o in by_class if o.position != position]
-    cols = [(one, np.zeros(sample.n_records, np.uint8)) if (i in ordered or i == position) else (c.bins, c.codes) for i, c in enumerate(sample.columns)]
-    cols += [(o.bins, o.codes) for o in others]
-    guide = from_labels(sample.y, sample.n_classes)
-    rec = pack_records([c for _, c in cols], guide.code_blocks, guide.dense, None)
-    tree, group = Grower(rec, make_layout([b for b, _ in cols]), guide, min_records=LEAF, fall_back=False, n_threads=1).grow(LEAVES)
-    hot = np.eye(sample.n_classes)[sample.y]
-    hot = hot[:, 1:] if sample.n_classes == 2 else hot
-    size = np.bincount(group, minlength=tree.n_groups)
-    mean = np.stack([np.bincount(group, h, tree.n_groups) for h in hot.T], 1) / size[:, None]
-    return hot - mean[group]
-
-LEAVES, LEAF = 32, 50
+def _needs_order(sample: Sample, position: int) -> bool:
+    column = sample.columns[position]
+    if column.bins.is_ordered or position in sample.left_out:
+        return False
+    return position in sample.parents or np.count_nonzero(column.counts) > MAX_ENUMERATED
 
 
 def _folds(sample: Sample) -> NDArray[np.int64]:
@@ -143,22 +117,22 @@ class _Counted:
     """
 
     position: int
-    codes: NDArray[np.integer]
+    codes: NDArray[np.integer[Any]]
     folds: NDArray[np.int64]
     n: NDArray[np.float64]
     classes: NDArray[np.float64]
     personal: list[NDArray[np.float64]]
-    residual: object = None
 
     @classmethod
-    def of(cls, sample: Sample, position: int, weight: NDArray[np.float64], folds: NDArray[np.int64], resid=None) -> _Counted:
+    def of(cls, sample: Sample, position: int, weight: NDArray[np.int64], folds: NDArray[np.int64]) -> _Counted:
         column = sample.columns[position]
         n_codes = column.bins.n_bins
         cell = folds * n_codes + column.codes
+        scale = np.count_nonzero(weight) / max(1, int(weight.sum()))  # a record counts as one in the mean
 
-        def count(values: NDArray[np.integer], n_values: int) -> NDArray[np.float64]:
+        def count(values: NDArray[np.integer[Any]], n_values: int) -> NDArray[np.float64]:
             sums = np.bincount(cell * n_values + values, weight, _N_FOLDS * n_codes * n_values)
-            return sums.reshape(_N_FOLDS, n_codes, n_values)
+            return scale * sums.reshape(_N_FOLDS, n_codes, n_values)
 
         classes = count(sample.y.astype(np.int64), sample.n_classes)
         others = [sample.columns[place] for place in sample.personal if place != position]
@@ -169,7 +143,6 @@ class _Counted:
             classes.sum(axis=2),
             classes[:, :, 1:] if sample.n_classes == 2 else classes,
             [count(other.codes.astype(np.int64), other.bins.n_bins) for other in others],
-            None if resid is None else (np.stack([np.bincount(cell, weight * r, _N_FOLDS * n_codes) for r in resid.T], 1).reshape(_N_FOLDS, n_codes, -1), float((resid**2).sum(1).mean())),
         )
 
 
@@ -192,7 +165,7 @@ class _Family:
     is_few: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, counts: NDArray[np.int64], floor: int, parents: NDArray[np.integer] | None) -> _Family:
+    def of(cls, counts: NDArray[np.int64], floor: int, parents: NDArray[np.integer[Any]] | None) -> _Family:
         n_codes = len(counts)
         own = np.arange(n_codes)
         is_rare = counts < floor
@@ -247,13 +220,10 @@ def _keys(
     axis: NDArray[np.float64] | None,
 ) -> _Keys:
     n = counted.n[used].sum(axis=0)
-    if name == "adjusted":
-        means = _shrunken(counted.residual[0][used].sum(axis=0), n, family, counted.residual[1])
-    else:
-        means = _shrunken(counted.classes[used].sum(axis=0), n, family)
+    means = _shrunken(counted.classes[used].sum(axis=0), n, family)
     axis = _first_component(means[:-1], n) if axis is None else axis
     keys = means @ axis
-    if _PARTS[name] > 1 and counted.personal:
+    if _PARTS[name] > 1:
         told = [_shrunken(own[used].sum(axis=0), n, family) for own in counted.personal]
         # Every attribute counts the same, as in PGini.
         told = [own * np.sqrt(own.shape[1] / max(1, own.shape[1] - 1)) for own in told]
@@ -263,7 +233,7 @@ def _keys(
     return _Keys(keys, axis)
 
 
-def _shrunken(sums: NDArray[np.float64], n: NDArray[np.float64], family: _Family, within=None) -> NDArray[np.float64]:
+def _shrunken(sums: NDArray[np.float64], n: NDArray[np.float64], family: _Family) -> NDArray[np.float64]:
     """Return the mean channels of every category, and in the end of one without records, shrunken level by level.
 
     At each level, from the top down, the mean of a label moves towards that of the label above it.
@@ -271,7 +241,7 @@ def _shrunken(sums: NDArray[np.float64], n: NDArray[np.float64], family: _Family
     n_codes = len(n)
     total = max(n.sum(), 1e-300)
     top = sums.sum(axis=0) / total
-    within = float((top * (1 - top)).sum()) if within is None else within
+    within = float((top * (1 - top)).sum())
     above = np.tile(top, (n_codes + 1, 1))  # the estimate of the next known level, of every category and of a new one
     for level in range(family.parents.shape[1] - 2, -1, -1):
         above[:-1] = _towards(above[:-1], family.parents[:, level], sums, n, within)
@@ -309,13 +279,11 @@ def _towards(
     spread = float((size[filled] * (apart**2).sum(axis=1)).sum())
     room = size.sum() - (size**2).sum() / max(size.sum(), 1e-300)
     between = (spread - (filled.sum() - 1) * within) / room if room > 0 else 0.0
-    strength = within / between if between > 0 else np.inf
-    if np.isinf(strength):
-        means = prior
-    else:
-        means = (total + strength * prior) / np.maximum(size + strength, 1e-300)[:, None]
     result = above.copy()
-    result[known] = means[group[known]]
+    if between > 0:  # else the groups differ by no more than chance explains
+        strength = within / between
+        means = (total + strength * prior) / np.maximum(size + strength, 1e-300)[:, None]
+        result[known] = means[group[known]]
     return result
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sfumato.anonymize.hierarchy_columns import check_known
 from sfumato.coded_columns import CodedColumn
 from sfumato.hierarchies import Hierarchy
-from sfumato.minimize.minimizer import Sample
+from sfumato.minimize.sample import Sample
 from sfumato.partition.binning import bin_own_categories, code_type
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -33,76 +33,15 @@ from sfumato.coded_columns import CodedColumn
 from sfumato.errors import InputError, ParameterError, named
 from sfumato.fingerprints import Fingerprints
 from sfumato.frames import Table, read_table
-from sfumato.generalization import Generalization, generalization_from_bins
+from sfumato.generalization import Generalization
+from sfumato.minimize.sample import Buckets, Sample
+from sfumato.minimize.screening import narrowed, screened, widened
 from sfumato.partition.binning import MAX_CODES, code_type
 
 _FEWEST_JUDGED = 50
 """Smaller samples say little about unique values of a column."""
 
 Output = Literal["codes", "labels", "representatives"]
-Buckets = list[NDArray[np.int64]]
-"""For every attribute the bucket of each of its fine codes, the missing code included.
-
-Those of categories may have one more entry, for categories that the sample does not have.
-"""
-
-
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """The full-resolution sample as a minimizer sees it: codes, not values.
-
-    Attributes
-    ----------
-    columns : sequence of CodedColumn
-        The attributes to generalize, binned; ``columns[i].codes`` are the fine codes of the records.
-    y : ndarray of int
-        Class of each record as its place in `classes`; all 0 where no target was given and none is needed.
-    classes : ndarray
-        The sorted classes.
-    personal : tuple of int
-        Positions in `columns` of the personal attributes.
-    weight : ndarray of float64 or None
-        Weight of each record; None: all the same.
-    parents : mapping of int to ndarray
-        For attributes with a hierarchy, by position: the label of every fine code at each level above it, shape
-        (codes, levels); the last level is one label. Their codes are all values of the hierarchy.
-    """
-
-    columns: Sequence[CodedColumn]
-    y: NDArray[Any]
-    classes: NDArray[Any]
-    personal: tuple[int, ...]
-    weight: NDArray[np.float64] | None = None
-    parents: Mapping[int, NDArray[np.int64]] = field(default_factory=dict)
-
-    @property
-    def n_records(self) -> int:
-        """Number of records."""
-        return len(self.y)
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes of the target."""
-        return len(self.classes)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the attributes."""
-        return tuple(column.name for column in self.columns)
-
-    @property
-    def n_codes(self) -> tuple[int, ...]:
-        """Number of fine codes of each attribute, missing included."""
-        return tuple(column.bins.n_bins for column in self.columns)
-
-    def generalized(
-        self, buckets: Buckets, *, floor: int, minimizer: str = "", parameters: Mapping[str, Any] | None = None
-    ) -> Generalization:
-        """Return the generalization with these buckets."""
-        public = [self.columns[position].name for position in self.parents]
-        return generalization_from_bins(
-            self.columns, buckets, floor=floor, public=public, minimizer=minimizer, parameters=parameters
-        )
 
 
 class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -144,6 +83,17 @@ class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         for own, _ in self._with_settings(settings):
             yield own._buckets(sample)
 
+    def _learned(self, sample: Sample) -> Buckets:
+        """Return the buckets of all attributes; those that are left out are not looked at."""
+        own, kept = narrowed(sample)
+        return widened(self._buckets(own), kept, sample)
+
+    def _learned_of_settings(self, sample: Sample, settings: Sequence[Mapping[str, Any]]) -> Iterator[Buckets]:
+        """Yield the buckets of all attributes for each of many settings."""
+        own, kept = narrowed(sample)
+        for buckets in self._buckets_of_settings(own, settings):
+            yield widened(buckets, kept, sample)
+
     def _with_settings(self, settings: Sequence[Mapping[str, Any]], *varied: str) -> Iterator[tuple[Self, str]]:
         """Yield the minimizer with each of many settings, and a key that all have whose other parameters are equal.
 
@@ -179,10 +129,11 @@ class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X = as_table_like(X)
         read_table(X)  # explains what is not a table before scikit-learn looks at it
         validate_data(self, X, skip_check_array=True)
-        sample = self._read(X, y, sample_weight)
+        sample = screened(self._read(X, y, sample_weight))
         self.classes_ = sample.classes
         self.personal_ = tuple(sample.names[position] for position in sample.personal)
-        made = self._generalize(sample, self._buckets(sample))
+        made = self._generalize(sample, self._learned(sample))
+        self.left_out_ = {sample.names[position]: why for position, why in sample.left_out.items()}
         self.generalization_ = replace(made, fingerprints=Fingerprints.of(read_table(X), made.names))
         return self
 
@@ -230,7 +181,9 @@ class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         source = MemorySource(table, names, max_bins=self.max_bins, n_threads=thread_count(self.n_jobs))
         for column in source.columns:
             _refuse_names(column)
-        return Sample(source.columns, codes, classes, self._personal_positions(table, source.columns), weight)
+        personal = self._personal_positions(table, source.columns)
+        is_named = self.personal is not None
+        return Sample(source.columns, codes, classes, personal, weight, is_personal_named=is_named)
 
     def _personal_positions(self, table: Table, columns: Sequence[CodedColumn]) -> tuple[int, ...]:
         names = [column.name for column in columns]

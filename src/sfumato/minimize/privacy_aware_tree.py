@@ -23,7 +23,8 @@ from sfumato.frames import read_table
 from sfumato.generalization.building import SAFE_SIZE
 from sfumato.minimize.category_orders import order_categories
 from sfumato.minimize.known_categories import with_hierarchies
-from sfumato.minimize.minimizer import Buckets, Output, Sample, WeightedMinimizer
+from sfumato.minimize.minimizer import Output, WeightedMinimizer
+from sfumato.minimize.sample import Buckets, Sample
 from sfumato.minimize.tree_buckets import Presence, buckets_of_tree, without_small_buckets
 from sfumato.partition.binning import DEFAULT_MAX_BINS, Bins
 from sfumato.partition.grower import Grower
@@ -231,18 +232,18 @@ class PrivacyAwareTree(WeightedMinimizer):
 class _SharedGrowth:
     """The records with their channels, which growths over one sample share.
 
-    Columns that can be split on are the attributes, then the orders of categories. An attribute with an order is there
-    with one bin, which cannot be split, so that positions stay the same.
+    Columns that can be split on are the attributes, then the orders of categories. An attribute with an order, or one
+    that is left out, is there with one bin, which cannot be split, so that positions stay the same.
     """
 
     def __init__(self, sample: Sample, floor: int) -> None:
         self.sample = sample
-        self.orders = order_categories(sample, sample.parents, floor)
-        ordered = {order.position for order in self.orders}
-        bins = [_ONE_BIN if place in ordered else own.bins for place, own in enumerate(sample.columns)]
+        self.orders = order_categories(sample, floor)
+        hidden = {*sample.left_out, *(order.position for order in self.orders)}
+        bins = [_ONE_BIN if place in hidden else own.bins for place, own in enumerate(sample.columns)]
         self.layout = make_layout([*bins, *(order.bins for order in self.orders)])
         self.codes = [
-            np.zeros(sample.n_records, np.uint8) if place in ordered else own.codes
+            np.zeros(sample.n_records, np.uint8) if place in hidden else own.codes
             for place, own in enumerate(sample.columns)
         ] + [order.codes for order in self.orders]
         self._shared: dict[tuple[int, ...], Records] = {}

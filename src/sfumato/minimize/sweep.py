@@ -25,10 +25,13 @@ from sfumato.errors import ParameterError, named
 from sfumato.fingerprints import Fingerprints
 from sfumato.frames import read_table
 from sfumato.generalization import Generalization
+from sfumato.generalization.attributes import Attribute
 from sfumato.grouping import group_rows
 from sfumato.minimize.bucket_utility import Codes, CodesClassifier
-from sfumato.minimize.minimizer import Buckets, Minimizer, Sample, code_target
+from sfumato.minimize.minimizer import Minimizer, code_target
 from sfumato.minimize.privacy_aware_tree import PrivacyAwareTree
+from sfumato.minimize.sample import Buckets, Sample
+from sfumato.minimize.screening import MOST_SCREENED, narrowed, screened
 from sfumato.minimize.sweep_parts import SHARES, Part, Shares, parts_of, set_aside
 from sfumato.minimize.sweep_result import EVERYTHING, NOTHING, MinimizerSweep, SweepPoint
 
@@ -116,7 +119,7 @@ def sweep_minimizers(
         for minimizer, own_grid in zip(every, grids, strict=True):
             sample = judge.sample_for(minimizer)
             settings = list(ParameterGrid(own_grid or minimizer.default_grid(sample, errors)))
-            made = minimizer._buckets_of_settings(sample, settings)
+            made = minimizer._learned_of_settings(sample, settings)
             for setting, buckets in advance(zip(settings, made, strict=True), type(minimizer).__name__, len(settings)):
                 generalization = _told(minimizer, setting, sample, buckets)
                 points.append(judge.point(type(minimizer).__name__, setting, generalization))
@@ -222,8 +225,9 @@ class _Judge:
     def sample_for(self, minimizer: Minimizer) -> Sample:
         """Read the training part the way a minimizer wants it."""
         minimizer._check_parameters()
-        sample = minimizer._read(*self.train, None)
-        personal = tuple(sample.names[position] for position in sample.personal)
+        sample = screened(minimizer._read(*self.train, None))
+        own, _ = narrowed(sample)
+        personal = tuple(own.names[position] for position in own.personal)
         if self.personal and personal != self.personal:
             raise ParameterError(
                 f"{type(minimizer).__name__} has other personal attributes than the first minimizer: expected the "
@@ -234,14 +238,15 @@ class _Judge:
 
     def point(self, minimizer: str, setting: Mapping[str, Any], generalization: Generalization) -> SweepPoint:
         """Measure a generalization."""
-        columns = [self.samples.buckets(generalization, name) for name in generalization.names]
-        digest = blake2b()
+        collected = [attribute for attribute in generalization.attributes if attribute.is_collected]
+        columns = [self.samples.buckets(generalization, attribute.name) for attribute in collected]
+        digest = blake2b(repr([attribute.name for attribute in collected]).encode())
         for column in columns:
             digest.update(np.ascontiguousarray(column, np.int32).data)
         key = digest.digest()
         if key not in self._measured:
             self._measured[key] = (
-                self._errors(generalization, columns),
+                self._errors(collected, columns),
                 self.risk(generalization, self.samples, self.personal),
                 self._certified(columns),
             )
@@ -269,9 +274,9 @@ class _Judge:
             self._fingerprints = made.with_records(chosen)
         return self._fingerprints
 
-    def _errors(self, generalization: Generalization, columns: list[NDArray[np.int64]]) -> tuple[float, float]:
-        is_ordered = [attribute.kind != "category" for attribute in generalization.attributes]
-        codes = Codes(columns, generalization.n_buckets, is_ordered)
+    def _errors(self, collected: Sequence[Attribute], columns: list[NDArray[np.int64]]) -> tuple[float, float]:
+        is_ordered = [attribute.kind != "category" for attribute in collected]
+        codes = Codes(columns, [attribute.n_buckets for attribute in collected], is_ordered)
         predicted = self.classifier.predictions(codes, self.y[self.samples.train], self.samples.train)
         is_wrong = np.broadcast_to(predicted, self.y.shape) != self.y
         return float(is_wrong[self.samples.validation].mean()), float(is_wrong[self.samples.test].mean())
@@ -326,6 +331,9 @@ class ReconstructionRisk:
         """Return the attacker's share of right guesses on the validation and on the test records."""
         if not personal:
             return 0.0, 0.0
+        if len(generalization.attributes) > MOST_SCREENED:  # what is not collected tells nothing, and takes time
+            seen = (own for own in generalization.attributes if own.is_collected or own.name in personal)
+            generalization = Generalization(tuple(seen))
         questions = ask((generalization,), samples, dict.fromkeys(personal, ()))
         answers = answer(questions, self.settings)
         rates = [

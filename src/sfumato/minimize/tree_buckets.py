@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sfumato.coded_columns import CodedColumn
 from sfumato.minimize.category_orders import CategoryOrder
-from sfumato.minimize.minimizer import Buckets
+from sfumato.minimize.sample import Buckets
 from sfumato.partition.tree import Tree
 
 
@@ -32,9 +32,7 @@ def buckets_of_tree(tree: Tree, columns: Sequence[CodedColumn], orders: Sequence
     return [_buckets_of(_every_side(tree, position, column, orders)) for position, column in enumerate(columns)]
 
 
-def _every_side(
-    tree: Tree, position: int, column: CodedColumn, orders: Sequence[CategoryOrder]
-) -> NDArray[np.bool_]:
+def _every_side(tree: Tree, position: int, column: CodedColumn, orders: Sequence[CategoryOrder]) -> NDArray[np.bool_]:
     """Return, for every fine code and every split on a column or on one of its orders, whether the code goes left."""
     own = [(place, order) for place, order in enumerate(orders) if order.position == position]
     if not own:

@@ -231,7 +231,7 @@ def _columns(attributes: Sequence[Attribute], step: Any) -> tuple[list[int], lis
             return columns, None
     raise ParameterError(
         f"{named('model')} takes {step.n_features_in_} columns: expected {len(attributes)}, one per attribute, or "
-        f"{len(collected)}, one per attribute that is collected. Train it on what transform of the generalization gives."
+        f"{len(collected)}, one per attribute that is collected. Train it on buckets."
     )
 
 
@@ -401,7 +401,7 @@ def _leaf_boxes(
     goes_left: Callable[[int, NDArray[np.float64]], NDArray[np.bool_]],
     table: _FeatureTable,
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Return, for every leaf, the buckets of each attribute that lead to it, and its node; leaves of none are left out."""
+    """Return the buckets of each attribute that lead to a leaf, and its node; leaves that none lead to are left out."""
     inside = np.ones((len(left), table.starts[-1]), np.bool_)
     for node in range(len(left)):  # children come after their parent
         if is_leaf[node]:
