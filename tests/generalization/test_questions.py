@@ -281,7 +281,7 @@ def test_what_cannot_be_asked_is_refused():
     with pytest.raises(ParameterError, match="takes 3 columns: expected 5, one per attribute, or 4"):
         generalization.ask({}, LogisticRegression().fit(codes[:, :3], y))
     with_more = pd.DataFrame(codes, columns=[*NAMES[:4], "height"])
-    with pytest.raises(ParameterError, match="1 columns that are not attributes .* such as 'height'"):
+    with pytest.raises(ParameterError, match=r"1 columns that are not attributes .* such as 'height'"):
         generalization.ask({}, LogisticRegression().fit(with_more, y))
     with pytest.raises(ParameterError, match=r"probability=0\.2: expected a number above"):
         generalization.ask({}, LogisticRegression().fit(codes, y), probability=0.2)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from minimize.plain_pgini import fall
 from sfumato import AptMinimizer, PrivacyAwareTree
 from sfumato.minimize import apt_minimizer
-from sfumato.minimize.privacy_aware_tree import _SharedGrowth, pgini_guide
+from sfumato.minimize.pgini_growth import SharedGrowth, pgini_guide
 from sfumato.minimize.tree_buckets import buckets_of_tree, without_small_buckets
 from sfumato.partition.guides import CHANNELS
 from sfumato.partition.scoring import side_gain
@@ -23,17 +23,17 @@ from strategies import LIBRARIES, in_examples, tables
 def fitted(table, y, seed, **parameters):
     """A minimizer with what it grew from, its tree and its buckets."""
     minimizer = PrivacyAwareTree(**{"floor": 1, "min_samples_leaf": 1 + seed % 3, "n_jobs": 1, **parameters})
-    growth = _SharedGrowth(minimizer._read(table, y, None), minimizer.floor)
+    growth = SharedGrowth(minimizer._read(table, y, None), minimizer.floor)
     tree, presence = minimizer._grow(growth, 12, 1)
     tree = presence.joined(tree)
     return minimizer, growth, tree, buckets_of_tree(tree, growth.sample.columns, growth.orders)
 
 
 def as_split(growth, codes):
-    """The columns that a tree splits on: fine codes, then ranks of categories; missing and unseen ones have a rank."""
-    ordered = {order.position for order in growth.orders}
-    plain = [np.zeros_like(own) if place in ordered else own for place, own in enumerate(codes.T)]
-    return np.column_stack([*plain, *(order.ranks[codes[:, order.position]] for order in growth.orders)])
+    """The columns that a tree splits on: fine codes or ranks of categories, then more orders of them."""
+    first = {order.position: order for order in growth.orders.first}
+    own = [first[place].ranks[column] if place in first else column for place, column in enumerate(codes.T)]
+    return np.column_stack([*own, *(order.ranks[codes[:, order.position]] for order in growth.orders.others)])
 
 
 def labels_of(table, seed, n_classes=3):
@@ -73,7 +73,7 @@ def test_the_tree_decides_alike_on_a_record_and_on_its_buckets(table, seed, alph
 def test_free_sides_of_absent_categories_move_no_record_and_add_no_bucket(table, seed, max_leaves):
     minimizer = PrivacyAwareTree(alpha=0.1, min_samples_leaf=1, floor=1, n_jobs=1)
     sample = minimizer._read(table.to("pandas"), labels_of(table, seed), None)
-    growth = _SharedGrowth(sample, 1)
+    growth = SharedGrowth(sample, 1)
     whole, presence = minimizer._grow(growth, 12, 1)
     plain = whole.pruned(max_leaves)
     joined = presence.joined(plain)
@@ -218,7 +218,7 @@ def test_the_first_split_is_the_one_at_which_pgini_falls_most(seed):
     minimizer = PrivacyAwareTree(alpha=alpha, min_samples_leaf=1, floor=1, n_jobs=1)
     sample = minimizer._read(table, y, None)
     best = max(value for *_, value in splits_with_falls(sample, alpha, minimizer._shares(sample).tolist()))
-    tree, _ = minimizer._grow(_SharedGrowth(sample, 1), 2, 1)
+    tree, _ = minimizer._grow(SharedGrowth(sample, 1), 2, 1)
     if tree.n_groups == 1:
         assert best <= 1e-9
         return

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -30,7 +31,7 @@ _PARTS: dict[OrderName, int] = {"class": 1, "halves": 2, "quarters": 4}
 _N_FOLDS = 5
 _MAX_RANKS = 255  # with 8-bit codes, as fine as numbers
 _FEW = 10  # categories with fewer records stand for those that none has
-_SEED = np.uint64(0x9E3779B97F4A7C15)
+_FACTOR = np.uint64(0xBF58476D1CE4E5B9)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +59,33 @@ class CategoryOrder:
         return Bins(True, ranks, ranks, ranks, False)
 
 
+@dataclass(frozen=True, eq=False)
+class SplitOrders:
+    """Orders as columns that a tree splits on.
+
+    The first order of an attribute takes the attribute's own place; the others are behind all attributes.
+    """
+
+    every: Sequence[CategoryOrder] = ()
+
+    @cached_property
+    def first(self) -> list[CategoryOrder]:
+        """The first order of each attribute that has one."""
+        return list({order.position: order for order in reversed(self.every)}.values())[::-1]
+
+    @cached_property
+    def others(self) -> list[CategoryOrder]:
+        """All other orders."""
+        first = {id(order) for order in self.first}
+        return [order for order in self.every if id(order) not in first]
+
+    def columns_of(self, position: int, n_attributes: int) -> list[tuple[int, CategoryOrder]]:
+        """Return the columns that are orders of an attribute; none if it is split on as it is."""
+        own = [(position, order) for order in self.first if order.position == position]
+        behind = enumerate(self.others, n_attributes)
+        return [*own, *((column, order) for column, order in behind if order.position == position)]
+
+
 def order_categories(sample: Sample, floor: int, orders: Sequence[OrderName] = ("class",)) -> list[CategoryOrder]:
     """Return the orders of all attributes with more categories than subsets can be tried of, or with a hierarchy.
 
@@ -72,11 +100,11 @@ def order_categories(sample: Sample, floor: int, orders: Sequence[OrderName] = (
     if not chosen or sample.n_classes < 2:
         return []
     # Sums of whole numbers do not depend on the order of the records.
-    weight = np.ones(sample.n_records, np.int64) if sample.weight is None else integer_weights(sample.weight, 0)
+    weight = None if sample.weight is None else integer_weights(sample.weight, 0)
     folds = _folds(sample)
     made = []
     for position in chosen:
-        counted = _Counted.of(sample, position, weight, folds)
+        counted = _Counted.of(sample, position, weight, folds, with_personal=any(_PARTS[name] > 1 for name in orders))
         family = _Family.of(sample.columns[position].counts, floor, sample.parents.get(position))
         # Without other personal attributes, parts would be the whole.
         made += [_ordered(counted, family, name) for name in orders if _PARTS[name] == 1 or counted.personal]
@@ -90,13 +118,21 @@ def _needs_order(sample: Sample, position: int) -> bool:
     return position in sample.parents or np.count_nonzero(column.counts) > MAX_ENUMERATED
 
 
-def _folds(sample: Sample) -> NDArray[np.int64]:
-    """Return the fold of every record: by its values, so that the order of the records does not matter."""
-    mixed = np.full(sample.n_records, _SEED, np.uint64)
+def _folds(sample: Sample) -> NDArray[np.uint8]:
+    """Return the fold of every record: by its values; equal ones are dealt in turn. Their order does not matter."""
+    mixed = sample.y.astype(np.uint64)
+    if sample.weight is not None:
+        weight = integer_weights(sample.weight, 0)
+        mixed += (weight.max() - weight).astype(np.uint64) << np.uint64(32)
     for column in sample.columns:
-        mixed = (mixed ^ column.codes.astype(np.uint64)) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed ^= mixed >> np.uint64(29)
-    return (mixed % np.uint64(_N_FOLDS)).astype(np.int64)
+        mixed *= _FACTOR
+        mixed += column.codes
+    mixed ^= mixed >> np.uint64(29)
+    mixed *= _FACTOR
+    order = np.argsort(mixed)
+    folds = np.empty(sample.n_records, np.uint8)
+    folds[order] = np.arange(sample.n_records) % _N_FOLDS
+    return folds
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +144,10 @@ class _Counted:
     position : int
     codes, folds : ndarray
         Category and fold of every record.
+    records : ndarray of int64, shape (folds, codes)
+        Number of the records.
     n : ndarray of float64, shape (folds, codes)
-        Weight of the records.
+        Their weight.
     classes : ndarray of float64, shape (folds, codes, channels)
         Of those of each class; one channel says it all where there are two classes.
     personal : list of ndarray of float64, shape (folds, codes, values)
@@ -118,31 +156,44 @@ class _Counted:
 
     position: int
     codes: NDArray[np.integer[Any]]
-    folds: NDArray[np.int64]
+    folds: NDArray[np.uint8]
+    records: NDArray[np.int64]
     n: NDArray[np.float64]
     classes: NDArray[np.float64]
     personal: list[NDArray[np.float64]]
 
     @classmethod
-    def of(cls, sample: Sample, position: int, weight: NDArray[np.int64], folds: NDArray[np.int64]) -> _Counted:
+    def of(
+        cls,
+        sample: Sample,
+        position: int,
+        weight: NDArray[np.int64] | None,
+        folds: NDArray[np.uint8],
+        *,
+        with_personal: bool,
+    ) -> _Counted:
         column = sample.columns[position]
         n_codes = column.bins.n_bins
-        cell = folds * n_codes + column.codes
-        scale = np.count_nonzero(weight) / max(1, int(weight.sum()))  # a record counts as one in the mean
+        cell = folds.astype(np.int64)
+        cell *= n_codes
+        cell += column.codes
+        # A record counts as one in the mean.
+        scale = 1.0 if weight is None else np.count_nonzero(weight) / max(1, int(weight.sum()))
 
         def count(values: NDArray[np.integer[Any]], n_values: int) -> NDArray[np.float64]:
             sums = np.bincount(cell * n_values + values, weight, _N_FOLDS * n_codes * n_values)
             return scale * sums.reshape(_N_FOLDS, n_codes, n_values)
 
-        classes = count(sample.y.astype(np.int64), sample.n_classes)
-        others = [sample.columns[place] for place in sample.personal if place != position]
+        classes = count(sample.y, sample.n_classes)
+        others = [sample.columns[place] for place in sample.personal if place != position and with_personal]
         return cls(
             position,
             column.codes,
             folds,
+            np.bincount(cell, minlength=_N_FOLDS * n_codes).reshape(_N_FOLDS, n_codes),
             classes.sum(axis=2),
             classes[:, :, 1:] if sample.n_classes == 2 else classes,
-            [count(other.codes.astype(np.int64), other.bins.n_bins) for other in others],
+            [count(other.codes, other.bins.n_bins) for other in others],
         )
 
 
@@ -184,26 +235,24 @@ class _Family:
 def _ordered(counted: _Counted, family: _Family, name: OrderName) -> CategoryOrder:
     """Compute the keys of all categories, with all records and without each fold, and rank them together."""
     whole = _keys(counted, family, name, np.ones(_N_FOLDS, np.bool_), None)
-    keys = np.empty(len(counted.codes))
-    for fold in range(_N_FOLDS):
-        is_other = np.arange(_N_FOLDS) != fold
-        inside = counted.folds == fold
-        keys[inside] = _keys(counted, family, name, is_other, whole.axis).keys[counted.codes[inside]]
-    edges = _edges(keys)
+    others = [np.arange(_N_FOLDS) != fold for fold in range(_N_FOLDS)]
+    without = np.stack([_keys(counted, family, name, used, whole.axis).keys[:-1] for used in others])
+    edges = _edges(whole.keys[:-1], counted.records.sum(axis=0))
+    ranks = np.searchsorted(edges, without).astype(np.uint8)
     return CategoryOrder(
-        counted.position,
-        np.searchsorted(edges, keys).astype(np.uint8),
-        np.searchsorted(edges, whole.keys).astype(np.int64),
+        counted.position, ranks[counted.folds, counted.codes], np.searchsorted(edges, whole.keys).astype(np.int64)
     )
 
 
-def _edges(keys: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return where ranks end: between all distinct keys, or at quantiles where there are too many."""
-    distinct, counts = np.unique(keys, return_counts=True)
+def _edges(keys: NDArray[np.float64], records: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return where ranks end: between all neighbors, or between as many as there are ranks, at quantiles."""
+    distinct, which = np.unique(keys[records > 0], return_inverse=True)
+    between = (distinct[:-1] + distinct[1:]) / 2
     if len(distinct) <= _MAX_RANKS:
-        return distinct[:-1]
+        return between
+    counts = np.bincount(which, records[records > 0])
     ranks = np.cumsum(counts) * (_MAX_RANKS - 1) // counts.sum()
-    return distinct[:-1][np.diff(ranks) > 0]
+    return between[np.diff(ranks) > 0]
 
 
 @dataclass(frozen=True, eq=False)

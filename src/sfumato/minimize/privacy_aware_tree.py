@@ -10,29 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from threading import Lock
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.anonymize.hierarchy_columns import checked_hierarchies
-from sfumato.arguments import check_integer, check_share, is_number, thread_count
+from sfumato.arguments import check_choice, check_integer, check_share, is_number, thread_count
 from sfumato.errors import ParameterError
 from sfumato.frames import read_table
 from sfumato.generalization.building import SAFE_SIZE
-from sfumato.minimize.category_orders import order_categories
+from sfumato.minimize.category_orders import OrderName
 from sfumato.minimize.known_categories import with_hierarchies
 from sfumato.minimize.minimizer import Output, WeightedMinimizer
+from sfumato.minimize.pgini_growth import ORDERS, SharedGrowth, held_out_fall, pgini_guide
 from sfumato.minimize.sample import Buckets, Sample
 from sfumato.minimize.tree_buckets import Presence, buckets_of_tree, without_small_buckets
-from sfumato.partition.binning import DEFAULT_MAX_BINS, Bins
+from sfumato.partition.binning import DEFAULT_MAX_BINS
 from sfumato.partition.grower import Grower
-from sfumato.partition.guides import CHANNELS, Guide, integer_weights
-from sfumato.partition.records import Records, make_layout, pack_records
 from sfumato.partition.tree import Tree
 
-_ONE_BIN = Bins(True, np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64), False)
+Search = Literal["greedy", "thorough"]
 
 
 class PrivacyAwareTree(WeightedMinimizer):
@@ -65,6 +63,9 @@ class PrivacyAwareTree(WeightedMinimizer):
         Hierarchies of category attributes, by name: a `Hierarchy`, a file, rows, or a nested mapping. Categories that
         few or no records have are placed where their parents are. All categories of a hierarchy are listed in the
         generalization, also those that nobody in the sample has.
+    search : {"greedy", "thorough"}, default="greedy"
+        ``"thorough"`` offers more orders of categories: by class among those that tell alike of the personal
+        attributes. They are used where trees grown on one half of the records then do better on the other half.
     floor : int, default=10
         Minimum number of sample records of a listed category or any bucket. Splits that leave a smaller bucket are
         undone, the latest first; rarer categories are pooled as "other". 1 lists values of single people.
@@ -119,6 +120,7 @@ class PrivacyAwareTree(WeightedMinimizer):
         personal: Any = None,
         categorical_features: Any = None,
         hierarchies: Mapping[str, Any] | None = None,
+        search: Search = "greedy",
         floor: int = SAFE_SIZE,
         max_bins: int = DEFAULT_MAX_BINS,
         output: Output = "codes",
@@ -133,6 +135,7 @@ class PrivacyAwareTree(WeightedMinimizer):
         self.personal = personal
         self.categorical_features = categorical_features
         self.hierarchies = hierarchies
+        self.search = search
         self.floor = floor
         self.max_bins = max_bins
         self.output = output
@@ -148,6 +151,7 @@ class PrivacyAwareTree(WeightedMinimizer):
         check_share("alpha", self.alpha, hint="0 counts utility alone, 1 privacy alone.")
         check_integer("max_leaves", self.max_leaves, 1)
         check_integer("min_samples_leaf", self.min_samples_leaf, 1)
+        check_choice("search", self.search, get_args(Search))
 
     def _categorical(self) -> tuple[str | int, ...]:
         return (*super()._categorical(), *(self.hierarchies or {}))
@@ -162,7 +166,8 @@ class PrivacyAwareTree(WeightedMinimizer):
         )
 
     def _buckets(self, sample: Sample) -> Buckets:
-        growth = _SharedGrowth(sample, int(self.floor))
+        growths = [SharedGrowth(sample, int(self.floor), orders) for orders in self._orders()]
+        growth = self._chosen(growths, int(self.max_leaves))
         tree, presence = self._grow(growth, int(self.max_leaves), thread_count(self.n_jobs))
         tree, buckets = self._bounded(tree, presence, growth)
         self.n_leaves_ = tree.n_groups
@@ -176,10 +181,11 @@ class PrivacyAwareTree(WeightedMinimizer):
             first.max_leaves = max(first.max_leaves, own.max_leaves)
             places.append(place)
         result: list[Buckets] = [[] for _ in settings]
-        shared = {floor: _SharedGrowth(sample, floor) for floor in {int(own.floor) for own, _ in growths.values()}}
+        wanted = {(int(own.floor), orders) for own, _ in growths.values() for orders in own._orders()}
+        shared = {(floor, orders): SharedGrowth(sample, floor, orders) for floor, orders in wanted}
 
         def grow(own: PrivacyAwareTree, places: list[int]) -> None:
-            growth = shared[int(own.floor)]
+            growth = own._chosen([shared[int(own.floor), orders] for orders in own._orders()], own.max_leaves)
             tree, presence = own._grow(growth, own.max_leaves, 1)
             for place in places:
                 limit = settings[place].get("max_leaves", self.max_leaves)
@@ -190,7 +196,19 @@ class PrivacyAwareTree(WeightedMinimizer):
                 done.result()
         return result
 
-    def _grow(self, growth: _SharedGrowth, max_leaves: int, n_threads: int) -> tuple[Tree, Presence]:
+    def _orders(self) -> tuple[tuple[OrderName, ...], ...]:
+        """Return the sets of orders that are tried."""
+        return ORDERS if self.search == "thorough" else ORDERS[:1]
+
+    def _chosen(self, growths: Sequence[SharedGrowth], max_leaves: int) -> SharedGrowth:
+        """Return the set of orders whose trees lower PGini most on records that they were not grown on."""
+        if len(growths) == 1 or not growths[0].orders.every:
+            return growths[0]
+        guide = pgini_guide(growths[0].sample, float(self.alpha), self._shares(growths[0].sample))
+        falls = [held_out_fall(growth, guide, max_leaves, int(self.min_samples_leaf)) for growth in growths]
+        return growths[int(np.argmax(falls))]
+
+    def _grow(self, growth: SharedGrowth, max_leaves: int, n_threads: int) -> tuple[Tree, Presence]:
         sample = growth.sample
         guide = pgini_guide(sample, float(self.alpha), self._shares(sample))
         records = growth.records_for(guide)
@@ -203,9 +221,9 @@ class PrivacyAwareTree(WeightedMinimizer):
             n_threads=n_threads,
         )
         tree, groups = grower.grow(max_leaves)
-        return tree, Presence(tree, groups, sample.columns)
+        return tree, Presence(tree, groups, sample.columns, growth.orders)
 
-    def _bounded(self, tree: Tree, presence: Presence, growth: _SharedGrowth) -> tuple[Tree, Buckets]:
+    def _bounded(self, tree: Tree, presence: Presence, growth: SharedGrowth) -> tuple[Tree, Buckets]:
         columns, orders = growth.sample.columns, growth.orders
         tree = without_small_buckets(presence.joined(tree), columns, int(self.floor), orders)
         return tree, buckets_of_tree(tree, columns, orders)
@@ -227,61 +245,3 @@ class PrivacyAwareTree(WeightedMinimizer):
                 "at least 0, one of them above 0. Leave an attribute out of personal if it does not matter."
             )
         return np.array(weights, np.float64) / max(sum(weights), 1e-300)
-
-
-class _SharedGrowth:
-    """The records with their channels, which growths over one sample share.
-
-    Columns that can be split on are the attributes, then the orders of categories. An attribute with an order, or one
-    that is left out, is there with one bin, which cannot be split, so that positions stay the same.
-    """
-
-    def __init__(self, sample: Sample, floor: int) -> None:
-        self.sample = sample
-        self.orders = order_categories(sample, floor)
-        hidden = {*sample.left_out, *(order.position for order in self.orders)}
-        bins = [_ONE_BIN if place in hidden else own.bins for place, own in enumerate(sample.columns)]
-        self.layout = make_layout([*bins, *(order.bins for order in self.orders)])
-        self.codes = [
-            np.zeros(sample.n_records, np.uint8) if place in hidden else own.codes
-            for place, own in enumerate(sample.columns)
-        ] + [order.codes for order in self.orders]
-        self._shared: dict[tuple[int, ...], Records] = {}
-        self._lock = Lock()
-
-    def records_for(self, guide: Guide) -> Records:
-        """Return the records with the channels of a guide."""
-        key = tuple(id(block) for block in guide.code_blocks)
-        with self._lock:
-            if key not in self._shared:
-                weight = self.sample.weight
-                weights = None if weight is None else integer_weights(weight, guide.value_bits)
-                self._shared[key] = pack_records(self.codes, guide.code_blocks, guide.dense, weights)
-            return self._shared[key]
-
-
-def pgini_guide(sample: Sample, alpha: float, shares: NDArray[np.float64]) -> Guide:
-    """Return the channels whose gain is the fall of PGini times the number of records.
-
-    Gini of an attribute is 1 minus the sum of its squared shares, so the fall of n times Gini is the engine's gain.
-    Utility: all c classes with weight ``c/(c-1) * (1-alpha)``, which is the paper's 2 for two classes. Privacy: the
-    values of each personal attribute p with weight ``-alpha * sigma_p * share_p``; `shares` are 1/|P| unless
-    attributes are weighted. Blocks that weigh nothing are left out; where all do, no split has a gain.
-    """
-    blocks: list[NDArray[Any]] = []
-    cardinalities: list[int] = []
-    weights: list[NDArray[np.float64]] = []
-
-    def add(codes: NDArray[Any], n_values: int, weight: float) -> None:
-        if n_values > 1 and weight != 0:
-            blocks.append(codes)
-            cardinalities.append(n_values)
-            weights.append(np.full(n_values, weight * n_values / (n_values - 1)))
-
-    add(sample.y, sample.n_classes, 1 - alpha)
-    for position, share in zip(sample.personal, shares, strict=True):
-        column = sample.columns[position]
-        add(column.codes, column.bins.n_bins, -alpha * share)
-    if not blocks:
-        return Guide(CHANNELS, None, [sample.y], [sample.n_classes], np.zeros(sample.n_classes))
-    return Guide(CHANNELS, None, blocks, cardinalities, np.concatenate(weights))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sfumato.coded_columns import CodedColumn
 from sfumato.minimize.sample import Buckets, Sample
 
-MOST_SCREENED = 256
+MOST_SCREENED = 128
 """A minimizer looks at no more attributes."""
 
 ONE_VALUE = "it has one value only"
@@ -31,14 +31,14 @@ def screened(sample: Sample, required: Collection[str] = (), most: int = MOST_SC
     sample : Sample
     required : collection of str
         Attributes that are kept in any case.
-    most : int, default=256
+    most : int, default=128
     """
     considered = [place for place in range(len(sample.columns)) if place not in sample.left_out]
     if len(considered) <= most:
         return sample
     half = _halves(sample)
     scores = {place: _score(sample.columns[place], sample, half) for place in considered}
-    wanted = {place for place in considered if sample.names[place] in required}
+    wanted = {place for place, name in enumerate(sample.names) if name in required}
     ranked = sorted(considered, key=lambda place: (place not in wanted, -scores[place], place))
     varied = [place for place in ranked if np.count_nonzero(sample.columns[place].counts) > 1 or place in wanted]
     reason = (

@@ -220,10 +220,13 @@ class _Judge:
         self._fingerprints: Fingerprints | None = None
         self._frames = [frame for frame, _ in parts]
         self.personal: tuple[str, ...] = ()
+        self._read: dict[Minimizer, Sample] = {}
         self._measured: dict[bytes, tuple[tuple[float, float], tuple[float, float], float | None]] = {}
 
     def sample_for(self, minimizer: Minimizer) -> Sample:
         """Read the training part the way a minimizer wants it."""
+        if minimizer in self._read:
+            return self._read[minimizer]
         minimizer._check_parameters()
         sample = screened(minimizer._read(*self.train, None))
         own, _ = narrowed(sample)
@@ -234,6 +237,7 @@ class _Judge:
                 "same, or their risks could not be compared. Pass the same personal= to all."
             )
         self.personal = personal
+        self._read[minimizer] = sample
         return sample
 
     def point(self, minimizer: str, setting: Mapping[str, Any], generalization: Generalization) -> SweepPoint:

@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.coded_columns import CodedColumn
-from sfumato.minimize.category_orders import CategoryOrder
+from sfumato.minimize.category_orders import CategoryOrder, SplitOrders
 from sfumato.minimize.sample import Buckets
 from sfumato.partition.tree import Tree
 
+_NONE = SplitOrders()
 
-def buckets_of_tree(tree: Tree, columns: Sequence[CodedColumn], orders: Sequence[CategoryOrder] = ()) -> Buckets:
+
+def buckets_of_tree(tree: Tree, columns: Sequence[CodedColumn], orders: SplitOrders = _NONE) -> Buckets:
     """Return the bucket of every fine code: two codes share one exactly when every split sends both to one side.
 
     For ordered columns that is the union of the thresholds; missing shares the bucket of an interval that goes its
@@ -25,22 +27,21 @@ def buckets_of_tree(tree: Tree, columns: Sequence[CodedColumn], orders: Sequence
     ----------
     tree : Tree
     columns : sequence of CodedColumn
-    orders : sequence of CategoryOrder
-        Orders of categories that the tree splits on as columns of their own, behind the others. The buckets of these
-        attributes have one more entry, for categories that no record has.
+    orders : SplitOrders
+        Orders of categories that the tree splits on. The buckets of these attributes have one more entry, for
+        categories that no record has.
     """
-    return [_buckets_of(_every_side(tree, position, column, orders)) for position, column in enumerate(columns)]
+    own = [orders.columns_of(position, len(columns)) for position in range(len(columns))]
+    return [
+        _buckets_of(_sides_in_orders(tree, own[position]) if own[position] else _sides(tree, position, column))
+        for position, column in enumerate(columns)
+    ]
 
 
-def _every_side(tree: Tree, position: int, column: CodedColumn, orders: Sequence[CategoryOrder]) -> NDArray[np.bool_]:
-    """Return, for every fine code and every split on a column or on one of its orders, whether the code goes left."""
-    own = [(place, order) for place, order in enumerate(orders) if order.position == position]
-    if not own:
-        return _sides(tree, position, column)
-    n_columns = len(tree.missing_codes) - len(orders)
+def _sides_in_orders(tree: Tree, own: Sequence[tuple[int, CategoryOrder]]) -> NDArray[np.bool_]:
+    """Return, for every category and every split on one of its orders, whether the category goes left."""
     sides = [
-        order.ranks[:, None] <= tree.threshold[np.flatnonzero(tree.column == n_columns + place)][None, :]
-        for place, order in own
+        order.ranks[:, None] <= tree.threshold[np.flatnonzero(tree.column == column)][None, :] for column, order in own
     ]
     return _like_a_neighbor(np.concatenate(sides, axis=1), own[0][1].ranks)
 
@@ -86,15 +87,20 @@ class Presence:
     groups : ndarray of int32
         Leaf of every record of the sample.
     columns : sequence of CodedColumn
+    orders : SplitOrders
+        Attributes with an order are split on as numbers are: all of their categories have a side.
     """
 
-    def __init__(self, tree: Tree, groups: NDArray[np.int32], columns: Sequence[CodedColumn]) -> None:
+    def __init__(
+        self, tree: Tree, groups: NDArray[np.int32], columns: Sequence[CodedColumn], orders: SplitOrders
+    ) -> None:
         self.tree = tree
         self.columns = columns
+        ordered = {order.position for order in orders.first}
         self._in_node = {
             position: self._of_column(groups, column)
             for position, column in enumerate(columns)
-            if not column.bins.is_ordered and (tree.column == position).any()
+            if not column.bins.is_ordered and position not in ordered and (tree.column == position).any()
         }
 
     def _of_column(self, groups: NDArray[np.int32], column: CodedColumn) -> NDArray[np.bool_]:
@@ -171,7 +177,7 @@ def _as_mask(sides: NDArray[np.bool_], n_words: int) -> NDArray[np.uint64]:
 
 
 def without_small_buckets(
-    tree: Tree, columns: Sequence[CodedColumn], min_records: int, orders: Sequence[CategoryOrder] = ()
+    tree: Tree, columns: Sequence[CodedColumn], min_records: int, orders: SplitOrders = _NONE
 ) -> Tree:
     """Return the tree without the splits that leave a bucket with fewer records of the sample.
 
@@ -184,15 +190,14 @@ def without_small_buckets(
         position = _column_with_small_bucket(tree, columns, min_records, orders)
         if position is None:
             return tree
-        n_columns = len(tree.missing_codes) - len(orders)
-        own = [n_columns + place for place, order in enumerate(orders) if order.position == position]
-        splits = np.flatnonzero(np.isin(tree.column, [position, *own]))
+        own = [column for column, _ in orders.columns_of(position, len(columns))]
+        splits = np.flatnonzero(np.isin(tree.column, own or [position]))
         latest = splits[np.argmax(tree.split_rank[splits])]
         tree = tree.without_splits(np.array([latest]))
 
 
 def _column_with_small_bucket(
-    tree: Tree, columns: Sequence[CodedColumn], min_records: int, orders: Sequence[CategoryOrder]
+    tree: Tree, columns: Sequence[CodedColumn], min_records: int, orders: SplitOrders
 ) -> int | None:
     for position, bucket in enumerate(buckets_of_tree(tree, columns, orders)):
         counts = columns[position].counts
