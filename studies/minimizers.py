@@ -25,7 +25,6 @@ from studies.minimizers_keys import (
     BY,
     FRONTS,
     MINIMIZERS,
-    PAPER_SCALE_SEEDS,
     SEEDS,
     SHORT,
     TABLES,
@@ -176,10 +175,7 @@ class Bench:
                 yield {"privacy_weight": run.privacy_weight}, split_buckets(buckets, sample.n_codes)
 
     def _point(self, name: str, setting: dict[str, Any], buckets: Any, sample: Any) -> Any:
-        from sfumato.generalization import generalization_from_bins
-
-        generalization = generalization_from_bins(sample.columns, buckets, floor=1, minimizer=name)
-        return self._judge.point(name, setting, generalization)
+        return self._judge.point(name, setting, sample.generalized(buckets, floor=1, minimizer=name))
 
 
 def quick_model(seed: int) -> Any:
@@ -289,7 +285,6 @@ EXPERIMENT = Experiment(
     name="minimizers",
     by=BY,
     keys=tuple(keys(SEEDS)),
-    paper_scale_keys=tuple(keys(PAPER_SCALE_SEEDS)),
     run=run,
     together=("figure", "table", "seed"),
     titles={**TITLES, **SHORT},
