@@ -100,7 +100,7 @@ class Bench:
         is_limited: bool = True,
     ) -> None:
         from sfumato.minimize.bucket_utility import CodesClassifier
-        from sfumato.minimize.sweep import _Judge, _limits, as_risk
+        from sfumato.minimize.judge import Judge, as_risk
 
         task = replace(task, is_limited=is_limited)
         self.task, self.seed, self.is_limited = task, seed, is_limited
@@ -109,8 +109,10 @@ class Bench:
             parts[2] = test
         reader = self.minimizer("PrivacyAwareTree", personal)
         attacker = as_risk("table", seed=seed, n_jobs=1)
-        self._judge = _Judge(reader, parts, CodesClassifier(seed=seed), attacker)
-        self.limits = [self._judge.point(name, {}, own) for name, own in _limits(self._judge.sample_for(reader), 1)]
+        self._judge = Judge(reader, parts, CodesClassifier(seed=seed), attacker)
+        self.limits = [
+            self._judge.point(name, {}, own) for name, own in self._judge.limits_of(self._judge.sample_for(reader), 1)
+        ]
 
     @property
     def attacked(self) -> tuple[Any, tuple[str, ...]]:

@@ -91,7 +91,7 @@ def _occupations(codes: Any) -> Any:
 
 def _attacked_again(keys: Sequence[Mapping[str, Any]], is_limited: bool) -> Iterator[Cell]:
     """Let counting and gradient boosting guess from the generalizations on each front; the stronger one counts."""
-    from sfumato.minimize.sweep import ReconstructionRisk
+    from sfumato.minimize.judge import ReconstructionRisk
     from sfumato.minimize.sweep_result import MinimizerSweep
     from studies.minimization_tasks import load_task
 

@@ -154,7 +154,8 @@ class PrivacyAwareTree(WeightedMinimizer):
         check_choice("search", self.search, get_args(Search))
 
     def _categorical(self) -> tuple[str | int, ...]:
-        return (*super()._categorical(), *(self.hierarchies or {}))
+        given = super()._categorical()
+        return (*given, *(name for name in self.hierarchies or {} if name not in given))
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Sample:
         sample = super()._read(X, y, sample_weight)

@@ -19,6 +19,9 @@ Buckets = list[NDArray[np.int64]]
 Those of categories may have one more entry, for categories that the sample does not have.
 """
 
+FORBIDDEN = "it is forbidden"
+"""Why an attribute is left out that may not be collected."""
+
 
 @dataclass(frozen=True, eq=False)
 class Sample:

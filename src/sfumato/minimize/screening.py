@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.coded_columns import CodedColumn
-from sfumato.minimize.sample import Buckets, Sample
+from sfumato.minimize.sample import FORBIDDEN, Buckets, Sample
 
 MOST_SCREENED = 128
 """A minimizer looks at no more attributes."""
@@ -53,12 +53,15 @@ def screened(sample: Sample, required: Collection[str] = (), most: int = MOST_SC
 def narrowed(sample: Sample) -> tuple[Sample, list[int]]:
     """Return the sample without attributes that are left out, unless they are personal, and the places of the others.
 
-    Where all attributes are personal, since none was named, those that are left out are not.
+    Where attributes are personal only because none was named, those that did not pass the screening are not.
     """
     if not sample.left_out:
         return sample, list(range(len(sample.columns)))
-    named = sample.personal if sample.is_personal_named else ()
-    kept = [place for place in range(len(sample.columns)) if place not in sample.left_out or place in named]
+
+    def is_attacked(place: int) -> bool:
+        return place in sample.personal and (sample.is_personal_named or sample.left_out[place] == FORBIDDEN)
+
+    kept = [place for place in range(len(sample.columns)) if place not in sample.left_out or is_attacked(place)]
     number = {place: new for new, place in enumerate(kept)}
     own = replace(
         sample,
