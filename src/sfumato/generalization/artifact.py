@@ -32,6 +32,7 @@ from sfumato.generalization.document import (
 )
 
 if TYPE_CHECKING:
+    from sfumato.generalization.export.texts import Language, Reason
     from sfumato.generalization.questions import NextQuestion
 
 Output = Literal["codes", "labels", "representatives"]
@@ -310,24 +311,45 @@ class Generalization:
 
         return polars_expressions(self.attributes, output)
 
-    def to_json_schema(self, output: ExportOutput = "labels") -> dict[str, Any]:
-        """Return the JSON Schema of a minimized record, which has buckets and nothing else."""
+    def to_json_schema(self, output: ExportOutput = "labels", *, is_partial: bool = False) -> dict[str, Any]:
+        """Return the JSON Schema of a minimized record, which has buckets and nothing else.
+
+        Parameters
+        ----------
+        output : {"labels", "codes"}, default="labels"
+        is_partial : bool, default=False
+            Whether attributes may be absent, since people are not asked what cannot change a decision.
+        """
         from sfumato.generalization.export.json_schema import record_schema
 
-        return record_schema(self.attributes, self.fingerprint, output)
+        return record_schema(self.attributes, self.fingerprint, output, is_partial=is_partial)
 
-    def to_javascript(self) -> str:
-        """Return a JavaScript function without dependencies that turns a record into buckets."""
+    def to_javascript(self, model: Any = None, **options: Any) -> str:
+        """Return a JavaScript function without dependencies that turns a record into buckets.
+
+        Parameters
+        ----------
+        model : classifier or pipeline, optional
+            A linear model or a decision tree: the script then also says what a person must still be asked, by
+            ``questions.next(answers)``. The model's weights, or the boxes and classes of its leaves, are in it.
+        **options
+            As for :class:`Questionnaire`.
+        """
         from sfumato.generalization.export.javascript import javascript_source
 
-        return javascript_source(self.attributes, self.fingerprint)
+        return javascript_source(self.attributes, self.fingerprint) + self._questions(model, options)
 
     def to_form(
         self,
         *,
-        title: str = "A few questions",
+        title: str | None = None,
         action: str | None = None,
         titles: Mapping[str, str] | None = None,
+        labels: Mapping[str, Mapping[Any, str]] | None = None,
+        reasons: Mapping[str, Reason] | None = None,
+        language: Language = "en",
+        model: Any = None,
+        **options: Any,
     ) -> str:
         """Return a web page, in one file, that asks for buckets and can find the bucket of a typed value.
 
@@ -335,16 +357,65 @@ class Generalization:
 
         Parameters
         ----------
-        title : str
+        title : str, optional
             Title of the page.
         action : str, optional
             URL to send the buckets to. None: the page shows the minimized record and sends nothing.
         titles : mapping of str to str, optional
             Titles of the questions, by attribute: ``{"AGEP": "Age in years"}``.
+        labels : mapping of str to mapping, optional
+            Words for categories, by attribute: ``{"SEX": {1: "male", 2: "female"}}``. What is sent stays the same.
+        reasons : mapping of str to Reason, optional
+            Why each attribute is asked, as ``AttributeCosts.reasons`` gives it.
+        language : {"en", "de"}, default="en"
+        model : classifier or pipeline, optional
+            A linear model or a decision tree: questions then come one by one, and end when no answer can change its
+            decision any more. What was not asked is not sent.
+        **options
+            As for :class:`Questionnaire`.
         """
         from sfumato.generalization.export.form import form_page
 
-        return form_page(self.attributes, self.fingerprint, title=title, action=action, titles=titles)
+        wording = self._wording(language, titles, labels, reasons)
+        questions = self._questions(model, options)
+        return form_page(self.attributes, self.fingerprint, wording, title=title, action=action, questions=questions)
+
+    def to_preview(
+        self,
+        *,
+        title: str | None = None,
+        titles: Mapping[str, str] | None = None,
+        labels: Mapping[str, Mapping[Any, str]] | None = None,
+        reasons: Mapping[str, Reason] | None = None,
+        language: Language = "en",
+        is_personal: bool = False,
+    ) -> str:
+        """Return a web page, in one file, that shows a person what will be asked and why, and what will not.
+
+        Parameters
+        ----------
+        title, titles, labels, reasons, language
+            As for `to_form`.
+        is_personal : bool, default=False
+            Whether questions end early where the decision of a model is settled, as with the `model` of `to_form`.
+        """
+        from sfumato.generalization.export.preview import preview_page
+
+        wording = self._wording(language, titles, labels, reasons)
+        return preview_page(self.attributes, self.fingerprint, wording, title=title, is_personal=is_personal)
+
+    def _wording(self, language: Any, titles: Any, labels: Any, reasons: Any) -> Any:
+        from sfumato.generalization.export.wording import Wording
+
+        return Wording.of(self.attributes, language, titles, labels, reasons)
+
+    def _questions(self, model: Any, options: Mapping[str, Any]) -> str:
+        if model is None:
+            return ""
+        from sfumato.generalization.export.questions import questions_source
+        from sfumato.generalization.questions import Questionnaire
+
+        return questions_source(Questionnaire(self, model, **options))
 
 
 def json_value(value: Any) -> Any:

@@ -6,7 +6,7 @@ Every step is measured like the settings of a sweep, on test records that nothin
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any, Literal
@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 from sfumato.errors import ParameterError
 from sfumato.generalization import CategoryAttribute, Generalization
+from sfumato.generalization.export.texts import Reason
 from sfumato.minimize.bucket_steps import coarser, finer
 from sfumato.minimize.bucket_utility import CodesClassifier
 from sfumato.minimize.judge import Judge, Risk, RiskName, as_risk
 from sfumato.minimize.privacy_aware_tree import PrivacyAwareTree
-from sfumato.minimize.sample import Buckets, Sample
+from sfumato.minimize.sample import FORBIDDEN, Buckets, Sample
 from sfumato.minimize.sweep_parts import SHARES, Part, Shares, parts_of
 
 StepName = Literal["not collected", "coarser", "finer"]
@@ -149,6 +150,21 @@ class AttributeCosts:
             for line in self.lines()
         )
         return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+    def reasons(
+        self, *, required: Collection[str] = (), left_out: Mapping[str, str] | None = None
+    ) -> dict[str, Reason]:
+        """Return why each attribute is asked, or why it is not, for the form and its preview.
+
+        Parameters
+        ----------
+        required : collection of str
+            Attributes that have to be asked.
+        left_out : mapping of str to str, optional
+            Attributes that were not looked at, and why, as a sweep tells it.
+        """
+        told = {name: Reason("forbidden" if why == FORBIDDEN else "screened") for name, why in (left_out or {}).items()}
+        return told | {row.attribute: _reason(row, row.attribute in required) for row in self.rows}
 
     def plot(self) -> str:
         """Return a picture as SVG text: for every attribute, how error and risk change by each step."""
@@ -292,6 +308,18 @@ def _interval(changed: NDArray[np.bool_], now: NDArray[np.bool_]) -> tuple[float
     half = _NORMAL * float(difference.std()) / float(n) ** 0.5
     middle = float(difference.mean())
     return middle - half, middle + half
+
+
+def _reason(row: AttributeCost, is_required: bool) -> Reason:
+    if row.n_buckets > 1:
+        without = row.step("not collected")
+        if without is not None and without.is_clear and without.error > 0:
+            return Reason("needed", without.error)
+        return Reason("required" if is_required else "helps")
+    with_it = row.step("finer")
+    if with_it is None or not with_it.is_clear or with_it.error >= 0:
+        return Reason("useless")
+    return Reason("not worth it", -with_it.error, max(0.0, with_it.risk))
 
 
 def _count(n_buckets: int) -> str:
