@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -330,7 +330,7 @@ def write_exports(learned: LearnedGeneralization, source: FileTable, exports: Ex
     if source.style is not None:
         types = source.style.types
         document["file"] = {"types": {name: str(types[name]) for name in generalization.names if name in types}}
-    texts = {
+    texts: dict[str, Callable[[], str]] = {
         "document": lambda: json.dumps(document, indent=1, ensure_ascii=False) + "\n",
         "sql": lambda: generalization.to_sql(exports.dialect),
         "form": lambda: generalization.to_form(**words),

@@ -115,7 +115,7 @@ def _needs_order(sample: Sample, position: int) -> bool:
     column = sample.columns[position]
     if column.bins.is_ordered or position in sample.left_out:
         return False
-    return position in sample.parents or np.count_nonzero(column.counts) > MAX_ENUMERATED
+    return position in sample.parents or bool(np.count_nonzero(column.counts) > MAX_ENUMERATED)
 
 
 def _folds(sample: Sample) -> NDArray[np.uint8]:
@@ -182,7 +182,7 @@ class _Counted:
 
         def count(values: NDArray[np.integer[Any]], n_values: int) -> NDArray[np.float64]:
             sums = np.bincount(cell * n_values + values, weight, _N_FOLDS * n_codes * n_values)
-            return scale * sums.reshape(_N_FOLDS, n_codes, n_values)
+            return np.asarray(scale * sums.reshape(_N_FOLDS, n_codes, n_values), np.float64)
 
         classes = count(sample.y, sample.n_classes)
         others = [sample.columns[place] for place in sample.personal if place != position and with_personal]
@@ -252,7 +252,7 @@ def _edges(keys: NDArray[np.float64], records: NDArray[np.int64]) -> NDArray[np.
         return between
     counts = np.bincount(which, records[records > 0])
     ranks = np.cumsum(counts) * (_MAX_RANKS - 1) // counts.sum()
-    return between[np.diff(ranks) > 0]
+    return np.asarray(between[np.diff(ranks) > 0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,7 +342,7 @@ def _first_component(means: NDArray[np.float64], n: NDArray[np.float64]) -> NDAr
         return np.ones(1)
     apart = means - n @ means / max(n.sum(), 1e-300)
     axis: NDArray[np.float64] = np.linalg.eigh((apart * n[:, None]).T @ apart)[1][:, -1]
-    return axis * np.sign(axis[np.abs(axis).argmax()])
+    return np.asarray(axis * np.sign(axis[np.abs(axis).argmax()]))
 
 
 def _interleaved(

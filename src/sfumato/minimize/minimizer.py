@@ -201,8 +201,8 @@ class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return tuple(names.index(name) for name in personal)
 
     def _generalize(self, sample: Sample, buckets: Buckets) -> Generalization:
-        own = {"minimizer": type(self).__name__, "parameters": self._told_parameters()}
-        return sample.generalized(buckets, floor=int(self.floor), **own)
+        name, told = type(self).__name__, self._told_parameters()
+        return sample.generalized(buckets, floor=int(self.floor), minimizer=name, parameters=told)
 
     def _told_parameters(self) -> dict[str, Any]:
         """Return the floor and the method's own parameters, as far as a document can hold them."""

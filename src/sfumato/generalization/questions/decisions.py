@@ -31,7 +31,10 @@ _TIE = 1e-9  # scores of attributes closer than this are equal, so that every la
 class Decision(Protocol):
     """What the questionnaire needs of a model."""
 
-    proof: Proof
+    @property
+    def proof(self) -> Proof:
+        """How settled decisions are found."""
+        ...
 
     def decide(self, codes: Codes) -> NDArray[np.int64]:
         """Return the place of the class of complete records."""
@@ -97,7 +100,7 @@ class LinearDecision:
         scores = np.tile(self.intercept, (len(codes), 1))
         for own, buckets in zip(self.contributions, codes.T, strict=True):
             scores += own[buckets]
-        return scores.argmax(axis=1)
+        return np.asarray(scores.argmax(axis=1))
 
     def settled(self, answers: Codes) -> int | None:
         """Return the class that leads by more than the attributes not asked can take away."""
@@ -144,8 +147,7 @@ class Leaves:
     def reached(self, answers: Codes) -> NDArray[np.bool_]:
         """Return which leaves some answers leave possible."""
         asked = np.flatnonzero(answers >= 0)
-        found: NDArray[np.bool_] = self.inside[:, self.starts[asked] + answers[asked]].all(axis=1)
-        return found
+        return np.asarray(self.inside[:, self.starts[asked] + answers[asked]].all(axis=1))
 
     def of_records(self, codes: Codes) -> NDArray[np.bool_]:
         """Return which leaves complete records reach: (records, leaves)."""
@@ -180,7 +182,7 @@ class TreeDecision:
 
     def decide(self, codes: Codes) -> NDArray[np.int64]:
         """Return the place of the class of complete records."""
-        return self.classes[self.leaves.of_records(codes).argmax(axis=1)]
+        return np.asarray(self.classes[self.leaves.of_records(codes).argmax(axis=1)])
 
     def settled(self, answers: Codes) -> int | None:
         """Return the class of all leaves that are left, if it is one."""
@@ -227,7 +229,7 @@ class TreeDecision:
 
     def chances(self, answers: Codes) -> NDArray[np.float64]:
         """Return the chance of every class if the answers not given are drawn independently of each other."""
-        return np.bincount(self.classes, self._chances(answers), int(self.classes.max()) + 1)
+        return np.bincount(self.classes, self._chances(answers), int(self.classes.max()) + 1).astype(np.float64)
 
     def _chances(self, answers: Codes) -> NDArray[np.float64]:
         starts = self.leaves.starts
@@ -272,7 +274,7 @@ class EnsembleDecision:
 
     def decide(self, codes: Codes) -> NDArray[np.int64]:
         """Return the place of the class of complete records."""
-        return self._scores(codes).argmax(axis=1)
+        return np.asarray(self._scores(codes).argmax(axis=1))
 
     def _scores(self, codes: Codes) -> NDArray[np.float64]:
         scores: NDArray[np.float64] = self.base + self.leaves.of_records(codes).astype(np.float64) @ self.values

@@ -86,7 +86,7 @@ class Interviews:
     @property
     def n_asked(self) -> NDArray[np.int64]:
         """Number of questions that each person is asked."""
-        return self.asked.sum(axis=1)
+        return np.asarray(self.asked.sum(axis=1))
 
     @property
     def n_changed(self) -> int:
