@@ -29,6 +29,7 @@ NAMES = (
     "beyond_private_training",
     "beyond_private_learners",
     "beyond_rows_or_columns",
+    "beyond_questions",
     "beyond_anatomy",
     "beyond_certificates",
 )
