@@ -87,7 +87,7 @@ def test_a_certificate_and_a_context_fit():
     [
         ({"gate": [{"name": "min_k"}]}, "audit.gate[0]"),
         ({"n_records": "many"}, "audit.n_records"),
-        ({"version": 2}, "audit.version"),
+        ({"version": 1}, "audit.version"),
         ({"extra": 1}, "audit.extra"),
         ({"notes": "none"}, "audit.notes"),
     ],
