@@ -155,7 +155,7 @@ def attack_attribute(
             seconds=time.perf_counter() - start,
             seed=random_state,
             details=details,
-            hits=Hits(np.arange(len(guesses)), guesses == victims.truth, baseline == victims.truth),
+            hits=Hits(np.arange(len(guesses)), guesses == victims.truth, baseline == victims.truth, victims.truth),
         )
     return results
 

@@ -321,7 +321,7 @@ def judge_guesses(
     if names_control:
         details = {**named, "baseline_from": "by the most frequent value of the group"}
     seconds = time.perf_counter() - started
-    hits = Hits(np.arange(len(guesses)), is_right, is_frequent, groups.group)
+    hits = Hits(np.arange(len(guesses)), is_right, is_frequent, groups.truth, groups.group)
     return AttackResult(name, rate, interval, baseline, control, verdict, seconds, seed, details, hits)
 
 

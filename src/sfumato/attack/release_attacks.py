@@ -296,7 +296,7 @@ def infer_from_release(
         started=start,
         seed=random_state,
         details={"n_targets": len(drawn), "known": [column.name for column in columns], "secret": hidden.name},
-        hits=Hits(drawn, is_right, is_frequent),
+        hits=Hits(drawn, is_right, is_frequent, hidden.codes[drawn]),
     )
 
 

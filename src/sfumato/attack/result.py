@@ -41,6 +41,8 @@ class Hits:
         1 or 0 for each of them, or a chance where some is left to chance.
     baseline : ndarray of float
         The same for an attacker who does not see the attacked data.
+    truth : ndarray of int, optional
+        Code of what is guessed about each: an attacker who knows more of some people may name what most of them have.
     cluster : ndarray of int, optional
         People with equal numbers are not independent of each other.
     is_member : ndarray of bool, optional
@@ -50,6 +52,7 @@ class Hits:
     rows: NDArray[Any]
     success: NDArray[Any]
     baseline: NDArray[Any]
+    truth: NDArray[Any] | None = None
     cluster: NDArray[Any] | None = None
     is_member: NDArray[np.bool_] | None = None
 

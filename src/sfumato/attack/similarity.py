@@ -127,7 +127,7 @@ def guess_from_similar_values(
     baseline = float(is_usual.mean())
     verdict = judge(rate, interval, baseline, control=control_rate)
     seconds = time.perf_counter() - started
-    hits = Hits(rows, is_right, is_usual, groups.group)
+    hits = Hits(rows, is_right, is_usual, cluster=groups.group)
     return AttackResult(
         "similarity", rate, interval, baseline, control_rate, verdict, seconds, random_state, details, hits
     )

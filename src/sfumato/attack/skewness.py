@@ -106,7 +106,10 @@ def guess_from_skewed_groups(
         if (of_others != _NOBODY).any():
             outside = float((of_others == secrets.other_truth)[of_others != _NOBODY].mean())
     rate = float(is_right.mean()) if len(is_right) else 0.0
-    hits = Hits(np.flatnonzero(is_guessed), is_right, share_of[guesses[is_guessed]], groups.group[is_guessed])
+    hits = Hits(
+        np.flatnonzero(is_guessed), is_right, share_of[guesses[is_guessed]], groups.truth[is_guessed],
+        groups.group[is_guessed],
+    )  # fmt: skip
     baseline = float(hits.baseline.mean()) if len(is_right) else 0.0
     details = {
         "secret": secrets.secret,

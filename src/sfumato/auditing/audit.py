@@ -274,6 +274,7 @@ def _audit(reporter: Reporter, tables: NamedTables, pair: Pair, required: dict[s
         seconds=reporter.seconds,
         made_at=moment().isoformat(timespec="seconds"),
         reidentification=reidentification,
+        grouped_by=tuple(pair.released_as),
     )
 
     def smallest_without() -> dict[str, int]:

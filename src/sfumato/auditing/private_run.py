@@ -122,6 +122,7 @@ def _audit(
         made_at=moment().isoformat(timespec="seconds"),
         policy_sha256=policy.digest,
         privacy=privacy,
+        grouped_by=tuple(_rewritten(partition)),
     )
 
 

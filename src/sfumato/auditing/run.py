@@ -415,6 +415,7 @@ def _audit(
         made_at=moment().isoformat(timespec="seconds"),
         policy_sha256=job.policy.digest,
         reidentification=reidentification,
+        grouped_by=tuple(names),
     )
 
 

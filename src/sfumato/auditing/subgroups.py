@@ -126,6 +126,8 @@ def _rate(hits: Hits, inside: npt.NDArray[np.bool_], confidence: float) -> tuple
     from sfumato.attack.result import wilson_interval
 
     success, baseline = hits.success[inside].astype(float), float(hits.baseline[inside].mean())
+    if hits.truth is not None:  # without the release, an attacker may know what is most frequent in the subgroup
+        baseline = max(baseline, float(np.unique(hits.truth[inside], return_counts=True)[1].max() / inside.sum()))
     if hits.is_member is not None:
         # Members and others count alike, however many of each are in the subgroup.
         member = hits.is_member[inside]

@@ -72,6 +72,14 @@ def audit(
             help="Minimum distinct values of a sensitive column per group.", rich_help_panel=_GATE, show_default="none"
         ),
     ] = None,
+    max_risk: Annotated[
+        float | None,
+        typer.Option(
+            help="Maximum chance to re-identify a record: 1 / smallest group.",
+            rich_help_panel=_GATE,
+            show_default="none",
+        ),
+    ] = None,
     max_advantage: Annotated[
         float | None,
         typer.Option(help="Maximum attack advantage.", rich_help_panel=_GATE, show_default="none"),
@@ -103,7 +111,8 @@ def audit(
     from sfumato.files.publishing import digest_of, fingerprint_of
     from sfumato.files.table_file import check_output, read_files, unfinished
 
-    gate = {"min_k": min_k, "min_l": min_l, "max_attack_advantage": max_advantage, "max_unique": max_unique}
+    gate = {"min_k": min_k, "min_l": min_l, "max_risk": max_risk}
+    gate |= {"max_attack_advantage": max_advantage, "max_unique": max_unique}
     check_gate(gate)
     inputs = [original, release, *([control] if control else [])]
     for option, path in (("--report", report), ("-o", output)):

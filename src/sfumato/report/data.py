@@ -371,6 +371,8 @@ class Audit:
         The promise of differential privacy: epsilon, delta and what it rests on; None for other releases.
     earlier : tuple of EarlierRelease
         Earlier releases of the same people that this one was compared with.
+    grouped_by : tuple of str
+        Columns of the release that form its groups, by their released names.
     """
 
     name: str
@@ -401,6 +403,7 @@ class Audit:
     reidentification: Reidentification | None = None
     privacy: Mapping[str, Any] | None = None
     earlier: tuple[EarlierRelease, ...] = ()
+    grouped_by: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool | None:

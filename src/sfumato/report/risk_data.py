@@ -33,7 +33,7 @@ class AttackedSubgroup:
     interval : (float, float)
         Of the rate; all subgroups that were compared share the error.
     baseline : float
-        Success on the same people without the release.
+        Success on the same people without the release, by an attacker who knows what is most frequent among them.
     """
 
     column: str

@@ -211,7 +211,8 @@ def parameters(audit: Audit) -> list[tuple[str, str]]:
         rows.append(("SHA-256 of the data", audit.fingerprint))
     if audit.policy_sha256:
         rows.append(("SHA-256 of the policy", audit.policy_sha256))
-    rows += [(f"SHA-256 of the {role} “{own.file}”", own.sha256) for role, own in audit.outputs.items()]
+    hashed = {role: own for role, own in audit.outputs.items() if role != "report"}  # which cannot hold its own
+    rows += [(f"SHA-256 of the {role} “{own.file}”", own.sha256) for role, own in hashed.items()]
     if audit.made_at:
         rows.append(("made at", audit.made_at))
     rows.append(("time taken", f"{audit.seconds:.0f} s"))
@@ -328,20 +329,24 @@ def _worst(audit: Audit, own: AttackedSubgroup) -> str:
     )
 
 
+_USUAL_THRESHOLD = 0.09  # whose share is shown where the policy names no threshold
+
+
 def reidentification_table(found: Reidentification) -> tuple[list[str], list[list[str]]]:
     """Return the columns and rows of the risks of re-identification, before and after."""
     profiles = (found.before, found.after)
+    threshold = f"{_USUAL_THRESHOLD if found.threshold is None else found.threshold:g}"
     rows = []
     for place, attacker in enumerate(found.after.attackers):
         both = [profile.attackers[place] for profile in profiles]
         name = attacker.attacker
         if attacker.maximum is not None:
             rows.append([f"{name}, maximum", *(f"{own.maximum:.3f}" for own in both)])
-        rows.append([f"{name}, average", *(f"{own.average:.3f}" for own in both)])
-        rows += [
-            [f"{name}, share of {found.counted} above {threshold}", *(_share(own.above[threshold]) for own in both)]
-            for threshold in attacker.above
-        ]
+        if name != "journalist":  # whose average is the marketer's
+            rows.append([f"{name}, average", *(f"{own.average:.3f}" for own in both)])
+        if threshold in attacker.above:
+            shares = (_share(own.above[threshold]) for own in both)
+            rows.append([f"{name}, share of {found.counted} above {threshold}", *shares])
     rows.append(["unique in the table", *(_share(profile.unique) for profile in profiles)])
     if found.sampling_fraction is not None:
         rows.append(
