@@ -252,7 +252,8 @@ def _weigh(block: _Block, codes: list[NDArray[np.int64]], chances: list[NDArray[
     for code, chance in zip(codes, chances, strict=True):
         fit += chance[values[:, None, :], code[records][:, :, None]]
     size = records.shape[1]
-    if size > _MOST_ENUMERATED:
+    has_all_rows = values.shape[1] == size and bool((block.counts == 1).all())
+    if size > _MOST_ENUMERATED or not has_all_rows:  # people who were placed by their values may be more than rows
         return _balanced(fit, block.counts)
     weight = np.zeros_like(fit)
     orders = np.array(list(itertools.permutations(range(size))))
