@@ -122,7 +122,7 @@ def _read(value: Any, hint: Any, place: str = "") -> Any:
         return {name: _read(part, inside[1], f"{place}.*") for name, part in value.items()}
     if hint is float:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return float("nan") if value is None else float(_fitting(value, is_number, place))
+        return float("nan") if value is None else _fitting(value, is_number, place)
     if hint in _PLAIN:
         return _fitting(value, type(value) is hint, place)
     return value
