@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Risks of re-identification by their definitions, masked where few people are concerned, and as the gate judges them."""
+"""Risks of re-identification by their definitions, masked where they concern few, and as the gate judges them."""
 
 import math
 

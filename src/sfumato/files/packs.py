@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -24,7 +25,7 @@ _PLAIN_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _MOST_ENTRIES = 64
 _MOST_BYTES = 256 << 20
 _NAMESPACE = "sfumato-evidence"  # a signature for another purpose is not one of a pack
-_PUBLIC_KEY = re.compile(r"([a-z0-9@.-]+) ([A-Za-z0-9+/=]+)( .*)?")
+_PUBLIC_KEY = re.compile(r"([a-z0-9@.-]+) (AAAA[A-Za-z0-9+/=]{20,})( .*)?")
 
 
 def sha256(content: bytes) -> str:
@@ -58,21 +59,24 @@ def unpack(content: bytes, name: str) -> dict[str, bytes]:
     name : str
         What messages call it.
     """
+    unreadable = f"{name!r} is not a readable ZIP file: expected a pack that 'sfumato evidence' wrote."
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            listed = archive.infolist()
-            names = [entry.filename for entry in listed]
-            if len(names) > _MOST_ENTRIES or sum(entry.file_size for entry in listed) > _MOST_BYTES:
-                raise InputError(f"{name!r} is larger than any pack: expected what 'sfumato evidence' wrote.")
-            if len(set(names)) < len(names) or not all(_PLAIN_NAME.fullmatch(own) for own in names):
-                raise InputError(
-                    f"{name!r} has names that no pack has, or one twice: expected what 'sfumato evidence' wrote."
-                )
+        archive = zipfile.ZipFile(io.BytesIO(content))
+    except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError):
+        raise InputError(unreadable) from None
+    with archive:
+        listed = archive.infolist()
+        names = [entry.filename for entry in listed]
+        if len(names) > _MOST_ENTRIES or sum(entry.file_size for entry in listed) > _MOST_BYTES:
+            raise InputError(f"{name!r} is larger than any pack: expected what 'sfumato evidence' wrote.")
+        if len(set(names)) < len(names) or not all(_PLAIN_NAME.fullmatch(own) for own in names):
+            raise InputError(
+                f"{name!r} has names that no pack has, or one twice: expected what 'sfumato evidence' wrote."
+            )
+        try:
             return {entry.filename: archive.read(entry) for entry in listed}
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, EOFError, ValueError):
-        raise InputError(
-            f"{name!r} is not a readable ZIP file: expected a pack that 'sfumato evidence' wrote."
-        ) from None
+        except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, OSError, EOFError, ValueError):
+            raise InputError(unreadable) from None
 
 
 # -- signatures ----------------------------------------------------------------------------------------------------

@@ -185,7 +185,8 @@ def _risks(audit: Audit) -> str:
         content += f'<p class="quiet">{safe(wording.BELOW_BASELINE)}</p>'
     content += _bullets([f"{risk.title}: {risk.sentence}" for risk in audit.risks])
     names, rows = wording.attackers_table(audit)
-    content += _table("What each attacker knows and sees", names, [list(map(safe, row)) for row in rows], numbers=(3,))
+    attackers = _table("What each attacker knows and sees", names, [list(map(safe, row)) for row in rows], numbers=(3,))
+    content += f'<div class="breaks">{attackers}</div>'
     if any(risk.worst is not None for risk in audit.risks):
         content += f'<p class="quiet">{safe(wording.WORST_SUBGROUP)}</p>'
     return _section("Attacks", content, css_class="long")
