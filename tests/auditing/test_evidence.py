@@ -15,7 +15,7 @@ import pytest
 import sfumato
 from report.audits import HOSTILE
 from sfumato import GuaranteeError, InputError, ParameterError, Policy, evidence, verify_evidence
-from sfumato.auditing.evidence import MANIFEST
+from sfumato.auditing.verify_evidence import MANIFEST
 from sfumato.files.packs import pack as packed
 from sfumato.files.packs import unpack
 from sfumato.report.questionnaires import NAMES

@@ -12,7 +12,7 @@ import sfumato
 from sfumato.attack import ATTACKS, attack_attribute, attack_membership
 from sfumato.attack.named_attack import CONFIDENCE, AttackedRelease
 from sfumato.attack.result import Hits
-from sfumato.auditing.subgroups import SubgroupMembers, worst_subgroup
+from sfumato.auditing.subgroups import SubgroupMembers, Subgroups
 
 N = 1200
 
@@ -80,6 +80,10 @@ def test_the_planted_subgroup_is_found_with_a_reference_that_knows_the_subgroup(
     assert worst.rate > 0.8 and worst.interval[0] < worst.rate < worst.interval[1]
     ill = np.array(table["ill"].to_pylist())[town == "south"]
     assert worst.baseline >= max((ill == "flu").mean(), (ill == "gout").mean()) - 0.05
+
+
+def worst_subgroup(found: Hits, own: list, *, fewest: int, confidence: float) -> object:
+    return Subgroups(tuple(own), fewest).worst(found, confidence)
 
 
 def hits(success: np.ndarray, **more: object) -> Hits:

@@ -22,33 +22,16 @@ from sfumato.attack.attribute import attack_attribute
 from sfumato.attack.membership import NEED_SHADOWS, attack_membership
 from sfumato.attack.named_attack import CONFIDENCE, LEVELS, AttackedRelease, AttackFacts
 from sfumato.attack.result import AttackResult
-from sfumato.auditing.subgroups import SubgroupMembers, worst_subgroup
+from sfumato.auditing.subgroups import Subgroups
 from sfumato.errors import MissingExtraError, ParameterError, Sentence, SfumatoError
 from sfumato.frames import read_table
 from sfumato.report.data import Risk
-from sfumato.report.risk_data import AttackedSubgroup
 
 _MOST_VALUES_GUESSED = 50  # of an attribute; what has more is not guessed value by value
 _FEWEST_OF_CONTROL = 20  # records of people who are not in the release, with values to guess
 NO_TITLES: Mapping[str, str] = MappingProxyType({})
+NO_SUBGROUPS = Subgroups()
 _MOST_NAMES = 8  # of columns in a note
-
-
-Subgroups = Sequence[SubgroupMembers]
-
-
-@dataclass(frozen=True, eq=False)
-class OfPeople:
-    """The subgroups of the attacked people, and how many must be attacked for one to be shown."""
-
-    subgroups: Subgroups
-    smallest_shown: int
-
-    def worst(self, result: AttackResult) -> AttackedSubgroup | None:
-        """Return the subgroup that an attack gains most on; None where people are not attacked one by one."""
-        if result.hits is None:
-            return None
-        return worst_subgroup(result.hits, self.subgroups, fewest=self.smallest_shown, confidence=CONFIDENCE)
 
 
 @dataclass(frozen=True)
@@ -147,8 +130,7 @@ def attack_model(
     cache: str | os.PathLike[str] | None = None,
     leave_out: Collection[str] = (),
     titles: Mapping[str, str] = NO_TITLES,
-    subgroups: Subgroups = (),
-    smallest_shown: int = 1,
+    subgroups: Subgroups = NO_SUBGROUPS,
     say: Callable[[str], Any] | None = None,
 ) -> Attacks:
     """Attack a model that was trained on protected records.
@@ -174,10 +156,8 @@ def attack_model(
         Attacks of the level that are not wanted.
     titles : mapping of str to str
         Titles of columns for readers.
-    subgroups : sequence of SubgroupMembers
-        Among the records: the one that each attack gains most on is named.
-    smallest_shown : int
-        Subgroups of fewer attacked people are not.
+    subgroups : Subgroups
+        Of the records: the one that each attack gains most on is named.
     say : callable, optional
         Called with a sentence before each attack, and now and then while shadow models are trained.
 
@@ -192,7 +172,6 @@ def attack_model(
     table = read_table(X)
     attacked = table.replaced({}, keep_rows=rows)
     labels = np.asarray(y)[rows]
-    of_people = OfPeople(subgroups, smallest_shown)
     not_run: list[SkippedAttack] = []
     risks: list[Risk] = []
     membership = [name for name in wanted if _facts_of(name).target == "membership"]
@@ -210,7 +189,7 @@ def attack_model(
         except (MissingExtraError, SfumatoError) as error:
             not_run += [SkippedAttack(name, _facts_of(name).title, error.args[0]) for name in names]
             continue
-        risks += [make_risk(_facts_of(name), _on(rows, found[name]), of_people) for name in names]
+        risks += [make_risk(_facts_of(name), _on(rows, found[name]), subgroups) for name in names]
     inside = members[rows]
     chosen, notes = _to_guess(table, attributes, plan.n_attributes if "attribute" in wanted else 0)
     for attribute in chosen:
@@ -229,7 +208,7 @@ def attack_model(
             continue
         title = f"{titles.get(attribute, attribute)}, from the model"
         ways = [
-            make_risk(_facts_of("attribute"), _on(rows[masks[0]], result), of_people, title)
+            make_risk(_facts_of("attribute"), _on(rows[masks[0]], result), subgroups, title)
             for result in found_values.values()
         ]
         # Each has a control of its own: the one that is right most often may be as right about people in general.
@@ -261,8 +240,7 @@ def attack_release(
     random_state: int = 0,
     leave_out: Collection[str] = (),
     titles: Mapping[str, str] = NO_TITLES,
-    subgroups: Subgroups = (),
-    smallest_shown: int = 1,
+    subgroups: Subgroups = NO_SUBGROUPS,
     say: Callable[[str], Any] | None = None,
 ) -> Attacks:
     """Attack a released table: the three risks of the EU opinion, on people whose original values are known.
@@ -293,10 +271,8 @@ def attack_release(
         Attacks that are not wanted.
     titles : mapping of str to str
         Titles of columns for readers.
-    subgroups : sequence of SubgroupMembers
-        Among the records: the one that each attack gains most on is named.
-    smallest_shown : int
-        Subgroups of fewer attacked people are not.
+    subgroups : Subgroups
+        Of the records: the one that each attack gains most on is named.
     say : callable, optional
 
     Returns
@@ -336,20 +312,20 @@ def attack_release(
             if say is not None:
                 say(f"attacking: {case.title}")
             try:
-                risks.append(make_risk(facts, case.run(), OfPeople(subgroups, smallest_shown), case.title))
+                risks.append(make_risk(facts, case.run(), subgroups, case.title))
             except SfumatoError as error:
                 not_run.append(SkippedAttack(attack, case.title, error.sentence))
     return Attacks(tuple(risks), tuple(not_run), tuple(told))
 
 
-def make_risk(facts: AttackFacts, result: AttackResult, of_people: OfPeople, title: str | None = None) -> Risk:
+def make_risk(facts: AttackFacts, result: AttackResult, subgroups: Subgroups, title: str | None = None) -> Risk:
     """Put an attack's result into words.
 
     Parameters
     ----------
     facts : AttackFacts
     result : AttackResult
-    of_people : OfPeople
+    subgroups : Subgroups
     title : str, optional
         Of this case; that of the attack, where not given.
     """
@@ -364,7 +340,7 @@ def make_risk(facts: AttackFacts, result: AttackResult, of_people: OfPeople, tit
         facts.access,
         _n_attempts(result),
         CONFIDENCE,
-        of_people.worst(result),
+        subgroups.worst(result.hits, CONFIDENCE),
     )
 
 

@@ -23,11 +23,6 @@ if TYPE_CHECKING:
     from sfumato.auditing.run import PolicyRun
     from sfumato.report.data import Audit
 
-FORMAT = "sfumato evidence"
-VERSION = 1
-MANIFEST, AUDIT, POLICY = "manifest.json", "audit.json", "policy.toml"
-SIGNATURE_SUFFIX = ".sig"
-
 _CHECKED = ("release", "artifact", "publication")  # outputs that a pack is about
 _README = """\
 This pack is about one release of a table. It holds documents, not records.
@@ -124,6 +119,7 @@ def evidence(
     >>> sfumato.verify_evidence(pack.path, policy.file("release")).belongs_together
     True
     """
+    from sfumato.auditing.verify_evidence import MANIFEST, SIGNATURE_SUFFIX
     from sfumato.files.packs import pack, sha256, sign
     from sfumato.files.publishing import check_output, unfinished
     from sfumato.report.questionnaires import check_names
@@ -237,6 +233,7 @@ def _check_counts(policy: Policy, audit: Audit) -> None:
 def _documents(policy: Policy, audit: Audit, wanted: Sequence[str], made_on: dt.date) -> dict[str, bytes]:
     """Return the content of each file of a pack by name, but for the manifest."""
     from sfumato.auditing.materials import bill_of_materials
+    from sfumato.auditing.verify_evidence import AUDIT, POLICY
     from sfumato.report.questionnaire_page import questionnaires_page
     from sfumato.report.questionnaires import fill_in
     from sfumato.report.schema import audit_schema
@@ -258,6 +255,8 @@ def _documents(policy: Policy, audit: Audit, wanted: Sequence[str], made_on: dt.
 
 
 def _manifest(policy: Policy, audit: Audit, entries: Mapping[str, str], made_on: dt.date) -> dict[str, Any]:
+    from sfumato.auditing.verify_evidence import FORMAT, VERSION
+
     source = policy.values["data"]["file"]
     about = {role: {"file": audit.outputs[role].file, "sha256": audit.outputs[role].sha256} for role in audit.outputs}
     about = {role: own for role, own in about.items() if role in _CHECKED}

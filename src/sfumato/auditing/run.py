@@ -235,7 +235,7 @@ def _attack(reporter: Reporter, job: PolicyJob, compared: Any) -> Attacks:
     from sfumato.auditing.attacks import Attacks, attack_model, attack_release
     from sfumato.auditing.audit import warn_of_skipped
     from sfumato.auditing.pipeline import model_for_raw_records, protected_estimator
-    from sfumato.auditing.subgroups import members_of_subgroups
+    from sfumato.auditing.subgroups import subgroups_of
     from sfumato.auditing.utility import rows_of
 
     level = job.policy.get("audit", "level")
@@ -247,8 +247,8 @@ def _attack(reporter: Reporter, job: PolicyJob, compared: Any) -> Attacks:
     sensitive = job.policy.get("columns", "sensitive")
     left_out = job.policy.get("audit", "leave_out")
     common: dict[str, Any] = {"random_state": seed, "leave_out": _left_out(job), "say": reporter.progress}
-    common |= {"titles": job.policy.titles, "smallest_shown": job.policy.get("method", "k")}
-    subgroups = members_of_subgroups(job, cut_by=test)
+    common["titles"] = job.policy.titles
+    subgroups = subgroups_of(job, cut_by=test)
     with reporter.step("attacking the released records"):
         on_records = attack_release(
             rows_of(job.table, train),
@@ -259,7 +259,7 @@ def _attack(reporter: Reporter, job: PolicyJob, compared: Any) -> Attacks:
             control=rows_of(job.table, test),
             places=_places(job, len(train)),
             level=level,
-            subgroups=[own.among(train) for own in subgroups],
+            subgroups=subgroups.among(train),
             **common,
         )
     rows = np.concatenate([train, test])
@@ -276,7 +276,7 @@ def _attack(reporter: Reporter, job: PolicyJob, compared: Any) -> Attacks:
             attributes=[name for name in dict.fromkeys(wanted) if name in table.column_names],
             n_jobs=job.method.jobs,
             cache=None if unfinished is None else job.policy.folder / unfinished,
-            subgroups=[own.among(rows) for own in subgroups],
+            subgroups=subgroups.among(rows),
             **common,
         )
     attacks = on_model.and_also(on_records)

@@ -7,7 +7,6 @@ Categories form subgroups as they are, numbers and dates in four classes of equa
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -72,12 +71,52 @@ class SubgroupMembers:
     group: str
     members: npt.NDArray[np.bool_]
 
-    def among(self, rows: npt.NDArray[np.int64]) -> SubgroupMembers:
-        """Return the subgroup among some rows of the table."""
-        return SubgroupMembers(self.column, self.group, self.members[rows])
+
+@dataclass(frozen=True, eq=False)
+class Subgroups:
+    """The subgroups of a table's records that attacks are compared on.
+
+    Attributes
+    ----------
+    own : tuple of SubgroupMembers
+    fewest : int
+        Attacked people that a subgroup must have to be shown; at least 30 in any case.
+    """
+
+    own: tuple[SubgroupMembers, ...] = ()
+    fewest: int = _FEWEST
+
+    def among(self, rows: npt.NDArray[np.int64]) -> Subgroups:
+        """Return the subgroups among some rows of the table."""
+        return Subgroups(
+            tuple(SubgroupMembers(one.column, one.group, one.members[rows]) for one in self.own), self.fewest
+        )
+
+    def worst(self, hits: Hits | None, confidence: float) -> AttackedSubgroup | None:
+        """Return the subgroup in which an attack surely gains most over its baseline.
+
+        None if no subgroup is large enough, and for attacks that are not on people one by one.
+
+        Parameters
+        ----------
+        hits : Hits or None
+            Of the attacked people, by their rows in the table.
+        confidence : float
+            Of all intervals together: the subgroup with the highest lower end is taken.
+        """
+        if hits is None:
+            return None
+        compared = [(one, one.members[hits.rows]) for one in self.own]
+        compared = [(one, inside) for one, inside in compared if _n_attacked(hits, inside) >= max(_FEWEST, self.fewest)]
+        shared = 1 - (1 - confidence) / max(1, len(compared))
+        found = [
+            AttackedSubgroup(one.column, one.group, int(inside.sum()), *_rate(hits, inside, shared))
+            for one, inside in compared
+        ]
+        return max(found, key=lambda one: one.interval[0] - one.baseline, default=None)
 
 
-def members_of_subgroups(job: PolicyJob, cut_by: npt.NDArray[np.int64]) -> list[SubgroupMembers]:
+def subgroups_of(job: PolicyJob, cut_by: npt.NDArray[np.int64]) -> Subgroups:
     """Return all subgroups that a policy names; numbers are cut where the rows `cut_by` have their quarters."""
     from sfumato.frames import read_table
 
@@ -85,32 +124,7 @@ def members_of_subgroups(job: PolicyJob, cut_by: npt.NDArray[np.int64]) -> list[
     for name in job.policy.get("columns", "subgroups"):
         column = read_table(job.table.select([name]), categorical=_codes(job, name)).column(name)
         found += [SubgroupMembers(name, label, members) for label, members in _members(column, cut_by)]
-    return found
-
-
-def worst_subgroup(
-    hits: Hits, subgroups: Sequence[SubgroupMembers], *, fewest: int, confidence: float
-) -> AttackedSubgroup | None:
-    """Return the subgroup in which an attack surely gains most over its baseline; None if none is large enough.
-
-    Parameters
-    ----------
-    hits : Hits
-        Of the attacked people, by their rows in the table of the subgroups.
-    subgroups : sequence of SubgroupMembers
-    fewest : int
-        Attacked people that a subgroup must have.
-    confidence : float
-        Of all intervals together: the subgroup with the highest lower end is taken.
-    """
-    compared = [(own, own.members[hits.rows]) for own in subgroups]
-    compared = [(own, inside) for own, inside in compared if _n_attacked(hits, inside) >= max(_FEWEST, fewest)]
-    shared = 1 - (1 - confidence) / max(1, len(compared))
-    found = [
-        AttackedSubgroup(own.column, own.group, int(inside.sum()), *_rate(hits, inside, shared))
-        for own, inside in compared
-    ]
-    return max(found, key=lambda own: own.interval[0] - own.baseline, default=None)
+    return Subgroups(tuple(found), job.policy.get("method", "k"))
 
 
 def _n_attacked(hits: Hits, inside: npt.NDArray[np.bool_]) -> int:

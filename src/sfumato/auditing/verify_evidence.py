@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.auditing.evidence import AUDIT, FORMAT, MANIFEST, POLICY, SIGNATURE_SUFFIX, VERSION
 from sfumato.documents import MapOf, check_shape, is_text, one_of, parse_json
 from sfumato.errors import InputError, ParameterError, named
 from sfumato.files.csv_reading import GivenType
@@ -20,6 +19,12 @@ from sfumato.files.publishing import fingerprint_of
 from sfumato.files.table_file import read_file
 from sfumato.report.data import Audit
 from sfumato.verification import count_groups
+
+FORMAT = "sfumato evidence"
+VERSION = 1
+MANIFEST, AUDIT, POLICY = "manifest.json", "audit.json", "policy.toml"
+"""Entries of a pack that its verification reads."""
+SIGNATURE_SUFFIX = ".sig"
 
 _WROTE = "sfumato evidence"
 _HASHED = {"file": is_text, "sha256": is_text}
