@@ -110,6 +110,14 @@ def test_a_subgroup_without_a_gain_is_called_worse_in_at_most_one_of_twenty_tabl
     assert n_wrong / 600 < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 600)
 
 
+def test_what_most_of_a_subgroup_have_is_no_gain():
+    # Nearly all of the subgroup have another value than most of the table: who knows the subgroup knows that.
+    truth = np.where(np.arange(400) < 100, 1, 0)
+    table_wide = Hits(np.arange(400), truth == truth, truth == 0, truth)
+    [inside] = [SubgroupMembers("a", "x", np.arange(400) < 100)]
+    assert worst_subgroup(table_wide, [inside], fewest=30, confidence=0.95).baseline == 1.0
+
+
 def test_members_and_others_count_alike():
     is_member = np.arange(300) < 200
     says_all_are = hits(is_member.copy(), is_member=is_member)
