@@ -315,6 +315,12 @@ def test_an_original_that_changed_is_told_and_the_pack_keeps_the_hash_of_the_run
     assert json.loads(entries_of(path)[MANIFEST])["about"]["original"]["sha256"] == original
 
 
+def test_versions_that_differ_from_those_of_the_run_are_told(folder, monkeypatch):
+    monkeypatch.setattr("sfumato.auditing.pipeline.versions", lambda: {"numpy": "0.1"})
+    with pytest.warns(sfumato.PrivacyWarning, match="other versions of numpy"):
+        make(folder)
+
+
 def test_a_release_with_smaller_groups_is_counted(folder):
     path = make(folder)
     rows = (folder / "released.csv").read_text().splitlines()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``sfumato evidence``: writes packs, verifies them, and exits with what was found."""
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -105,3 +106,11 @@ def test_the_help_lists_all_questionnaires():
 def test_an_audit_judges_the_risk(folder):
     found = run("audit", "people.csv", "released.csv", "--quasi-identifiers", "age,height", "--max-risk", "0.001")
     assert found.exit_code == 1 and "max_risk" in found.output
+
+
+def test_an_audit_has_the_hashes_of_both_files(folder):
+    arguments = ["people.csv", "released.csv", "--quasi-identifiers", "age,height", "-o", "found.json"]
+    assert run("audit", *arguments).exit_code == 0
+    found = json.loads((folder / "found.json").read_text())
+    for file, said in (("people.csv", found["fingerprint"]), ("released.csv", found["outputs"]["release"]["sha256"])):
+        assert said == hashlib.sha256((folder / file).read_bytes()).hexdigest()

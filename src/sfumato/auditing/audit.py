@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sfumato.auditing.attacks import Attacks
     from sfumato.auditing.pairing import Pair
     from sfumato.report.data import Audit, Uniqueness
+    from sfumato.report.risk_data import FileHash
 
 _SIDE = "\x00side"  # no column of a table is called this
 _FEWEST_TO_TELL = 10  # records that must be alone in a file before it is compared with another by them
@@ -90,13 +91,14 @@ def audit(
 
 @dataclass(frozen=True, eq=False)
 class NamedTables:
-    """The Arrow tables of an audit, and their name in the report."""
+    """The Arrow tables of an audit, their name in the report, and the hashes of the files they come from."""
 
     before: Any
     after: Any
     control: Any
     name: str
     fingerprint: str
+    release: FileHash | None = None
 
 
 def audit_tables(
@@ -275,6 +277,7 @@ def _audit(reporter: Reporter, tables: NamedTables, pair: Pair, required: dict[s
         made_at=moment().isoformat(timespec="seconds"),
         reidentification=reidentification,
         grouped_by=tuple(pair.released_as),
+        outputs={} if tables.release is None else {"release": tables.release},
     )
 
     def smallest_without() -> dict[str, int]:

@@ -186,7 +186,8 @@ def _policy_and_audit(run: PolicyRun | Policy | str | Path) -> tuple[Policy, Aud
 
 
 def _check_files(policy: Policy, audit: Audit) -> list[str]:
-    """Raise if a file of the run has changed or is gone; return notes about what could not be checked."""
+    """Raise if a file of the run has changed or is gone; return notes about what is not as it was, or not there."""
+    from sfumato.auditing.pipeline import versions
     from sfumato.files.publishing import fingerprint_of
 
     if audit.policy_sha256 != policy.digest:
@@ -205,14 +206,16 @@ def _check_files(policy: Policy, audit: Audit) -> list[str]:
                 f"the {role} {path.name!r} has changed since the run: expected it as it was written. Run the policy "
                 "again, or restore the file."
             )
-    source = policy.source()
-    if not audit.fingerprint or not isinstance(source, Path):
-        return []
-    if not source.is_file():
-        return [f"the original table {source.name!r} is not there; the pack has the hash that the run took of it."]
-    if fingerprint_of(source) != audit.fingerprint:
-        return [f"the original table {source.name!r} has changed since the run; the pack has the hash of the run."]
-    return []
+    notes, source = [], policy.source()
+    if other := [name for name, own in versions().items() if audit.versions.get(name) != own]:
+        notes.append(
+            f"the run had other versions of {', '.join(other)}: bom.json lists those of now, audit.json its own."
+        )
+    if audit.fingerprint and isinstance(source, Path) and not source.is_file():
+        notes.append(f"the original table {source.name!r} is not there; the pack has the hash that the run took of it.")
+    elif audit.fingerprint and isinstance(source, Path) and fingerprint_of(source) != audit.fingerprint:
+        notes.append(f"the original table {source.name!r} has changed since the run; the pack has the hash of the run.")
+    return notes
 
 
 def _check_counts(policy: Policy, audit: Audit) -> None:
@@ -257,11 +260,10 @@ def _documents(policy: Policy, audit: Audit, wanted: Sequence[str], made_on: dt.
 def _manifest(policy: Policy, audit: Audit, entries: Mapping[str, str], made_on: dt.date) -> dict[str, Any]:
     from sfumato.auditing.verify_evidence import FORMAT, VERSION
 
-    source = policy.values["data"]["file"]
-    about = {role: {"file": audit.outputs[role].file, "sha256": audit.outputs[role].sha256} for role in audit.outputs}
-    about = {role: own for role, own in about.items() if role in _CHECKED}
+    written = {role: own for role, own in audit.outputs.items() if role in _CHECKED}
+    about = {role: {"file": own.file, "sha256": own.sha256} for role, own in written.items()}
     if audit.fingerprint:
-        about["original"] = {"file": audit.name if source is None else Path(source).name, "sha256": audit.fingerprint}
+        about["original"] = {"file": audit.name, "sha256": audit.fingerprint}
     if policy.path is not None:
         about["policy"] = {"file": policy.path.name, "sha256": audit.policy_sha256}
     return {

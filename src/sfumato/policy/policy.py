@@ -92,9 +92,9 @@ class Policy:
         Parameters
         ----------
         **sections : mapping
-            ``data``, ``columns``, ``method``, ``model``, ``audit``, ``privacy``, ``gate``, ``titles``. Omitted
-            settings have their defaults; None means that there is none. Without a file in ``data``, pass the table to
-            `sfumato.run`.
+            ``data``, ``columns``, ``method``, ``model``, ``audit``, ``privacy``, ``gate``, ``context``, ``titles``.
+            Omitted settings have their defaults; None means that there is none. Without a file in ``data``, pass the
+            table to `sfumato.run`.
             With ``categorical = None``, integers that are surely codes are treated as categories.
             ``criteria`` is a list of dicts, one for each criterion.
         """
