@@ -185,7 +185,7 @@ def test_the_preview_has_titles_labels_and_reasons(people_file, tmp_path):
     preview, picture = tmp_path / "preview.html", tmp_path / "costs.svg"
     found, _ = minimize(
         people_file, tmp_path, "--preview", preview, "--titles", words, "--language", "de", "--costs", picture,
-        "--required", "age,job",
+        "--required", "age,job", "--forbidden", "zip",
     )  # fmt: skip
     assert found.exit_code == 0, found.output
     page = preview.read_text(encoding="utf-8")
@@ -193,7 +193,9 @@ def test_the_preview_has_titles_labels_and_reasons(people_file, tmp_path):
     assert "Alter" in page
     assert "Warum:" in page
     assert picture.read_text(encoding="utf-8").startswith("<svg")
-    assert "one step coarser" in found.stdout
+    assert "Diese Angabe darf nicht erfragt werden." in page
+    assert "error [95% CI]" in found.stdout
+    assert "…" not in found.stdout  # the table fits
     told = json.loads(
         minimize(people_file, tmp_path, "--costs", picture, "--force", "--json", "-q", "--personal", "job")[0].stdout
     )

@@ -77,12 +77,12 @@ def test_the_preview_says_what_is_asked_in_words_and_why(made, browser, tmp_path
     for words in (
         "Questions: 6. Things that are not asked: 1.",
         "1. Alter in Jahren",
-        "Why: Without this answer, 3 of 100 more decisions would be wrong.",
+        "Why: Without this answer, 3 more of every 100 decisions would be wrong.",
         "männlich",
         "Why: It has to be asked.",
         "cook or smith",
-        "Knowing it would make fewer than 1 of 100 more decisions right, but it would tell more about you than that is",
-        "could guess 21 of 100 more personal details.",
+        "Knowing it would make fewer than 1 more of every 100 decisions right, but it would tell more about you than",
+        "could guess 21 more of every 100 personal details.",
         'every question has the choice "Rather not say"',
         "Questions end early when no further answer can change the decision.",
     ):
@@ -188,5 +188,5 @@ def test_words_that_fit_nothing_are_refused(made, options, match):
 
 def test_small_shares_are_not_told_exactly():
     texts = texts_of("en")
-    assert texts.reason(Reason("needed", 0.0004)).startswith("Without this answer, fewer than 1 of 100")
-    assert texts.reason(Reason("needed", 0.1234)).startswith("Without this answer, 12 of 100")
+    assert texts.reason(Reason("needed", 0.0004)).startswith("Without this answer, fewer than 1 more of every 100")
+    assert texts.reason(Reason("needed", 0.1234)).startswith("Without this answer, 12 more of every 100")

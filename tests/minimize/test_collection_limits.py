@@ -18,7 +18,11 @@ from sfumato import (
     sweep_minimizers,
 )
 from sfumato.errors import ParameterError
+from sfumato.generalization.export.texts import Reason
+from sfumato.minimize import AttributeCosts
+from sfumato.minimize.attribute_steps import AttributeCost, AttributeStep
 from sfumato.minimize.bucket_steps import coarser, finer
+from sfumato.minimize.sample import FORBIDDEN
 from strategies import in_examples, tables
 
 GRID = {"alpha": [0.0, 0.5], "max_leaves": [4, 12]}
@@ -174,6 +178,16 @@ def test_a_step_finer_cuts_one_bucket_and_keeps_to_the_floor(table, seed, floor)
                 assert total_impurity(sample, position, cut) == pytest.approx(best)
 
 
+@pytest.mark.parametrize("classes_of_the_rare", [[0, 0, 0], [1, 1, 1], [0, 1, 0]])
+def test_a_step_finer_does_not_place_rare_categories_by_their_own_records(classes_of_the_rare):
+    X = pd.DataFrame({"job": ["clerk"] * 20 + ["smith"] * 20 + ["pope"] * 3})
+    sample = PrivacyAwareTree(floor=5)._read(X, [0] * 20 + [1] * 20 + classes_of_the_rare, None)
+    cut = finer(sample, 0, np.zeros(sample.n_codes[0], np.int64), floor=5)
+    clerk, smith, pope = sample.columns[0].codes[[0, 20, 40]]
+    assert cut[[clerk, pope, smith]].tolist() == [0, 0, 1]
+    assert finer(sample, 0, np.zeros(sample.n_codes[0], np.int64), floor=21) is None
+
+
 # -- costs ---------------------------------------------------------------------------------------------------
 
 
@@ -205,6 +219,29 @@ def test_costs_say_which_attribute_decides_and_which_does_not(costs):
         assert (step.certified is None) == (found.certified is None)
         if step.step != "finer":
             assert step.certified <= 1e-9  # with fewer cells, the bound on any attacker never rises
+
+
+def test_reasons_follow_from_what_was_measured_and_from_limits(costs):
+    _, found = costs
+    told = found.reasons(required=["age"], left_out={"sex": FORBIDDEN, "height": "its best cut separates less"})
+    assert told["age"].name == "needed"
+    assert told["age"].decisions == found.of("age").step("not collected").error
+    assert told["sex"].name == "forbidden"  # whatever it would be worth
+    assert told["height"].name == "screened"
+
+
+@pytest.mark.parametrize(
+    ("error", "interval", "risk", "reason"),
+    [
+        (-0.02, (-0.03, -0.01), 0.1, Reason("not worth it", 0.02, 0.1)),
+        (-0.02, (-0.03, -0.01), 0.0, Reason("good enough", 0.02)),
+        (-0.02, (-0.05, 0.01), 0.1, Reason("useless")),
+        (0.02, (0.01, 0.03), 0.1, Reason("useless")),
+    ],
+)
+def test_the_reason_of_what_is_not_asked_is_what_a_step_finer_would_bring(error, interval, risk, reason):
+    row = AttributeCost("age", 1, (AttributeStep("finer", 2, error, risk, None, interval),))
+    assert AttributeCosts((row,), 0.2, 0.5, None).reasons() == {"age": reason}
 
 
 def test_costs_are_told_in_every_form(costs):

@@ -348,9 +348,12 @@ def _show(console: Console, file: Location, paths: list[Path], done: LearnedGene
 
 
 def _show_costs(console: Console, costs: AttributeCosts) -> None:
-    console.heading("what each column costs and is worth, in percentage points: error [95% CI], risk")
-    steps = ["if not collected", "one step coarser", "one step finer"]
-    console.records(["", "buckets", *steps], [[f"  {name}", *cells] for name, *cells in costs.lines()])
+    from sfumato.minimize.attribute_steps import DIFFERENCES
+
+    console.heading("what each column costs and is worth")
+    (_, *head), *lines = costs.lines()
+    console.records(["", *head], [[f"  {name}", *cells] for name, *cells in lines])
+    console.text(DIFFERENCES)
 
 
 def _certified(point: SweepPoint) -> str:

@@ -25,7 +25,7 @@ from sfumato.minimize.sample import FORBIDDEN, Buckets, Sample
 from sfumato.minimize.sweep_parts import SHARES, Part, Shares, parts_of
 
 StepName = Literal["not collected", "coarser", "finer"]
-STEPS: tuple[StepName, ...] = ("not collected", "coarser", "finer")
+DIFFERENCES = "Differences in percentage points on test; below zero is better."
 _NORMAL = 1.959964  # two-sided, 95 %
 
 
@@ -125,29 +125,27 @@ class AttributeCosts:
         ]
 
     def lines(self) -> list[list[str]]:
-        """Return the cells of the table: attribute, buckets, and per step the differences in percentage points."""
-        return [
-            [
-                row.attribute,
-                str(row.n_buckets) if row.n_buckets > 1 else "-",
-                *(_told(row.step(name)) for name in STEPS),
-            ]
-            for row in self.rows
-        ]
+        """Return the rows of the table as text, the first one with the names of the columns; differences are in points.
+
+        A step has a row. The last column, on any attacker, is there where such a bound was computed.
+        """
+        names = ["attribute", "step", "buckets", "error [95% CI]", "risk", "any attacker"]
+        lines = [names, *(_line(row, step) for row in self.rows for step in row.steps)]
+        return lines if self.certified is not None else [line[:-1] for line in lines]
 
     def __str__(self) -> str:
         """Return the table as text."""
-        lines = [["attribute", "buckets", *STEPS], *self.lines()]
+        lines = self.lines()
         widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
         texts = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
-        note = "Differences in percentage points on test: error [95% CI], risk."
-        return "\n".join([*(text.rstrip() for text in texts), "", note])
+        return "\n".join([*(text.rstrip() for text in texts), "", DIFFERENCES])
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in ("attribute", "buckets", *STEPS))
+        names, *lines = self.lines()
+        head = "".join(f"<th>{name}</th>" for name in names)
         rows = "".join(
             f"<tr><th scope='row'>{escape(line[0])}</th>{''.join(f'<td>{cell}</td>' for cell in line[1:])}</tr>"
-            for line in self.lines()
+            for line in lines
         )
         return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
@@ -164,7 +162,7 @@ class AttributeCosts:
             Attributes that were not looked at, and why, as a sweep tells it.
         """
         told = {name: Reason("forbidden" if why == FORBIDDEN else "screened") for name, why in (left_out or {}).items()}
-        return told | {row.attribute: _reason(row, row.attribute in required) for row in self.rows}
+        return {row.attribute: _reason(row, row.attribute in required) for row in self.rows} | told
 
     def plot(self) -> str:
         """Return a picture as SVG text: for every attribute, how error and risk change by each step."""
@@ -319,18 +317,24 @@ def _reason(row: AttributeCost, is_required: bool) -> Reason:
     with_it = row.step("finer")
     if with_it is None or not with_it.is_clear or with_it.error >= 0:
         return Reason("useless")
-    return Reason("not worth it", -with_it.error, max(0.0, with_it.risk))
+    if with_it.risk <= 0:
+        return Reason("good enough", -with_it.error)
+    return Reason("not worth it", -with_it.error, with_it.risk)
 
 
 def _count(n_buckets: int) -> str:
     return str(n_buckets) if n_buckets > 1 else "-"
 
 
-def _told(step: AttributeStep | None) -> str:
-    if step is None:
-        return "-"
-    low, high = (100 * end for end in step.error_interval)
-    return f"{100 * step.error:+.1f} [{low:+.1f}, {high:+.1f}], {100 * step.risk:+.1f}"
+def _points(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:+.1f}"
+
+
+def _line(row: AttributeCost, step: AttributeStep) -> list[str]:
+    low, high = map(_points, step.error_interval)
+    buckets = f"{_count(row.n_buckets)} to {_count(step.n_buckets)}"
+    error = f"{_points(step.error)} [{low}, {high}]"
+    return [row.attribute, step.step, buckets, error, _points(step.risk), _points(step.certified)]
 
 
 # -- the picture -------------------------------------------------------------------------------------------------
@@ -344,27 +348,27 @@ def _picture(costs: AttributeCosts) -> str:
     width = _NAMES + 2 * _PANEL + _GAP + 20
     steps = [step for row in costs.rows for step in row.steps]
     shapes = [_legend()]
-    for panel, (title, values) in enumerate(
-        (("error, percentage points", [v for s in steps for v in s.error_interval]), ("risk", [s.risk for s in steps]))
-    ):
+    bottom = _HEAD + _ROW * len(costs.rows)
+    for number in range(len(costs.rows) + 1):
+        shapes.append(f'<path d="M20 {_HEAD + _ROW * number}H{width - 20}" stroke="#eee" fill="none"/>')
+    errors = [end for step in steps for end in step.error_interval]
+    for panel, (measure, values) in enumerate({"error": errors, "risk": [step.risk for step in steps]}.items()):
         left = _NAMES + panel * (_PANEL + _GAP)
-        low, high = 100 * min(0.0, *values, 0.0), 100 * max(0.0, *values, 0.0)
+        low, high = 100 * min([0.0, *values]), 100 * max([0.0, *values])
         span = (high - low) or 1.0
         low, span = low - 0.05 * span, 1.1 * span
 
         def place(value: float, left: float = left, low: float = low, span: float = span) -> float:
             return left + (100 * value - low) / span * _PANEL
 
-        bottom = _HEAD + _ROW * len(costs.rows)
-        title = "risk, percentage points" if panel else title
+        title = f"{measure}, percentage points"
         shapes.append(f'<text x="{left + _PANEL / 2:.0f}" y="{_HEAD - 12}" text-anchor="middle">{title}</text>')
         shapes.append(
             f'<path d="M{place(0):.1f} {_HEAD - 4}V{bottom}" stroke="#666" stroke-dasharray="3 3" fill="none"/>'
         )
         for value in (low / 100, (low + span) / 100, 0.0):
-            shapes.append(
-                f'<text x="{place(value):.1f}" y="{bottom + 18}" text-anchor="middle">{100 * value:+.1f}</text>'
-            )
+            told = f"{100 * value:+.1f}" if value else "0"
+            shapes.append(f'<text x="{place(value):.1f}" y="{bottom + 18}" text-anchor="middle">{told}</text>')
         for number, row in enumerate(costs.rows):
             y = _HEAD + _ROW * (number + 0.5)
             for offset, step in enumerate(row.steps):

@@ -33,15 +33,19 @@ def coarser(sample: Sample, position: int, buckets: NDArray[np.int64]) -> NDArra
 
 
 def finer(sample: Sample, position: int, buckets: NDArray[np.int64], floor: int) -> NDArray[np.int64] | None:
-    """Return the buckets with one of them cut in two; None if no cut leaves `floor` records on both sides."""
+    """Return the buckets with one of them cut in two; None if no cut leaves `floor` records on both sides.
+
+    Categories with fewer than `floor` records stay where they are: they are not placed by their own records.
+    """
     column = sample.columns[position]
     n_codes = column.bins.n_bins
     by_code = _counts(sample, position, np.arange(n_codes))
     records = column.counts
     n_values = column.bins.n_values if column.bins.is_ordered else n_codes
     best: tuple[float, NDArray[np.int64]] | None = None
+    may_move = np.ones(n_values, np.bool_) if column.bins.is_ordered else records >= floor
     for bucket in np.unique(buckets[:n_codes]):
-        members = np.flatnonzero(buckets[:n_values] == bucket)
+        members = np.flatnonzero((buckets[:n_values] == bucket) & may_move)
         if not column.bins.is_ordered:
             members = members[np.argsort(_means(by_code, sample)[members], kind="stable")]
         inside = np.cumsum(by_code[members], axis=0)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A questionnaire as JavaScript: which question comes next, worked out where the person is.
 
-Of a tree, the boxes of its leaves and their classes travel, of a linear model its weights; no shares and no counts of
-the records that it was trained on.
+Of a tree, the boxes of its leaves and their classes travel, and the shares of buckets, as in the document; of a linear
+model its weights. Shares of classes in the leaves do not.
 """
 
 from __future__ import annotations

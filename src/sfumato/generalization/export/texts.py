@@ -17,7 +17,7 @@ from sfumato.generalization.naming import Phrases
 
 Language = Literal["en", "de"]
 
-ReasonName = Literal["needed", "helps", "required", "useless", "not worth it", "forbidden", "screened", "no reason"]
+ReasonName = Literal["needed", "helps", "required", "useless", "good enough", "not worth it", "forbidden", "screened"]
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Reason:
     Attributes
     ----------
     name : str
-        ``"needed"``, ``"helps"`` or ``"required"`` for what is asked; ``"useless"``, ``"not worth it"``,
-        ``"forbidden"`` or ``"screened"`` for what is not.
+        ``"needed"``, ``"helps"`` or ``"required"`` for what is asked; ``"useless"``, ``"good enough"``,
+        ``"not worth it"``, ``"forbidden"`` or ``"screened"`` for what is not.
     decisions : float, optional
         Share of decisions that would be wrong without it, or right with it.
     guesses : float, optional
@@ -154,18 +154,20 @@ _ENGLISH = Texts(
     free_text='You need not answer: every question has the choice "Rather not say".',
     personal_text="Questions end early when no further answer can change the decision. You may be asked less.",
     reasons={
-        "needed": "Without this answer, {decisions} more decisions would be wrong.",
+        "needed": "Without this answer, {decisions} more of every 100 decisions would be wrong.",
         "helps": "This answer may make decisions a little better. The difference was too small to measure.",
         "required": "It has to be asked.",
         "useless": "Knowing it would not make decisions better.",
-        "not worth it": "Knowing it would make {decisions} more decisions right, but it would tell more about you than "
-        "that is worth: someone who sees the answers could guess {guesses} more personal details.",
+        "good enough": "Decisions are good enough without it. Knowing it would make {decisions} more of every 100 "
+        "right.",
+        "not worth it": "Knowing it would make {decisions} more of every 100 decisions right, but it would tell more "
+        "about you than that is worth: someone who sees the answers could guess {guesses} more of every 100 personal "
+        "details.",
         "forbidden": "It may not be asked.",
         "screened": "By itself, it says less about the decision than other things do.",
-        "no reason": "No reason was measured.",
     },
-    per_hundred="{} of 100",
-    fewer_than_one="fewer than 1 of 100",
+    per_hundred="{}",
+    fewer_than_one="fewer than 1",
 )
 
 _GERMAN = Texts(
@@ -250,11 +252,12 @@ _GERMAN = Texts(
         "messen.",
         "required": "Diese Angabe muss erfragt werden.",
         "useless": "Mit dieser Angabe wären Entscheidungen nicht besser.",
+        "good enough": "Auch ohne diese Angabe sind Entscheidungen gut genug. Mit ihr wären {decisions} Entscheidungen "
+        "mehr richtig.",
         "not worth it": "Mit dieser Angabe wären {decisions} Entscheidungen mehr richtig. Sie würde aber mehr über Sie "
         "verraten, als das wert ist: Wer die Antworten sieht, könnte {guesses} persönliche Angaben mehr erraten.",
         "forbidden": "Diese Angabe darf nicht erfragt werden.",
         "screened": "Für sich allein sagt sie weniger über die Entscheidung als andere Angaben.",
-        "no reason": "Ein Grund wurde nicht gemessen.",
     },
     per_hundred="{} von 100",
     fewer_than_one="weniger als 1 von 100",

@@ -99,7 +99,8 @@ class Wording:
         """Return a choice that shares the bucket of others, and says so."""
         other = shown[bucket]
         if len(other) > _LONGEST_REMARK:
-            other = other[: _LONGEST_REMARK - 1].rstrip() + "…"
+            whole, comma, _ = other[: _LONGEST_REMARK - 1].rpartition(", ")
+            other = (whole + comma if comma else other[: _LONGEST_REMARK - 1].rstrip()) + "…"
         return Choice(attribute.labels[bucket], words, self.texts.counts_as.format(other))
 
     def shown(self, attribute: Attribute) -> list[str]:
