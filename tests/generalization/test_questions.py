@@ -172,6 +172,17 @@ def test_asking_one_by_one_is_the_interview(name):
         assert question.probability == 1
 
 
+@pytest.mark.parametrize("words", [np.array(["no", "yes"]), np.array(["no", "yes"], object), np.array([False, True])])
+def test_decisions_are_classes_as_the_model_has_them(words):
+    X, y, generalization = people(5)
+    model = DecisionTreeClassifier(random_state=0).fit(generalization.codes(X), words[y])
+    questionnaire = Questionnaire(generalization, model)
+    person = dict(zip(NAMES, X.iloc[0], strict=True))
+    decision = questionnaire.ask(person).decision
+    assert decision == questionnaire.interview(X.iloc[:1]).complete[0]
+    assert type(decision) is type(words.tolist()[0])
+
+
 def test_a_model_of_unknown_make_is_asked_about_drawn_answers():
     X, y, generalization = people(1)
     for model in (GaussianNB(), KNeighborsClassifier(), make_pipeline(PolynomialFeatures(2), LogisticRegression())):

@@ -23,11 +23,14 @@ HELP = options.help_text(
     "From a sample in full resolution, learn which values of each column a classifier does not need to distinguish, "
     "and write the coarsest generalization that costs it at most --max-loss of its accuracy. Many settings are tried; "
     "an attacker tries to reconstruct the personal columns from the buckets of each. The generalization is a plain "
-    "document that clients apply themselves: as SQL, or as a form that asks for buckets.",
+    "document that clients apply themselves: as SQL, or as a form that asks for buckets. --preview shows people "
+    "beforehand what will be asked, and why.",
     examples=[
         "sfumato minimize sample.csv --target employed --personal sex,race,disability\n    -o generalization.json",
         "sfumato minimize sample.parquet --target income --max-loss 0.005\n"
         "    -o generalization.json --sql view.sql --form form.html --schema record.json",
+        "sfumato minimize sample.csv --target income --required age --forbidden race\n"
+        "    --max-buckets zip=4 -o generalization.json --preview preview.html",
         "sfumato apply generalization.json new.csv -o minimized.csv",
     ],
 )

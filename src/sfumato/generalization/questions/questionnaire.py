@@ -196,7 +196,7 @@ class Questionnaire:
         place, decided, probability = self._step(codes)
         if place is None:
             assert decided is not None
-            return NextQuestion(None, (), self.classes[decided].item(), probability, self.proof, ())
+            return NextQuestion(None, (), self.classes.tolist()[decided], probability, self.proof, ())
         still_open = tuple(self.names[own] for own in self.decision.open_attributes(codes))
         attribute = self.attributes[place]
         return NextQuestion(attribute.name, attribute.labels, None, probability, self.proof, still_open)
