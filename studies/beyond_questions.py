@@ -203,9 +203,9 @@ def page(rows: list[Row]) -> str:
     lines += [
         "## What the questions tell",
         "",
-        "Personal values that an attacker guesses right, in percent, from what is seen of an interview. Someone who has",
-        "the answers given learns nothing more from which questions were asked: the questions follow from the answers.",
-        "Someone who sees only the questions, or only their number, learns something, too.",
+        "Personal values that an attacker guesses right, in percent, from what is seen of an interview. An attacker who",
+        "has the answers given learns nothing more from which questions were asked: they follow from the answers. An",
+        "attacker who sees only the questions, or only their number, learns something, too.",
         "",
     ]
     names = list(rows[0]["guessed"])
@@ -243,7 +243,7 @@ def findings(rows: list[Row]) -> Iterator[str]:
             for model, words in MODELS.items()
         ]
         collected = mean(rows, "n_collected", table=name, model="tree", certainty=1.0)
-        yield f"{title}: of {collected:.1f} attributes that are collected, a person is asked {', '.join(parts)} on average."
+        yield f"{title}: of {collected:.1f} attributes collected, a person is asked {', '.join(parts)} on average."
     boosted = where(rows, model="boosting", certainty=1.0)
     n_changed, n_people = sum(row["n_changed"] for row in boosted), sum(row["n_people"] for row in boosted)
     yield (

@@ -276,9 +276,10 @@ def _documents(kept: list[dict[str, Any]]) -> dict[str, str]:
 
 def _view(name: str) -> Any:
     def view(study: Any, kept: list[dict[str, Any]]) -> Any:
-        from studies import minimizers_views
+        from studies import minimizers_few_records, minimizers_views
 
-        return getattr(minimizers_views, name)(study, as_cells(kept))
+        views = {"few_records": minimizers_few_records.view}
+        return (views.get(name) or getattr(minimizers_views, name))(study, as_cells(kept))
 
     return view
 
@@ -290,7 +291,7 @@ EXPERIMENT = Experiment(
     run=run,
     together=("figure", "table", "seed"),
     titles={**TITLES, **SHORT},
-    views={name: _view(name) for name in ("fronts", "seeds", "variants")},
+    views={name: _view(name) for name in ("fronts", "seeds", "variants", "few_records")},
     claims=_claims,
     documents=_documents,
 )
