@@ -203,9 +203,9 @@ def page(rows: list[Row]) -> str:
     lines += [
         "## What the questions tell",
         "",
-        "Personal values that an attacker guesses right, in percent, from what is seen of an interview. An attacker who",
-        "has the answers given learns nothing more from which questions were asked: they follow from the answers. An",
-        "attacker who sees only the questions, or only their number, learns something, too.",
+        "Personal values that an attacker guesses right, in percent, from what is seen of an interview. An attacker",
+        "who has the answers given learns nothing more from which questions were asked: these follow from the answers.",
+        "An attacker who sees only the questions, or only their number, learns something, too.",
         "",
     ]
     names = list(rows[0]["guessed"])
