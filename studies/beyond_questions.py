@@ -31,9 +31,17 @@ MODELS = {
 EXACT = ("tree", "linear")
 CERTAINTIES = (1.0, 0.95)
 SEEDS = (0, 1, 2)
-MOST_LEARNED, MOST_INTERVIEWED, MOST_OF_BOOSTING, MOST_COUNTED_OF_BOOSTING = 20_000, 10_000, 300, 2_000
+MOST_LEARNED, MOST_INTERVIEWED, MOST_OF_BOOSTING, MOST_COUNTED_OF_BOOSTING = 20_000, 10_000, 300, 1_000
 _LEAST = 3
-"""People whom an attacker must have seen with the same questions or answers."""
+"""People whom an attacker must have seen with the same questions or answers; else it guesses from less."""
+_COARSER = {
+    "decision": "nothing",
+    "number of questions": "nothing",
+    "which questions": "number of questions",
+    "answers given": "which questions",
+    "all answers": "answers given",
+}
+"""What follows from each thing that an attacker sees."""
 LEAVES, ALPHA, TREE_LEAVES, ROUNDS = 50, 3 / 11, 50, 30
 REDUCTIONS = (
     f"At most {MOST_LEARNED:,} records to learn from and {MOST_INTERVIEWED:,} people to interview, "
@@ -44,9 +52,10 @@ REDUCTIONS = (
     f"one-hot buckets, gradient boosting with {ROUNDS} rounds.",
     "*95%*: questions end when the decision stays as it is with that probability, from people of the training part "
     "who gave the same answers, or, where they are few, from all of them.",
-    "The attacker interviews people of the training part as well (2,000 with gradient boosting), whose full records it "
-    "has, counts how often each personal value occurs with what is seen, and guesses; what fewer than three of them "
-    "have tells nothing. Mean over the personal attributes.",
+    f"The attacker interviews people of the training part as well ({MOST_COUNTED_OF_BOOSTING:,} with gradient "
+    "boosting), whose full records it has, counts how often each personal value occurs with what is seen, and guesses. "
+    "Where fewer than three of them have the same answers, it guesses from the questions. Counting is too weak an attacker where "
+    "few people share their answers. Mean over the personal attributes.",
 )
 
 
@@ -140,26 +149,25 @@ def _guessed(generalization: Any, known: Any, attacked: Any, personal: tuple[str
     decisions = np.unique(np.concatenate([known[1].decisions, attacked[1].decisions]), return_inverse=True)[1]
     codes = generalization.codes(X).astype(np.int64)
     seen = {
-        "nothing": [],
         "decision": [decisions],
         "number of questions": [asked.sum(axis=1)],
         "which questions": list(asked.T.astype(np.int64)),
         "answers given": list(np.where(asked, codes + 1, 0).T),
         "all answers": list(codes.T),
     }
-    result = {}
-    for what, columns in seen.items():
-        cells = group_rows(columns, len(X)) if columns else np.zeros(len(X), np.int64)
-        rates = []
-        for name in personal:
-            values = pd.factorize(X[name], use_na_sentinel=False)[0]
-            counts = np.zeros((cells.max() + 1, values.max() + 1), np.int64)
-            np.add.at(counts, (cells[:n_known], values[:n_known]), 1)
-            usual = np.bincount(values[:n_known]).argmax()
-            guess = np.where(counts.sum(axis=1) >= _LEAST, counts.argmax(axis=1), usual)
-            rates.append(float((guess[cells[n_known:]] == values[n_known:]).mean()))
-        result[what] = round(100 * float(np.mean(rates)), 3)
-    return result
+    cells = {what: group_rows(columns, len(X)) for what, columns in seen.items()}
+    rates: dict[str, list[float]] = {"nothing": [], **{what: [] for what in seen}}
+    for name in personal:
+        values = pd.factorize(X[name], use_na_sentinel=False)[0]
+        guesses = {"nothing": np.full(len(X), np.bincount(values[:n_known]).argmax())}
+        for what, coarser in _COARSER.items():
+            counts = np.zeros((cells[what].max() + 1, values.max() + 1), np.int64)
+            np.add.at(counts, (cells[what][:n_known], values[:n_known]), 1)
+            is_counted = (counts.sum(axis=1) >= _LEAST)[cells[what]]
+            guesses[what] = np.where(is_counted, counts.argmax(axis=1)[cells[what]], guesses[coarser])
+        for what, guess in guesses.items():
+            rates[what].append(float((guess[n_known:] == values[n_known:]).mean()))
+    return {what: round(100 * float(np.mean(own)), 3) for what, own in rates.items()}
 
 
 def page(rows: list[Row]) -> str:
