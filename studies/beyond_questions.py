@@ -54,8 +54,8 @@ REDUCTIONS = (
     "who gave the same answers, or, where they are few, from all of them.",
     f"The attacker interviews people of the training part as well ({MOST_COUNTED_OF_BOOSTING:,} with gradient "
     "boosting), whose full records it has, counts how often each personal value occurs with what is seen, and guesses. "
-    "Where fewer than three of them have the same answers, it guesses from the questions. Counting is too weak an attacker where "
-    "few people share their answers. Mean over the personal attributes.",
+    "Where fewer than three of them have the same answers, it guesses from the questions. Counting is too "
+    "weak an attacker where few people share their answers. Mean over the personal attributes.",
 )
 
 
