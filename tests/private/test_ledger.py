@@ -5,6 +5,7 @@ import json
 import math
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
@@ -157,6 +158,79 @@ def test_two_processes_do_not_lose_a_release(tmp_path):
     running = [subprocess.Popen([sys.executable, "-c", code, str(path)]) for _ in range(2)]
     assert [process.wait(120) for process in running] == [0, 0]
     assert len(PrivacyLedger(path).entries) == 40
+
+
+def test_two_processes_do_not_both_spend_the_last_of_a_budget(tmp_path):
+    path = tmp_path / "ledger.json"
+    code = (
+        "import sys; from sfumato import GuaranteeError, PrivacyLedger; from sfumato.private import PrivacyGuarantee\n"
+        "own = PrivacyGuarantee(0.1, 0.0, 'adding or removing one record', None, 'counts', ())\n"
+        "for _ in range(8):\n"
+        "    try: PrivacyLedger(sys.argv[1], epsilon=1.0).spend(own, what='one'); print('spent')\n"
+        "    except GuaranteeError: print('refused')"
+    )
+    command = [sys.executable, "-c", code, str(path)]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    said = " ".join(process.communicate(timeout=120)[0] for process in running).split()
+    assert (said.count("spent"), said.count("refused")) == (10, 6)
+    assert len(PrivacyLedger(path).entries) == 10
+
+
+def test_threads_of_one_process_wait_for_each_other(tmp_path):
+    path = tmp_path / "ledger.json"
+
+    def spend(_):
+        PrivacyLedger(path).spend(promise(0.01), what="one")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(spend, range(40)))
+    assert len(PrivacyLedger(path).entries) == 40
+
+
+def test_a_budget_that_another_process_set_meanwhile_is_not_taken_for_the_own(tmp_path):
+    path = tmp_path / "ledger.json"
+    small = PrivacyLedger(path, epsilon=1.0)
+    PrivacyLedger(path, epsilon=5.0).spend(promise(0.5), what="one")
+    with pytest.raises(ParameterError, match="a budget of epsilon 1 and delta 0 for a ledger with epsilon 5"):
+        small.spend(promise(0.75), what="two")
+    assert len(PrivacyLedger(path).entries) == 1
+    any_budget = PrivacyLedger(path)
+    PrivacyLedger(path).change_budget(6.0)
+    any_budget.spend(promise(5.25), what="with the budget as it is now")
+    assert any_budget.budget == (6.0, 0.0)
+
+
+def test_a_link_to_a_ledger_is_the_ledger(tmp_path):
+    path, link = tmp_path / "ledger.json", tmp_path / "here" / "link.json"
+    PrivacyLedger(path, epsilon=1.0).spend(promise(0.5), what="one")
+    link.parent.mkdir()
+    link.symlink_to(path)
+    PrivacyLedger(link).spend(promise(0.25), what="two")
+    assert link.is_symlink()
+    assert [entry.what for entry in PrivacyLedger(path).entries] == ["one", "two"]
+
+
+def test_a_write_that_fails_enters_nothing_and_leaves_the_ledger_whole(tmp_path, monkeypatch):
+    path = tmp_path / "ledger.json"
+    ledger = PrivacyLedger(path, epsilon=1.0)
+    ledger.spend(promise(0.5), what="one")
+    before = path.read_bytes()
+
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("sfumato.documents.json.dump", full)
+    with pytest.raises(OSError, match="No space left"):
+        ledger.spend(promise(0.25), what="two")
+    monkeypatch.undo()
+    assert path.read_bytes() == before
+    assert sorted(file.name for file in tmp_path.iterdir()) == [".ledger.json.lock", "ledger.json"]
+    assert ledger.spend(promise(0.5), what="two").epsilon == 1.0  # the failed one was not counted
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(InputError, match="the folder of the ledger .* does not exist"):
+        PrivacyLedger(tmp_path / "nowhere" / "ledger.json").spend(promise(0.5), what="one")
 
 
 def test_damaged_ledgers_are_explained(tmp_path):

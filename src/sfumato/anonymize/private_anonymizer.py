@@ -31,7 +31,7 @@ from sfumato.frames.building import frame_from_arrow, kind_of_frame
 from sfumato.frames.shuffling import random_order
 from sfumato.partition.group_summaries import Groups, collect
 from sfumato.private.accounting import check_delta, check_epsilon
-from sfumato.private.encoding import PublicEncoding
+from sfumato.private.encoding import PublicEncoding, are_numbers
 from sfumato.private.guarantee import PrivacyGuarantee, neighbors
 from sfumato.private.ledger import PrivacyLedger
 from sfumato.private.linear import PrivateLogisticRegression
@@ -287,7 +287,7 @@ class PrivateAnonymizer(BaseEstimator):
         engine = ModelGuidedAnonymizer(
             k=min(k, n_drawn), representative=self.representative, n_jobs=self.n_jobs,
             quasi_identifiers=drawn.column_names,
-            categorical_features=[name for name, values in (self.categories or {}).items() if _are_numbers(values)],
+            categorical_features=[name for name, values in (self.categories or {}).items() if are_numbers(values)],
         )  # fmt: skip
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # warnings would be about drawn records
@@ -296,7 +296,3 @@ class PrivateAnonymizer(BaseEstimator):
         # Fingerprints of drawn records would say that nobody is in it, and guarantees of k are about drawn records.
         partition = replace(partition, fingerprints=None, guarantees=(), criteria=())
         return partition, _Drawn(drawn, collect(partition.apply(drawn), partition.n_groups))
-
-
-def _are_numbers(values: Sequence[Any]) -> bool:
-    return all(isinstance(v, int | float | np.integer | np.floating) and not isinstance(v, bool) for v in values)

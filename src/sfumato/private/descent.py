@@ -5,10 +5,11 @@ Every step sums the gradients of all records and adds Gaussian noise. The gradie
 its row of ones, so that bounding the residuals bounds the gradient. The number of persons is asked for once, with the
 same noise, as one step more.
 
-Sums are exact. Residuals are cut, toward zero, to multiples of the grid that the noise lives on. So no order of
-additions and no rounding of doubles takes two neighboring tables further apart than the sensitivity says. The noise is
-a discrete Gaussian with at least 2**30 grid steps per standard deviation, accounted for as a continuous one. Their
-probabilities differ by a relative 2**-60 or so per draw, which changes no digit of delta that is shown.
+Sums are exact. Residuals are cut, toward zero, to multiples of the grid that the noise lives on, and added up as 64-bit
+integers. So no order of additions and no rounding of doubles takes two neighboring tables further apart than the
+sensitivity says. The noise is a discrete Gaussian with at least 2**30 grid steps per standard deviation, accounted for
+as a continuous one. Their probabilities differ by a relative 2**-60 or so per draw, which changes no digit of delta
+that is shown.
 """
 
 from __future__ import annotations
@@ -22,13 +23,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from sfumato.private.accounting import gaussian_mu
-from sfumato.private.noise import add_gaussian, grid_of
+from sfumato.private.noise import add_gaussian, add_gaussian_to_steps, whole_steps
 
 Floats = NDArray[np.float64]
 Residuals = Callable[[Floats], Floats]
 """Turns the scores of records, one column per output, into residuals; row by row, and of length 1 at most."""
 
-_EXACT_GRID = 2.0**-26  # of residuals where no noise is added
 PACE = 1.5  # see `Descent.pace`
 
 
@@ -99,7 +99,7 @@ def descend(
         Never used without noise.
     """
     length = row_length(rows)
-    columns = sparse.csr_array(rows.T)
+    columns = sparse.csr_array(rows.T).astype(np.int64)
     scale = settings.scale
     noisy_count = max(noisy_sum(np.array([float(n_persons)]), scale)[0], 1.0)
     rate = settings.rate(noisy_count)
@@ -133,9 +133,10 @@ def noisy_gradient(
     bounded = clipped(residuals)
     if shares is not None:
         bounded = bounded * shares[:, None]
-    grid = grid_of(scale * length) if scale else _EXACT_GRID
-    whole = np.trunc(bounded / grid) * grid
-    return noisy_sum(columns @ whole, scale * length) / length
+    if not scale:
+        return np.asarray(columns @ bounded) / length
+    steps = whole_steps(bounded, scale * length)
+    return add_gaussian_to_steps(columns.astype(np.int64, copy=False) @ steps, scale * length) / length
 
 
 def noisy_sum(sums: Floats, scale: float) -> Floats:

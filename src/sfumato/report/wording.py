@@ -195,7 +195,8 @@ def parameters(audit: Audit) -> list[tuple[str, str]]:
         rows.append(("SHA-256 of the policy", audit.policy_sha256))
     if audit.made_at:
         rows.append(("made at", audit.made_at))
-    rows.append(("time taken", f"{audit.seconds:.0f} s"))
+    if audit.seconds:
+        rows.append(("time taken", f"{audit.seconds:.0f} s"))
     return rows
 
 
