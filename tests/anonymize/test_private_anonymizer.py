@@ -12,11 +12,10 @@ import pytest
 from sklearn.base import clone
 
 from sfumato import GuaranteeError, InputError, ParameterError, Partition, PrivacyLedger, PrivateAnonymizer
-from sfumato.frames import read_table
 from sfumato.private import linear, mechanisms, noise
+from sfumato.private.accounting import gaussian_delta, gaussian_mu
 from sfumato.private.encoding import PublicEncoding
-from sfumato.private.marginals import noisy_marginals, whole_columns
-from twins.seeded_noise import NoNoise, SeededNoise
+from twins.seeded_noise import SeededNoise
 
 PUBLIC = {
     "bounds": {"age": (18, 90), "pay": (0.0, 10.0, 20.0, 50.0, 100.0)},
@@ -103,61 +102,38 @@ def test_nothing_but_noisy_numbers_is_learnt_from_the_records(monkeypatch):
 
     monkeypatch.setattr(noise, "_source", Recorded(0))
     X, y = people(6000, 0)
-    anonymizer = PrivateAnonymizer(epsilon=2.0, **PUBLIC, division={"guide": 2, "marginals": 1, "counts": 1})
+    anonymizer = PrivateAnonymizer(epsilon=2.0, **PUBLIC, division={"guide": 3, "rows": 1, "counts": 4})
     anonymizer.fit(X, y)
-    pure = [part for part in asked if part[0] == "geometric"]
     encoding = PublicEncoding(list(X.columns), PUBLIC["bounds"], PUBLIC["categories"])
-    # Four columns share the marginals' part; every cell and label has the counts' part.
-    assert pure == [("geometric", 0.5 / 4, 2 * encoding.n_cells), ("geometric", 0.5, 2 * anonymizer.n_groups_)]
-    assert anonymizer.guide_.privacy_.epsilon == 1.0
-    assert len([part for part in asked if part[0] == "gaussian"]) == anonymizer.guide_.n_steps + 1
+    # Every cell and label has the counts' part, and nothing else has pure epsilon.
+    assert [part for part in asked if part[0] == "geometric"] == [("geometric", 1.0, 2 * anonymizer.n_groups_)]
+    gaussian = [part for part in asked if part[0] == "gaussian"]
+    columns, steps = gaussian[:4], gaussian[4:]
+    assert [size for _, _, size in columns] == [2 * column.n_cells for column in encoding.columns]
+    assert len(steps) == anonymizer.guide_.n_steps + 1
+    # Guide and rows share mu**2 of epsilon 1: four columns, and three times as much for the guide.
+    mu = gaussian_mu(1.0, 1e-6)
+    assert math.isclose(columns[0][1], math.sqrt(4) / (mu / 2), rel_tol=1e-6)
+    assert math.isclose(gaussian_mu(anonymizer.guide_.privacy_.epsilon, 1e-6), mu * math.sqrt(3 / 4), rel_tol=1e-6)
 
 
-def test_marginals_count_every_label_and_cell():
-    X, y = people(500, 3)
-    encoding = PublicEncoding(list(X.columns), PUBLIC["bounds"], PUBLIC["categories"])
-    label = (y == "yes").astype(np.int64)
-    found = noisy_marginals(encoding, read_table(X), label, 2, 1.0, noise=NoNoise())
-    for name, counts in zip(X.columns, found.counts, strict=True):
-        assert counts.sum() == 500, name
-    jobs = found.counts[1]
-    assert jobs[1, 0] == ((X["job"] == "cook") & (y == "yes")).sum()
-    assert found.floor == 2.0 * 4  # scales of the noise: 4 columns share epsilon 1
+@pytest.mark.parametrize(
+    "division", [{"guide": 0.4, "rows": 0.1, "counts": 0.5}, {"guide": 1, "rows": 50, "counts": 1}]
+)
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.05, 1e-9), (8.0, 1e-3)])
+def test_the_parts_spend_no_more_than_the_whole(division, epsilon, delta):
+    parts = PrivateAnonymizer(epsilon, delta, **PUBLIC, division=division)._budget()
+    together = math.hypot(gaussian_mu(parts.guide, delta), parts.rows)
+    assert gaussian_delta(epsilon - parts.counts, together) <= delta * (1 + 1e-9)
+    assert gaussian_delta(epsilon - parts.counts, together) >= delta * (1 - 1e-3)  # and nothing is left over
 
 
-def test_drawn_records_follow_the_marginals_and_stay_inside_the_bounds():
-    X, y = people(5000, 4)
-    encoding = PublicEncoding(list(X.columns), PUBLIC["bounds"], PUBLIC["categories"])
-    found = noisy_marginals(encoding, read_table(X), (y == "yes").astype(np.int64), 2, 1.0, noise=NoNoise())
-    drawn, label = found.draw(20_000, whole_columns(PUBLIC["bounds"]), np.random.default_rng(0))
-    frame = drawn.to_pandas()
-    assert abs((label == 1).mean() - (y == "yes").mean()) < 0.02
-    for own, word in ((0, "no"), (1, "yes")):
-        for job in PUBLIC["categories"]["job"]:
-            assert abs((frame["job"][label == own] == job).mean() - (X["job"][y == word] == job).mean()) < 0.02
-        assert abs(frame["age"][label == own].mean() - X["age"][y == word].mean()) < 1.5
-    assert frame["age"].between(18, 90).all()
-    assert frame["age"].dtype == np.int64
-    assert frame["pay"].between(0, 100).all()
-
-
-def test_rare_categories_below_the_noise_are_not_drawn():
-    X = pa.table({"city": ["Rome"] * 1000, "age": [30] * 1000})
-    public = {"city": ["Rome", *(f"village {i}" for i in range(200))]}
-    encoding = PublicEncoding(["city", "age"], {"age": (0, 100)}, public)
-    found = noisy_marginals(encoding, read_table(X), np.zeros(1000, np.int64), 1, 0.5, noise=SeededNoise(1))
-    drawn, _ = found.draw(5000, {}, np.random.default_rng(0))
-    assert np.mean([city == "Rome" for city in drawn.column("city").to_pylist()]) > 0.8  # 0.7 without the floor
-
-
-def test_missing_values_are_drawn_and_released():
+def test_missing_values_are_released():
     X, y = people(4000, 5)
     X["pay"] = X["pay"].where(np.arange(4000) % 2 == 0)
-    encoding = PublicEncoding(list(X.columns), PUBLIC["bounds"], PUBLIC["categories"])
-    found = noisy_marginals(encoding, read_table(X), (y == "yes").astype(np.int64), 2, 1.0, noise=NoNoise())
-    drawn, _ = found.draw(20_000, whole_columns(PUBLIC["bounds"]), np.random.default_rng(0))
-    assert abs(drawn.column("pay").null_count / 20_000 - 0.5) < 0.02
-    assert len(PrivateAnonymizer(epsilon=5.0, **PUBLIC).fit(X, y).release().table) > 3500
+    made = PrivateAnonymizer(epsilon=5.0, **PUBLIC).fit(X, y).release(values="drawn")
+    assert abs(made.table["pay"].isna().mean() - 0.5) < 0.1
+    assert len(made.table) > 3500
 
 
 def test_one_record_of_each_person_counts():
@@ -227,7 +203,7 @@ def test_parameters_are_kept_and_bad_ones_explained():
         PrivateAnonymizer(0, **PUBLIC).fit(X, y)
     with pytest.raises(ParameterError, match="delta=0"):
         PrivateAnonymizer(1.0, 0, **PUBLIC).fit(X, y)
-    with pytest.raises(ParameterError, match="expected a positive share of epsilon for each of guide, marginals"):
+    with pytest.raises(ParameterError, match="expected a positive share of the budget for each of guide, rows"):
         PrivateAnonymizer(**PUBLIC, division={"guide": 1.0}).fit(X, y)
     with pytest.raises(ParameterError, match="column 'extra' is neither in bounds= nor in categories="):
         PrivateAnonymizer(**PUBLIC).fit(X.assign(extra=1), y)
