@@ -147,6 +147,8 @@ def test_labels_that_are_read_from_y_are_said_to_be_public():
         ({"n_steps": 0}, ParameterError, "n_steps=0"),
         ({"momentum": 1.0}, ParameterError, "momentum=1.0"),
         ({"learning_rate": 0.0}, ParameterError, "learning_rate=0.0"),
+        ({"clip": 0.0}, ParameterError, "clip=0.0"),
+        ({"smoothing": -1.0}, ParameterError, "smoothing=-1.0"),
         ({"unit": "person"}, ParameterError, "'person', which the table does not have"),
     ],
 )

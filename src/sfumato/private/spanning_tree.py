@@ -167,7 +167,7 @@ def _fitted(noisy: Floats, rows: Floats, columns: Floats, scale: float) -> Float
     independent = np.outer(rows, columns) / rows.sum()
     departure = noisy - independent
     believed = np.sign(departure) * np.maximum(np.abs(departure) - _DOUBT * scale, 0.0)
-    counts = np.maximum(independent + believed, 1e-9)
+    counts: Floats = np.maximum(independent + believed, 1e-9)
     for _ in range(_ROUNDS):
         counts *= _quotient(rows, counts.sum(axis=1))[:, None]
         counts *= _quotient(columns, counts.sum(axis=0))
