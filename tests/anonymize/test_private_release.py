@@ -255,6 +255,15 @@ def test_records_of_a_person_are_capped_and_the_noise_grows(anonymizer, table):
     assert not any("every person has one record" in sentence for sentence in made.privacy.rests_on)
 
 
+def test_the_unit_need_not_be_known_when_fitting(anonymizer, table):
+    table = table.assign(person=np.arange(300) // 10)
+    settings = {"mechanism": "counts", "epsilon": 20.0, "fitted_on": "others"}
+    made = anonymizer.release(table, unit="person", most_per_person=2, **settings)
+    assert 0 < len(made.table) < 100  # 60 records count
+    with pytest.raises(InputError, match="column 'person' is not rewritten"):
+        anonymizer.release(table, ledger=PrivacyLedger(), **settings)
+
+
 def test_bad_persons_are_explained(anonymizer, table):
     table = table.assign(person=np.arange(300.0))
     with pytest.raises(ParameterError, match="unit='person' without most_per_person"):

@@ -216,12 +216,16 @@ def persons_of(table: Table, unit: str) -> tuple[Integers, int]:
     """
     column = table.column(unit, for_counting=True)
     if column.missing is not None:
-        raise InputError(
-            f"column {unit!r} has missing values: expected the person of every record. Fill them in, or drop those "
-            "records."
-        )
+        raise nobody(unit)
     distinct, person = np.unique(column.values, return_inverse=True)
     return person.astype(np.int64), len(distinct)
+
+
+def nobody(unit: str) -> InputError:
+    """Return the error for records without a person."""
+    return InputError(
+        f"column {unit!r} has missing values: expected the person of every record. Fill them in, or drop those records."
+    )
 
 
 def shares_of_persons(X: Any, unit: str | int) -> tuple[Floats, int, str]:
