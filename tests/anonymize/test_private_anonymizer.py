@@ -15,7 +15,7 @@ from sfumato import GuaranteeError, InputError, ParameterError, Partition, Priva
 from sfumato.private import linear, mechanisms, noise
 from sfumato.private.accounting import gaussian_delta, gaussian_mu
 from sfumato.private.encoding import PublicEncoding
-from twins.seeded_noise import SeededNoise
+from twins.seeded_noise import SeededNoise, seed_private
 
 PUBLIC = {
     "bounds": {"age": (18, 90), "pay": (0.0, 10.0, 20.0, 50.0, 100.0)},
@@ -38,10 +38,17 @@ def people(n, seed):
     return frame, np.where(age + 10 * (frame["job"] == "cook") + random.normal(0, 5, n) > 55, "yes", "no")
 
 
+@pytest.fixture(autouse=True)
+def seeded(monkeypatch):
+    seed_private(monkeypatch)
+
+
 @pytest.fixture(scope="module")
 def fitted():
     X, y = people(6000, 0)
-    return PrivateAnonymizer(epsilon=1.0, **PUBLIC).fit(X, y)
+    with pytest.MonkeyPatch.context() as own:
+        seed_private(own)
+        return PrivateAnonymizer(epsilon=1.0, **PUBLIC).fit(X, y)
 
 
 def test_the_release_looks_like_the_table(fitted):

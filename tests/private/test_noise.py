@@ -34,14 +34,14 @@ def test_geometric_noise_falls_by_e_to_the_epsilon_with_every_unit(source, epsil
     seen = [(drawn == value).sum() for value in values]
     others = len(drawn) - sum(seen)
     test = stats.chisquare([*seen, others], [*(expected * len(drawn)), (1 - expected.sum()) * len(drawn)])
-    assert test.pvalue > 1e-6
+    assert test.pvalue > 1e-9
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: type(source).__name__)
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 37.3, 1e9])
 def test_gaussian_noise_is_normal_and_on_the_grid(source, scale):
     drawn = source.gaussian(scale, 20_000)
-    assert stats.kstest(drawn / scale, "norm").pvalue > 1e-6
+    assert stats.kstest(drawn / scale, "norm").pvalue > 1e-9
     steps = drawn / grid_of(scale)
     np.testing.assert_array_equal(steps, np.rint(steps))
 
