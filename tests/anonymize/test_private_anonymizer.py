@@ -95,7 +95,8 @@ def test_drawn_values_lie_in_the_cells_and_have_the_same_counts(fitted):
         fitted.release(values="raw")
 
 
-def test_nothing_but_noisy_numbers_is_learnt_from_the_records(monkeypatch):
+@pytest.mark.parametrize("kind", ["mst", "marginals"])
+def test_nothing_but_noisy_numbers_is_learnt_from_the_records(kind, monkeypatch):
     asked = []
 
     class Recorded(SeededNoise):
@@ -109,24 +110,25 @@ def test_nothing_but_noisy_numbers_is_learnt_from_the_records(monkeypatch):
 
     monkeypatch.setattr(noise, "_source", Recorded(0))
     X, y = people(6000, 0)
-    anonymizer = PrivateAnonymizer(epsilon=2.0, **PUBLIC, division={"guide": 3, "rows": 1, "counts": 4})
-    anonymizer.fit(X, y)
+    anonymizer = PrivateAnonymizer(2.0, **PUBLIC, rows=kind, division={"guide": 3, "rows": 1, "counts": 4}).fit(X, y)
     encoding = PublicEncoding(list(X.columns), PUBLIC["bounds"], PUBLIC["categories"])
     # Every cell and label has the counts' part, and nothing else has pure epsilon.
     assert [part for part in asked if part[0] == "geometric"] == [("geometric", 1.0, 2 * anonymizer.n_groups_)]
     gaussian = [part for part in asked if part[0] == "gaussian"]
-    columns, steps = gaussian[:4], gaussian[4:]
-    assert [size for _, _, size in columns] == [2 * column.n_cells for column in encoding.columns]
-    assert len(steps) == anonymizer.guide_.n_steps + 1
-    # Guide and rows share mu**2 of epsilon 1: four columns, and three times as much for the guide.
+    of_rows, steps = gaussian[: -anonymizer.guide_.n_steps - 1], gaussian[-anonymizer.guide_.n_steps - 1 :]
+    n_labels = 1 if kind == "mst" else 2
+    assert [size for _, _, size in of_rows[:4]] == [n_labels * column.n_cells for column in encoding.columns]
+    # Guide and rows share mu**2 of epsilon 1, three to one. A record moves each count of a column, each of the six
+    # distances between columns, and each count of a pair by 1.
     mu = gaussian_mu(1.0, 1e-6)
-    assert math.isclose(columns[0][1], math.sqrt(4) / (mu / 2), rel_tol=1e-6)
+    moved = [1, 1, 1, 1] + ([6] + [1] * (len(of_rows) - 5) if kind == "mst" else [])
+    spent = sum(n / scale**2 for n, (_, scale, _) in zip(moved, of_rows, strict=True))
+    assert math.isclose(spent, mu**2 / 4, rel_tol=1e-6)
     assert math.isclose(gaussian_mu(anonymizer.guide_.privacy_.epsilon, 1e-6), mu * math.sqrt(3 / 4), rel_tol=1e-6)
+    assert len({scale for _, scale, _ in steps}) == 2  # one count of persons, and gradients of length 5**0.5
 
 
-@pytest.mark.parametrize(
-    "division", [{"guide": 0.4, "rows": 0.1, "counts": 0.5}, {"guide": 1, "rows": 50, "counts": 1}]
-)
+@pytest.mark.parametrize("division", [None, {"guide": 1, "rows": 50, "counts": 1}])
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.05, 1e-9), (8.0, 1e-3)])
 def test_the_parts_spend_no_more_than_the_whole(division, epsilon, delta):
     parts = PrivateAnonymizer(epsilon, delta, **PUBLIC, division=division)._budget()

@@ -35,7 +35,9 @@ def seeded(monkeypatch):
 
 def runs_of(fast, slow=1_000_000):
     return pytest.mark.parametrize(
-        "runs", [fast, pytest.param(slow, marks=pytest.mark.slow)], ids=lambda runs: f"{runs} runs"
+        "runs",
+        [fast, pytest.param(slow, marks=[pytest.mark.slow, pytest.mark.timeout(7200)])],
+        ids=lambda runs: f"{runs} runs",
     )
 
 
