@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sfumato.errors import MissingExtraError, ParameterError
-from sfumato.private import PrivateNetworkClassifier, noise
+from sfumato.private import PrivateNetworkClassifier, network, noise
 from sfumato.private.accounting import gaussian_epsilon
 from sfumato.private.network import PrivateSteps
 from twins.seeded_noise import SeededNoise, seed_private
@@ -20,7 +20,7 @@ pytest.importorskip("torch", reason="torch is not installed (extra: neural)")
 
 
 def small(epsilon=3.0, **changes):
-    return PrivateNetworkClassifier(epsilon, **{"hidden": (8,), "epochs": 10, "batch_size": 64, **PUBLIC, **changes})
+    return PrivateNetworkClassifier(epsilon, **{"hidden": (8,), "n_steps": 100, "batch_size": 64, **PUBLIC, **changes})
 
 
 def test_it_keeps_to_its_budget(monkeypatch):
@@ -41,7 +41,7 @@ def test_it_keeps_to_its_budget(monkeypatch):
 def test_empty_batches_are_steps_too():
     pytest.importorskip("opacus", reason="opacus is not installed (extra: dp)")
     X, y = people(40)
-    model = small(hidden=(4,), epochs=4, batch_size=1).fit(X, y)
+    model = small(hidden=(4,), n_steps=150, batch_size=1).fit(X, y)
     assert np.isfinite(model.predict_proba(X)).all()
 
 
@@ -49,7 +49,7 @@ def test_nothing_but_weights_is_kept():
     """Opacus leaves sums of gradients without noise at the parameters; a pickle would hand them on."""
     pytest.importorskip("opacus", reason="opacus is not installed (extra: dp)")
     X, y = people(200)
-    model = small(hidden=(4,), epochs=2).fit(X, y)
+    model = small(hidden=(4,), n_steps=6).fit(X, y)
     for parameter in model.module_.parameters():
         assert parameter.grad is None
         assert vars(parameter) == {}
@@ -71,9 +71,11 @@ def test_the_number_of_records_is_asked_for_with_noise(monkeypatch):
 
     monkeypatch.setattr(noise, "_source", Recorded(0))
     X, y = people(200)
-    model = small(2.0, hidden=(4,), epochs=2, batch_size=20).fit(X, y)
+    rates = []
+    monkeypatch.setattr(network, "_batch", lambda n, rate: rates.append(rate) or np.arange(3))
+    model = small(2.0, hidden=(4,), n_steps=5, batch_size=20).fit(X, y)
     assert asked == [(0.02, 1)]
-    assert model.privacy_.mechanism.startswith("16 clipped gradients")  # two epochs of 160 records, not of 200
+    assert rates == [20 / 160] * 5  # of 160 records, as the noise says, and not of 200
     assert 1.9 < model.privacy_.epsilon <= 2.0
 
 

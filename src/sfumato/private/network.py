@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 import secrets
 import warnings
 from collections.abc import Mapping, Sequence
@@ -43,8 +42,10 @@ class PrivateNetworkClassifier(PrivateClassifier):
     bounds, categories, classes, n_intervals
         As for `PrivateLogisticRegression`.
     hidden : tuple of int, default=(64,)
-    epochs, batch_size : int
-    learning_rate : float
+    n_steps : int, default=250
+    batch_size : int, default=4096
+        Expected records of a step's random batch; all of them, if the table has no more.
+    learning_rate : float, default=0.02
     clip : float, default=1.0
         Longest gradient of a record.
     device : str, torch.device or None
@@ -59,12 +60,12 @@ class PrivateNetworkClassifier(PrivateClassifier):
     Notes
     -----
     *Guarantee.* (epsilon, delta)-differential privacy of the weights by Opacus' accountant, for tables that differ in
-    one record. A noisy number of records, for a hundredth of epsilon, decides the size and number of batches. Batches
-    come from the operating system's secure source, and noise from torch's generator, seeded by it. That generator is
-    not cryptographic, and its noise is added to doubles as they are; Opacus' secure one needs a package that today's
-    torch has no release of. `PrivateLogisticRegression` has neither weakness.
+    one record. A noisy number of records, for a hundredth of epsilon, decides the share of a batch. Batches come from
+    the operating system's secure source, and noise from torch's generator, seeded by it. That generator is not
+    cryptographic, and its noise is added to floats as they are; Opacus' secure one needs a package that today's torch
+    has no release of. `PrivateLogisticRegression` has neither weakness.
 
-    *Settings.* The defaults of epochs, batch size, learning rate and clip were chosen on Bank Marketing, ACS employment
+    *Settings.* The defaults of steps, batch size, learning rate and clip were chosen on Bank Marketing, ACS employment
     and ACS public coverage, which are public.
 
     Examples
@@ -90,7 +91,7 @@ class PrivateNetworkClassifier(PrivateClassifier):
         classes: Sequence[Any] | None = None,
         n_intervals: int = 16,
         hidden: tuple[int, ...] = (64,),
-        epochs: int = 40,
+        n_steps: int = 250,
         batch_size: int = 4096,
         learning_rate: float = 0.02,
         clip: float = 1.0,
@@ -103,7 +104,7 @@ class PrivateNetworkClassifier(PrivateClassifier):
         self.classes = classes
         self.n_intervals = n_intervals
         self.hidden = hidden
-        self.epochs = epochs
+        self.n_steps = n_steps
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.clip = clip
@@ -113,16 +114,16 @@ class PrivateNetworkClassifier(PrivateClassifier):
         """Fit on raw records."""
         table, _, _ = self._start(X, n_intervals=self.n_intervals, allows_infinite=False)
         codes, assumed = self._labels(y, table.n_records)
-        for name in ("epochs", "batch_size"):
+        for name in ("n_steps", "batch_size"):
             check_integer(name, getattr(self, name), 1)
         numbers = self.encoding_.one_hot(table)[:, :-1].toarray()
         sizes = (numbers.shape[1], *self.hidden, len(self.classes_))
-        # Nothing but a noisy number of records decides how many batches there are, and how large.
+        # Nothing but a noisy number of records decides how large batches are.
         for_counting = _SHARE_OF_COUNT * float(self.epsilon)
         n_records = max(1, int(noisy_counts(np.array([len(codes)]), for_counting)[0]))
         rate = min(1.0, self.batch_size / n_records)
         schedule = PrivateSteps.of_budget(
-            float(self.epsilon) - for_counting, self.delta, n_steps=math.ceil(self.epochs / rate), rate=rate
+            float(self.epsilon) - for_counting, self.delta, n_steps=int(self.n_steps), rate=rate
         )
         trained, self.module_ = (
             dense_network(sizes, seeded_generator(_secret_seed()), activation="Tanh") for _ in range(2)
