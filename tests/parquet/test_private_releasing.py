@@ -11,7 +11,7 @@ import pytest
 from sfumato import InputError, MondrianAnonymizer, ParameterError, PrivacyLedger
 from sfumato import parquet as files
 from sfumato.private import noise
-from twins.seeded_noise import NoNoise, SeededNoise
+from twins.seeded_noise import NoNoise, RecordedNoise, SeededNoise
 
 pytestmark = pytest.mark.filterwarnings("ignore:quasi-identifiers that:sfumato.schema.ColumnWarning")
 
@@ -62,16 +62,10 @@ def test_the_counts_are_those_of_the_table_in_memory(anonymizer, source, tmp_pat
 
 
 def test_noise_is_drawn_once_for_all_blocks(anonymizer, source, tmp_path, monkeypatch):
-    asked = []
-
-    class Recorded(NoNoise):
-        def geometric(self, epsilon, size):
-            asked.append((epsilon, size))
-            return super().geometric(epsilon, size)
-
-    monkeypatch.setattr(noise, "_source", Recorded())
+    source_of_noise = RecordedNoise()
+    monkeypatch.setattr(noise, "_source", source_of_noise)
     release(anonymizer, source, tmp_path / "out.parquet")
-    assert asked == [(1.0, 2 * anonymizer.n_groups_)]
+    assert source_of_noise.geometric_asked == [(1.0, 2 * anonymizer.n_groups_)]
 
 
 def test_samples_and_tables_without_labels(anonymizer, source, tmp_path):
@@ -150,14 +144,8 @@ def test_persons_are_capped_as_in_memory(anonymizer, tmp_path, monkeypatch, most
 
 
 def test_the_noise_of_capped_files_grows_with_the_cap(anonymizer, tmp_path, monkeypatch):
-    asked = []
-
-    class Recorded(NoNoise):
-        def geometric(self, epsilon, size):
-            asked.append((epsilon, size))
-            return super().geometric(epsilon, size)
-
-    monkeypatch.setattr(noise, "_source", Recorded())
+    source_of_noise = RecordedNoise()
+    monkeypatch.setattr(noise, "_source", source_of_noise)
     table = households(800, 4)
     pq.write_table(table, tmp_path / "people.parquet")
     made = release(
@@ -168,7 +156,7 @@ def test_the_noise_of_capped_files_grows_with_the_cap(anonymizer, tmp_path, monk
         most_per_person=3,
         most_held=300,
     )
-    assert asked == [(1.0 / 3, 2 * anonymizer.n_groups_)]
+    assert source_of_noise.geometric_asked == [(1.0 / 3, 2 * anonymizer.n_groups_)]
     sizes = np.unique(table.column("person").to_pylist(), return_counts=True)[1]
     assert made.n_records == np.minimum(sizes, 3).sum()
 

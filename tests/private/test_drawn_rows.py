@@ -16,7 +16,7 @@ from sfumato.private.drawing import draw_places, draw_records, whole_columns
 from sfumato.private.encoding import PublicEncoding
 from sfumato.private.marginals import FLOOR, noisy_marginals
 from sfumato.private.spanning_tree import PARTS, SpanningTree, noisy_distances, noisy_tree
-from twins.seeded_noise import NoNoise, SeededNoise
+from twins.seeded_noise import NoNoise, RecordedNoise, SeededNoise
 
 BOUNDS = {"age": (18, 90), "pay": (0.0, 10.0, 20.0, 50.0, 100.0)}
 CATEGORIES = {"job": ["cook", "nurse", "smith"], "zone": [1, 2, 3]}
@@ -146,24 +146,13 @@ def test_drawing_along_the_tree_gives_the_pairs():
 # -- what one person more can change ---------------------------------------------------------------------------------
 
 
-class Recorded(NoNoise):
-    """Keeps the scales that were asked for, and draws zeros."""
-
-    def __init__(self):
-        self.scales = []
-
-    def gaussian(self, scale, size):
-        self.scales.append((scale, size))
-        return super().gaussian(scale, size)
-
-
 def test_every_part_has_the_noise_of_its_share():
     X, _ = people(3000, 8)
     encoding, cells = encoded(X)
-    source = Recorded()
+    source = RecordedNoise()
     tree = noisy_tree(encoding, cells, 20.0, noise=source)
     sizes = [column.n_cells for column in encoding.columns]
-    columns, distances, pairs = source.scales[:4], source.scales[4], source.scales[5:]
+    columns, distances, pairs = source.gaussian_asked[:4], source.gaussian_asked[4], source.gaussian_asked[5:]
     n_pairs = len(tree.pairs)
     assert [size for _, size in columns] == sizes
     assert distances[1] == 6

@@ -9,7 +9,7 @@ import pytest
 
 from sfumato import InputError, MondrianAnonymizer, ParameterError, PrivacyLedger
 from sfumato.private import noise
-from twins.seeded_noise import NoNoise, SeededNoise
+from twins.seeded_noise import RecordedNoise, SeededNoise
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # pyspark's own, of which there are many
 
@@ -27,14 +27,8 @@ def counted(table):
 
 
 def test_the_counts_are_those_of_the_table_in_memory(session, monkeypatch):
-    asked = []
-
-    class Recorded(NoNoise):
-        def geometric(self, epsilon, size):
-            asked.append((epsilon, size))
-            return super().geometric(epsilon, size)
-
-    monkeypatch.setattr(noise, "_source", Recorded())
+    source_of_noise = RecordedNoise()
+    monkeypatch.setattr(noise, "_source", source_of_noise)
     anonymizer = MondrianAnonymizer(k=20).fit(people(400, 0).drop_columns(["ill"]))
     table = people(2000, 1)
     frame = session.createDataFrame(table).repartition(3)
@@ -45,7 +39,7 @@ def test_the_counts_are_those_of_the_table_in_memory(session, monkeypatch):
     expected = anonymizer.transform(table.drop_columns(["ill"])).append_column("ill", table.column("ill"))
     assert counted(made.frame.toArrow()) == counted(expected)
     assert made.n_records == 2000
-    assert asked == [(1.0, 2 * anonymizer.n_groups_)]
+    assert source_of_noise.geometric_asked == [(1.0, 2 * anonymizer.n_groups_)]
     assert made.privacy.epsilon == 1.0
 
 

@@ -35,6 +35,21 @@ class NoNoise:
         return np.zeros(size)
 
 
+class RecordedNoise(NoNoise):
+    """Draws zeros, and keeps what was asked for: pairs of epsilon and size, and of scale and size."""
+
+    def __init__(self):
+        self.geometric_asked, self.gaussian_asked = [], []
+
+    def geometric(self, epsilon, size):
+        self.geometric_asked.append((epsilon, size))
+        return super().geometric(epsilon, size)
+
+    def gaussian(self, scale, size):
+        self.gaussian_asked.append((scale, size))
+        return super().gaussian(scale, size)
+
+
 def seed_private(monkeypatch, seed=0):
     """Let private algorithms draw everything from a seed, so that a test of what they learn cannot fail by chance.
 
