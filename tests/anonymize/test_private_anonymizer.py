@@ -220,5 +220,9 @@ def test_parameters_are_kept_and_bad_ones_explained():
         PrivateAnonymizer(**PUBLIC | {"labels": None}).fit(X, y)
     with pytest.raises(InputError, match="requires y to be passed"):
         PrivateAnonymizer(**PUBLIC).fit(X, None)
+    with pytest.raises(ParameterError, match="delta alone would cover the guide"):
+        PrivateAnonymizer(0.01, 0.1, **PUBLIC).fit(X, y)
+    with pytest.raises(ParameterError, match="rows='aim'"):
+        PrivateAnonymizer(**PUBLIC, rows="aim").fit(X, y)
     with pytest.raises(ParameterError, match="records_per_cell"):
         PrivateAnonymizer(**PUBLIC, records_per_cell=0).fit(X, y)

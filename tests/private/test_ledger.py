@@ -7,6 +7,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +18,8 @@ from sfumato.private import PrivacyGuarantee
 from sfumato.private.accounting import membership_limit, zcdp_epsilon
 from sfumato.private.composition import Part, compose
 from sfumato.private.guarantee import neighbors
+from sfumato.private.mechanisms import noisy_counts
+from twins.every_noise import EveryNoise
 
 
 def promise(epsilon, delta=0.0, unit=None, rests_on=()):
@@ -77,6 +80,26 @@ def test_deltas_that_add_up_to_more_than_allowed_are_the_total():
     total = compose([Part(0.1, 1e-6)] * 3, 1e-6)
     assert total.by == "sum"
     assert math.isclose(total.delta, 3e-6)
+
+
+def test_the_total_of_a_ledger_covers_every_pair_of_outputs_of_two_releases():
+    """Two releases of one cell, all outputs worked out: no pair tells neighbors apart better than the total says."""
+    ledger, reach = PrivacyLedger(), 8
+    epsilons = (0.3, 0.9)
+    for epsilon in epsilons:
+        ledger.spend(promise(epsilon), what="counts")
+
+    def chances(n, epsilon):
+        source = EveryNoise(1, reach)
+        noisy = noisy_counts(np.full((2 * reach + 1, 1), n), epsilon, noise=source).ravel()
+        return np.bincount(noisy, weights=source.probability, minlength=2 * reach)[: reach + 1]  # complete up to there
+
+    largest = 0.0
+    for n in range(3):
+        ratios = [np.log(chances(n + 1, epsilon) / chances(n, epsilon)) for epsilon in epsilons]
+        together = np.add.outer(*ratios)  # the draws are independent
+        largest = max(largest, np.abs(together).max())
+    assert math.isclose(largest, ledger.total().epsilon, rel_tol=1e-9)
 
 
 def test_a_release_beyond_the_budget_is_refused_and_not_entered(tmp_path):

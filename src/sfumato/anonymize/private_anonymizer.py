@@ -265,6 +265,11 @@ class PrivateAnonymizer(BaseEstimator):
         counts = self.epsilon * given["counts"] / sum(given.values())
         mu = gaussian_mu(self.epsilon - counts, self.delta)
         guide = gaussian_epsilon(self.delta, mu * math.sqrt(given["guide"] / (given["guide"] + given["rows"])))
+        if guide <= 0:
+            raise ParameterError(
+                f"{named('epsilon', self.epsilon)} with delta={self.delta:g}: expected a delta that is small beside "
+                "epsilon, since delta alone would cover the guide. Lower delta, or raise epsilon."
+            )
         # The rest of mu**2, after what the guide really uses.
         rows = math.sqrt(mu**2 - gaussian_mu(guide, self.delta) ** 2)
         return _Budget(guide, rows, counts)
