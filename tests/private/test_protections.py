@@ -13,13 +13,15 @@ from sfumato.attack.membership_signals import reader_of
 from sfumato.attack.shadows import train_shadows
 from sfumato.errors import ParameterError, PrivacyWarning
 from sfumato.private import PrivateLogisticRegression
+from twins.seeded_noise import seed_private
 
 from .test_linear import PUBLIC, people
 
 pytest.importorskip("opendp", reason="opendp is not installed (extra: dp)")
 
 
-def test_private_models_stand_beside_the_others_in_one_table():
+def test_private_models_stand_beside_the_others_in_one_table(monkeypatch):
+    seed_private(monkeypatch)
     X, y = people(600)
     encoder = make_column_transformer((OneHotEncoder(), ["region"]), remainder="passthrough")
     plain = make_pipeline(encoder, DecisionTreeClassifier(random_state=0))
@@ -30,7 +32,8 @@ def test_private_models_stand_beside_the_others_in_one_table():
     assert names == ["none", "private logistic, epsilon=1", "private logistic, epsilon=inf"]
     assert all(set(row.membership) == {"threshold", "lira"} for row in compared.rows)
     private, plain = compared.rows[1:]
-    assert private.utility <= plain.utility
+    assert private.utility > 0.85
+    assert plain.utility > 0.95
 
 
 def test_unknown_private_models_are_refused():
