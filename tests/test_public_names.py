@@ -24,10 +24,10 @@ PUBLIC_NAMES = [
     "BetaLikeness",
     "BucketClassifier",
     "Certificate",
-    "Comparison",
     "DeltaDisclosure",
     "DeltaPresence",
     "FeatureSelectionMinimizer",
+    "Frontier",
     "FullDomainAnonymizer",
     "Generalization",
     "GuaranteeError",
@@ -64,13 +64,12 @@ PUBLIC_NAMES = [
     "audit",
     "certify",
     "coarsest_generalization",
-    "compare_protections",
     "datasets",
+    "frontier",
     "measure",
     "read_hierarchy",
     "run",
     "sweep_minimizers",
-    "usual_protections",
 ]
 ESTIMATORS = [name for name in PUBLIC_NAMES if name.startswith("Anonymized") or name.endswith("Anonymizer")]
 HEAVY_PACKAGES = {"lightgbm", "narwhals", "numba", "numpy", "pandas", "polars", "pyarrow", "scipy", "sklearn"}
