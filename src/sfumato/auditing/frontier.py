@@ -114,7 +114,7 @@ def frontier(
         Hears of every step; whatever it raises stops the run.
     on_row : callable, optional
         Called with each row as soon as it is measured. If it returns False, the run stops, and the frontier has the
-        rows so far.
+        rows so far. So does Ctrl-C.
 
     Returns
     -------
@@ -157,11 +157,16 @@ def frontier(
     chosen, notes = protections_of(protections, scope, setting.n_train)
     rows: list[FrontierRow] = []
     is_stopped = False
-    for row in measured_rows(setting, chosen, reporter):
-        rows.append(row)
-        is_stopped = on_row is not None and on_row(row) is False
-        if is_stopped:
-            break
+    try:
+        for row in measured_rows(setting, chosen, reporter):
+            rows.append(row)
+            is_stopped = on_row is not None and on_row(row) is False
+            if is_stopped:
+                break
+    except KeyboardInterrupt:  # hours of measuring are worth keeping
+        if not rows:
+            raise
+        is_stopped = True
     return setting.frontier(rows, is_complete=not is_stopped or len(rows) == len(chosen), notes=notes)
 
 

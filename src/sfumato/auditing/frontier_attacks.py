@@ -43,7 +43,8 @@ class AttackedSplit:
     random_state : int
     n_jobs : int or None
     cache : path or None
-    say : callable
+    say : callable or None
+        Told of shadow models, which take long.
     """
 
     people: Any
@@ -58,7 +59,7 @@ class AttackedSplit:
     random_state: int
     n_jobs: int | None
     cache: str | os.PathLike[str] | None
-    say: Callable[[str], Any]
+    say: Callable[[str], Any] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,13 +108,13 @@ def _rounds_on_table(split: AttackedSplit, shared: Shared) -> list[Round]:
     on_secrets = [name for name in split.attacks if _goal(name) == "attribute"]
     on_people = [name for name in split.attacks if name not in on_secrets]
     exact = [name for name in original.names if name in there and name not in split.known]
-    rounds = [run_on_release(about(split.known, exact, []), on_people, say=split.say)]
+    rounds = [run_on_release(about(split.known, exact, []), on_people)]
     if shared.anatomy is not None:
         return [*rounds, _on_two_tables(split, shared)] if "inference" in split.attacks else rounds
     for secret in split.secrets:  # the others are known, whatever their role
         known = [name for name in split.known if name != secret]
         secrets = [secret] if secret in there or secret in split.known else []
-        rounds.append(run_on_release(about(known, [], secrets), on_secrets, say=split.say))
+        rounds.append(run_on_release(about(known, [], secrets), on_secrets))
     return rounds
 
 
@@ -127,7 +128,6 @@ def _on_two_tables(split: AttackedSplit, shared: Shared) -> Round:
             continue
         column = original.column(secret, for_counting=True)
         values = column.values if column.categories is None else column.categories[column.values]
-        split.say(f"attacking: {secret!r}, from two tables")
         try:
             result = definetti(tables.identifying, tables.sensitive, values[rows], column=secret)
         except SfumatoError:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.attack.membership import NEED_SHADOWS
 from sfumato.attack.membership_metrics import area_under_curve
 from sfumato.attack.shadows import with_seeds
 from sfumato.auditing.attacks import Effort
@@ -191,7 +192,7 @@ def _on_split(setting: Setting, protection: Protection, number: int, reporter: R
         AttackedSplit(
             setting.rows_of(everybody), setting.labels[everybody], len(train), X_train, X_test,
             setting.quasi_identifiers, setting.secrets, setting.attacks, setting.effort, seed, setting.n_jobs,
-            setting.cache, reporter.progress,
+            setting.cache, reporter.progress if NEED_SHADOWS.intersection(setting.attacks) else None,
         ),
         protection, fitted, shared,
     )  # fmt: skip

@@ -17,6 +17,7 @@ from sfumato.cli import (
     certify,
     compare,
     demo,
+    frontier,
     init,
     measure,
     minimize,
@@ -94,4 +95,5 @@ application.command(cls=Command, help=audit.HELP)(audit.audit)
 application.command(cls=Command, help=certify.HELP)(certify.certify)
 application.command(cls=Command, help=compare.HELP)(compare.compare)
 application.command(cls=Command, help=sweep.HELP)(sweep.sweep)
+application.command(cls=Command, help=frontier.HELP)(frontier.frontier)
 application.command(cls=Command, help=study.HELP, context_settings=study.TAKES_ALL)(study.study)

@@ -226,14 +226,17 @@ class Frontier:
 
         return to_markdown(self)
 
+    def shown_as(self, suffix: str) -> str:
+        """Return the text of a file: the page (.html), the table (.md), the data (.json) or the picture (.svg)."""
+        ways = {".html": self.to_html, ".md": self.to_markdown, ".json": self.to_json, ".svg": self.plot}
+        if suffix not in ways:
+            raise ParameterError(f"a file of the kind {suffix!r}: expected .html, .md, .json or .svg. Rename it.")
+        return ways[suffix]()
+
     def write(self, path: str | Path) -> None:
         """Write the page, the table, the data or the picture to a file: .html, .md, .json or .svg."""
-        path = Path(path)
-        ways = {".html": self.to_html, ".md": self.to_markdown, ".json": self.to_json, ".svg": self.plot}
-        words = ways.get(path.suffix)
-        if words is None:
-            raise ParameterError(f"{path.name!r}: expected a name that ends in .html, .md, .json or .svg. Rename it.")
-        path.write_text(words(), encoding="utf-8")
+        text = self.shown_as(Path(path).suffix)
+        Path(path).write_text(text, encoding="utf-8")
 
     def _repr_html_(self) -> str:
         """Show the page in a notebook, in a frame of its own so that its styles stay in it."""

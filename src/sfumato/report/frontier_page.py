@@ -33,14 +33,14 @@ class Column:
         From a row to the text of its cell.
     about : {"cost", "risk"}
         Under which heading it stands where there are two tables.
-    is_essential : bool
-        Whether it is shown where there is little room.
+    short : str
+        Title where there is little room; empty: it is not shown there.
     """
 
     title: str
     show: Callable[[FrontierRow], str]
     about: str = "cost"
-    is_essential: bool = True
+    short: str = ""
 
 
 def columns_of(frontier: Frontier) -> list[Column]:
@@ -59,25 +59,24 @@ def columns_of(frontier: Frontier) -> list[Column]:
 
     metric = "accuracy, %" if percent else frontier.metric
     every = [
-        Column("protection", lambda row: row.name),
-        Column("shares", lambda row: row.shares),
-        Column(metric, lambda row: shown(row.utility, percent=percent)),
-        Column("change, pp" if percent else "change", change("utility")),
-        Column("AUC, %", lambda row: shown(row.auc, percent=True)),
-        Column(f"{metric}, recoded", lambda row: shown(row.recoded, percent=percent), is_essential=False),
-        Column("worst subgroup", worst, is_essential=False),
-        Column("seconds", lambda row: f"{row.seconds:.1f}", is_essential=False),
-        Column("membership from the model, %", attack("membership", "model"), "risk"),
-        Column("membership from the table, %", attack("membership", "table"), "risk"),
-        Column("membership at most, %", lambda row: _share(row.limit), "risk"),
-        Column("singling out, %", attack("singling out", "table"), "risk", is_essential=False),
-        Column("secret from the model, %", attack("attribute", "model"), "risk", is_essential=False),
-        Column("secret from the table, %", attack("attribute", "table"), "risk", is_essential=False),
+        Column("protection", lambda row: row.name, short="protection"),
+        Column("shares", lambda row: row.shares, short="shares"),
+        Column(metric, lambda row: shown(row.utility, percent=percent), short=frontier.metric),
+        Column("change, pp" if percent else "change", change("utility"), short="change"),
+        Column("AUC, %", lambda row: shown(row.auc, percent=True), short="AUC"),
+        Column(f"{metric}, recoded", lambda row: shown(row.recoded, percent=percent)),
+        Column("worst subgroup", worst),
+        Column("seconds", lambda row: f"{row.seconds:.1f}"),
+        Column("membership from the model, %", attack("membership", "model"), "risk", "by model"),
+        Column("membership from the table, %", attack("membership", "table"), "risk", "by table"),
+        Column("membership at most, %", lambda row: _share(row.limit), "risk", "at most"),
+        Column("singling out, %", attack("singling out", "table"), "risk"),
+        Column("secret from the model, %", attack("attribute", "model"), "risk"),
+        Column("secret from the table, %", attack("attribute", "table"), "risk"),
         Column(
             "secret from cells alone, at most, %",
             lambda row: _share(None if row.certificate is None else row.certificate.upper),
             "risk",
-            is_essential=False,
         ),
     ]
     return [column for column in every if any(column.show(row) != ABSENT for row in frontier.rows)]
@@ -131,8 +130,9 @@ def notes(frontier: Frontier) -> list[str]:
     if frontier.metric == "accuracy":
         said.append(f"Always answering the most frequent class is right in {frontier.blind:.1%} of the cases.")
     said.append(
-        "Membership: how often the strongest attack says correctly who was among the training records, in half of "
-        "the cases by guessing. At most: the limit that the promise sets to every attacker."
+        "Membership: how often the strongest attack, by the model or by the table, says correctly who was among the "
+        "training records; guessing is right in half of the cases. At most: the limit that the promise sets to every "
+        "attacker."
     )
     if any(row.certificate is not None for row in frontier.rows):
         secret = next(row.certificate.secret for row in frontier.rows if row.certificate is not None)
@@ -229,13 +229,15 @@ def to_markdown(frontier: Frontier) -> str:
 
 
 def console_table(frontier: Frontier, width: int) -> tuple[list[str], list[list[str]]]:
-    """Return names and cells of a table that fits a terminal: without intervals or less important columns if narrow."""
-    columns: Sequence[Column] = [column for column in columns_of(frontier) if column.is_essential]
-    is_wide = width >= _WIDE
+    """Return names and cells of a table for a terminal: without intervals where they do not fit."""
+    is_narrow = width < _WITH_SHARES
+    columns = [
+        column for column in columns_of(frontier) if column.short and not (is_narrow and column.short == "shares")
+    ]
     rows = [[column.show(row) for column in columns] for row in frontier.rows]
-    if not is_wide:
+    if width < _WITH_INTERVALS:
         rows = [[row[0], *(cell.partition(" [")[0] for cell in row[1:])] for row in rows]
-    return [column.title for column in columns], rows
+    return [column.short for column in columns], rows
 
 
-_WIDE = 150  # columns of a terminal in which intervals fit
+_WITH_SHARES, _WITH_INTERVALS = 90, 140  # columns of a terminal in which these fit
