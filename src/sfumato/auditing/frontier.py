@@ -56,6 +56,7 @@ def frontier(
     others: tuple[Any, Any] | None = None,
     groups: ArrayLike | None = None,
     n_splits: int = 5,
+    n_attacked: int | None = None,
     test_fraction: float = 0.5,
     confidence: float = 0.95,
     random_state: int = 0,
@@ -101,6 +102,8 @@ def frontier(
         The person of each record, if people have several: they stay on one side of a split.
     n_splits : int, default=5
         Random splits, with the same shares of classes on both sides.
+    n_attacked : int, optional
+        Splits on which attacks run, which take longest; None: all.
     test_fraction : float, default=0.5
         One half lets shadow models train on as many records as the attacked model.
     confidence : float, default=0.95
@@ -143,11 +146,12 @@ def frontier(
     """
     reporter = reporter or QuietReporter()
     wanted, effort = _attacks(attacks, n_shadows)
-    setting = _setting(
+    setting = setting_of(
         X, y, model,
         quasi_identifiers=quasi_identifiers, sensitive=sensitive, secrets=secrets, subgroups=subgroups,
         n_splits=n_splits, test_fraction=test_fraction, groups=groups, confidence=confidence,
         random_state=random_state, n_jobs=n_jobs, cache=cache, attacks=wanted, effort=effort,
+        n_attacked=n_attacked,
     )  # fmt: skip
     scope = Scope(
         model, setting.table.names, setting.quasi_identifiers, setting.sensitive, setting.classes,
@@ -173,7 +177,7 @@ def frontier(
 # -- what was asked for --------------------------------------------------------------------------------------------
 
 
-def _setting(
+def setting_of(
     X: Any,
     y: ArrayLike,
     model: Any,
@@ -194,6 +198,8 @@ def _setting(
             f"model is a {type(model).__name__}: expected an unfitted classifier or regressor. Pass an instance."
         )
     check_integer("n_splits", n_splits, 1, hint="5 give useful intervals.")
+    if how.get("n_attacked") is not None:
+        check_integer("n_attacked", how["n_attacked"], 1, n_splits)
     check_share("test_fraction", test_fraction, is_open=True, hint="0.5 suits shadow models.")
     X = as_table_like(X)
     table, labels = read_table(X), np.asarray(y)

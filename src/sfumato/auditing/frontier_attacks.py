@@ -18,7 +18,7 @@ from sfumato.attack.result import judge
 from sfumato.auditing.attacks import Effort, Outcome, Round, facts_of, run_on_model, run_on_release
 from sfumato.auditing.protections import Protection, Shared
 from sfumato.errors import SfumatoError
-from sfumato.frames import read_table
+from sfumato.frames import Table, read_table
 from sfumato.report.frontier_row import Estimate, FrontierAttack, Goal, Shares
 
 _PLACES = 13  # keeps the order of the published rows apart from what others draw from the same seed
@@ -93,29 +93,50 @@ def run_attacks(split: AttackedSplit, protection: Protection, fitted: Any, share
 def _rounds_on_table(split: AttackedSplit, shared: Shared) -> list[Round]:
     if shared.table is None:
         return []
-    there = set(read_table(shared.table).names)
-    original = read_table(split.train)
+    original, released = read_table(split.train), shared.table
     places = None
     if shared.is_aligned:  # in the order of the input here, and in another one where it is published
         places = np.random.default_rng([split.random_state, _PLACES]).permutation(original.n_records)
+    elif shared.anatomy is None:
+        released = _of_known_values(released, read_table(split.people))
+    there = set(read_table(released).names)
+    known = split.known if shared.is_aligned else [name for name in split.known if name in there]
 
     def about(known: list[str], unchanged: list[str], secrets: list[str]) -> AttackedRelease:
         return AttackedRelease(
-            split.train, shared.table, known, unchanged, secrets, split.test, shared.is_aligned, places,
+            split.train, released, known, unchanged, secrets, split.test, shared.is_aligned, places,
             split.random_state, {}, secrets,
         )  # fmt: skip
 
     on_secrets = [name for name in split.attacks if _goal(name) == "attribute"]
     on_people = [name for name in split.attacks if name not in on_secrets]
-    exact = [name for name in original.names if name in there and name not in split.known]
-    rounds = [run_on_release(about(split.known, exact, []), on_people)]
+    exact = [name for name in original.names if name in there and name not in known]
+    rounds = [run_on_release(about(known, exact, []), on_people)]
     if shared.anatomy is not None:
         return [*rounds, _on_two_tables(split, shared)] if "inference" in split.attacks else rounds
     for secret in split.secrets:  # the others are known, whatever their role
-        known = [name for name in split.known if name != secret]
-        secrets = [secret] if secret in there or secret in split.known else []
-        rounds.append(run_on_release(about(known, [], secrets), on_secrets))
+        others = [name for name in known if name != secret]
+        secrets = [secret] if secret in there or secret in known else []
+        rounds.append(run_on_release(about(others, [], secrets), on_secrets))
     return rounds
+
+
+def _of_known_values(released: Any, people: Table) -> Any:
+    """Return the records of a made table without those that have a category which nobody has.
+
+    They are nobody's, and attacks could not tell such a category from a label for several.
+    """
+    table = read_table(released)
+    is_known = np.ones(table.n_records, np.bool_)
+    for name in table.names:
+        column = table.column(name)
+        if column.categories is None or name not in people.names:
+            continue
+        theirs = people.column(name)
+        met = () if theirs.categories is None else theirs.categories[np.unique(theirs.values)]
+        is_met = np.isin(column.categories.astype(str), np.asarray(met).astype(str))[column.values]
+        is_known &= is_met if column.missing is None else is_met | column.missing
+    return released if is_known.all() else table.replaced({}, keep_rows=np.flatnonzero(is_known))
 
 
 def _on_two_tables(split: AttackedSplit, shared: Shared) -> Round:

@@ -56,6 +56,8 @@ class Setting:
     random_state : int
     n_jobs : int or None
     cache : path or None
+    n_attacked : int or None
+        Splits on which attacks run; None: all.
     """
 
     X: Any
@@ -73,6 +75,7 @@ class Setting:
     random_state: int = 0
     n_jobs: int | None = None
     cache: str | os.PathLike[str] | None = None
+    n_attacked: int | None = None
 
     @property
     def n_train(self) -> int:
@@ -124,7 +127,7 @@ class _Part:
     raw: Scores
     takes_raw: bool
     recoded: Scores | None
-    attacked: Attacked
+    attacked: Attacked | None  # None: this split is not attacked
     secrets: Mapping[str, Any]  # bounds by column
     reasons: dict[str, str]
     limit: float | None
@@ -147,7 +150,8 @@ def _row(setting: Setting, protection: Protection, reporter: Reporter) -> Fronti
                 error.add_note(f"while the protection {protection.name!r} was measured on split {number + 1}")
                 raise
     first = parts[0]
-    attacks, why_not = combined_attacks([part.attacked for part in parts], setting.test_over_train, setting.confidence)
+    attacked = [part.attacked for part in parts if part.attacked is not None]
+    attacks, why_not = combined_attacks(attacked, setting.test_over_train, setting.confidence)
     reasons = {**first.reasons, **why_not, **protection.reasons}
     raw, recoded = [part.raw for part in parts], [part.recoded for part in parts if part.recoded is not None]
     if not first.takes_raw:
@@ -187,15 +191,9 @@ def _on_split(setting: Setting, protection: Protection, number: int, reporter: R
     recoded = None
     if shared.takes_raw and shared.recode is not None:
         recoded = score(shared.model, shared.recode(X_test), y_test, setting.confidence)
-    everybody = np.concatenate([train, test])
-    attacked = run_attacks(
-        AttackedSplit(
-            setting.rows_of(everybody), setting.labels[everybody], len(train), X_train, X_test,
-            setting.quasi_identifiers, setting.secrets, setting.attacks, setting.effort, seed, setting.n_jobs,
-            setting.cache, reporter.progress if NEED_SHADOWS.intersection(setting.attacks) else None,
-        ),
-        protection, fitted, shared,
-    )  # fmt: skip
+    attacked = None
+    if setting.n_attacked is None or number < setting.n_attacked:
+        attacked = run_attacks(_attacked_split(setting, number, seed, reporter), protection, fitted, shared)
     reasons = _missing(setting, shared, raw)
     secrets: Mapping[str, Any] = {}
     if shared.encoder is not None and setting.secrets:
@@ -204,7 +202,17 @@ def _on_split(setting: Setting, protection: Protection, number: int, reporter: R
     limit = None if shared.privacy is None else float(shared.privacy.membership_limit)
     return _Part(
         raw, shared.takes_raw, recoded, attacked, secrets, reasons, None if limit == 1.0 else limit,
-        shared.table is not None, seconds, _of_subgroups(setting, raw, attacked, everybody, len(train)),
+        shared.table is not None, seconds, _of_subgroups(setting, raw, attacked, setting.splits[number]),
+    )  # fmt: skip
+
+
+def _attacked_split(setting: Setting, number: int, seed: int, reporter: Reporter) -> AttackedSplit:
+    train, test = setting.splits[number]
+    everybody = np.concatenate([train, test])
+    return AttackedSplit(
+        setting.rows_of(everybody), setting.labels[everybody], len(train), setting.rows_of(train),
+        setting.rows_of(test), setting.quasi_identifiers, setting.secrets, setting.attacks, setting.effort, seed,
+        setting.n_jobs, setting.cache, reporter.progress if NEED_SHADOWS.intersection(setting.attacks) else None,
     )  # fmt: skip
 
 
@@ -235,11 +243,12 @@ def _bounds(setting: Setting, shared: Shared, holdout: Any) -> tuple[Mapping[str
 
 
 def _of_subgroups(
-    setting: Setting, raw: Scores, attacked: Attacked, everybody: NDArray[np.int64], n_train: int
+    setting: Setting, raw: Scores, attacked: Attacked | None, split: tuple[NDArray[np.int64], NDArray[np.int64]]
 ) -> dict[tuple[str, str], tuple[int, float, float | None]]:
     """Return records, utility and area under the attack's curve of every subgroup."""
-    strongest, found = attacked.strongest_on_model(), {}
-    known = setting.labels[everybody[n_train:]]
+    strongest, found = None if attacked is None else attacked.strongest_on_model(), {}
+    everybody, n_train = np.concatenate(split), len(split[0])
+    known = setting.labels[split[1]]
     for column, of_record in setting.groups.items():
         here = of_record[everybody]
         for group in sorted(set(here.tolist()) - {NOT_SHOWN}):
@@ -259,9 +268,7 @@ def _of_subgroups(
 def _subgroups(setting: Setting, parts: Sequence[_Part]) -> tuple[FrontierSubgroup, ...]:
     def estimate(values: Sequence[float | None]) -> Estimate | None:
         known = [value for value in values if value is not None]
-        if len(known) < len(values):
-            return None
-        return Estimate.of(known, setting.test_over_train, setting.confidence)
+        return Estimate.of(known, setting.test_over_train, setting.confidence) if known else None
 
     found = []
     for column, group in parts[0].subgroups:
