@@ -1,4 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """placeholder until the cells are there"""
+
+
 def view(cells): ...
-def documents(cells): return {}
+def documents(cells):
+    return {}

@@ -193,7 +193,8 @@ def setting_of(
     **how: Any,
 ) -> Setting:
     """Check what was asked for and draw the splits; parameters as of `frontier`."""
-    if not (is_classifier(model) or is_regressor(model)) or isinstance(model, type):
+    is_estimator = hasattr(model, "fit") and not isinstance(model, type)
+    if not is_estimator or not (is_classifier(model) or is_regressor(model)):
         raise ParameterError(
             f"model is a {type(model).__name__}: expected an unfitted classifier or regressor. Pass an instance."
         )

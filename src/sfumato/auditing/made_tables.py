@@ -48,8 +48,7 @@ class LearnsFromTable(MetaEstimatorMixin, BaseEstimator):
     def fit(self, X: Any, y: Any) -> Self:
         """Make the table and train the estimator on it."""
         self.table_, target = self._make(X, np.asarray(y))
-        if read_table(self.table_).n_records == 0:
-            raise InputError("the table that was made has no records: expected some to learn from.")
+        read_table(self.table_)  # explains what is not a table, or has no records, before a model looks at it
         self.estimator_ = clone(self.estimator).fit(self.table_, target)
         if hasattr(self.estimator_, "classes_"):
             self.classes_ = self.estimator_.classes_

@@ -68,6 +68,11 @@ class ShortForm:
     for_numbers: bool = True
     default: tuple[Any, ...] = ()
 
+    @property
+    def example(self) -> str:
+        """Numbers as a command takes them."""
+        return ",".join(f"{number:g}" for number in self.default) or "0.2,0.5"
+
 
 def _k_model(k: int, scope: Scope) -> Any:
     return scope.anonymized(k=k, quasi_identifiers=scope.quasi_identifiers)

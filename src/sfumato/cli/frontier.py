@@ -222,16 +222,16 @@ def _policy(
 
 
 def _listed(name: str, text: str) -> list[Any]:
-    """Read the numbers of a family; the library checks their size."""
-    numbers: list[Any] = []
-    for part in text.split(","):
-        try:
-            numbers.append(int(part))
-        except ValueError:
-            try:
-                numbers.append(float(part))
-            except ValueError:
-                raise ParameterError(f"--{name} {text!r}: expected numbers, such as --{name} 5,10.") from None
+    """Read the numbers of a family."""
+    from sfumato.auditing.protection_families import SHORT_FORMS
+
+    form = SHORT_FORMS[name]
+    try:
+        numbers = [int(part) if part.strip().isdigit() else float(part) for part in text.split(",")]
+    except ValueError:
+        numbers = []
+    if not numbers or not all(map(form.fits, numbers)):
+        raise ParameterError(f"--{name} {text!r}: expected {form.expected}, such as --{name} {form.example}.")
     return numbers
 
 
