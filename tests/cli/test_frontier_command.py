@@ -35,8 +35,8 @@ def folder(tmp_path_factory) -> Path:
         '[bounds]\nage = [18, 80]\n[categories]\njob = ["nurse", "smith", "cook"]\nsex = ["f", "m"]\n'
     )
     (home / "policy.toml").write_text(
-        'version = 1\n[data]\nfile = "people.csv"\nrelease = "released.csv"\n[columns]\ntarget = "rich"\nidentifiers = ["name"]\n'
-        'sensitive = ["job"]\n[model]\nname = "decision-tree"\n'
+        'version = 1\n[data]\nfile = "people.csv"\nrelease = "released.csv"\n'
+        '[columns]\ntarget = "rich"\nidentifiers = ["name"]\nsensitive = ["job"]\n[model]\nname = "decision-tree"\n'
     )
     return home
 

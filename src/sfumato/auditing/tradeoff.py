@@ -121,32 +121,32 @@ def _protection(name: str, job: PolicyJob, *, k: int | None) -> Protection:
 class _OfPolicy(BaseEstimator):
     """A fitted model that takes all columns of a policy's table, and sees those that it may."""
 
-    def __init__(self, job: PolicyJob, model: Any, compared: Any = None) -> None:
+    def __init__(self, job: PolicyJob, estimator: Any, compared: Any = None) -> None:
         self.job = job
-        self.model = model
+        self.estimator = estimator
         self.compared = compared
 
     def predict(self, X: Any) -> Any:
         """Predict records."""
-        return predicted(self.model.predict, self.job.features(X))
+        return predicted(self.estimator.predict, self.job.features(X))
 
-    @available_if(lambda self: hasattr(self.model, "predict_proba"))
+    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
     def predict_proba(self, X: Any) -> Any:
         """Predict class probabilities of records."""
-        return predicted(self.model.predict_proba, self.job.features(X))
+        return predicted(self.estimator.predict_proba, self.job.features(X))
 
-    @available_if(lambda self: hasattr(self.model, "decision_function"))
+    @available_if(lambda self: hasattr(self.estimator, "decision_function"))
     def decision_function(self, X: Any) -> Any:
         """Return the decision function of records."""
-        return predicted(self.model.decision_function, self.job.features(X))
+        return predicted(self.estimator.decision_function, self.job.features(X))
 
     @property
     def classes_(self) -> Any:
         """The labels that the model knows."""
-        return self.model.classes_
+        return self.estimator.classes_
 
     def __sklearn_tags__(self) -> Any:
-        return get_tags(self.model)
+        return get_tags(self.estimator)
 
 
 def personal_columns(job: PolicyJob, given: Sequence[str]) -> list[str]:

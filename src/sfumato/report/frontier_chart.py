@@ -18,7 +18,7 @@ from sfumato.report.frontier_row import GUESSING, Estimate, FrontierRow
 if TYPE_CHECKING:
     from sfumato.report.frontier import Frontier
 
-_CHARACTER = 6.9  # width of a character, a little generous
+_CHARACTER = 7.0  # width of a character, a little generous
 _MOST_LETTERS = 40
 _LINE, _NAME, _TOP, _GAP, _VALUES = 28.0, 14.0, 34.0, 26.0, 42.0
 _WIDE, _NARROW = 940.0, 400.0
@@ -33,7 +33,6 @@ _STYLE = """
 .frontier text.small { fill: var(--quiet); font-size: 11.5px; }
 .frontier text.head { font-weight: 600; }
 .frontier text.row { paint-order: stroke; stroke: var(--paper); stroke-width: 4px; }
-.frontier text.front { font-weight: 650; }
 .frontier .paper { fill: var(--paper); }
 .frontier .rule { stroke: var(--line); stroke-width: 1; }
 .frontier .reference { stroke: var(--quiet); stroke-width: 1.3; }
@@ -232,13 +231,11 @@ def _shape(shape: str, owner: str, x: float, y: float) -> str:
 
 
 def _names(frontier: Frontier, top: float, *, above: bool) -> list[str]:
-    on_front = set(frontier.front())
     line = _LINE + _NAME if above else _LINE
     parts = []
     for place, row in enumerate(frontier.rows):
         y = top + place * line + (10 if above else _LINE / 2 + 4)
-        kind = "row front" if row.name in on_front else "row"
-        parts.append(f'<text class="{kind}" x="0" y="{y:.1f}">{safe(shortened(row.name, _MOST_LETTERS))}</text>')
+        parts.append(f'<text class="row" x="0" y="{y:.1f}">{safe(shortened(row.name, _MOST_LETTERS))}</text>')
     return parts
 
 

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from sfumato.report.frontier import Frontier
 
 ABSENT = "-"
+_STYLE = """
+.narrow { display: none; }
+.scroll { overflow-x: auto; }
+.scroll thead th { white-space: normal; vertical-align: bottom; }
+@media screen and (max-width: 40rem) { .wide { display: none; } .narrow { display: block; } }
+"""  # of this page alone, after the style of all pages
 
 
 @dataclass(frozen=True)
@@ -180,7 +186,7 @@ def to_html(frontier: Frontier, title: str) -> str:
     return page.substitute(
         title=safe(title),
         lead=safe(lead(frontier)),
-        style=folder.joinpath("style.css").read_text(encoding="utf-8"),
+        style=folder.joinpath("style.css").read_text(encoding="utf-8") + _STYLE,
         content=content,
         footer=safe("Made by sfumato. This page shows no value of a single record."),
     )
@@ -189,15 +195,9 @@ def to_html(frontier: Frontier, title: str) -> str:
 def _html_table(frontier: Frontier, caption: str, columns: Sequence[Column]) -> str:
     if len(columns) < 2:
         return ""
-    on_front = set(frontier.front())
-    rows = []
-    for row in frontier.rows:
-        cells = [_in_two_lines(column.show(row)) for column in columns]
-        cells[0] += ' <span class="quiet" title="no other one beats it">★</span>' if row.name in on_front else ""
-        rows.append(cells)
-    said = f"{caption}. ★: no other protection is better in both utility and membership risk, by the means."
+    rows = [[_in_two_lines(column.show(row)) for column in columns] for row in frontier.rows]
     names = [column.title for column in columns]
-    return f'<div class="scroll">{html_table(said, names, rows, numbers=range(1, len(names)))}</div>'
+    return f'<div class="scroll">{html_table(caption, names, rows, numbers=range(1, len(names)))}</div>'
 
 
 def _in_two_lines(text: str) -> str:
