@@ -59,13 +59,13 @@ def introduction(cells: Sequence[Mapping[str, Any]]) -> list[str]:
     n_attacks = len({"threshold", "lira", "rmia"}.intersection(ATTACKS))
     said = (
         f"A random forest on Adult: 12 columns, all quasi-identifiers, {shown.n_train:,} records to train with and "
-        f"{shown.n_test:,} to test on; mean of {shown.n_splits} splits with 95% CI. *Member*: how often an attacker says "
-        f"correctly who was in the data, from the model (strongest of {n_attacks} attacks, {N_SHADOWS} shadow models) or "
-        "from the table that is shared, if one is; guessing is right in 50% of the cases. *Singled out*: how many of the "
-        "descriptions that one can read off the table fit exactly one person. *At most* holds for every attacker: about "
-        "who was in the data, by differential privacy (delta 1e-6), or about a person's occupation, by a "
-        "[certificate](docs/certificates.md) for those who see the cell alone. Always answering the larger class is "
-        f"right in {shown.blind:.1%} of the cases."
+        f"{shown.n_test:,} to test on; mean of {shown.n_splits} splits with 95% CI. *Member*: how often an attacker "
+        f"says correctly who was in the data, from the model (strongest of {n_attacks} attacks, {N_SHADOWS} shadow "
+        "models) or from the table that is shared, if one is; guessing is right in 50% of the cases. *Singled out*: "
+        "how many of the descriptions that one can read off the table fit exactly one person. *At most* holds for "
+        "every attacker: about who was in the data, by differential privacy (delta 1e-6), or about a person's "
+        "occupation, by a [certificate](docs/certificates.md) for those who see the cell alone. Always answering the "
+        f"larger class is right in {shown.blind:.1%} of the cases."
     )
     return [*wrap(said, 128), "", f"![accuracy and attacks of every protection](docs/results/{PICTURE})"]
 
