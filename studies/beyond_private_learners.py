@@ -11,13 +11,12 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from studies.charts import Panel, Style, draw
-from studies.public_knowledge import BOUNDS, categories_of
+from studies.public_knowledge import BOUNDS, categories_of, load_known
 from studies.rows import Row, documents, found, has, how_it_was_run, mean, one_by_one, table, where
 from studies.runner import Experiment
 
@@ -143,7 +142,7 @@ def area(truth: Any, shares: Any, classes: Any) -> float:
 
 
 def _accuracy(key: Mapping[str, Any], most: int) -> Row:
-    X, y = load_table(key["table"])
+    X, y = load_known(key["table"])
     order = np.random.default_rng(key["seed"]).permutation(len(y))
     train, test = order[: len(y) // 2][:most], order[len(y) // 2 :][:most]
     model = learner(key, X, np.unique(y)).fit(X.iloc[train], y[train])
@@ -158,41 +157,22 @@ def _accuracy(key: Mapping[str, Any], most: int) -> Row:
 
 
 def _attack(key: Mapping[str, Any], n_records: int) -> Row:
-    from sfumato import compare_protections
+    from studies.attacked_halves import attack_on_half
 
-    X, y = load_table(key["table"])
+    X, y = load_known(key["table"])
     rows = np.random.default_rng(key["seed"]).permutation(len(y))[:n_records]
     X, y = X.iloc[rows].reset_index(drop=True), y[rows]
-    compared = compare_protections(
-        X, y, {"victim": learner(key, X, np.unique(y))},
-        attacks=tuple(ATTACKS), n_shadows=N_SHADOWS, n_jobs=1, random_state=key["seed"],
-    )  # fmt: skip
-    [victim] = compared.rows
+    victim = attack_on_half(
+        X, y, learner(key, X, np.unique(y)), attacks=tuple(ATTACKS), n_shadows=N_SHADOWS, seed=key["seed"]
+    )
     return {
-        "accuracy": round(100 * victim.utility, 3),
+        "accuracy": round(100 * victim.accuracy, 3),
         "attacks": {
             name: {"rate": round(result.rate, 4), "interval": [round(end, 4) for end in result.interval]}
             for name, result in victim.membership.items()
         },
-        "n_train": compared.n_train,
+        "n_train": victim.n_train,
     }
-
-
-@lru_cache(1)
-def load_table(name: str) -> tuple[Any, Any]:
-    """Read a table of `TABLES`: records and labels."""
-    from sfumato.datasets import load_nursery
-    from studies.datasets import load_acs_income
-    from studies.tables import load
-
-    if name == "nursery":
-        X, y = load_nursery(return_X_y=True, as_frame="pandas")
-        return X, np.asarray(y.astype(str))
-    if name == "acs-income":
-        X, y = load_acs_income(return_X_y=True, as_frame="pandas")
-        return X, y.to_numpy().astype(int)
-    loaded = load(name)
-    return loaded.X, np.asarray(loaded.y)
 
 
 # -- the page ------------------------------------------------------------------------------------------------

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from studies.beyond_private_learners import area, interval, load_table
+from studies.beyond_private_learners import area, interval
 from studies.charts import Panel, Style, draw
-from studies.public_knowledge import BOUNDS, categories_of
+from studies.public_knowledge import BOUNDS, categories_of, load_known
 from studies.rows import Row, documents, found, has, how_it_was_run, mean, one_by_one, table, where
 from studies.runner import Experiment
 
@@ -87,7 +87,7 @@ def run(key: Mapping[str, Any], paper_scale: bool = False) -> Row:
 
     `n_records` in the key, where there is one, limits the records of the table: for trying out.
     """
-    X, y = load_table(key["table"])
+    X, y = load_known(key["table"])
     order = np.random.default_rng(key["seed"]).permutation(len(y))
     order = order[: key.get("n_records") or (10**9 if paper_scale else MOST_RECORDS)]
     n_train = len(order) * 4 // 5
