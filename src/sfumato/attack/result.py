@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
+from scipy.stats import t as student
 
 from sfumato import __version__
 from sfumato.documents import plain, read_document, write_document
@@ -27,6 +28,38 @@ Verdict = Literal["stronger than baseline", "not shown", "failed attack"]
 invalid, and says nothing about safety."""
 
 _DRAWN_AT_ONCE = 1 << 22  # counts held at a time while resampling
+
+
+@dataclass(frozen=True, eq=False)
+class Hits:
+    """The success of an attack person by person. It stays with the owner: `AttackResult.to_dict` leaves it out.
+
+    Attributes
+    ----------
+    rows : ndarray of int
+        Positions of the attacked people in the original table.
+    success : ndarray of float
+        1 or 0 for each of them, or a chance where some is left to chance.
+    baseline : ndarray of float
+        The same for an attacker who does not see the attacked data.
+    truth : ndarray of int, optional
+        Code of what is guessed about each: an attacker who knows more of some people may name what most of them have.
+    cluster : ndarray of int, optional
+        People with equal numbers are not independent of each other.
+    is_member : ndarray of bool, optional
+        For membership: who is one. Rates are means of members and others then.
+    """
+
+    rows: NDArray[Any]
+    success: NDArray[Any]
+    baseline: NDArray[Any]
+    truth: NDArray[Any] | None = None
+    cluster: NDArray[Any] | None = None
+    is_member: NDArray[np.bool_] | None = None
+
+    def at(self, rows: NDArray[Any]) -> Hits:
+        """Return the same people by their positions in a larger table, given those of the attacked rows in it."""
+        return replace(self, rows=rows[self.rows])
 
 
 @dataclass(frozen=True)
@@ -52,6 +85,8 @@ class AttackResult:
         The seed of everything random in it; None when nothing was.
     details : mapping
         More numbers, by name. No cell values: names of columns and counts only.
+    hits : Hits or None
+        Success person by person, where people are attacked one by one.
     """
 
     attack: str
@@ -63,10 +98,12 @@ class AttackResult:
     seconds: float
     seed: int | None
     details: Mapping[str, Any] = field(default_factory=dict)
+    hits: Hits | None = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain dicts, lists, numbers and text; None (null in JSON) for numbers that are not finite."""
-        document: dict[str, Any] = plain(self)
+        document: dict[str, Any] = plain(replace(self, hits=None))
+        del document["hits"]
         return document
 
     @classmethod
@@ -90,6 +127,7 @@ def result_of_counts(
     started: float,
     seed: int | None,
     details: Mapping[str, Any],
+    hits: Hits | None = None,
 ) -> AttackResult:
     """Return the result of an attack on independent people: the share of successes with Wilson's interval.
 
@@ -99,7 +137,7 @@ def result_of_counts(
     successes : float
         Expected number where some are decided by chance.
     trials : int
-    baseline, control, confidence, seed, details
+    baseline, control, confidence, seed, details, hits
         As in `AttackResult` and `judge`.
     started : float
         ``time.perf_counter()`` when the attack began.
@@ -108,7 +146,7 @@ def result_of_counts(
     interval = wilson_interval(min(successes, trials), trials, confidence)  # sums of shares may exceed it by rounding
     verdict = judge(rate, interval, baseline, control=control)
     seconds = time.perf_counter() - started
-    return AttackResult(attack, rate, interval, baseline, control, verdict, seconds, seed, details)
+    return AttackResult(attack, rate, interval, baseline, control, verdict, seconds, seed, details, hits)
 
 
 def recalled(cache: str | Path | None, key: object, run: Callable[[], AttackResult]) -> AttackResult:
@@ -231,6 +269,47 @@ def bootstrap_interval(
     tail = (1 - confidence) / 2
     low, high = np.quantile(resampled, [tail, 1 - tail])
     return float(low), float(high)
+
+
+def resampled_interval(values: ArrayLike, test_over_train: float, confidence: float = 0.95) -> tuple[float, float]:
+    """Return the interval of a mean over random splits of the same records, corrected for what they share.
+
+    Splits overlap, so their results vary less than those of new records would. The correction adds the ratio of test to
+    training records to the variance of the mean. For differences between two models, pass the difference on each split.
+
+    Parameters
+    ----------
+    values : array-like of float
+        One for each split; at least two.
+    test_over_train : float
+        Test records over training records of a split.
+    confidence : float, default 0.95
+
+    Returns
+    -------
+    (float, float)
+
+    References
+    ----------
+    C. Nadeau and Y. Bengio, "Inference for the generalization error", Machine Learning 52 (2003).
+
+    Examples
+    --------
+    >>> low, high = resampled_interval([0.84, 0.85, 0.86], 0.25)
+    >>> round(low, 3), round(high, 3)
+    (0.817, 0.883)
+    """
+    _check_confidence(confidence)
+    array = np.asarray(values, float)
+    if len(array) < 2 or not test_over_train > 0:
+        raise ParameterError(
+            f"{len(array)} splits with {named('test_over_train', test_over_train)}: expected at least 2, and a ratio "
+            "above 0. Measure more splits."
+        )
+    half = student.ppf((1 + confidence) / 2, len(array) - 1) * np.sqrt(
+        (1 / len(array) + test_over_train) * array.var(ddof=1)
+    )
+    return float(array.mean() - half), float(array.mean() + half)
 
 
 def judge(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any
@@ -20,37 +20,52 @@ from numpy.typing import ArrayLike
 from sfumato.attack import ATTACKS as _FAMILY
 from sfumato.attack.attribute import attack_attribute
 from sfumato.attack.membership import NEED_SHADOWS, attack_membership
-from sfumato.attack.named_attack import LEVELS, AttackedRelease, AttackFacts
+from sfumato.attack.named_attack import CONFIDENCE, LEVELS, AttackedRelease, AttackFacts
 from sfumato.attack.result import AttackResult
+from sfumato.auditing.subgroups import Subgroups
 from sfumato.errors import MissingExtraError, ParameterError, Sentence, SfumatoError
 from sfumato.frames import read_table
-from sfumato.report.data import EuRisk, Risk
+from sfumato.report.data import Risk
 
 _MOST_VALUES_GUESSED = 50  # of an attribute; what has more is not guessed value by value
 _FEWEST_OF_CONTROL = 20  # records of people who are not in the release, with values to guess
 NO_TITLES: Mapping[str, str] = MappingProxyType({})
+NO_SUBGROUPS = Subgroups()
 _MOST_NAMES = 8  # of columns in a note
 
 
 @dataclass(frozen=True)
-class _Plan:
+class Effort:
+    """How much the attacks on a model may cost.
+
+    Attributes
+    ----------
+    n_shadows : int
+        Shadow models for the attacks that need them.
+    n_attributes : int
+        Columns to guess with the model.
+    most_records : int or None
+        Members attacked, and as many others; None: all.
+    """
+
     n_shadows: int
     n_attributes: int
-    most_records: int  # members attacked, and as many others
+    most_records: int | None = None
 
 
 _PLANS = {
-    "none": _Plan(0, 0, 0),
-    "quick": _Plan(0, 1, 5_000),
-    "standard": _Plan(16, 3, 10_000),
-    "full": _Plan(64, 6, 20_000),
+    "none": Effort(0, 0, 0),
+    "quick": Effort(0, 1, 5_000),
+    "standard": Effort(16, 3, 10_000),
+    "full": Effort(64, 6, 20_000),
 }
 
 ATTACKS: tuple[str, ...] = tuple(name.replace("-", "_") for name in _FAMILY)
 """Everything that an audit may run: on the model up to ``"attribute"``, then on the released records."""
 
 
-def _facts_of(attack: str) -> AttackFacts:
+def facts_of(attack: str) -> AttackFacts:
+    """Return the facts of one of `ATTACKS`."""
     facts: AttackFacts = _FAMILY[attack.replace("_", "-")].facts
     return facts
 
@@ -69,6 +84,42 @@ class SkippedAttack:
     attack: str
     title: str
     why: str
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """An attack that was run.
+
+    Attributes
+    ----------
+    attack : str
+        One of `ATTACKS`.
+    title : str
+    result : AttackResult
+    """
+
+    attack: str
+    title: str
+    result: AttackResult
+
+    @property
+    def advantage(self) -> float:
+        """The success rate above that of an attacker without the release, or on people outside it."""
+        return self.result.rate - max(self.result.baseline, self.result.control or 0.0)
+
+
+@dataclass(frozen=True)
+class Round:
+    """Outcomes of a round of attacks, those that could not be run, and notes; see `Attacks`."""
+
+    outcomes: tuple[Outcome, ...]
+    not_run: tuple[SkippedAttack, ...]
+    notes: tuple[str, ...]
+
+    def in_words(self, subgroups: Subgroups = NO_SUBGROUPS) -> Attacks:
+        """Return the outcomes as risks for a report, each with the subgroup that it gains most on."""
+        risks = tuple(make_risk(facts_of(one.attack), one.result, subgroups, one.title) for one in self.outcomes)
+        return Attacks(risks, self.not_run, self.notes)
 
 
 @dataclass(frozen=True)
@@ -110,8 +161,13 @@ def attacks_of(level: str, leave_out: Collection[str] = ()) -> tuple[str, ...]:
     """
     if level not in LEVELS:
         raise ParameterError(f"audit level {level!r}: expected one of {', '.join(LEVELS)}. 'quick' takes minutes.")
-    every = [name for name in ATTACKS if _facts_of(name).runs_at(level)]
+    every = [name for name in ATTACKS if facts_of(name).runs_at(level)]
     return tuple(name for name in every if name not in leave_out)
+
+
+def effort_of(level: str) -> Effort:
+    """Return what the attacks of a level on a model may cost."""
+    return _PLANS[level]
 
 
 def attack_model(
@@ -128,6 +184,7 @@ def attack_model(
     cache: str | os.PathLike[str] | None = None,
     leave_out: Collection[str] = (),
     titles: Mapping[str, str] = NO_TITLES,
+    subgroups: Subgroups = NO_SUBGROUPS,
     say: Callable[[str], Any] | None = None,
 ) -> Attacks:
     """Attack a model that was trained on protected records.
@@ -153,6 +210,8 @@ def attack_model(
         Attacks of the level that are not wanted.
     titles : mapping of str to str
         Titles of columns for readers.
+    subgroups : Subgroups
+        Of the records: the one that each attack gains most on is named.
     say : callable, optional
         Called with a sentence before each attack, and now and then while shadow models are trained.
 
@@ -160,33 +219,57 @@ def attack_model(
     -------
     Attacks
     """
-    wanted = attacks_of(level, leave_out)
-    plan = _PLANS[level]
+    found = run_on_model(
+        model, X, y, is_member,
+        attacks=attacks_of(level, leave_out), effort=_PLANS[level], estimator=estimator, attributes=attributes,
+        random_state=random_state, n_jobs=n_jobs, cache=cache, titles=titles, say=say,
+    )  # fmt: skip
+    return found.in_words(subgroups)
+
+
+def run_on_model(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    is_member: ArrayLike,
+    *,
+    attacks: Collection[str],
+    effort: Effort,
+    estimator: Any,
+    attributes: Sequence[str],
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    cache: str | os.PathLike[str] | None = None,
+    titles: Mapping[str, str] = NO_TITLES,
+    say: Callable[[str], Any] | None = None,
+) -> Round:
+    """Run those of some attacks that are on a model; parameters as of `attack_model`."""
     members = np.asarray(is_member, bool)
-    rows = _as_many_as_planned(members, plan.most_records, random_state)
+    rows = _as_many_as_planned(members, effort.most_records, random_state)
     table = read_table(X)
     attacked = table.replaced({}, keep_rows=rows)
     labels = np.asarray(y)[rows]
     not_run: list[SkippedAttack] = []
-    risks: list[Risk] = []
-    membership = [name for name in wanted if _facts_of(name).target == "membership"]
+    outcomes: list[Outcome] = []
+    membership = [name for name in attacks if facts_of(name).target == "membership"]
     with_shadows = tuple(name for name in membership if name in NEED_SHADOWS)
     alone = [(name,) for name in membership if name not in NEED_SHADOWS]
     for names in filter(None, (*alone, with_shadows)):  # shadows are trained once for all attacks that use them
         if say is not None:
-            say(f"attacking: {'; '.join(_facts_of(name).title for name in names)}")
+            say(f"attacking: {'; '.join(facts_of(name).title for name in names)}")
         try:
             found = attack_membership(
                 model, attacked, labels, members[rows],
-                attacks=names, estimator=estimator if names == with_shadows else None, n_shadows=plan.n_shadows or 2,
-                random_state=random_state, n_jobs=n_jobs, cache=cache, progress=None if say is None else _told(say),
+                attacks=names, estimator=estimator if names == with_shadows else None,
+                n_shadows=effort.n_shadows or 2, random_state=random_state, n_jobs=n_jobs, cache=cache,
+                progress=None if say is None else _told(say),
             )  # fmt: skip
         except (MissingExtraError, SfumatoError) as error:
-            not_run += [SkippedAttack(name, _facts_of(name).title, error.args[0]) for name in names]
+            not_run += [SkippedAttack(name, facts_of(name).title, error.args[0]) for name in names]
             continue
-        risks += [make_risk(_facts_of(name).title, _facts_of(name).eu_risk, found[name]) for name in names]
+        outcomes += [Outcome(name, facts_of(name).title, _on(rows, found[name])) for name in names]
     inside = members[rows]
-    chosen, notes = _to_guess(table, attributes, plan.n_attributes if "attribute" in wanted else 0)
+    chosen, notes = _to_guess(table, attributes, effort.n_attributes if "attribute" in attacks else 0)
     for attribute in chosen:
         if say is not None:
             say(f"attacking: {attribute!r}, from the model")
@@ -201,13 +284,12 @@ def attack_model(
         except SfumatoError as error:
             not_run.append(SkippedAttack("attribute", f"guessing {attribute!r} with the model", error.sentence))
             continue
-        ways = [
-            make_risk(f"{titles.get(attribute, attribute)}, from the model", "inference", result)
-            for result in found_values.values()
-        ]
+        title = f"{titles.get(attribute, attribute)}, from the model"
+        own_rows = rows[masks[0]]
+        ways = [Outcome("attribute", title, _on(own_rows, result)) for result in found_values.values()]
         # Each has a control of its own: the one that is right most often may be as right about people in general.
-        risks.append(max(ways, key=lambda risk: (risk.advantage, risk.result["rate"])))
-    return Attacks(tuple(risks), tuple(not_run), notes)
+        outcomes.append(max(ways, key=lambda way: (max(0.0, way.advantage), way.result.rate)))
+    return Round(tuple(outcomes), tuple(not_run), notes)
 
 
 def _told(say: Callable[[str], Any]) -> Callable[[int, int], None]:
@@ -234,6 +316,7 @@ def attack_release(
     random_state: int = 0,
     leave_out: Collection[str] = (),
     titles: Mapping[str, str] = NO_TITLES,
+    subgroups: Subgroups = NO_SUBGROUPS,
     say: Callable[[str], Any] | None = None,
 ) -> Attacks:
     """Attack a released table: the three risks of the EU opinion, on people whose original values are known.
@@ -264,6 +347,8 @@ def attack_release(
         Attacks that are not wanted.
     titles : mapping of str to str
         Titles of columns for readers.
+    subgroups : Subgroups
+        Of the records: the one that each attack gains most on is named.
     say : callable, optional
 
     Returns
@@ -286,9 +371,16 @@ def attack_release(
         titles=titles,
         sensitive=[name for name in (secrets if sensitive is None else sensitive) if name not in names],
     )
-    risks, not_run, told = [], [], []
-    for attack in attacks_of(level, leave_out):
-        facts = _facts_of(attack)
+    return run_on_release(about, attacks_of(level, leave_out), say=say).in_words(subgroups)
+
+
+def run_on_release(
+    about: AttackedRelease, attacks: Collection[str], *, say: Callable[[str], Any] | None = None
+) -> Round:
+    """Run those of some attacks that are on a release."""
+    outcomes, not_run, told = [], [], []
+    for attack in attacks:
+        facts = facts_of(attack)
         if facts.target != "release":
             continue
         if missing := [name for name in facts.needs if find_spec(name) is None]:
@@ -303,17 +395,51 @@ def attack_release(
             if say is not None:
                 say(f"attacking: {case.title}")
             try:
-                risks.append(make_risk(case.title, facts.eu_risk, case.run()))
+                outcomes.append(Outcome(attack, case.title, case.run()))
             except SfumatoError as error:
                 not_run.append(SkippedAttack(attack, case.title, error.sentence))
-    return Attacks(tuple(risks), tuple(not_run), tuple(told))
+    return Round(tuple(outcomes), tuple(not_run), tuple(told))
 
 
-def make_risk(title: str, eu_risk: EuRisk, result: AttackResult) -> Risk:
-    """Put an attack's result into words."""
+def make_risk(facts: AttackFacts, result: AttackResult, subgroups: Subgroups, title: str | None = None) -> Risk:
+    """Put an attack's result into words.
+
+    Parameters
+    ----------
+    facts : AttackFacts
+    result : AttackResult
+    subgroups : Subgroups
+    title : str, optional
+        Of this case; that of the attack, where not given.
+    """
     document = result.to_dict()
     document.pop("most_exposed", None)  # positions of single records stay with the owner of the table
-    return Risk(title, eu_risk, document, sentence_of(result))
+    return Risk(
+        title or facts.title,
+        facts.eu_risk,
+        document,
+        sentence_of(result),
+        facts.knowledge,
+        facts.access,
+        _n_attempts(result),
+        CONFIDENCE,
+        subgroups.worst(result.hits, CONFIDENCE),
+    )
+
+
+def _n_attempts(result: AttackResult) -> int | None:
+    """Return the number of guesses that a rate was counted over."""
+    if result.hits is not None:
+        return len(result.hits.rows)
+    known = result.details
+    if "n_members" in known:
+        return int(known["n_members"] + known["n_others"])
+    return next((int(known[name]) for name in ("n_attempts", "n_guesses") if name in known), None)
+
+
+def _on(rows: Any, result: AttackResult) -> AttackResult:
+    """Return a result whose people are known by their rows in a larger table."""
+    return result if result.hits is None else replace(result, hits=result.hits.at(rows))
 
 
 def sentence_of(result: AttackResult) -> str:
@@ -342,8 +468,10 @@ def attacked_part(frame: Any, mask: Any) -> Any:
     return read_table(frame).replaced({}, keep_rows=np.flatnonzero(mask))
 
 
-def _as_many_as_planned(members: Any, most: int, random_state: int) -> Any:
-    """Return positions of at most so many members and as many others, drawn at random."""
+def _as_many_as_planned(members: Any, most: int | None, random_state: int) -> Any:
+    """Return positions of at most so many members and as many others, drawn at random; all where there is no limit."""
+    if most is None:
+        return np.arange(len(members))
     generator = np.random.default_rng([random_state, 7])
     n_each = min(most, int(members.sum()), int((~members).sum()))
     return np.sort(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from math import ceil
@@ -55,20 +55,44 @@ def compare_models(reporter: Reporter, job: Job, test_fraction: float) -> Compar
     """Train on raw and on protected records and test both; None, with a note, where that cannot be measured."""
     if job.target is None or test_fraction == 0:
         return None
-    method, target = job.method, job.target
-    units = person_codes(job.table, method.unit) if method.unit is not None else None
-    n_persons = int(target.known.sum()) if units is None else len(set(units[target.known]))
-    n_test = ceil(test_fraction * n_persons)
-    # Fewer than two records or classes on a side teach nothing, and the rest has to be enough for one group.
-    is_enough = n_test > 1 and n_persons - n_test >= max(method.k, 2)
-    rows = split_records(target, test_fraction, method.seed, units) if is_enough else None
-    if rows is None or (target.task == "classification" and len(set(target.values[rows[0]])) < 2):
-        people = "records" if units is None else "persons"
+    rows = compared_rows(job, test_fraction)
+    if rows is None:
+        n_persons, n_test = _numbers(job, test_fraction)
+        people = "records" if job.method.unit is None else "persons"
         reporter.note(
             f"no model was measured: a test fraction of {test_fraction:g} of {n_persons:,} {people} with a target "
-            f"leaves {n_test:,} to test and {n_persons - n_test:,} to train and protect with k = {method.k}."
+            f"leaves {n_test:,} to test and {n_persons - n_test:,} to train and protect with k = {job.method.k}."
         )
         return None
+    return compare_on(reporter, job, rows)
+
+
+def compared_rows(job: Job, test_fraction: float) -> tuple[Rows, Rows] | None:
+    """Return the records to train with and to test on; None if there are too few of them for k."""
+    assert job.target is not None
+    method, target = job.method, job.target
+    n_persons, n_test = _numbers(job, test_fraction)
+    # Fewer than two records or classes on a side teach nothing, and the rest has to be enough for one group.
+    if n_test <= 1 or n_persons - n_test < max(method.k, 2):
+        return None
+    units = person_codes(job.table, method.unit) if method.unit is not None else None
+    rows = split_records(target, test_fraction, method.seed, units)
+    has_one_class = target.task == "classification" and len(set(target.values[rows[0]])) < 2
+    return None if has_one_class else rows
+
+
+def _numbers(job: Job, test_fraction: float) -> tuple[int, int]:
+    """Return how many persons have a target, and how many of them are for testing."""
+    assert job.target is not None
+    unit, known = job.method.unit, job.target.known
+    n_persons = int(known.sum()) if unit is None else len(set(person_codes(job.table, unit)[known]))
+    return n_persons, ceil(test_fraction * n_persons)
+
+
+def compare_on(reporter: Reporter, job: Job, rows: tuple[Rows, Rows]) -> Comparison:
+    """Train on raw and on protected records of one split, and test both."""
+    assert job.target is not None
+    method, target = job.method, job.target
     train = rows[0]
 
     def publish(anonymizer: Any, released: Any) -> Any:
@@ -122,7 +146,23 @@ def describe_utility(job: PolicyJob, compared: Comparison) -> Any:
         subgroups=subgroups,
         notes=notes,
         same_answer=_same_answer(job, *compared.rows),
+        n_parameters=count_parameters(compared.model),
     )
+
+
+def count_parameters(model: Any) -> int | None:
+    """Return how many numbers a fitted model learned: weights, or one for each node of a tree; None if not known."""
+    model = getattr(model, "steps", [("", model)])[-1][1]  # the last step of a pipeline
+    model = getattr(model, "regressor_", model)  # the model inside one that scales its target
+    if hasattr(model, "tree_"):
+        return int(model.tree_.node_count)
+    if hasattr(model, "estimators_"):
+        return sum(int(tree.tree_.node_count) for tree in model.estimators_)
+    if hasattr(model, "_predictors"):
+        return sum(len(tree.nodes) for trees in model._predictors for tree in trees)
+    weights = [getattr(model, name, None) for name in ("coef_", "intercept_")]
+    weights += [*getattr(model, "coefs_", ()), *getattr(model, "intercepts_", ())]
+    return sum(int(np.size(part)) for part in weights if part is not None) or None
 
 
 def _same_answer(job: Job, train: Rows, test: Rows) -> float | None:
@@ -157,10 +197,21 @@ def _r2_interval(job: Job, raw: npt.NDArray[Any], own: npt.NDArray[Any], test: R
     return low, high
 
 
-def release_all(reporter: Reporter, job: Job) -> tuple[Any, Any, Any]:
+def release_all(
+    reporter: Reporter, job: Job, *, earlier: Sequence[Any] = (), recognized_by: str | None = None
+) -> tuple[Any, Any, Any]:
     """Fit on all records; return the anonymizer, its release, and the person of each released record, if k counts them.
 
     Where records may be left out, persons travel with the table until it is released, and no further.
+
+    Parameters
+    ----------
+    reporter : Reporter
+    job : Job
+    earlier : sequence of Publication
+        Earlier releases, to compare this one with.
+    recognized_by : str, optional
+        The column that recognizes people in them.
     """
     model = None
     if job.method.needs_model:
@@ -180,7 +231,7 @@ def release_all(reporter: Reporter, job: Job) -> tuple[Any, Any, Any]:
         give_back_small_pieces()
         anonymizer.fit(job.table, guide)
         give_back_small_pieces()
-        release = anonymizer.release(job.table, guide, shuffle=False)
+        release = anonymizer.release(job.table, guide, earlier=earlier, persons=recognized_by, shuffle=False)
         give_back_small_pieces()
     if unit is not None and unit in release.table.column_names:
         units = plain_values(release.table.column(unit))
@@ -237,6 +288,13 @@ def partition_writer(
         beside = fingerprints_path(path)
         writers[beside] = lambda temporary, digests: write_json(temporary, known.to_dict(digests[path]), indent=None)
     return writers
+
+
+def publication_writer(policy: Policy, release: Any) -> dict[Path, Writer]:
+    """Return the writer of what the owner keeps of a release by path, if the policy names a file for it."""
+    path = policy.file("publication")
+    kept = release.publication
+    return {} if path is None else {path: lambda temporary, _: write_json(temporary, kept.to_dict(), indent=None)}
 
 
 def write_json(path: Path, document: dict[str, Any], *, indent: int | None = 1) -> None:

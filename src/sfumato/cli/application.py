@@ -17,6 +17,8 @@ from sfumato.cli import (
     certify,
     compare,
     demo,
+    evidence,
+    frontier,
     init,
     measure,
     minimize,
@@ -91,7 +93,9 @@ application.command(cls=Command, help=measure.HELP)(measure.measure)
 application.command(cls=Command, help=init.HELP)(init.init)
 application.command(cls=Command, help=run.HELP)(run.run)
 application.command(cls=Command, help=audit.HELP)(audit.audit)
+application.command(cls=Command, help=evidence.HELP)(evidence.evidence)
 application.command(cls=Command, help=certify.HELP)(certify.certify)
 application.command(cls=Command, help=compare.HELP)(compare.compare)
 application.command(cls=Command, help=sweep.HELP)(sweep.sweep)
+application.command(cls=Command, help=frontier.HELP)(frontier.frontier)
 application.command(cls=Command, help=study.HELP, context_settings=study.TAKES_ALL)(study.study)
