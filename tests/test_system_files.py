@@ -147,12 +147,10 @@ def test_tables_outside_memory_come_out_the_same_elsewhere(tmp_path, request):
     table = pa.table({"age": rng.integers(18, 90, 3_000), "town": rng.choice(list("abcdef"), 3_000)})
     pq.write_table(table, tmp_path / "people.parquet", row_group_size=500)
 
-    def released(name):
+    def released(name):  # sorted, since rows are shuffled
         anonymizer = MondrianAnonymizer(k=20, quasi_identifiers=["age", "town"])
         parquet.fit_transform(anonymizer, tmp_path / "people.parquet", tmp_path / name)
-        return pq.read_table(tmp_path / name).sort_by(
-            [("age", "ascending"), ("town", "ascending")]
-        )  # rows are shuffled
+        return pq.read_table(tmp_path / name).sort_by([("age", "ascending"), ("town", "ascending")])
 
     here = released("here.parquet")
     request.getfixturevalue("elsewhere")
@@ -163,7 +161,7 @@ def test_tables_outside_memory_come_out_the_same_elsewhere(tmp_path, request):
 @pytest.mark.usefixtures("elsewhere")
 def test_a_ledger_is_kept_elsewhere(tmp_path):
     ledger = PrivacyLedger(tmp_path / "ledger.json", epsilon=1.0)
-    promise = PrivacyGuarantee(0.5, 0.0, "a record more or less", "a record", "counts")
+    promise = PrivacyGuarantee(0.5, 0.0, "a record more or less", "a record", "counts", ())
     ledger.spend(promise, what="May")
     assert [entry.what for entry in PrivacyLedger(tmp_path / "ledger.json").entries] == ["May"]
     with pytest.raises(InputError, match="folder of the ledger"):
