@@ -19,7 +19,7 @@ from sfumato.anatomize.tables import AnatomizedTable, check_groups
 from sfumato.arguments import as_table_like
 from sfumato.backends.base import Division
 from sfumato.frames import Table
-from sfumato.frames.assembling import with_integers, with_sorted_categories
+from sfumato.frames.assembling import with_column, with_sorted_categories
 from sfumato.grouping import number_values
 from sfumato.schema import Judgement, judge_naming
 from sfumato.threads import run_side_by_side
@@ -173,7 +173,7 @@ class MemoryAnatomies:
         def taken(rows: NDArray[np.int64], names: list[str]) -> Any:
             hidden = [name for name in table.names if name not in names]
             frame = table.replaced({}, drop=hidden, keep_rows=rows, compact_categories=True)
-            return with_integers(with_sorted_categories(frame), division.group, group[rows])
+            return with_column(with_sorted_categories(frame), division.group, group[rows])
 
         tasks = [partial(taken, rows, names) for rows, names in zip(shuffled, division.tables.values(), strict=True)]
         identifying, sensitive = run_side_by_side(tasks, n_records)
