@@ -45,7 +45,7 @@ _COARSER = {
 LEAVES, ALPHA, TREE_LEAVES, ROUNDS = 50, 3 / 11, 50, 30
 REDUCTIONS = (
     f"At most {MOST_LEARNED:,} records to learn from and {MOST_INTERVIEWED:,} people to interview, "
-    f"{MOST_OF_BOOSTING} with gradient boosting, whose bounds take longer.",
+    f"{MOST_OF_BOOSTING} with gradient boosting, whose bounds take longer. Gradient boosting has one split.",
     f"One generalization per table, chosen before anything was run: a privacy-aware tree with {LEAVES} leaves and "
     "alpha 3/11.",
     f"The models are trained on its buckets: a decision tree of at most {TREE_LEAVES} leaves, logistic regression on "
@@ -60,10 +60,10 @@ REDUCTIONS = (
 
 
 def keys() -> Iterator[Row]:
-    """List the cells."""
+    """List the cells; those of gradient boosting, whose bounds take longer, with the first seed alone."""
     for name in TABLES:
         for seed in SEEDS:
-            for model in MODELS:
+            for model in MODELS if seed == SEEDS[0] else EXACT:
                 for certainty in CERTAINTIES:
                     yield {"table": name, "seed": seed, "model": model, "certainty": certainty}
 
