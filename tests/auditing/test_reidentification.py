@@ -141,7 +141,7 @@ def test_people_alone_in_the_population_are_estimated_unfavorably():
 
 def test_people_alone_in_the_population_need_its_size_and_close_the_gate():
     with pytest.raises(ParameterError, match="max_population_unique without a population"):
-        sfumato.Policy.of(gate={"max_population_unique": 0.1})
+        sfumato.Policy.of(gate={"max_population_unique": 0.1}, columns={"target": "ill"})
     checked = judge_gate(
         {"max_population_unique": 0.1}, smallest_group=1, least_values=None, utility=None, risks=(),
         reidentified={"max_population_unique": 0.2}, n_records=100,

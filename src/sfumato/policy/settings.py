@@ -279,7 +279,7 @@ SECTIONS: dict[str, dict[str, Setting]] = {
         "max_population_unique": Setting(
             "share",
             None,
-            "maximum share of records alone in the population, the highest estimate; see sampling_fraction",
+            "maximum share of records alone in the population, as estimated; see sampling_fraction",
         ),
         "max_certified_advantage": Setting(
             "share", None, "maximum advantage of any attacker on the sensitive columns; needs holdout"
