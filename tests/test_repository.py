@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import sfumato
-
 REPOSITORY = Path(__file__).parents[1]
 FOLDERS = (".ci", "benchmarks", "docs", "scripts", "src", "studies", "tests")
 TEXT_SUFFIXES = {"", ".cfg", ".csv", ".json", ".md", ".py", ".toml", ".txt", ".yaml", ".yml"}
