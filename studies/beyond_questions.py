@@ -291,7 +291,7 @@ def charts(rows: list[Row]) -> dict[str, str]:
                 reached += count
                 points.append((float(n), 100 * reached / total))
             lines[words] = points
-        panels.append(Panel(title, lines, {}, axis="questions"))
+        panels.append(Panel(title, lines, {}, axis="questions", is_even=True))
     label = "Share of people, in percent, who have been asked no more than so many questions"
     return {"beyond-questions.svg": draw(panels, STYLES, columns=2, label=label)}
 
