@@ -46,9 +46,6 @@ ASKED_WHY, SMALL_LEAF = ("communities", "lending_club"), 10
 ATTACKED_AGAIN = {
     "communities": (TREE, "AdversarialMinimizer", "FeatureSelectionMinimizer", "MutualInformationMinimizer"),
     "lending_club": (TREE, "MutualInformationMinimizer", "IterativeMinimizer"),
-    "acs_public_coverage": (TREE, "IterativeMinimizer"),
-    "acs_income": (TREE, "AptMinimizer"),
-    "acs_employment": (TREE, "AptMinimizer"),
 }
 VARIANTS = {
     SAMPLE: tuple(f"{share:g}" for share in SHARES),
