@@ -144,7 +144,7 @@ def _labels(name: str, seed: int, columns: str, most: int) -> tuple[Any, int, tu
     """Return classes, how many people could be asked, and what an attacker knows with and without a breach."""
     import numpy as np
 
-    from sfumato.minimize.sweep import ReconstructionRisk
+    from sfumato.minimize.judge import ReconstructionRisk
 
     task, (_, asked), test = people(name, seed, most)
     samples, generalization = generalized(name, seed, columns, most)

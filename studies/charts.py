@@ -32,6 +32,7 @@ class Panel:
     lines: Mapping[str, Sequence[tuple[float, float]]]
     levels: Mapping[str, float]
     axis: str = "k"
+    is_even: bool = False  # k in even steps, else by its logarithm
 
 
 def draw(panels: Sequence[Panel], styles: Mapping[str, Style], *, columns: int, label: str) -> str:
@@ -77,8 +78,11 @@ def _panel(panel: Panel, styles: Mapping[str, Style]) -> list[str]:
     inner_width, inner_height = PANEL_WIDTH - LEFT - RIGHT, PANEL_HEIGHT - TOP - BOTTOM
 
     def across(k: float) -> float:
-        span = math.log(every_k[-1] / every_k[0]) or 1.0
-        return LEFT + 10 + (inner_width - 20) * math.log(k / every_k[0]) / span
+        if panel.is_even:
+            share = (k - every_k[0]) / ((every_k[-1] - every_k[0]) or 1.0)
+        else:
+            share = math.log(k / every_k[0]) / (math.log(every_k[-1] / every_k[0]) or 1.0)
+        return LEFT + 10 + (inner_width - 20) * share
 
     def down(value: float) -> float:
         return TOP + inner_height * (ticks[-1] - value) / (ticks[-1] - ticks[0])

@@ -30,6 +30,7 @@ NAMES = (
     "beyond_private_learners",
     "beyond_private_releases",
     "beyond_rows_or_columns",
+    "beyond_questions",
     "beyond_anatomy",
     "beyond_certificates",
 )

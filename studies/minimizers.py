@@ -25,7 +25,6 @@ from studies.minimizers_keys import (
     BY,
     FRONTS,
     MINIMIZERS,
-    PAPER_SCALE_SEEDS,
     SEEDS,
     SHORT,
     TABLES,
@@ -101,7 +100,7 @@ class Bench:
         is_limited: bool = True,
     ) -> None:
         from sfumato.minimize.bucket_utility import CodesClassifier
-        from sfumato.minimize.sweep import _Judge, _limits, as_risk
+        from sfumato.minimize.judge import Judge, as_risk
 
         task = replace(task, is_limited=is_limited)
         self.task, self.seed, self.is_limited = task, seed, is_limited
@@ -110,8 +109,10 @@ class Bench:
             parts[2] = test
         reader = self.minimizer("PrivacyAwareTree", personal)
         attacker = as_risk("table", seed=seed, n_jobs=1)
-        self._judge = _Judge(reader, parts, CodesClassifier(seed=seed), attacker)
-        self.limits = [self._judge.point(name, {}, own) for name, own in _limits(self._judge.sample_for(reader), 1)]
+        self._judge = Judge(reader, parts, CodesClassifier(seed=seed), attacker)
+        self.limits = [
+            self._judge.point(name, {}, own) for name, own in self._judge.limits_of(self._judge.sample_for(reader), 1)
+        ]
 
     @property
     def attacked(self) -> tuple[Any, tuple[str, ...]]:
@@ -176,10 +177,7 @@ class Bench:
                 yield {"privacy_weight": run.privacy_weight}, split_buckets(buckets, sample.n_codes)
 
     def _point(self, name: str, setting: dict[str, Any], buckets: Any, sample: Any) -> Any:
-        from sfumato.generalization import generalization_from_bins
-
-        generalization = generalization_from_bins(sample.columns, buckets, floor=1, minimizer=name)
-        return self._judge.point(name, setting, generalization)
+        return self._judge.point(name, setting, sample.generalized(buckets, floor=1, minimizer=name))
 
 
 def quick_model(seed: int) -> Any:
@@ -278,9 +276,10 @@ def _documents(kept: list[dict[str, Any]]) -> dict[str, str]:
 
 def _view(name: str) -> Any:
     def view(study: Any, kept: list[dict[str, Any]]) -> Any:
-        from studies import minimizers_views
+        from studies import minimizers_few_records, minimizers_views
 
-        return getattr(minimizers_views, name)(study, as_cells(kept))
+        views = {"few_records": minimizers_few_records.view}
+        return (views.get(name) or getattr(minimizers_views, name))(study, as_cells(kept))
 
     return view
 
@@ -289,11 +288,10 @@ EXPERIMENT = Experiment(
     name="minimizers",
     by=BY,
     keys=tuple(keys(SEEDS)),
-    paper_scale_keys=tuple(keys(PAPER_SCALE_SEEDS)),
     run=run,
     together=("figure", "table", "seed"),
     titles={**TITLES, **SHORT},
-    views={name: _view(name) for name in ("fronts", "seeds", "variants")},
+    views={name: _view(name) for name in ("fronts", "seeds", "variants", "few_records")},
     claims=_claims,
     documents=_documents,
 )

@@ -226,31 +226,37 @@ def _why(found: Found, table: str) -> str:
             told.append(
                 f"{change} its area is {mean(changed.values()):.3f} instead of {mean(as_it_is):.3f} ({_told(changed)})."
             )
-    return "".join(f" {sentence}" for sentence in (*told, *_against_stronger(found, table)))
+    return "".join(f" {sentence}" for sentence in told)
 
 
-def _against_stronger(found: Found, table: str) -> list[str]:
-    """Return what the areas are when gradient boosting guesses as well as the counted table."""
+def against_stronger(found: Found, table: str) -> tuple[list[int], dict[str, tuple[float, float]]]:
+    """Return mean areas by counting and by the stronger of two attackers, of minimizers attacked again; and the seeds.
+
+    Over the seeds that all of them have.
+    """
     again = [cell for cell in found.of(STRONGER) if cell.table == table]
     names = list(dict.fromkeys(cell.minimizer for cell in again))
-    seeds = {cell.seed for cell in again}
-    seeds = {seed for seed in seeds if sum(cell.seed == seed for cell in again) == len(names)}
+    every = {cell.seed for cell in again}
+    seeds = sorted(seed for seed in every if sum(cell.seed == seed for cell in again) == len(names))
     if TREE not in names or len(names) < 2 or not seeds:
-        return []
-    areas, counted = (
-        {name: mean(found.area(c) for c in cells if c.minimizer == name and c.seed in seeds) for name in names}
-        for cells in (again, found.fronts(table))
+        return [], {}
+
+    def area(cells: Sequence[Cell], name: str) -> float:
+        return mean(found.area(cell) for cell in cells if cell.minimizer == name and cell.seed in seeds)
+
+    return seeds, {name: (area(found.fronts(table), name), area(again, name)) for name in names}
+
+
+def stronger_verdict(found: Found) -> str:
+    """Return on which tables the tree is first against the stronger attacker, and where it is not."""
+    areas = {table: own for table in TABLES if (own := against_stronger(found, table)[1])}
+    behind = [TITLES[t] for t, own in areas.items() if own[TREE][1] < max(stronger for _, stronger in own.values())]
+    if not behind:
+        return f"Against the stronger attacker, the tree is ahead on all {len(areas)} tables."
+    return (
+        f"Against the stronger attacker, the tree is ahead on {len(areas) - len(behind)} of {len(areas)} tables; "
+        f"not on {', '.join(behind)}."
     )
-    others = "; ".join(
-        f"{_short(name)} {area:.3f} (by counting {counted[name]:.3f})" for name, area in areas.items() if name != TREE
-    )
-    first = "the tree is ahead" if areas[TREE] == max(areas.values()) else "the tree is still not ahead"
-    if areas[TREE] == max(areas.values()) > 0 and counted[TREE] < max(counted.values()):
-        others += "; so counting is too weak an attacker for the finer buckets of the others"
-    return [
-        f"When the fronts are attacked by gradient boosting as well as by counting ({_told(seeds)}), {first}: "
-        f"{areas[TREE]:.3f} (by counting {counted[TREE]:.3f}) beside {others}."
-    ]
 
 
 def _told(seeds: Iterable[int]) -> str:

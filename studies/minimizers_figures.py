@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The smaller experiments with the privacy-aware tree: how small the sample may be, one attribute or all, later years.
 
-Figures 8, 10 and 15 of Staab et al. (2024), all on ACSEmployment, and the fronts of two tables once more, with one
-thing changed; ``minimizers_keys`` lists them. Called by ``minimizers``.
+Figures 8, 10 and 15 of Staab et al. (2024), all on ACSEmployment, and fronts once more, with one thing changed;
+``minimizers_keys`` lists them. Called by ``minimizers``.
 """
 
 from __future__ import annotations
@@ -15,14 +15,19 @@ from typing import Any
 from studies.clock import processor_seconds
 from studies.minimizers import Bench, Cell, make_cell
 from studies.minimizers_keys import (
+    FEW,
+    FEW_TABLE,
+    FEW_VARIANTS,
     LEARNED_YEAR,
     LEAVES,
+    N_FEW,
     ONE_ATTRIBUTE,
     OTHERS,
     SAMPLE,
     SMALL_LEAF,
     STRONGER,
     TABLE,
+    THOROUGH,
     TREE,
     YEARS,
 )
@@ -52,14 +57,41 @@ def _again(keys: Sequence[Mapping[str, Any]], is_limited: bool) -> Iterator[Cell
         rows, tree = bench.learned(TREE), bench.minimizer(TREE)
         if key["figure"] == LEAVES:
             points = bench.sweep(tree.set_params(min_samples_leaf=SMALL_LEAF), rows)
+        elif key["figure"] == THOROUGH:
+            points = bench.sweep(tree.set_params(search="thorough"), rows)
         else:
             points = bench.sweep(tree, rows, change=_quartered)
         yield make_cell(key["figure"], bench, TREE, "", len(rows), start, points)
 
 
+def _few_records(keys: Sequence[Mapping[str, Any]], is_limited: bool) -> Iterator[Cell]:
+    """Learn from few records, drawn at random: most occupations then have few, and some have none."""
+    import numpy as np
+
+    from studies.minimization_tasks import load_task
+
+    seed = keys[0]["seed"]
+    bench = Bench(load_task(FEW_TABLE), seed, is_limited=is_limited)
+    rows = np.random.default_rng(100 + seed).choice(bench.learned(TREE), N_FEW, replace=False)
+    for key in keys:
+        start = processor_seconds()
+        tree = bench.minimizer(TREE)
+        if key["variant"] == FEW_VARIANTS[1]:
+            tree.set_params(hierarchies={"OCCP": _occupations(bench.task.X["OCCP"])})
+        yield make_cell(FEW, bench, TREE, key["variant"], len(rows), start, bench.sweep(tree, rows))
+
+
+def _occupations(codes: Any) -> Any:
+    """Return the hierarchy of occupation codes: groups of codes that begin with the same two of four digits."""
+    from sfumato import Hierarchy
+
+    every = sorted({int(code) for code in codes})
+    return Hierarchy([(str(code), f"{code // 100:02d}", "*") for code in every])
+
+
 def _attacked_again(keys: Sequence[Mapping[str, Any]], is_limited: bool) -> Iterator[Cell]:
     """Let counting and gradient boosting guess from the generalizations on each front; the stronger one counts."""
-    from sfumato.minimize.sweep import ReconstructionRisk
+    from sfumato.minimize.judge import ReconstructionRisk
     from sfumato.minimize.sweep_result import MinimizerSweep
     from studies.minimization_tasks import load_task
 
@@ -147,5 +179,7 @@ _FIGURES: dict[str, Callable[[Sequence[Mapping[str, Any]], bool], Iterator[Cell]
     YEARS: _years,
     LEAVES: _again,
     OTHERS: _again,
+    THOROUGH: _again,
+    FEW: _few_records,
     STRONGER: _attacked_again,
 }

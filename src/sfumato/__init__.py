@@ -56,6 +56,7 @@ if TYPE_CHECKING:  # the same names for type checkers and editors; a test keeps 
     from sfumato.errors import PrivacyWarning as PrivacyWarning
     from sfumato.errors import SfumatoError as SfumatoError
     from sfumato.generalization import Generalization as Generalization
+    from sfumato.generalization.questions import Questionnaire as Questionnaire
     from sfumato.hierarchies import Hierarchy as Hierarchy
     from sfumato.hierarchies import read_hierarchy as read_hierarchy
     from sfumato.measurement import Measurement as Measurement
@@ -68,6 +69,7 @@ if TYPE_CHECKING:  # the same names for type checkers and editors; a test keeps 
     from sfumato.minimize import MutualInformationMinimizer as MutualInformationMinimizer
     from sfumato.minimize import PrivacyAwareTree as PrivacyAwareTree
     from sfumato.minimize import UniformMinimizer as UniformMinimizer
+    from sfumato.minimize import attribute_costs as attribute_costs
     from sfumato.minimize import coarsest_generalization as coarsest_generalization
     from sfumato.minimize import sweep_minimizers as sweep_minimizers
     from sfumato.policy import Policy as Policy
@@ -119,6 +121,7 @@ _HOME_OF = {
     "PrivateAnonymizer": "sfumato.anonymize",
     "PrunedClassifier": "sfumato.anatomize",
     "Publication": "sfumato.anonymize",
+    "Questionnaire": "sfumato.generalization.questions",
     "RPlusTreeAnonymizer": "sfumato.anonymize",
     "Release": "sfumato.anonymize",
     "SfumatoError": "sfumato.errors",
@@ -127,6 +130,7 @@ _HOME_OF = {
     "VerifiedEvidence": "sfumato.auditing.verify_evidence",
     "WorkloadAwareAnonymizer": "sfumato.anonymize",
     "attack": "sfumato.attack",
+    "attribute_costs": "sfumato.minimize",
     "audit": "sfumato.auditing.audit",
     "certify": "sfumato.certificates",
     "coarsest_generalization": "sfumato.minimize",

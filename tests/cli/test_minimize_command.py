@@ -120,7 +120,7 @@ def test_a_loss_above_the_limit_on_test_is_said(people_file, tmp_path, monkeypat
     monkeypatch.setattr(
         MinimizerSweep,
         "coarsest",
-        lambda self, max_loss: replace(self.limits[0], test_error=self.limits[0].test_error + 0.2),
+        lambda self, max_loss, max_risk=None: replace(self.limits[0], test_error=self.limits[0].test_error + 0.2),
     )
     found, _ = minimize(people_file, tmp_path)
     assert "the loss is 20.0%" in " ".join(found.output.split())
@@ -146,7 +146,17 @@ def test_the_privacy_aware_tree_is_the_default(people_file, tmp_path):
         (["--personal", "name"], "--personal and --identifiers both name 'name'"),
         (["--max-loss", "2"], "--max-loss 2.0: expected a share"),
         (["--floor", "0"], "--floor 0: expected an integer >= 1"),
-        (["--titles", "t.toml"], "--titles without --form"),
+        (["--titles", "t.toml"], "--titles without --form or --preview"),
+        (["--max-risk", "1.5"], "--max-risk 1.5: expected a share"),
+        (["--max-buckets", "age=many"], "--max-buckets of 'age': expected an integer >= 1"),
+        (["--required", "name"], "--required and --identifiers both name 'name'"),
+        (
+            ["--required", "age", "--forbidden", "age"],
+            "--required names 'age', which --forbidden or --max-buckets rules",
+        ),
+        (["--hierarchies", "job=none.csv"], "--hierarchies names 'none.csv', which is not a file"),
+        (["--search", "thorough"], "--search with --method features: expected --method tree"),
+        (["--max-risk", "0"], "the lowest risk is"),
         (["--seed", "-1"], "--seed -1: expected an integer >= 0"),
     ],
 )
@@ -155,6 +165,61 @@ def test_wrong_usage_gets_a_sentence_and_nothing_is_written(people_file, tmp_pat
     assert found.exit_code == 2
     assert message in " ".join(found.output.split())
     assert not document.exists()
+
+
+def test_limits_hold_in_the_document(people_file, tmp_path):
+    found, document = minimize(
+        people_file, tmp_path, "--required", "age", "--forbidden", "zip", "--max-buckets", "job=2,hours=3"
+    )
+    assert found.exit_code == 0, found.output
+    generalization = Generalization.from_json(document.read_text(encoding="utf-8"))
+    assert generalization.attribute("age").is_collected
+    assert not generalization.attribute("zip").is_collected
+    assert generalization.attribute("job").n_buckets <= 2
+    assert generalization.attribute("hours").n_buckets <= 3
+
+
+def test_the_preview_has_titles_labels_and_reasons(people_file, tmp_path):
+    words = tmp_path / "words.toml"
+    words.write_text('[titles]\nage = "Alter"\n[labels.job]\nnurse = "Pflege"\n', encoding="utf-8")
+    preview, picture = tmp_path / "preview.html", tmp_path / "costs.svg"
+    found, _ = minimize(
+        people_file, tmp_path, "--preview", preview, "--titles", words, "--language", "de", "--costs", picture,
+        "--required", "age,job", "--forbidden", "zip",
+    )  # fmt: skip
+    assert found.exit_code == 0, found.output
+    page = preview.read_text(encoding="utf-8")
+    assert 'lang="de"' in page
+    assert "Alter" in page
+    assert "Warum:" in page
+    assert picture.read_text(encoding="utf-8").startswith("<svg")
+    assert "Diese Angabe darf nicht erfragt werden." in page
+    assert "error [95% CI]" in found.stdout
+    assert "…" not in found.stdout  # the table fits
+    told = json.loads(
+        minimize(people_file, tmp_path, "--costs", picture, "--force", "--json", "-q", "--personal", "job")[0].stdout
+    )
+    assert {row["attribute"] for row in told["costs"]} <= {"age", "zip", "hours", "born", "job"}
+    assert told["left_out"] == {}
+
+
+def test_the_risk_can_be_limited_instead_of_the_loss(people_file, tmp_path):
+    document = tmp_path / "generalization.json"
+    usual = [
+        "minimize",
+        people_file,
+        "--target",
+        "wage",
+        "--identifiers",
+        "name",
+        "--method",
+        "features",
+        "-o",
+        document,
+    ]
+    found = call(*usual, "--method", "features", "--max-risk", "0.6", "--personal", "job", "--json", "-q")
+    assert found.exit_code == 0, found.output
+    assert json.loads(found.stdout)["max_loss"] is None
 
 
 def test_two_outputs_need_two_names(people_file, tmp_path):

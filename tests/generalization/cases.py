@@ -7,7 +7,7 @@ A generalization is made from some of the records of a table, so that the others
 import datetime as dt
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -16,8 +16,10 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from sfumato.backends.memory import MemorySource
+from sfumato.coded_columns import CodedColumn
 from sfumato.frames import read_table
 from sfumato.generalization import Generalization, generalization_from_bins
+from sfumato.partition.binning import bin_own_categories
 from strategies import RawColumn, RawTable
 
 #: Text that exports get wrong: quotes, escapes, blanks at the end, look-alikes, tags, what looks like other types.
@@ -167,9 +169,31 @@ def make_case(seed: int, kinds: tuple[str, ...] = KINDS) -> Case:
     codes = [name for name, kind in chosen.items() if kind.endswith("code")]
     max_bins = int(generator.choice([3, 255]))
     source = MemorySource(read_table(pa.table(arrays), categorical=codes), names, max_bins=max_bins)
-    buckets = [random_buckets(column, generator) for column in source.columns]
+    columns, public = list(source.columns), []
+    for place, column in enumerate(columns):
+        kind = chosen[column.name]
+        if column.kind == "category" and kind != "boolean" and generator.random() < 0.3:
+            columns[place] = listed(column, [VALUES[kind](generator) for _ in range(3)])
+            public.append(column.name)
+    buckets = [random_buckets(column, generator) for column in columns]
+    for place, column in enumerate(columns):
+        if column.kind == "category" and generator.random() < 0.5:  # where categories go that did not occur
+            buckets[place] = np.append(buckets[place], generator.integers(0, int(buckets[place].max(initial=0)) + 2))
     floor = int(generator.choice([1, 2, 4]))
-    return Case(generalization_from_bins(source.columns, buckets, floor=floor), chosen, values)
+    made = generalization_from_bins(columns, buckets, floor=floor, public=public)
+    return Case(made, chosen, values)
+
+
+def listed(column: CodedColumn, others: list[Any]) -> CodedColumn:
+    """Return a column of categories with some that no record has, as a hierarchy lists them."""
+    assert column.categories is not None
+    seen = column.categories.tolist()
+    every = sorted({*seen, *(value for value in others if value is not None)})
+    categories = np.empty(len(every), object)
+    categories[:] = every
+    bins = bin_own_categories(len(every), column.bins.has_missing)
+    place = np.array([*(every.index(value) for value in seen), len(every)])
+    return replace(column, bins=bins, codes=place[column.codes].astype(np.uint8), categories=categories, places=None)
 
 
 def _column(generator: np.random.Generator, make: Callable[..., Any], n_fitted: int, n_others: int) -> list[Any]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from minimize.plain_pgini import fall
 from sfumato import AptMinimizer, PrivacyAwareTree
 from sfumato.minimize import apt_minimizer
-from sfumato.minimize.privacy_aware_tree import _SharedGrowth, pgini_guide
+from sfumato.minimize.pgini_growth import SharedGrowth, pgini_guide
 from sfumato.minimize.tree_buckets import buckets_of_tree, without_small_buckets
 from sfumato.partition.guides import CHANNELS
 from sfumato.partition.scoring import side_gain
@@ -21,12 +21,19 @@ from strategies import LIBRARIES, in_examples, tables
 
 
 def fitted(table, y, seed, **parameters):
-    """A minimizer with its sample, its tree and its buckets."""
+    """A minimizer with what it grew from, its tree and its buckets."""
     minimizer = PrivacyAwareTree(**{"floor": 1, "min_samples_leaf": 1 + seed % 3, "n_jobs": 1, **parameters})
-    sample = minimizer._read(table, y, None)
-    tree, presence = minimizer._grow(_SharedGrowth(sample), 12, 1)
+    growth = SharedGrowth(minimizer._read(table, y, None), minimizer.floor)
+    tree, presence = minimizer._grow(growth, 12, 1)
     tree = presence.joined(tree)
-    return minimizer, sample, tree, buckets_of_tree(tree, sample.columns)
+    return minimizer, growth, tree, buckets_of_tree(tree, growth.sample.columns, growth.orders)
+
+
+def as_split(growth, codes):
+    """The columns that a tree splits on: fine codes or ranks of categories, then more orders of them."""
+    first = {order.position: order for order in growth.orders.first}
+    own = [first[place].ranks[column] if place in first else column for place, column in enumerate(codes.T)]
+    return np.column_stack([*own, *(order.ranks[codes[:, order.position]] for order in growth.orders.others)])
 
 
 def labels_of(table, seed, n_classes=3):
@@ -41,7 +48,7 @@ def any_member(buckets, codes, generator):
     """Replace every code by a random code of the same bucket: what is known of g(x) is its bucket."""
     swapped = np.empty_like(codes)
     for position, own in enumerate(buckets):
-        members = [np.flatnonzero(own == bucket) for bucket in range(own.max() + 1)]
+        members = [np.flatnonzero(own == bucket) for bucket in range(own.max() + 1)]  # one may be of unseen ones
         chosen = [generator.choice(members[own[code]]) for code in codes[:, position]]
         swapped[:, position] = chosen
     return swapped
@@ -51,10 +58,10 @@ def any_member(buckets, codes, generator):
 @given(table=tables(min_records=6), seed=st.integers(0, 2**16), alpha=st.sampled_from([0.0, 0.2, 0.5, 0.8]))
 def test_the_tree_decides_alike_on_a_record_and_on_its_buckets(table, seed, alpha):
     y = labels_of(table, seed)
-    _, sample, tree, buckets = fitted(table.to("pandas"), y, seed, alpha=alpha)
-    codes = np.column_stack([column.codes for column in sample.columns])
+    _, growth, tree, buckets = fitted(table.to("pandas"), y, seed, alpha=alpha)
+    codes = np.column_stack([column.codes for column in growth.sample.columns]).astype(np.int64)
     generalized = any_member(buckets, codes, np.random.default_rng(seed))
-    np.testing.assert_array_equal(tree.apply(generalized), tree.apply(codes))
+    np.testing.assert_array_equal(tree.apply(as_split(growth, generalized)), tree.apply(as_split(growth, codes)))
 
 
 @in_examples()
@@ -66,13 +73,16 @@ def test_the_tree_decides_alike_on_a_record_and_on_its_buckets(table, seed, alph
 def test_free_sides_of_absent_categories_move_no_record_and_add_no_bucket(table, seed, max_leaves):
     minimizer = PrivacyAwareTree(alpha=0.1, min_samples_leaf=1, floor=1, n_jobs=1)
     sample = minimizer._read(table.to("pandas"), labels_of(table, seed), None)
-    whole, presence = minimizer._grow(_SharedGrowth(sample), 12, 1)
+    growth = SharedGrowth(sample, 1)
+    whole, presence = minimizer._grow(growth, 12, 1)
     plain = whole.pruned(max_leaves)
     joined = presence.joined(plain)
-    codes = np.column_stack([column.codes for column in sample.columns])
+    codes = as_split(growth, np.column_stack([column.codes for column in sample.columns]).astype(np.int64))
     np.testing.assert_array_equal(joined.apply(codes), plain.apply(codes))
     for own, before in zip(
-        buckets_of_tree(joined, sample.columns), buckets_of_tree(plain, sample.columns), strict=True
+        buckets_of_tree(joined, sample.columns, growth.orders),
+        buckets_of_tree(plain, sample.columns, growth.orders),
+        strict=True,
     ):
         assert own.max() <= before.max()
 
@@ -107,9 +117,9 @@ def test_the_generalization_has_exactly_the_buckets_of_the_tree(table, seed, lib
     # Strict: every value has one bucket, the same wherever it occurs; and no bucket is lost or added on the way.
     y = labels_of(table, seed)
     frame = table.to(library)
-    minimizer, sample, _, buckets = fitted(frame, y, seed, max_leaves=12)
+    minimizer, growth, _, buckets = fitted(frame, y, seed, max_leaves=12)
     codes = minimizer.fit(frame, y).generalization_.codes(frame)
-    for position, column in enumerate(sample.columns):
+    for position, column in enumerate(growth.sample.columns):
         wanted = buckets[position][column.codes]
         pairs = set(zip(wanted.tolist(), codes[:, position].tolist(), strict=True))
         assert len(pairs) == len(set(wanted.tolist())) == len(set(codes[:, position].tolist()))
@@ -118,17 +128,18 @@ def test_the_generalization_has_exactly_the_buckets_of_the_tree(table, seed, lib
 @in_examples()
 @given(table=tables(min_records=6, kinds=("integer", "float", "date")), seed=st.integers(0, 2**16))
 def test_buckets_of_numbers_follow_their_order(table, seed):
-    _, sample, _, buckets = fitted(table.to("pandas"), labels_of(table, seed), seed, alpha=0.1)
-    for column, own in zip(sample.columns, buckets, strict=True):
+    _, growth, _, buckets = fitted(table.to("pandas"), labels_of(table, seed), seed, alpha=0.1)
+    for column, own in zip(growth.sample.columns, buckets, strict=True):
         assert (np.diff(own[: column.bins.n_values]) >= 0).all()
 
 
 @in_examples()
 @given(table=tables(min_records=6), seed=st.integers(0, 2**16), fewest=st.integers(1, 8))
 def test_no_bucket_has_fewer_records_than_asked_for(table, seed, fewest):
-    _, sample, tree, _ = fitted(table.to("pandas"), labels_of(table, seed), seed, alpha=0.1)
-    bounded = without_small_buckets(tree, sample.columns, fewest)
-    for column, own in zip(sample.columns, buckets_of_tree(bounded, sample.columns), strict=True):
+    _, growth, tree, _ = fitted(table.to("pandas"), labels_of(table, seed), seed, alpha=0.1)
+    columns, orders = growth.sample.columns, growth.orders
+    bounded = without_small_buckets(tree, columns, fewest, orders)
+    for column, own in zip(columns, buckets_of_tree(bounded, columns, orders), strict=True):
         counts = np.bincount(own[column.codes], minlength=own.max() + 1)
         assert len(counts) == 1 or counts.min() >= fewest
     if fewest == 1:
@@ -207,7 +218,7 @@ def test_the_first_split_is_the_one_at_which_pgini_falls_most(seed):
     minimizer = PrivacyAwareTree(alpha=alpha, min_samples_leaf=1, floor=1, n_jobs=1)
     sample = minimizer._read(table, y, None)
     best = max(value for *_, value in splits_with_falls(sample, alpha, minimizer._shares(sample).tolist()))
-    tree, _ = minimizer._grow(_SharedGrowth(sample), 2, 1)
+    tree, _ = minimizer._grow(SharedGrowth(sample, 1), 2, 1)
     if tree.n_groups == 1:
         assert best <= 1e-9
         return

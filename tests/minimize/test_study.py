@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from studies import minimizers, minimizers_claims, minimizers_figures, minimizers_page
 from studies.minimization_tasks import TITLES, Task
+from studies.minimizers_few_records import few_records_lines
 from studies.runner import run_all
 
 
@@ -47,7 +48,9 @@ def test_no_picture_of_an_earlier_study_is_left():
 def test_the_trained_networks_are_of_every_task_and_seed():
     runs = {(run.task, run.seed, run.objective) for run in minimizers.trained_networks()}
     assert runs == {
-        (t, s, o) for t in minimizers.TABLES for s in minimizers.SEEDS for o in minimizers.OBJECTIVES.values()
+        (key["table"], key["seed"], minimizers.OBJECTIVES[key["minimizer"]])
+        for key in minimizers.EXPERIMENT.keys
+        if key["minimizer"] in minimizers.OBJECTIVES
     }
 
 
@@ -118,9 +121,43 @@ def test_a_table_where_the_tree_is_behind_is_looked_at_again(cells):
     better = replace(cells[1], points=(nothing, everything, replace(best, minimizer="UniformMinimizer")))
     behind = [replace(cells[0], points=(nothing, everything, replace(nothing, minimizer="PrivacyAwareTree"))), better]
     again = [replace(cell, figure=minimizers_figures.STRONGER) for cell in (cells[0], cells[1])]
-    (sentence,) = minimizers_claims.verdicts(minimizers_claims.Found([*behind, *again]))
+    found = minimizers_claims.Found([*behind, *again])
+    (sentence,) = minimizers_claims.verdicts(found)
     assert "ahead of it: Uniform by 1.000 with seed 0" in sentence
-    assert "the tree is ahead: 1.000 (by counting 0.000)" in sentence
+    seeds, areas = minimizers_claims.against_stronger(found, "lending_club")
+    assert seeds == [0]
+    assert areas["PrivacyAwareTree"] == (0.0, 1.0)
+    assert (
+        minimizers_claims.stronger_verdict(found) == "Against the stronger attacker, the tree is ahead on all 1 tables."
+    )
+    worse = [replace(cell, figure=minimizers_figures.STRONGER) for cell in behind]
+    verdict = minimizers_claims.stronger_verdict(minimizers_claims.Found([*behind, *worse]))
+    assert verdict.endswith("ahead on 0 of 1 tables; not on Lending Club 2007-2011.")
+
+
+def test_few_records_are_compared_at_equal_risk_over_seeds(cells):
+    nothing, everything, _ = cells[0].points
+
+    def cell(figure, variant, seed, error):
+        risky = replace(nothing, validation_risk=0.9, validation_error=0.0, test_error=0.0)
+        safe = replace(nothing, validation_risk=0.41, validation_error=0.2, test_error=error)
+        return replace(
+            cells[0],
+            figure=figure,
+            table="acs_income",
+            variant=variant,
+            seed=seed,
+            points=(nothing, everything, risky, safe),
+        )
+
+    made = [cell(minimizers.FRONTS, "", seed, 0.2) for seed in (0, 1)]
+    for variant, errors in (("by class", (0.21, 0.23)), ("with a hierarchy", (0.21, 0.21))):
+        made += [cell("few records", variant, seed, error) for seed, error in enumerate(errors)]
+    lines = few_records_lines(minimizers_claims.Found(made))
+    assert lines[2].startswith("| 0.42 | 20.0 | 22.0 | +2.0 [")
+    assert lines[2].endswith("| 21.0 | +1.0 [+1.0, +1.0] |")
+    assert "by class 2.00; with a hierarchy 1.00; beyond the 1.5" in " ".join(lines)
+    assert few_records_lines(minimizers_claims.Found(made[:3])) == []
 
 
 def test_claims_follow_the_areas(bench, cells):

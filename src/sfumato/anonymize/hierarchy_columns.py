@@ -25,8 +25,20 @@ from sfumato.partition.records import Layout
 from sfumato.partition.taxonomy import Taxonomy, make_taxonomy
 
 
-def checked_hierarchies(given: Any, table: Table, quasi_identifiers: Sequence[str]) -> dict[str, Hierarchy]:
-    """Return the hierarchy of each column that has one; raise ParameterError for columns that are not rewritten."""
+def checked_hierarchies(
+    given: Any, table: Table, rewritten: Sequence[str], *, listed_in: str = "quasi_identifiers"
+) -> dict[str, Hierarchy]:
+    """Return the hierarchy of each column that has one; raise ParameterError for columns that are not rewritten.
+
+    Parameters
+    ----------
+    given : mapping or None
+    table : Table
+    rewritten : sequence of str
+        The columns that can have one.
+    listed_in : str
+        The parameter that names them.
+    """
     given = {} if given is None else given
     if not isinstance(given, Mapping):
         raise ParameterError(
@@ -34,11 +46,12 @@ def checked_hierarchies(given: Any, table: Table, quasi_identifiers: Sequence[st
             "hierarchies. Write for example hierarchies={'age': Hierarchy.from_intervals(range(120), [5, 10])}."
         )
     names = table.resolve(tuple(given), "hierarchies")
-    others = [name for name in names if name not in quasi_identifiers]
+    others = [name for name in names if name not in rewritten]
     if others:
+        what = {"quasi_identifiers": "a quasi-identifier"}.get(listed_in, f"in {named(listed_in)}")
         raise ParameterError(
-            f"{named('hierarchies')} names the column {others[0]!r}, which is not a quasi-identifier: expected columns "
-            f"that are rewritten. Add it to {named('quasi_identifiers')}, or remove its hierarchy."
+            f"{named('hierarchies')} names the column {others[0]!r}, which is not {what}: expected columns "
+            f"that are rewritten. Add it to {named(listed_in)}, or remove its hierarchy."
         )
     return {name: as_hierarchy(own, name) for name, own in zip(names, given.values(), strict=True)}
 
@@ -85,7 +98,7 @@ def in_tree_order(
         assert column.categories is not None  # numbers with a hierarchy are read as categories
         places = own.find(column.categories.tolist())
         if (places < 0).any():
-            _check_known(column.name, np.isin(column.codes, np.flatnonzero(places < 0)), own)
+            check_known(column.name, np.isin(column.codes, np.flatnonzero(places < 0)), own)
         order = own.tree_order(places)
         rank = np.arange(len(order) + column.bins.has_missing)  # missing stays behind all values
         rank[order] = np.arange(len(order))
@@ -112,7 +125,7 @@ def taxonomy_of(columns: Sequence[CodedColumn], layout: Layout, paths: Mapping[s
     return make_taxonomy(layout, [None if p is None else (p.labels, p.widths) for p in own])
 
 
-def _check_known(name: str, is_unknown: NDArray[np.bool_], hierarchy: Hierarchy) -> None:
+def check_known(name: str, is_unknown: NDArray[np.bool_], hierarchy: Hierarchy) -> None:
     """Raise InputError if the value of any record is absent from the hierarchy of its column."""
     n_unknown = int(is_unknown.sum())
     if n_unknown:
@@ -181,7 +194,7 @@ def read_domain(column: Column, hierarchy: Hierarchy | None, *, is_top: bool = F
             is_unknown = (places < 0)[codes]
             if column.missing is not None:
                 is_unknown &= ~column.missing
-            _check_known(column.name, is_unknown, hierarchy)
+            check_known(column.name, is_unknown, hierarchy)
         labels = np.zeros((n_values + 1, hierarchy.n_levels), np.int32)
         labels[:-1] = hierarchy.codes
         labels[-1, :-1] = [len(own) for own in hierarchy.labels[:-1]]  # below the top, missing is like nothing else

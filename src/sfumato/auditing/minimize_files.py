@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,7 +18,7 @@ from sfumato.files.table_file import FileTable, unfinished, unknown_column
 from sfumato.fingerprints import fingerprints_path
 
 if TYPE_CHECKING:
-    from sfumato.minimize import MinimizerSweep
+    from sfumato.minimize import AttributeCosts, MinimizerSweep
     from sfumato.minimize.sweep_result import SweepPoint
     from sfumato.progress import Reporter
 
@@ -31,6 +31,9 @@ METHODS = {
     "adversarial": "AdversarialMinimizer",
     "information": "MutualInformationMinimizer",
 }
+_OF_COLUMNS = (
+    "personal", "identifiers", "keep", "categorical", "required", "forbidden", "max_buckets", "hierarchies",
+)  # fmt: skip
 _TITLES_EXAMPLE = 'Write the line [titles] and below it lines such as AGEP = "Age in years".'
 
 NAMED = "named by you"
@@ -47,10 +50,20 @@ class MinimizeSettings:
     personal, identifiers, keep, categorical : sequence of str
         Columns that the attacker wants, columns that are never collected, columns to use although they seem to name
         people, and numeric categories.
-    max_loss : float
+    required, forbidden : sequence of str
+        Columns that must be collected, and columns that may not be.
+    max_buckets : mapping of str to int
+        The most buckets of some columns.
+    hierarchies : mapping of str to Path
+        Hierarchy files of columns with many categories.
+    max_loss : float or None
         Maximum rise of the classification error.
+    max_risk : float or None
+        Maximum share of personal values that the attacker guesses right.
     method : str
         One of `METHODS`.
+    search : {"greedy", "thorough"}
+        Of the method ``"tree"``.
     floor : int
         Fewest records of a listed category or a bucket.
     risk : {"table", "family"}
@@ -62,16 +75,30 @@ class MinimizeSettings:
     identifiers: Sequence[str] = ()
     keep: Sequence[str] = ()
     categorical: Sequence[str] = ()
-    max_loss: float = 0.01
+    required: Sequence[str] = ()
+    forbidden: Sequence[str] = ()
+    max_buckets: Mapping[str, int] = field(default_factory=dict)
+    hierarchies: Mapping[str, Path] = field(default_factory=dict)
+    max_loss: float | None = 0.01
+    max_risk: float | None = None
     method: str = "tree"
+    search: Literal["greedy", "thorough"] = "greedy"
     floor: int = 10
     risk: Literal["table", "family"] = "table"
     seed: int = 0
 
     def __post_init__(self) -> None:
         """Raise ParameterError for numbers that are out of range."""
-        if not 0 <= self.max_loss <= 1:
-            raise ParameterError(f"{named('max_loss', self.max_loss)}: expected a share from 0 to 1. 0.01 is 1 pp.")
+        for name in ("max_loss", "max_risk"):
+            share = getattr(self, name)
+            if share is not None and not 0 <= share <= 1:
+                raise ParameterError(f"{named(name, share)}: expected a share from 0 to 1. 0.01 is 1 pp.")
+        if self.method != "tree" and (self.hierarchies or self.search != "greedy"):
+            what = "hierarchies" if self.hierarchies else "search"
+            raise ParameterError(
+                f"{named(what)} with {named('method', self.method)}: expected {named('method', 'tree')}, which alone "
+                "uses it."
+            )
         if self.floor < 1:
             raise ParameterError(
                 f"{named('floor', self.floor)}: expected an integer >= 1. 10 lists nothing that fewer than 10 records "
@@ -82,12 +109,12 @@ class MinimizeSettings:
 
     def check_columns(self, columns: Sequence[str]) -> None:
         """Raise ParameterError for names that are not columns, and for a column with two roles."""
-        own = {name: getattr(self, name) for name in ("personal", "identifiers", "keep", "categorical")}
+        own = {name: getattr(self, name) for name in _OF_COLUMNS}
         for setting, names in {"target": [self.target], **own}.items():
             for name in names:
                 if name not in columns:
                     raise ParameterError(unknown_column(named(setting), name, columns))
-        for setting in ("personal", "identifiers", "categorical"):
+        for setting in (name for name in _OF_COLUMNS if name != "keep"):
             if self.target in own[setting]:
                 raise ParameterError(
                     f"{named(setting)} names the target {self.target!r}: expected other columns. Remove it."
@@ -97,6 +124,12 @@ class MinimizeSettings:
                 f"{named('personal')} and {named('identifiers')} both name {both[0]!r}: expected one of them. "
                 "Identifiers are never collected."
             )
+        for setting in ("required", "max_buckets", "hierarchies"):
+            if both := [name for name in own[setting] if name in self.identifiers]:
+                raise ParameterError(
+                    f"{named(setting)} and {named('identifiers')} both name {both[0]!r}: expected one of them. "
+                    "Identifiers are never collected."
+                )
 
 
 @dataclass(frozen=True)
@@ -109,13 +142,16 @@ class LearnedGeneralization:
     chosen : SweepPoint
     wanted : dict of str to str
         Columns that the attacker wants, and the reason for each.
-    max_loss : float
+    max_loss : float or None
+    costs : AttributeCosts or None
+        What each column costs and is worth, where that was asked for.
     """
 
     swept: MinimizerSweep
     chosen: SweepPoint
     wanted: dict[str, str] = field(default_factory=dict)
-    max_loss: float = 0.01
+    max_loss: float | None = 0.01
+    costs: AttributeCosts | None = None
 
     @property
     def lost(self) -> float:
@@ -123,14 +159,26 @@ class LearnedGeneralization:
         return self.chosen.test_error - self.swept.limits[0].test_error
 
 
-def minimize_table(reporter: Reporter, source: FileTable, settings: MinimizeSettings) -> LearnedGeneralization:
+def minimize_table(
+    reporter: Reporter, source: FileTable, settings: MinimizeSettings, *, with_costs: bool = False
+) -> LearnedGeneralization:
     """Learn the coarsest generalization whose loss is within the limit.
 
     Columns without a role that seem to name people are never collected.
+
+    Parameters
+    ----------
+    reporter : Reporter
+    source : FileTable
+    settings : MinimizeSettings
+    with_costs : bool, default=False
+        Whether to measure what each column costs and is worth.
     """
+    from sfumato import minimize as minimizers
+
     table = source.table
     settings.check_columns(table.column_names)
-    decided = {settings.target, *settings.personal, *settings.identifiers, *settings.keep, *settings.categorical}
+    decided = {settings.target, *(name for setting in _OF_COLUMNS for name in getattr(settings, setting))}
     others = [name for name in table.column_names if name not in decided]
     used = without_names(
         reporter, table, others, done="left out, and never collected",
@@ -138,8 +186,27 @@ def minimize_table(reporter: Reporter, source: FileTable, settings: MinimizeSett
     )  # fmt: skip
     dropped = [*settings.identifiers, *(name for name in others if name not in used)]
     wanted = _wanted(table, settings, dropped)
-    swept = _sweep(reporter, table, settings, dropped, list(wanted))
-    return LearnedGeneralization(swept, swept.coarsest(settings.max_loss), wanted, settings.max_loss)
+    records, classes = _records(reporter, table, settings, dropped)
+    minimizer = _minimizer(settings, records.column_names, list(wanted))
+    options: dict[str, Any] = {"risk": settings.risk, "random_state": settings.seed, "n_jobs": -1}
+    with reporter.step(f"learning from {records.num_rows:,} records how coarse is fine enough"):
+        swept = minimizers.sweep_minimizers(
+            minimizer, records, classes, required=settings.required, forbidden=settings.forbidden,
+            max_buckets=settings.max_buckets, progress=reporter.is_watched, **options,
+        )  # fmt: skip
+    chosen = swept.coarsest(settings.max_loss, max_risk=settings.max_risk)
+    if screened := [name for name in swept.left_out if name not in settings.forbidden]:
+        reporter.note(
+            f"{len(screened):,} of {len(records.column_names):,} columns were left out before learning, since "
+            f"{swept.left_out[screened[0]]}: {', '.join(map(repr, screened[:3]))}, and so on. To use one, name it in "
+            f"{named('required')}."
+        )
+    costs = None
+    if with_costs:
+        with reporter.step("measuring what each column costs and is worth"):
+            options["personal"] = list(wanted)
+            costs = minimizers.attribute_costs(chosen.generalization, records, classes, **options)
+    return LearnedGeneralization(swept, chosen, wanted, settings.max_loss, costs)
 
 
 def _wanted(table: Any, settings: MinimizeSettings, dropped: Sequence[str]) -> dict[str, str]:
@@ -153,12 +220,9 @@ def _wanted(table: Any, settings: MinimizeSettings, dropped: Sequence[str]) -> d
     return find_personal(read_table(table, categorical=list(settings.categorical)), names)
 
 
-def _sweep(
-    reporter: Reporter, table: Any, settings: MinimizeSettings, dropped: Sequence[str], personal: list[str]
-) -> MinimizerSweep:
+def _records(reporter: Reporter, table: Any, settings: MinimizeSettings, dropped: Sequence[str]) -> tuple[Any, Any]:
+    """Return the columns to learn from and the classes, of the records that have one."""
     import numpy as np
-
-    from sfumato import minimize as minimizers
 
     target = settings.target
     classes = read_target(table, target, None)
@@ -171,19 +235,49 @@ def _sweep(
     if not classes.known.all():
         reporter.note(f"{int((~classes.known).sum()):,} records have no {target} and are left out.")
     rows = np.flatnonzero(classes.known)
-    records = rows_of(table.drop_columns([target, *dropped]), rows)
-    minimizer = getattr(minimizers, METHODS[settings.method])(
+    return rows_of(table.drop_columns([target, *dropped]), rows), classes.values[rows]
+
+
+def _minimizer(settings: MinimizeSettings, columns: Sequence[str], personal: list[str]) -> Any:
+    from sfumato import minimize as minimizers
+    from sfumato.hierarchies import read_hierarchy
+
+    own: dict[str, Any] = {}
+    if settings.method == "tree":
+        hierarchies = {name: read_hierarchy(path) for name, path in settings.hierarchies.items()}
+        own = {"hierarchies": hierarchies or None, "search": settings.search}
+    return getattr(minimizers, METHODS[settings.method])(
         personal=personal,
-        categorical_features=[name for name in settings.categorical if name in records.column_names] or None,
+        categorical_features=[name for name in settings.categorical if name in columns] or None,
         floor=settings.floor,
         random_state=settings.seed,
         n_jobs=-1,
+        **own,
     )
-    with reporter.step(f"learning from {len(rows):,} records how coarse is fine enough"):
-        return minimizers.sweep_minimizers(
-            minimizer, records, classes.values[rows], risk=settings.risk, random_state=settings.seed, n_jobs=-1,
-            progress=reporter.is_watched,
-        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Words:
+    """What people read in place of names and codes.
+
+    Attributes
+    ----------
+    titles : mapping of str to str
+        What columns are called.
+    labels : mapping of str to mapping of str to str
+        What values of columns are called.
+    """
+
+    titles: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def of(self, generalization: Any) -> dict[str, Any]:
+        """Return the words for the attributes of a generalization."""
+        names = generalization.names
+        return {
+            "titles": {name: title for name, title in self.titles.items() if name in names},
+            "labels": {name: words for name, words in self.labels.items() if name in names},
+        }
 
 
 @dataclass(frozen=True)
@@ -192,43 +286,59 @@ class Exports:
 
     Attributes
     ----------
-    document, sql, form, schema, javascript, plot : Path or None
+    document, sql, form, preview, schema, javascript, plot, costs : Path or None
     dialect : {"postgresql", "duckdb", "spark"}
         The database of `sql`.
-    titles : mapping of str to str
-        Titles of columns in the form.
+    words : Words
+        Titles and labels in the form and its preview.
+    language : {"en", "de"}
+        Of the form and its preview.
     """
 
     document: Path
     sql: Path | None = None
     form: Path | None = None
+    preview: Path | None = None
     schema: Path | None = None
     javascript: Path | None = None
     plot: Path | None = None
+    costs: Path | None = None
     dialect: Literal["postgresql", "duckdb", "spark"] = "postgresql"
-    titles: Mapping[str, str] = field(default_factory=dict)
+    words: Words = field(default_factory=lambda: Words())
+    language: Literal["en", "de"] = "en"
+
+    @property
+    def needs_costs(self) -> bool:
+        """True if what columns cost is to be told."""
+        return self.costs is not None or self.preview is not None
 
     def paths(self) -> dict[str, Path]:
         """Return the files by name, the generalization first."""
-        every = {name: getattr(self, name) for name in ("document", "sql", "form", "schema", "javascript", "plot")}
+        names = ("document", "sql", "form", "preview", "schema", "javascript", "plot", "costs")
+        every = {name: getattr(self, name) for name in names}
         return {name: path for name, path in every.items() if path is not None}
 
 
 def write_exports(learned: LearnedGeneralization, source: FileTable, exports: Exports) -> None:
     """Write all files, or none."""
     generalization = learned.chosen.generalization
-    titles = {name: title for name, title in exports.titles.items() if name in generalization.names}
+    words = {**exports.words.of(generalization), "language": exports.language}
+    costs = learned.costs
+    if costs is not None:
+        words["reasons"] = costs.reasons(required=learned.swept.required, left_out=learned.swept.left_out)
     document = json.loads(generalization.to_json())
     if source.style is not None:
         types = source.style.types
         document["file"] = {"types": {name: str(types[name]) for name in generalization.names if name in types}}
-    texts = {
+    texts: dict[str, Callable[[], str]] = {
         "document": lambda: json.dumps(document, indent=1, ensure_ascii=False) + "\n",
         "sql": lambda: generalization.to_sql(exports.dialect),
-        "form": lambda: generalization.to_form(titles=titles),
+        "form": lambda: generalization.to_form(**words),
+        "preview": lambda: generalization.to_preview(**words),
         "schema": lambda: json.dumps(generalization.to_json_schema(), indent=2, ensure_ascii=False) + "\n",
         "javascript": generalization.to_javascript,
         "plot": learned.swept.plot,
+        "costs": lambda: "" if costs is None else costs.plot(),
     }
     wanted = exports.paths()
     known = generalization.fingerprints
@@ -240,15 +350,15 @@ def write_exports(learned: LearnedGeneralization, source: FileTable, exports: Ex
             path.write_text(texts[name](), encoding="utf-8")
 
 
-def read_titles(path: Path, columns: Sequence[str]) -> dict[str, str]:
-    """Return the titles of columns for the readers of a form.
+def read_words(path: Path, columns: Sequence[str]) -> Words:
+    """Return the titles of columns for the readers of a form, and words for their values.
 
     Parameters
     ----------
     path : Path
-        A policy, or any TOML file with a section ``[titles]``.
+        A policy, or any TOML file with a section ``[titles]``; a section ``[labels.COLUMN]`` has words for values.
     columns : sequence of str
-        Columns of the table; only these can have a title.
+        Columns of the table; only these can have words.
     """
     option = named("titles")
     try:
@@ -260,14 +370,22 @@ def read_titles(path: Path, columns: Sequence[str]) -> dict[str, str]:
             f"{option} {path.name!r} is not valid TOML ({type(error).__name__}): expected a section [titles]. "
             f"{_TITLES_EXAMPLE}"
         ) from None
-    titles = document.get("titles")
-    if not isinstance(titles, dict):
+    titles, labels = document.get("titles"), document.get("labels", {})
+    if not isinstance(titles, dict) and not labels:
         raise InputError(f"{option} {path.name!r} has no section [titles]: expected one. {_TITLES_EXAMPLE}")
-    for name, title in titles.items():
-        if name not in columns:
-            raise ParameterError(unknown_column(f"[titles] of {option}", name, columns))
+    titles = titles or {}
+    if not isinstance(labels, dict) or not all(isinstance(words, dict) for words in labels.values()):
+        raise InputError(
+            f"{option} {path.name!r}: [labels] is not a section per column: expected lines such as [labels.SEX] and "
+            'below it 1 = "male".'
+        )
+    for section, names in (("titles", titles), ("labels", labels)):
+        for name in names:
+            if name not in columns:
+                raise ParameterError(unknown_column(f"[{section}] of {option}", name, columns))
+    for name, title in [*titles.items(), *((name, word) for name, words in labels.items() for word in words.values())]:
         if not isinstance(title, str) or not title.strip():
             raise ParameterError(
                 f"{option} {path.name!r}: the title of {name!r} is not text in quotes. {_TITLES_EXAMPLE}"
             )
-    return titles
+    return Words(titles, labels)

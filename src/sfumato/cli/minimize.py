@@ -15,6 +15,7 @@ from sfumato.errors import ParameterError
 if TYPE_CHECKING:
     from sfumato.auditing.minimize_files import LearnedGeneralization
     from sfumato.files.table_file import Location
+    from sfumato.minimize import AttributeCosts
     from sfumato.minimize.sweep_result import SweepPoint
 
 HELP = options.help_text(
@@ -22,11 +23,14 @@ HELP = options.help_text(
     "From a sample in full resolution, learn which values of each column a classifier does not need to distinguish, "
     "and write the coarsest generalization that costs it at most --max-loss of its accuracy. Many settings are tried; "
     "an attacker tries to reconstruct the personal columns from the buckets of each. The generalization is a plain "
-    "document that clients apply themselves: as SQL, or as a form that asks for buckets.",
+    "document that clients apply themselves: as SQL, or as a form that asks for buckets. --preview shows people "
+    "beforehand what will be asked, and why.",
     examples=[
         "sfumato minimize sample.csv --target employed --personal sex,race,disability\n    -o generalization.json",
         "sfumato minimize sample.parquet --target income --max-loss 0.005\n"
         "    -o generalization.json --sql view.sql --form form.html --schema record.json",
+        "sfumato minimize sample.csv --target income --required age --forbidden race\n"
+        "    --max-buckets zip=4 -o generalization.json --preview preview.html",
         "sfumato apply generalization.json new.csv -o minimized.csv",
     ],
 )
@@ -62,13 +66,48 @@ def minimize(
     ] = None,
     keep: options.Keep = None,
     categorical: options.Categorical = None,
+    required: Annotated[
+        list[str] | None, options.columns("Columns that must be collected, in at least two buckets.")
+    ] = None,
+    forbidden: Annotated[
+        list[str] | None,
+        options.columns("Columns that may not be collected; an attacker may still want to know them."),
+    ] = None,
+    max_buckets: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Budgets: the most buckets of some columns.",
+            metavar="age=4,zip=3",
+            rich_help_panel=options.COLUMNS,
+            show_default="none",
+        ),
+    ] = None,
+    hierarchies: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Hierarchy files of columns with many categories, one line per value: the value, then its coarser "
+            "labels up to *. Rare categories are placed where their parents are.",
+            metavar="job=FILE,zip=FILE",
+            rich_help_panel=options.COLUMNS,
+            show_default="none",
+        ),
+    ] = None,
     max_loss: Annotated[
-        float,
+        float | None,
         typer.Option(
             help="Maximum rise of the classification error, as a share, over full resolution.",
             rich_help_panel=options.METHOD,
+            show_default="0.01; none with --max-risk",
         ),
-    ] = 0.01,
+    ] = None,
+    max_risk: Annotated[
+        float | None,
+        typer.Option(
+            help="Maximum share of personal values that the attacker guesses right.",
+            rich_help_panel=options.METHOD,
+            show_default="none",
+        ),
+    ] = None,
     method: Annotated[
         Literal["tree", "uniform", "features", "apt", "iterative", "adversarial", "information"],
         options.choice(
@@ -76,6 +115,10 @@ def minimize(
             "last two are neural and need the extra neural)."
         ),
     ] = "tree",
+    search: Annotated[
+        Literal["greedy", "thorough"],
+        options.choice("Search of the tree: greedy, or thorough (tries more orders of categories; longer)."),
+    ] = "greedy",
     floor: Annotated[
         int,
         typer.Option(
@@ -107,14 +150,29 @@ def minimize(
             show_default="none",
         ),
     ] = None,
+    preview: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write a web page that shows people what will be asked and why, and what will not.",
+            rich_help_panel=options.OUTPUT,
+            show_default="none",
+        ),
+    ] = None,
     titles: Annotated[
         Path | None,
         typer.Option(
-            help="A policy, or any TOML file, whose section \\[titles] has the questions of --form.",
+            help="A policy, or any TOML file, whose section \\[titles] has the questions of --form and --preview, and "
+            "whose sections \\[labels.COLUMN] have words for values.",
             rich_help_panel=options.OUTPUT,
             show_default="names of columns",
         ),
     ] = None,
+    language: Annotated[
+        Literal["en", "de"],
+        typer.Option(
+            help="Language of --form and --preview: en or de.", metavar="NAME", rich_help_panel=options.OUTPUT
+        ),
+    ] = "en",
     schema: Annotated[
         Path | None,
         typer.Option(
@@ -139,6 +197,14 @@ def minimize(
             show_default="none",
         ),
     ] = None,
+    costs: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write a chart of what each column costs and is worth, one step finer or coarser, as SVG.",
+            rich_help_panel=options.OUTPUT,
+            show_default="none",
+        ),
+    ] = None,
     force: options.Force = False,
     *,
     reading: options.Reading,
@@ -147,14 +213,20 @@ def minimize(
     """Learn what must be collected at all, and how finely; ``HELP`` is what users read."""
     from dataclasses import replace
 
-    from sfumato.auditing.minimize_files import Exports, MinimizeSettings, minimize_table, read_titles, write_exports
+    from sfumato.auditing.minimize_files import Exports, MinimizeSettings, minimize_table, read_words, write_exports
     from sfumato.files.table_file import read_and_tell
 
-    exports = Exports(output, sql, form, schema, javascript, plot, dialect)
+    exports = Exports(output, sql, form, preview, schema, javascript, plot, costs, dialect=dialect, language=language)
     _check_outputs(exports.paths(), file, force=force)
-    if titles is not None and form is None:
-        raise ParameterError("--titles without --form: expected both, since only the form has titles. Add --form.")
-    settings = MinimizeSettings(target, max_loss=max_loss, method=method, floor=floor, risk=risk, seed=seed)
+    if titles is not None and form is None and preview is None:
+        raise ParameterError(
+            "--titles without --form or --preview: expected one of them, since only these have titles. Add --form."
+        )
+    if max_loss is None and max_risk is None:
+        max_loss = 0.01
+    settings = MinimizeSettings(
+        target, max_loss=max_loss, max_risk=max_risk, method=method, search=search, floor=floor, risk=risk, seed=seed
+    )
     source = read_and_tell(console, file, reading)
     columns = source.table.column_names
     settings = replace(
@@ -163,14 +235,32 @@ def minimize(
         identifiers=options.split_names(identifiers, columns),
         keep=options.split_names(keep, columns),
         categorical=options.split_names(categorical, columns),
+        required=options.split_names(required, columns),
+        forbidden=options.split_names(forbidden, columns),
+        max_buckets=_budgets(options.split_pairs(max_buckets, "--max-buckets", "age=4")),
+        hierarchies=_files(options.split_pairs(hierarchies, "--hierarchies", "job=job.csv")),
     )
     settings.check_columns(columns)
     if titles is not None:
-        exports = replace(exports, titles=read_titles(titles, columns))
+        exports = replace(exports, words=read_words(titles, columns))
     with console.warnings_as_notes():
-        done = minimize_table(console, source, settings)
+        done = minimize_table(console, source, settings, with_costs=exports.needs_costs)
     write_exports(done, source, exports)
     _show(console, file, list(exports.paths().values()), done)
+
+
+def _budgets(pairs: dict[str, str]) -> dict[str, int]:
+    others = [name for name, most in pairs.items() if not most.isdigit() or int(most) < 1]
+    if others:
+        raise ParameterError(f"--max-buckets of {others[0]!r}: expected an integer >= 1, such as --max-buckets age=4.")
+    return {name: int(most) for name, most in pairs.items()}
+
+
+def _files(pairs: dict[str, str]) -> dict[str, Path]:
+    others = [path for path in pairs.values() if not Path(path).is_file()]
+    if others:
+        raise ParameterError(f"--hierarchies names {others[0]!r}, which is not a file. Check the name and the folder.")
+    return {name: Path(path) for name, path in pairs.items()}
 
 
 def _check_outputs(paths: dict[str, Path], file: Location, *, force: bool) -> None:
@@ -210,7 +300,9 @@ def _show(console: Console, file: Location, paths: list[Path], done: LearnedGene
                     "buckets": chosen.certified_risk,
                     "nothing": everything.certified_risk,
                 },
-                "keeps_max_loss": done.lost <= max_loss,
+                "keeps_max_loss": max_loss is None or done.lost <= max_loss,
+                "left_out": dict(swept.left_out),
+                "costs": None if done.costs is None else done.costs.to_dicts(),
                 "n_settings": len(swept.points) - 2,
                 "seconds": round(console.seconds, 3),
             }
@@ -222,6 +314,8 @@ def _show(console: Console, file: Location, paths: list[Path], done: LearnedGene
         for attribute in chosen.generalization.attributes
     ]
     console.facts(rows)
+    if done.costs is not None:
+        _show_costs(console, done.costs)
     console.heading("columns that the attacker wants")
     console.facts([(name, "", reason) for name, reason in _reasons(done).items()])
     if NAMED not in done.wanted.values():
@@ -243,7 +337,7 @@ def _show(console: Console, file: Location, paths: list[Path], done: LearnedGene
         ]
     )
     console.text(f"Written: {', '.join(written)}")
-    if done.lost > max_loss:
+    if max_loss is not None and done.lost > max_loss:
         console.note(
             f"the loss is {done.lost:.1%} on the held-out records, although it was within {max_loss:.1%} where the "
             "setting was chosen. Use more records, or a smaller --max-loss.",
@@ -254,6 +348,15 @@ def _show(console: Console, file: Location, paths: list[Path], done: LearnedGene
             "every coarser setting loses more: everything is collected in full. Allow a larger --max-loss.",
             is_warning=True,
         )
+
+
+def _show_costs(console: Console, costs: AttributeCosts) -> None:
+    from sfumato.minimize.attribute_steps import DIFFERENCES
+
+    console.heading("what each column costs and is worth")
+    (_, *head), *lines = costs.lines()
+    console.records(["", *head], [[f"  {name}", *cells] for name, *cells in lines])
+    console.text(DIFFERENCES)
 
 
 def _certified(point: SweepPoint) -> str:

@@ -7,7 +7,8 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,10 @@ from sfumato.generalization.document import (
     attributes_to_list,
     fingerprint_of,
 )
+
+if TYPE_CHECKING:
+    from sfumato.generalization.export.texts import Language, Reason
+    from sfumato.generalization.questions import NextQuestion
 
 Output = Literal["codes", "labels", "representatives"]
 ExportOutput = Literal["labels", "codes"]
@@ -70,6 +75,10 @@ class Generalization:
         """Names of the attributes."""
         return tuple(attribute.name for attribute in self.attributes)
 
+    @cached_property
+    def _by_name(self) -> dict[str, Attribute]:
+        return {attribute.name: attribute for attribute in self.attributes}
+
     @property
     def n_buckets(self) -> tuple[int, ...]:
         """Number of buckets of every attribute; 1 means that it need not be collected."""
@@ -77,9 +86,8 @@ class Generalization:
 
     def attribute(self, name: str) -> Attribute:
         """Return an attribute by its name."""
-        for attribute in self.attributes:
-            if attribute.name == name:
-                return attribute
+        if name in self._by_name:
+            return self._by_name[name]
         raise ParameterError(
             f"the generalization has no attribute {name!r}: expected one of its {len(self.attributes)} attributes, "
             f"such as {', '.join(map(repr, self.names[:5]))}."
@@ -177,6 +185,41 @@ class Generalization:
                 codes[:, place] = attribute.encode(table.column(attribute.name))
         return codes
 
+    def ask(self, answers: Mapping[str, Any], model: Any, **options: Any) -> NextQuestion:
+        """Return what a person must still be asked before a model can decide; see :class:`Questionnaire`.
+
+        Parameters
+        ----------
+        answers : mapping of str to object
+            The answers so far, by attribute: the label of a bucket, or a value; None for no answer.
+        model : classifier or pipeline
+            Fitted on what `transform` gives.
+        **options
+            As for :class:`Questionnaire`, which is quicker if many people are asked.
+
+        Returns
+        -------
+        NextQuestion
+            The attribute to ask next and its choices, or the decision if no answer can change it any more.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from sfumato import PrivacyAwareTree
+        >>> age, hours = np.tile(np.arange(20, 80), 10), np.repeat(np.arange(10), 60)
+        >>> X, y = np.column_stack([age, hours]), (age >= 50) & (hours > 4)
+        >>> generalization = PrivacyAwareTree(alpha=0, min_samples_leaf=20).fit(X, y).generalization_
+        >>> model = LogisticRegression().fit(generalization.codes(X), y)
+        >>> generalization.ask({}, model).attribute
+        'x1'
+        >>> generalization.ask({"x1": "4 and under"}, model).decision
+        False
+        """
+        from sfumato.generalization.questions import Questionnaire
+
+        return Questionnaire(self, model, **options).ask(answers)
+
     def _repr_html_(self) -> str:
         return self.describe()._repr_html_()
 
@@ -268,24 +311,45 @@ class Generalization:
 
         return polars_expressions(self.attributes, output)
 
-    def to_json_schema(self, output: ExportOutput = "labels") -> dict[str, Any]:
-        """Return the JSON Schema of a minimized record, which has buckets and nothing else."""
+    def to_json_schema(self, output: ExportOutput = "labels", *, is_partial: bool = False) -> dict[str, Any]:
+        """Return the JSON Schema of a minimized record, which has buckets and nothing else.
+
+        Parameters
+        ----------
+        output : {"labels", "codes"}, default="labels"
+        is_partial : bool, default=False
+            Whether attributes may be absent, since people are not asked what cannot change a decision.
+        """
         from sfumato.generalization.export.json_schema import record_schema
 
-        return record_schema(self.attributes, self.fingerprint, output)
+        return record_schema(self.attributes, self.fingerprint, output, is_partial=is_partial)
 
-    def to_javascript(self) -> str:
-        """Return a JavaScript function without dependencies that turns a record into buckets."""
+    def to_javascript(self, model: Any = None, **options: Any) -> str:
+        """Return a JavaScript function without dependencies that turns a record into buckets.
+
+        Parameters
+        ----------
+        model : classifier or pipeline, optional
+            A linear model or a decision tree: the script then also says what a person must still be asked, by
+            ``questions.next(answers)``. The model's weights, or the boxes and classes of its leaves, are in it.
+        **options
+            As for :class:`Questionnaire`.
+        """
         from sfumato.generalization.export.javascript import javascript_source
 
-        return javascript_source(self.attributes, self.fingerprint)
+        return javascript_source(self.attributes, self.fingerprint) + self._questions(model, options)
 
     def to_form(
         self,
         *,
-        title: str = "A few questions",
+        title: str | None = None,
         action: str | None = None,
         titles: Mapping[str, str] | None = None,
+        labels: Mapping[str, Mapping[Any, str]] | None = None,
+        reasons: Mapping[str, Reason] | None = None,
+        language: Language = "en",
+        model: Any = None,
+        **options: Any,
     ) -> str:
         """Return a web page, in one file, that asks for buckets and can find the bucket of a typed value.
 
@@ -293,16 +357,65 @@ class Generalization:
 
         Parameters
         ----------
-        title : str
+        title : str, optional
             Title of the page.
         action : str, optional
             URL to send the buckets to. None: the page shows the minimized record and sends nothing.
         titles : mapping of str to str, optional
             Titles of the questions, by attribute: ``{"AGEP": "Age in years"}``.
+        labels : mapping of str to mapping, optional
+            Words for categories, by attribute: ``{"SEX": {1: "male", 2: "female"}}``. What is sent stays the same.
+        reasons : mapping of str to Reason, optional
+            Why each attribute is asked, as ``AttributeCosts.reasons`` gives it.
+        language : {"en", "de"}, default="en"
+        model : classifier or pipeline, optional
+            A linear model or a decision tree: questions then come one by one, and end when no answer can change its
+            decision any more. What was not asked is not sent.
+        **options
+            As for :class:`Questionnaire`.
         """
         from sfumato.generalization.export.form import form_page
 
-        return form_page(self.attributes, self.fingerprint, title=title, action=action, titles=titles)
+        wording = self._wording(language, titles, labels, reasons)
+        questions = self._questions(model, options)
+        return form_page(self.attributes, self.fingerprint, wording, title=title, action=action, questions=questions)
+
+    def to_preview(
+        self,
+        *,
+        title: str | None = None,
+        titles: Mapping[str, str] | None = None,
+        labels: Mapping[str, Mapping[Any, str]] | None = None,
+        reasons: Mapping[str, Reason] | None = None,
+        language: Language = "en",
+        is_personal: bool = False,
+    ) -> str:
+        """Return a web page, in one file, that shows a person what will be asked and why, and what will not.
+
+        Parameters
+        ----------
+        title, titles, labels, reasons, language
+            As for `to_form`.
+        is_personal : bool, default=False
+            Whether questions end early where the decision of a model is settled, as with the `model` of `to_form`.
+        """
+        from sfumato.generalization.export.preview import preview_page
+
+        wording = self._wording(language, titles, labels, reasons)
+        return preview_page(self.attributes, self.fingerprint, wording, title=title, is_personal=is_personal)
+
+    def _wording(self, language: Any, titles: Any, labels: Any, reasons: Any) -> Any:
+        from sfumato.generalization.export.wording import Wording
+
+        return Wording.of(self.attributes, language, titles, labels, reasons)
+
+    def _questions(self, model: Any, options: Mapping[str, Any]) -> str:
+        if model is None:
+            return ""
+        from sfumato.generalization.export.questions import questions_source
+        from sfumato.generalization.questions import Questionnaire
+
+        return questions_source(Questionnaire(self, model, **options))
 
 
 def json_value(value: Any) -> Any:

@@ -6,7 +6,7 @@ The representative of a bucket of ordered values is its median, unless that reve
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -38,6 +38,7 @@ def generalization_from_bins(
     bucket_of_code: Sequence[NDArray[Any]],
     *,
     floor: int = SAFE_SIZE,
+    public: Collection[str] = (),
     minimizer: str = "",
     parameters: Mapping[str, Any] | None = None,
 ) -> Generalization:
@@ -49,9 +50,13 @@ def generalization_from_bins(
         The attributes, binned.
     bucket_of_code : sequence of ndarray of int
         Per column, the bucket of every fine code, that of missing values included. Any numbers will do; for ordered
-        columns the codes of a bucket must be neighbors.
+        columns the codes of a bucket must be neighbors. Categories may have one more entry: the bucket of categories
+        that did not occur.
     floor : int, default=10
         Minimum number of records of a listed category or a bucket of ordered values. 1: all categories are listed.
+    public : collection of str, default=()
+        Columns whose categories are no secret, since a hierarchy lists them: rare ones are listed, too, and keep their
+        buckets. The buckets of rare categories must not depend on the records that have them.
     minimizer : str, default=""
         Name of the minimizer, for the document.
     parameters : mapping, optional
@@ -61,13 +66,15 @@ def generalization_from_bins(
     -------
     Generalization
         Buckets are renumbered: by value, categories by their first one, and missing values alone come last. Categories
-        that did not occur go where most records are, and so do missing values when none was missing.
+        that did not occur go where most records are unless told otherwise, and so do missing values when none was
+        missing.
 
     Notes
     -----
-    *Guarantee.* No category that fewer than `floor` records have is in the generalization. Rare categories share one
-    place with categories that did not occur: where most of their records would have gone, a bucket called "other" if
-    no common category is there, or the largest bucket if they are fewer than `floor` even together. An attribute
+    *Guarantee.* No category that fewer than `floor` records have is in the generalization, unless it is `public`. Rare
+    categories share one place with categories that did not occur: where most of their records would have gone, a
+    bucket called "other" if no common category is there, or the largest bucket if they are fewer than `floor` even
+    together. An attribute
     without a common category is not collected. Buckets of ordered values with fewer records are joined with the
     smaller neighbor, so every threshold has at least `floor` records on both sides, and the outer buckets are open.
 
@@ -84,22 +91,39 @@ def generalization_from_bins(
         raise ParameterError(
             f"{len(columns)} columns and buckets for {len(bucket_of_code)}: expected buckets for every column."
         )
-    attributes = [_attribute(column, buckets, floor) for column, buckets in zip(columns, bucket_of_code, strict=True)]
+    attributes = [
+        _attribute(column, buckets, floor, is_public=column.name in public)
+        for column, buckets in zip(columns, bucket_of_code, strict=True)
+    ]
     return Generalization(tuple(attributes), minimizer, json_value(dict(parameters or {})))
 
 
 _CUTS: WeakKeyDictionary[CodedColumn, dict[int, Any]] = WeakKeyDictionary()
 """The threshold after each bin of a column, once it was needed: it does not depend on the buckets."""
 
+_MADE: WeakKeyDictionary[CodedColumn, dict[Any, Attribute]] = WeakKeyDictionary()
+"""Attributes made of a column: settings of a sweep mostly have the same buckets for it, or none."""
 
-def _attribute(column: CodedColumn, buckets: NDArray[Any], floor: int) -> Attribute:
+
+def _attribute(column: CodedColumn, buckets: NDArray[Any], floor: int, *, is_public: bool) -> Attribute:
+    key = np.asarray(buckets, np.int64).tobytes(), floor, is_public
+    made = _MADE.setdefault(column, {})
+    if key not in made:
+        made[key] = _make_attribute(column, buckets, floor, is_public=is_public)
+    return made[key]
+
+
+def _make_attribute(column: CodedColumn, buckets: NDArray[Any], floor: int, *, is_public: bool) -> Attribute:
     given = [int(bucket) for bucket in np.asarray(buckets)]
+    unseen = given.pop() if column.kind == "category" and len(given) == column.bins.n_bins + 1 else None
     if len(given) != column.bins.n_bins:
         raise ParameterError(
             f"the attribute {column.name!r} has {column.bins.n_bins} codes and {len(given)} were given a bucket: "
             "expected one bucket per code, that of missing values included."
         )
-    return (_ordered if column.bins.is_ordered else _category)(column, given, column.counts, floor)
+    if column.bins.is_ordered:
+        return _ordered(column, given, column.counts, floor)
+    return _category(column, given, unseen, floor, is_public=is_public)
 
 
 def _ordered(column: CodedColumn, given: list[int], counts: NDArray[np.int64], floor: int) -> OrderedAttribute:
@@ -132,11 +156,13 @@ def _ordered(column: CodedColumn, given: list[int], counts: NDArray[np.int64], f
     )
 
 
-def _category(column: CodedColumn, given: list[int], counts: NDArray[np.int64], floor: int) -> CategoryAttribute:
+def _category(
+    column: CodedColumn, given: list[int], unseen: int | None, floor: int, *, is_public: bool
+) -> CategoryAttribute:
     assert column.categories is not None
-    n_values = column.bins.n_values
+    n_values, counts = column.bins.n_values, column.counts
     order = np.arange(n_values) if column.places is None else np.argsort(column.places)
-    pooled = pool_rare(given, counts[:n_values], floor)
+    pooled = pool_rare(given, counts[:n_values], 0 if is_public else floor, unseen)
     listed = [code for code in order.tolist() if pooled.is_listed[code]]
     numbers = first_seen([pooled.given[code] for code in [*listed, *order.tolist()]])  # "other" is the last
     ranks = [numbers[bucket] for bucket in pooled.given[:n_values]]
@@ -145,7 +171,8 @@ def _category(column: CodedColumn, given: list[int], counts: NDArray[np.int64], 
     representatives: list[Any] = []
     for bucket in range(len(numbers)):
         members = [code for code in listed if ranks[code] == bucket]
-        most = max(members, key=lambda code: (counts[code], -code), default=None)
+        # Which of several rare categories has more records is not told.
+        most = max(members, key=lambda code: (counts[code] if counts[code] >= floor else 0, -code), default=None)
         representatives.append(None if most is None else json_value(column.categories[most]))
     buckets = _described(representatives, target, counts, floor)
     return CategoryAttribute(
@@ -326,7 +353,8 @@ class Pooled:
     is_listed : ndarray of bool
         Which categories enough records have.
     place : int or None
-        The bucket of rare categories; None where no category is rare.
+        The bucket of rare categories and of those that did not occur; None where no category is rare and it is not
+        known.
     """
 
     given: list[int]
@@ -334,11 +362,12 @@ class Pooled:
     place: int | None
 
 
-def pool_rare(given: Sequence[int], counts: NDArray[np.int64], floor: int) -> Pooled:
+def pool_rare(given: Sequence[int], counts: NDArray[np.int64], floor: int, unseen: int | None = None) -> Pooled:
     """Pool all categories that fewer than `floor` records have into one bucket.
 
-    It is the one that most of their records had. If no common category is there, it holds rare categories alone, and
-    they must be at least `floor` records together; otherwise they go where most records are.
+    It is that of categories which did not occur, where it is known, or the one that most of their records had. If no
+    common category is there, it holds rare categories alone, and they must be at least `floor` records together;
+    otherwise they go where most records are.
 
     Parameters
     ----------
@@ -347,6 +376,8 @@ def pool_rare(given: Sequence[int], counts: NDArray[np.int64], floor: int) -> Po
     counts : ndarray of int
         Records of every category.
     floor : int
+    unseen : int, optional
+        The bucket of categories that did not occur.
 
     Returns
     -------
@@ -354,11 +385,11 @@ def pool_rare(given: Sequence[int], counts: NDArray[np.int64], floor: int) -> Po
     """
     is_rare = counts < floor
     if not is_rare.any():
-        return Pooled(list(given), ~is_rare, None)
+        return Pooled(list(given), ~is_rare, unseen if unseen in given[: len(counts)] else None)
     if is_rare.all():  # nothing could be listed, so nothing is told apart
         return Pooled([0] * len(given), ~is_rare, 0)
     common = {given[code] for code in np.flatnonzero(~is_rare).tolist()}
-    place = _largest(given, counts, np.flatnonzero(is_rare).tolist())
+    place = _largest(given, counts, np.flatnonzero(is_rare).tolist()) if unseen is None else unseen
     if place not in common and counts[is_rare].sum() < floor:
         place = _largest(given, counts, np.flatnonzero(~is_rare).tolist())
     gone = {given[code] for code in np.flatnonzero(is_rare).tolist()} - common

@@ -6,6 +6,7 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sfumato.columns import Moment
@@ -18,7 +19,46 @@ ANY_VALUE = "any value"
 _MOST_LISTED = 8  # categories that a label lists before it counts the rest
 
 
-def number_labels(cuts: Sequence[Any], *, is_whole: bool) -> list[str]:
+@dataclass(frozen=True)
+class Phrases:
+    """The words around numbers and moments in the name of a bucket; labels have the English ones.
+
+    Attributes
+    ----------
+    between : str or None
+        None: ``20-63``, as ranges are labelled everywhere.
+    """
+
+    at_most: str = "{} and under"
+    between: str | None = None
+    at_least: str = "{} and over"
+    over_to: str = "over {} to {}"
+    over: str = "over {}"
+    before: str = "before {}"
+    span: str = "{} to {}"
+    to_before: str = "{} to before {}"
+    or_later: str = "{} or later"
+    under: str = "under {}"
+    to_under: str = "{} to under {}"
+    or_longer: str = "{} or longer"
+    any_value: str = ANY_VALUE
+    decimal: str = "."
+
+    def number(self, value: Any) -> str:
+        """Return a number as text."""
+        return label_number(value).replace(".", self.decimal)
+
+    def range(self, low: int, high: int) -> str:
+        """Return the name of the whole numbers from one to another."""
+        if self.between is None or low == high:
+            return label_range(low, high)
+        return self.between.format(low, high)
+
+
+ENGLISH = Phrases()
+
+
+def number_labels(cuts: Sequence[Any], *, is_whole: bool, phrases: Phrases = ENGLISH) -> list[str]:
     """Name the buckets between thresholds; the outer ones are open.
 
     >>> number_labels([19, 63], is_whole=True)
@@ -27,33 +67,38 @@ def number_labels(cuts: Sequence[Any], *, is_whole: bool) -> list[str]:
     ['0.5 and under', 'over 0.5 to 2', 'over 2']
     """
     if not cuts:
-        return [ANY_VALUE]
+        return [phrases.any_value]
     if is_whole:
         whole = [int(cut) for cut in cuts]
-        inner = [label_range(low + 1, high) for low, high in itertools.pairwise(whole)]
-        return [f"{whole[0]} and under", *inner, f"{whole[-1] + 1} and over"]
-    texts = [label_number(cut) for cut in cuts]
-    inner = [f"over {low} to {high}" for low, high in itertools.pairwise(texts)]
-    return [f"{texts[0]} and under", *inner, f"over {texts[-1]}"]
+        inner = [phrases.range(low + 1, high) for low, high in itertools.pairwise(whole)]
+        return [phrases.at_most.format(whole[0]), *inner, phrases.at_least.format(whole[-1] + 1)]
+    texts = [phrases.number(cut) for cut in cuts]
+    inner = [phrases.over_to.format(low, high) for low, high in itertools.pairwise(texts)]
+    return [phrases.at_most.format(texts[0]), *inner, phrases.over.format(texts[-1])]
 
 
-def moment_labels(cuts: Sequence[int], moment: Moment, *, is_zoned: bool = False) -> list[str]:
+def moment_labels(
+    cuts: Sequence[int], moment: Moment, *, is_zoned: bool = False, phrases: Phrases = ENGLISH
+) -> list[str]:
     """Name the buckets between moments; with a time zone they are written in UTC, and the label says so.
 
     >>> moment_labels([946684799999999], "date")
     ['before 2000-01-01', '2000-01-01 or later']
     """
     if not cuts:
-        return [ANY_VALUE]
+        return [phrases.any_value]
     zone = " UTC" if is_zoned else ""
-    before, later = ("under", "or longer") if moment == "duration" else ("before", "or later")
+    is_length = moment == "duration"
+    first, last = (phrases.under, phrases.or_longer) if is_length else (phrases.before, phrases.or_later)
     starts = [short_moment(cut + 1, moment) for cut in cuts]
     if moment == "date":
         lasts = [short_moment(cut, moment) for cut in cuts[1:]]
-        inner = [low if low == high else f"{low} to {high}" for low, high in zip(starts, lasts, strict=False)]
+        pairs = zip(starts, lasts, strict=False)
+        inner = [low if low == high else phrases.span.format(low, high) for low, high in pairs]
     else:
-        inner = [f"{low} to {before} {high}{zone}" for low, high in itertools.pairwise(starts)]
-    return [f"{before} {starts[0]}{zone}", *inner, f"{starts[-1]}{zone} {later}"]
+        between = phrases.to_under if is_length else phrases.to_before
+        inner = [between.format(low, f"{high}{zone}") for low, high in itertools.pairwise(starts)]
+    return [first.format(f"{starts[0]}{zone}"), *inner, last.format(f"{starts[-1]}{zone}")]
 
 
 def short_moment(microseconds: int, moment: Moment) -> str:

@@ -14,6 +14,8 @@ from sfumato.registry import lazy_names
 
 if TYPE_CHECKING:
     from sfumato.minimize.apt_minimizer import AptMinimizer as AptMinimizer
+    from sfumato.minimize.attribute_steps import AttributeCosts as AttributeCosts
+    from sfumato.minimize.attribute_steps import attribute_costs as attribute_costs
     from sfumato.minimize.feature_selection import FeatureSelectionMinimizer as FeatureSelectionMinimizer
     from sfumato.minimize.iterative import IterativeMinimizer as IterativeMinimizer
     from sfumato.minimize.neural import AdversarialMinimizer as AdversarialMinimizer
@@ -27,12 +29,14 @@ if TYPE_CHECKING:
 _HOME_OF = {
     "AdversarialMinimizer": "neural",
     "AptMinimizer": "apt_minimizer",
+    "AttributeCosts": "attribute_steps",
     "FeatureSelectionMinimizer": "feature_selection",
     "IterativeMinimizer": "iterative",
     "MinimizerSweep": "sweep_result",
     "MutualInformationMinimizer": "neural",
     "PrivacyAwareTree": "privacy_aware_tree",
     "UniformMinimizer": "uniform",
+    "attribute_costs": "attribute_steps",
     "coarsest_generalization": "sweep",
     "sweep_minimizers": "sweep",
 }

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from sfumato.arguments import check_choice, check_integer
 from sfumato.coded_columns import CodedColumn
 from sfumato.generalization.building import SAFE_SIZE
-from sfumato.minimize.minimizer import Buckets, Output, Sample, WeightedMinimizer
+from sfumato.minimize.minimizer import Output, WeightedMinimizer
+from sfumato.minimize.sample import Buckets, Sample
 from sfumato.partition.binning import DEFAULT_MAX_BINS
 
 Statistic = Literal["anova", "mutual_information", "chi_squared"]

@@ -16,7 +16,8 @@ from sfumato.coded_columns import CodedColumn
 from sfumato.generalization.building import SAFE_SIZE
 from sfumato.grouping import merge_rows
 from sfumato.minimize.bucket_utility import Codes, CodesClassifier, held_out_and_learned
-from sfumato.minimize.minimizer import Buckets, Output, Sample, WeightedMinimizer
+from sfumato.minimize.minimizer import Output, WeightedMinimizer
+from sfumato.minimize.sample import Buckets, Sample
 from sfumato.partition.binning import DEFAULT_MAX_BINS
 
 

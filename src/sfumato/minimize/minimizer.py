@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -33,60 +33,15 @@ from sfumato.coded_columns import CodedColumn
 from sfumato.errors import InputError, ParameterError, named
 from sfumato.fingerprints import Fingerprints
 from sfumato.frames import Table, read_table
-from sfumato.generalization import Generalization, generalization_from_bins
+from sfumato.generalization import Generalization
+from sfumato.minimize.sample import Buckets, Sample
+from sfumato.minimize.screening import narrowed, screened, widened
 from sfumato.partition.binning import MAX_CODES, code_type
 
 _FEWEST_JUDGED = 50
 """Smaller samples say little about unique values of a column."""
 
 Output = Literal["codes", "labels", "representatives"]
-Buckets = list[NDArray[np.int64]]
-"""For every attribute the bucket of each of its fine codes, the missing code included."""
-
-
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """The full-resolution sample as a minimizer sees it: codes, not values.
-
-    Attributes
-    ----------
-    columns : sequence of CodedColumn
-        The attributes to generalize, binned; ``columns[i].codes`` are the fine codes of the records.
-    y : ndarray of int
-        Class of each record as its place in `classes`; all 0 where no target was given and none is needed.
-    classes : ndarray
-        The sorted classes.
-    personal : tuple of int
-        Positions in `columns` of the personal attributes.
-    weight : ndarray of float64 or None
-        Weight of each record; None: all the same.
-    """
-
-    columns: Sequence[CodedColumn]
-    y: NDArray[Any]
-    classes: NDArray[Any]
-    personal: tuple[int, ...]
-    weight: NDArray[np.float64] | None = None
-
-    @property
-    def n_records(self) -> int:
-        """Number of records."""
-        return len(self.y)
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes of the target."""
-        return len(self.classes)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the attributes."""
-        return tuple(column.name for column in self.columns)
-
-    @property
-    def n_codes(self) -> tuple[int, ...]:
-        """Number of fine codes of each attribute, missing included."""
-        return tuple(column.bins.n_bins for column in self.columns)
 
 
 class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -128,6 +83,17 @@ class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         for own, _ in self._with_settings(settings):
             yield own._buckets(sample)
 
+    def _learned(self, sample: Sample) -> Buckets:
+        """Return the buckets of all attributes; those that are left out are not looked at."""
+        own, kept = narrowed(sample)
+        return widened(self._buckets(own), kept, sample)
+
+    def _learned_of_settings(self, sample: Sample, settings: Sequence[Mapping[str, Any]]) -> Iterator[Buckets]:
+        """Yield the buckets of all attributes for each of many settings."""
+        own, kept = narrowed(sample)
+        for buckets in self._buckets_of_settings(own, settings):
+            yield widened(buckets, kept, sample)
+
     def _with_settings(self, settings: Sequence[Mapping[str, Any]], *varied: str) -> Iterator[tuple[Self, str]]:
         """Yield the minimizer with each of many settings, and a key that all have whose other parameters are equal.
 
@@ -163,10 +129,11 @@ class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X = as_table_like(X)
         read_table(X)  # explains what is not a table before scikit-learn looks at it
         validate_data(self, X, skip_check_array=True)
-        sample = self._read(X, y, sample_weight)
+        sample = screened(self._read(X, y, sample_weight))
         self.classes_ = sample.classes
         self.personal_ = tuple(sample.names[position] for position in sample.personal)
-        made = self._generalize(sample, self._buckets(sample))
+        made = self._generalize(sample, self._learned(sample))
+        self.left_out_ = {sample.names[position]: why for position, why in sample.left_out.items()}
         self.generalization_ = replace(made, fingerprints=Fingerprints.of(read_table(X), made.names))
         return self
 
@@ -194,9 +161,13 @@ class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_choice("output", self.output, get_args(Output), hint="Models take codes.")
         thread_count(self.n_jobs)
 
+    def _categorical(self) -> tuple[str | int, ...]:
+        """Return the columns whose numbers are codes."""
+        return tuple(() if self.categorical_features is None else self.categorical_features)
+
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Sample:
         """Read and bin the attributes and code the target."""
-        table = read_table(X, categorical=() if self.categorical_features is None else self.categorical_features)
+        table = read_table(X, categorical=self._categorical())
         weight = checked_weight(sample_weight, table.n_records)
         if y is None and not self._needs_target:
             codes, classes = np.zeros(table.n_records, np.uint8), np.zeros(1, np.int64)
@@ -210,7 +181,9 @@ class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         source = MemorySource(table, names, max_bins=self.max_bins, n_threads=thread_count(self.n_jobs))
         for column in source.columns:
             _refuse_names(column)
-        return Sample(source.columns, codes, classes, self._personal_positions(table, source.columns), weight)
+        personal = self._personal_positions(table, source.columns)
+        is_named = self.personal is not None
+        return Sample(source.columns, codes, classes, personal, weight, is_personal_named=is_named)
 
     def _personal_positions(self, table: Table, columns: Sequence[CodedColumn]) -> tuple[int, ...]:
         names = [column.name for column in columns]
@@ -228,13 +201,8 @@ class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return tuple(names.index(name) for name in personal)
 
     def _generalize(self, sample: Sample, buckets: Buckets) -> Generalization:
-        return generalization_from_bins(
-            sample.columns,
-            buckets,
-            floor=int(self.floor),
-            minimizer=type(self).__name__,
-            parameters=self._told_parameters(),
-        )
+        name, told = type(self).__name__, self._told_parameters()
+        return sample.generalized(buckets, floor=int(self.floor), minimizer=name, parameters=told)
 
     def _told_parameters(self) -> dict[str, Any]:
         """Return the floor and the method's own parameters, as far as a document can hold them."""

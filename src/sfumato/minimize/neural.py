@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sfumato.arguments import check_integer, check_share
 from sfumato.errors import ParameterError, named
 from sfumato.generalization.building import SAFE_SIZE
-from sfumato.minimize.minimizer import Buckets, Output, Sample, WeightedMinimizer
+from sfumato.minimize.minimizer import Output, WeightedMinimizer
 from sfumato.minimize.neural_training import (
     ADVERSARIAL_WEIGHTS,
     MUTUAL_INFORMATION_WEIGHTS,
@@ -26,6 +26,7 @@ from sfumato.minimize.neural_training import (
     TrainingPlan,
     train_buckets,
 )
+from sfumato.minimize.sample import Buckets, Sample
 from sfumato.minimize.soft_buckets import CodedAttribute
 from sfumato.networks import pick_device
 from sfumato.partition.binning import DEFAULT_MAX_BINS

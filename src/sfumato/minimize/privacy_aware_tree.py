@@ -10,30 +10,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from threading import Lock
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.arguments import check_integer, check_share, is_number, thread_count
+from sfumato.anonymize.hierarchy_columns import checked_hierarchies
+from sfumato.arguments import check_choice, check_integer, check_share, is_number, thread_count
 from sfumato.errors import ParameterError
+from sfumato.frames import read_table
 from sfumato.generalization.building import SAFE_SIZE
-from sfumato.minimize.minimizer import Buckets, Output, Sample, WeightedMinimizer
+from sfumato.minimize.category_orders import OrderName
+from sfumato.minimize.known_categories import with_hierarchies
+from sfumato.minimize.minimizer import Output, WeightedMinimizer
+from sfumato.minimize.pgini_growth import ORDERS, SharedGrowth, held_out_fall, pgini_guide
+from sfumato.minimize.sample import Buckets, Sample
 from sfumato.minimize.tree_buckets import Presence, buckets_of_tree, without_small_buckets
 from sfumato.partition.binning import DEFAULT_MAX_BINS
 from sfumato.partition.grower import Grower
-from sfumato.partition.guides import CHANNELS, Guide, integer_weights
-from sfumato.partition.records import Records, make_layout, pack_records
 from sfumato.partition.tree import Tree
+
+Search = Literal["greedy", "thorough"]
 
 
 class PrivacyAwareTree(WeightedMinimizer):
     """Learn from a tree which values must be distinguished to predict the class, at the least cost in privacy.
 
     Numbers are cut at the thresholds of all splits on them; two categories share a bucket exactly when every split on
-    their attribute sends both to the same side. A category without records in a node goes to the side that
-    distinguishes fewer categories. Attributes that no split uses are not collected.
+    their attribute sends both to the same side. An attribute with more than 8 categories is cut like a number, along
+    the mean class of its categories. Means of rare categories are shrunken, and records do not take part in the order
+    in which they are cut (cross-fitting). With fewer categories, all subsets are tried; a category without records in
+    a node goes to the side that distinguishes fewer categories. Attributes that no split uses are not collected.
 
     Parameters
     ----------
@@ -52,6 +59,13 @@ class PrivacyAwareTree(WeightedMinimizer):
         none is categorical. Numbers count through their bins.
     categorical_features : list of str or int, optional
         Numeric categories: columns of numbers that are codes, not amounts.
+    hierarchies : dict, optional
+        Hierarchies of category attributes, by name: a `Hierarchy`, a file, rows, or a nested mapping. Categories that
+        few or no records have are placed where their parents are. All categories of a hierarchy are listed in the
+        generalization, also those that nobody in the sample has.
+    search : {"greedy", "thorough"}, default="greedy"
+        ``"thorough"`` offers more orders of categories: by class among those that tell alike of the personal
+        attributes. They are used where trees grown on one half of the records then do better on the other half.
     floor : int, default=10
         Minimum number of sample records of a listed category or any bucket. Splits that leave a smaller bucket are
         undone, the latest first; rarer categories are pooled as "other". 1 lists values of single people.
@@ -105,6 +119,8 @@ class PrivacyAwareTree(WeightedMinimizer):
         attributes: Any = None,
         personal: Any = None,
         categorical_features: Any = None,
+        hierarchies: Mapping[str, Any] | None = None,
+        search: Search = "greedy",
         floor: int = SAFE_SIZE,
         max_bins: int = DEFAULT_MAX_BINS,
         output: Output = "codes",
@@ -118,6 +134,8 @@ class PrivacyAwareTree(WeightedMinimizer):
         self.attributes = attributes
         self.personal = personal
         self.categorical_features = categorical_features
+        self.hierarchies = hierarchies
+        self.search = search
         self.floor = floor
         self.max_bins = max_bins
         self.output = output
@@ -133,10 +151,26 @@ class PrivacyAwareTree(WeightedMinimizer):
         check_share("alpha", self.alpha, hint="0 counts utility alone, 1 privacy alone.")
         check_integer("max_leaves", self.max_leaves, 1)
         check_integer("min_samples_leaf", self.min_samples_leaf, 1)
+        check_choice("search", self.search, get_args(Search))
+
+    def _categorical(self) -> tuple[str | int, ...]:
+        given = super()._categorical()
+        return (*given, *(name for name in self.hierarchies or {} if name not in given))
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> Sample:
+        sample = super()._read(X, y, sample_weight)
+        if not self.hierarchies:
+            return sample
+        table = read_table(X)
+        return with_hierarchies(
+            sample, checked_hierarchies(self.hierarchies, table, sample.names, listed_in="attributes")
+        )
 
     def _buckets(self, sample: Sample) -> Buckets:
-        tree, presence = self._grow(_SharedGrowth(sample), int(self.max_leaves), thread_count(self.n_jobs))
-        tree, buckets = self._bounded(tree, presence, sample)
+        growths = [SharedGrowth(sample, int(self.floor), orders) for orders in self._orders()]
+        growth = self._chosen(growths, int(self.max_leaves))
+        tree, presence = self._grow(growth, int(self.max_leaves), thread_count(self.n_jobs))
+        tree, buckets = self._bounded(tree, presence, growth)
         self.n_leaves_ = tree.n_groups
         return buckets
 
@@ -148,20 +182,34 @@ class PrivacyAwareTree(WeightedMinimizer):
             first.max_leaves = max(first.max_leaves, own.max_leaves)
             places.append(place)
         result: list[Buckets] = [[] for _ in settings]
-        grown = _SharedGrowth(sample)
+        wanted = {(int(own.floor), orders) for own, _ in growths.values() for orders in own._orders()}
+        shared = {(floor, orders): SharedGrowth(sample, floor, orders) for floor, orders in wanted}
 
         def grow(own: PrivacyAwareTree, places: list[int]) -> None:
-            tree, presence = own._grow(grown, own.max_leaves, 1)
+            growth = own._chosen([shared[int(own.floor), orders] for orders in own._orders()], own.max_leaves)
+            tree, presence = own._grow(growth, own.max_leaves, 1)
             for place in places:
                 limit = settings[place].get("max_leaves", self.max_leaves)
-                result[place] = own._bounded(tree.pruned(limit), presence, sample)[1]
+                result[place] = own._bounded(tree.pruned(limit), presence, growth)[1]
 
         with ThreadPoolExecutor(thread_count(self.n_jobs)) as pool:
             for done in [pool.submit(grow, *growth) for growth in growths.values()]:
                 done.result()
         return result
 
-    def _grow(self, growth: _SharedGrowth, max_leaves: int, n_threads: int) -> tuple[Tree, Presence]:
+    def _orders(self) -> tuple[tuple[OrderName, ...], ...]:
+        """Return the sets of orders that are tried."""
+        return ORDERS if self.search == "thorough" else ORDERS[:1]
+
+    def _chosen(self, growths: Sequence[SharedGrowth], max_leaves: int) -> SharedGrowth:
+        """Return the set of orders whose trees lower PGini most on records that they were not grown on."""
+        if len(growths) == 1 or not growths[0].orders.every:
+            return growths[0]
+        guide = pgini_guide(growths[0].sample, float(self.alpha), self._shares(growths[0].sample))
+        falls = [held_out_fall(growth, guide, max_leaves, int(self.min_samples_leaf)) for growth in growths]
+        return growths[int(np.argmax(falls))]
+
+    def _grow(self, growth: SharedGrowth, max_leaves: int, n_threads: int) -> tuple[Tree, Presence]:
         sample = growth.sample
         guide = pgini_guide(sample, float(self.alpha), self._shares(sample))
         records = growth.records_for(guide)
@@ -174,11 +222,12 @@ class PrivacyAwareTree(WeightedMinimizer):
             n_threads=n_threads,
         )
         tree, groups = grower.grow(max_leaves)
-        return tree, Presence(tree, groups, sample.columns)
+        return tree, Presence(tree, groups, sample.columns, growth.orders)
 
-    def _bounded(self, tree: Tree, presence: Presence, sample: Sample) -> tuple[Tree, Buckets]:
-        tree = without_small_buckets(presence.joined(tree), sample.columns, int(self.floor))
-        return tree, buckets_of_tree(tree, sample.columns)
+    def _bounded(self, tree: Tree, presence: Presence, growth: SharedGrowth) -> tuple[Tree, Buckets]:
+        columns, orders = growth.sample.columns, growth.orders
+        tree = without_small_buckets(presence.joined(tree), columns, int(self.floor), orders)
+        return tree, buckets_of_tree(tree, columns, orders)
 
     def _shares(self, sample: Sample) -> NDArray[np.float64]:
         """Return the weight of each personal attribute; the weights sum to 1."""
@@ -197,51 +246,3 @@ class PrivacyAwareTree(WeightedMinimizer):
                 "at least 0, one of them above 0. Leave an attribute out of personal if it does not matter."
             )
         return np.array(weights, np.float64) / max(sum(weights), 1e-300)
-
-
-class _SharedGrowth:
-    """The records with their channels, which growths over one sample share."""
-
-    def __init__(self, sample: Sample) -> None:
-        self.sample = sample
-        self.layout = make_layout([column.bins for column in sample.columns])
-        self._shared: dict[tuple[int, ...], Records] = {}
-        self._lock = Lock()
-
-    def records_for(self, guide: Guide) -> Records:
-        """Return the records with the channels of a guide."""
-        key = tuple(id(block) for block in guide.code_blocks)
-        with self._lock:
-            if key not in self._shared:
-                columns = [column.codes for column in self.sample.columns]
-                weight = self.sample.weight
-                weights = None if weight is None else integer_weights(weight, guide.value_bits)
-                self._shared[key] = pack_records(columns, guide.code_blocks, guide.dense, weights)
-            return self._shared[key]
-
-
-def pgini_guide(sample: Sample, alpha: float, shares: NDArray[np.float64]) -> Guide:
-    """Return the channels whose gain is the fall of PGini times the number of records.
-
-    Gini of an attribute is 1 minus the sum of its squared shares, so the fall of n times Gini is the engine's gain.
-    Utility: all c classes with weight ``c/(c-1) * (1-alpha)``, which is the paper's 2 for two classes. Privacy: the
-    values of each personal attribute p with weight ``-alpha * sigma_p * share_p``; `shares` are 1/|P| unless
-    attributes are weighted. Blocks that weigh nothing are left out; where all do, no split has a gain.
-    """
-    blocks: list[NDArray[Any]] = []
-    cardinalities: list[int] = []
-    weights: list[NDArray[np.float64]] = []
-
-    def add(codes: NDArray[Any], n_values: int, weight: float) -> None:
-        if n_values > 1 and weight != 0:
-            blocks.append(codes)
-            cardinalities.append(n_values)
-            weights.append(np.full(n_values, weight * n_values / (n_values - 1)))
-
-    add(sample.y, sample.n_classes, 1 - alpha)
-    for position, share in zip(sample.personal, shares, strict=True):
-        column = sample.columns[position]
-        add(column.codes, column.bins.n_bins, -alpha * share)
-    if not blocks:
-        return Guide(CHANNELS, None, [sample.y], [sample.n_classes], np.zeros(sample.n_classes))
-    return Guide(CHANNELS, None, blocks, cardinalities, np.concatenate(weights))

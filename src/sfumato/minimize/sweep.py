@@ -8,34 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from hashlib import blake2b
-from typing import Any, Literal, Protocol
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import ParameterGrid
 
-from sfumato.attack.reconstruction_adversaries import FamilySettings, answer, rate_of
-from sfumato.attack.reconstruction_questions import ask
-from sfumato.attack.samples import Samples
 from sfumato.certificates import certify
-from sfumato.certificates.bounds import best_attacker_upper
 from sfumato.errors import ParameterError, named
-from sfumato.fingerprints import Fingerprints
-from sfumato.frames import read_table
-from sfumato.generalization import Generalization, generalization_from_bins
-from sfumato.grouping import group_rows
-from sfumato.minimize.bucket_utility import Codes, CodesClassifier
-from sfumato.minimize.minimizer import Buckets, Minimizer, Sample, code_target
+from sfumato.minimize.bucket_utility import CodesClassifier
+from sfumato.minimize.collection_limits import CollectionLimits
+from sfumato.minimize.judge import CONFIDENCE, Judge, Risk, RiskName, as_risk
+from sfumato.minimize.minimizer import Minimizer
 from sfumato.minimize.privacy_aware_tree import PrivacyAwareTree
 from sfumato.minimize.sweep_parts import SHARES, Part, Shares, parts_of, set_aside
-from sfumato.minimize.sweep_result import EVERYTHING, NOTHING, MinimizerSweep, SweepPoint
-
-CONFIDENCE = 0.95
-"""Of the certified risk of a point."""
-
-RiskName = Literal["table", "family"]
+from sfumato.minimize.sweep_result import MinimizerSweep
 
 
 def sweep_minimizers(
@@ -49,6 +34,9 @@ def sweep_minimizers(
     shares: Shares = SHARES,
     estimator: Any = None,
     risk: RiskName | Risk = "table",
+    required: Sequence[str] | None = None,
+    forbidden: Sequence[str] | None = None,
+    max_buckets: Mapping[str, int] | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
     progress: bool = False,
@@ -78,6 +66,11 @@ def sweep_minimizers(
         The attacker: counts of fine values per combination of buckets, or the strongest of the whole family of
         adversaries, or a function of a generalization, samples and personal attributes that returns the attacker's
         success on validation and on test.
+    required, forbidden : list of str, optional
+        Attributes that are collected in at least two buckets, and attributes that are not collected. A forbidden one
+        may be personal: an attacker would still like to know it.
+    max_buckets : dict of str to int, optional
+        Budgets: the most buckets of some attributes. Buckets beyond it are joined where the class loses least.
     random_state : int, default=0
     n_jobs : int, optional
         Threads; None: one, -1: all cores.
@@ -88,7 +81,8 @@ def sweep_minimizers(
     -------
     MinimizerSweep
         All points, with the two limits: nothing generalized and everything generalized. Both keep to the floor of
-        the first minimizer: "nothing generalized" pools rare categories too.
+        the first minimizer, and to budgets and forbidden attributes: "nothing generalized" pools rare categories, too.
+        Of a table with more than 128 attributes, those that say most of the class by themselves are looked at.
 
     Examples
     --------
@@ -106,28 +100,31 @@ def sweep_minimizers(
     if not every:
         raise ParameterError("no minimizer was given: expected one or several. PrivacyAwareTree() suits most.")
     grids = _checked_grids(grid, len(every))
+    limits = CollectionLimits.of(required, forbidden, max_buckets)
     parts = parts_of(every[0], X, y, validation, test, shares, random_state)
     attacker = as_risk(risk, seed=random_state, n_jobs=n_jobs)
-    judge = _Judge(every[0], parts, CodesClassifier(estimator, seed=random_state), attacker)
+    judge = Judge(every[0], parts, CodesClassifier(estimator, seed=random_state), attacker, limits)
     with _progress(progress) as advance:
         sample = judge.sample_for(every[0])
-        points = [judge.point(name, {}, limit) for name, limit in _limits(sample, every[0].floor)]
+        points = [judge.point(name, {}, limit) for name, limit in judge.limits_of(sample, every[0].floor)]
         errors = (points[0].validation_error, points[1].validation_error)
         for minimizer, own_grid in zip(every, grids, strict=True):
             sample = judge.sample_for(minimizer)
             settings = list(ParameterGrid(own_grid or minimizer.default_grid(sample, errors)))
-            made = minimizer._buckets_of_settings(sample, settings)
+            made = minimizer._learned_of_settings(sample, settings)
             for setting, buckets in advance(zip(settings, made, strict=True), type(minimizer).__name__, len(settings)):
-                generalization = _told(minimizer, setting, sample, buckets)
+                generalization = judge.told(minimizer, setting, sample, buckets)
                 points.append(judge.point(type(minimizer).__name__, setting, generalization))
-    return MinimizerSweep(tuple(points), judge.personal)
+        left_out = {sample.names[place]: why for place, why in sample.left_out.items()}
+    return MinimizerSweep(tuple(points), judge.personal, limits.required, left_out)
 
 
 def coarsest_generalization(
     X: Any,
     y: Any,
     *,
-    max_loss: float = 0.01,
+    max_loss: float | None = 0.01,
+    max_risk: float | None = None,
     minimizer: Any = None,
     certified: bool = False,
     confidence: float = CONFIDENCE,
@@ -135,14 +132,18 @@ def coarsest_generalization(
 ) -> Any:
     """Return the generalization with the lowest risk that costs a classifier at most `max_loss` of its accuracy.
 
+    Without a limit of the loss, the one with the lowest error whose risk is at most `max_risk`.
+
     Parameters
     ----------
     X : frame or array
         Full-resolution records.
     y : array-like
         Their classes.
-    max_loss : float, default=0.01
+    max_loss : float or None, default=0.01
         Maximum increase of the error over full resolution, as a share; 0.01 is one percentage point.
+    max_risk : float, optional
+        Maximum share of personal values that the attacker guesses right.
     minimizer : Minimizer, optional
         None: a ``PrivacyAwareTree``.
     certified : bool, default=False
@@ -151,7 +152,7 @@ def coarsest_generalization(
     confidence : float, default=0.95
         Of the certificate.
     **options
-        As for `sweep_minimizers`.
+        As for `sweep_minimizers`: among them `required`, `forbidden` and `max_buckets`.
 
     Returns
     -------
@@ -162,7 +163,7 @@ def coarsest_generalization(
         shares = options.pop("shares", SHARES)
         X, y, options["validation"], options["test"] = set_aside(X, y, shares, options.get("random_state", 0))
     swept = sweep_minimizers(own, X, y, **options)
-    chosen = swept.coarsest(max_loss).generalization
+    chosen = swept.coarsest(max_loss, max_risk=max_risk).generalization
     if not certified:
         return chosen
     if not swept.personal:
@@ -184,101 +185,6 @@ def _checked_grids(grid: Any, n_minimizers: int) -> list[Mapping[str, Sequence[A
     return grids
 
 
-def _limits(sample: Sample, floor: int) -> list[tuple[str, Generalization]]:
-    """Return the finest generalization that the floor allows, and the coarsest."""
-    nothing = [np.arange(n) for n in sample.n_codes]
-    everything = [np.zeros(n, np.int64) for n in sample.n_codes]
-    return [
-        (NOTHING, generalization_from_bins(sample.columns, nothing, floor=floor)),
-        (EVERYTHING, generalization_from_bins(sample.columns, everything, floor=floor)),
-    ]
-
-
-def _told(minimizer: Minimizer, setting: Mapping[str, Any], sample: Sample, buckets: Buckets) -> Generalization:
-    told = {**minimizer._told_parameters(), **setting}
-    floor = int(told["floor"])
-    name = type(minimizer).__name__
-    return generalization_from_bins(sample.columns, buckets, floor=floor, minimizer=name, parameters=told)
-
-
-class _Judge:
-    """Measures utility and risk of generalizations on the same records; equal generalizations are measured once."""
-
-    def __init__(self, first: Minimizer, parts: list[Part], classifier: CodesClassifier, risk: Risk) -> None:
-        self.train = parts[0]
-        categorical = () if first.categorical_features is None else first.categorical_features
-        self.samples = Samples(
-            *(frame for frame, _ in parts), categorical_features=categorical, max_bins=first.max_bins
-        )
-        rows = (self.samples.train, self.samples.validation, self.samples.test)
-        for (_, classes), own in zip(parts, rows, strict=True):
-            code_target(classes, own.stop - own.start)  # raises unless there is one class per record
-        self.y = np.unique(np.concatenate([classes for _, classes in parts]), return_inverse=True)[1]
-        self.classifier = classifier
-        self.risk = risk
-        self._fingerprints: Fingerprints | None = None
-        self._frames = [frame for frame, _ in parts]
-        self.personal: tuple[str, ...] = ()
-        self._measured: dict[bytes, tuple[tuple[float, float], tuple[float, float], float | None]] = {}
-
-    def sample_for(self, minimizer: Minimizer) -> Sample:
-        """Read the training part the way a minimizer wants it."""
-        minimizer._check_parameters()
-        sample = minimizer._read(*self.train, None)
-        personal = tuple(sample.names[position] for position in sample.personal)
-        if self.personal and personal != self.personal:
-            raise ParameterError(
-                f"{type(minimizer).__name__} has other personal attributes than the first minimizer: expected the "
-                "same, or their risks could not be compared. Pass the same personal= to all."
-            )
-        self.personal = personal
-        return sample
-
-    def point(self, minimizer: str, setting: Mapping[str, Any], generalization: Generalization) -> SweepPoint:
-        """Measure a generalization."""
-        columns = [self.samples.buckets(generalization, name) for name in generalization.names]
-        digest = blake2b()
-        for column in columns:
-            digest.update(np.ascontiguousarray(column, np.int32).data)
-        key = digest.digest()
-        if key not in self._measured:
-            self._measured[key] = (
-                self._errors(generalization, columns),
-                self.risk(generalization, self.samples, self.personal),
-                self._certified(columns),
-            )
-        errors, risks, certified = self._measured[key]
-        n_buckets = sum(generalization.n_buckets)
-        measured = (errors[0], risks[0], errors[1], risks[1], certified)
-        known = replace(generalization, fingerprints=self._fingerprints_of(generalization))
-        return SweepPoint(minimizer, dict(setting), known, n_buckets, *measured)
-
-    def _certified(self, columns: list[NDArray[np.int64]]) -> float | None:
-        """Return the mean over the personal attributes of what any attacker guesses right at most, on test."""
-        if not self.personal:
-            return None
-        test, error = self.samples.test, (1 - CONFIDENCE) / len(self.personal)
-        cells = group_rows([column[test] for column in columns], test.stop - test.start)
-        secrets = [self.samples.column(name).codes[test] for name in self.personal]
-        uppers = [best_attacker_upper(cells, int(cells.max()) + 1, values, error) for values in secrets]
-        return float(np.mean(uppers))
-
-    def _fingerprints_of(self, generalization: Generalization) -> Fingerprints:
-        """Return the fingerprints of the records that points are learned and chosen on; the test part is neither."""
-        if self._fingerprints is None:
-            learned, chosen, _ = self._frames
-            made = Fingerprints.of(read_table(learned), generalization.names)
-            self._fingerprints = made.with_records(chosen)
-        return self._fingerprints
-
-    def _errors(self, generalization: Generalization, columns: list[NDArray[np.int64]]) -> tuple[float, float]:
-        is_ordered = [attribute.kind != "category" for attribute in generalization.attributes]
-        codes = Codes(columns, generalization.n_buckets, is_ordered)
-        predicted = self.classifier.predictions(codes, self.y[self.samples.train], self.samples.train)
-        is_wrong = np.broadcast_to(predicted, self.y.shape) != self.y
-        return float(is_wrong[self.samples.validation].mean()), float(is_wrong[self.samples.test].mean())
-
-
 @contextmanager
 def _progress(is_shown: bool) -> Iterator[Any]:
     """Yield a function that passes an iterable through and shows how far it has come."""
@@ -294,59 +200,3 @@ def _progress(is_shown: bool) -> Iterator[Any]:
             return bar.track(steps, total=n_steps, description=name)
 
         yield advance
-
-
-class Risk(Protocol):
-    """Measures how well personal attributes can be reconstructed; any callable with this signature works."""
-
-    def __call__(
-        self, generalization: Generalization, samples: Samples, personal: Sequence[str]
-    ) -> tuple[float, float]:
-        """Return the attacker's share of right guesses on the validation and on the test records."""
-        ...
-
-
-class ReconstructionRisk:
-    """Attack A1: an attacker sees buckets and guesses fine values; mean over the personal attributes.
-
-    Parameters
-    ----------
-    adversaries : tuple of str or None
-        Who guesses; ``("table",)`` counts only and is quick, None asks the whole family.
-    seed : int, default=0
-    n_jobs : int, optional
-    """
-
-    def __init__(
-        self, adversaries: tuple[Any, ...] | None = ("table",), *, seed: int = 0, n_jobs: int | None = None
-    ) -> None:
-        self.settings = FamilySettings(adversaries=adversaries, random_state=seed, n_jobs=n_jobs)
-
-    def __call__(
-        self, generalization: Generalization, samples: Samples, personal: Sequence[str]
-    ) -> tuple[float, float]:
-        """Return the attacker's share of right guesses on the validation and on the test records."""
-        if not personal:
-            return 0.0, 0.0
-        questions = ask((generalization,), samples, dict.fromkeys(personal, ()))
-        answers = answer(questions, self.settings)
-        rates = [
-            [rate_of(one.question, one.guesses, part, 1.0) for part in (samples.validation, samples.test)]
-            for one in answers
-        ]
-        validation, test = np.mean(rates, axis=0).tolist()
-        return validation, test
-
-
-def as_risk(risk: RiskName | Risk, *, seed: int, n_jobs: int | None) -> Risk:
-    """Return the risk function for a name."""
-    if risk == "table":
-        return ReconstructionRisk(("table",), seed=seed, n_jobs=n_jobs)
-    if risk == "family":
-        return ReconstructionRisk(None, seed=seed, n_jobs=n_jobs)
-    if callable(risk):
-        return risk
-    raise ParameterError(
-        f"{named('risk', risk)}: expected 'table' (quick), 'family' (all adversaries), or a function of a "
-        "generalization, samples and personal attributes."
-    )

@@ -29,7 +29,7 @@ def parts_of(
         raise ParameterError("one of validation and test was given: expected both or none. Pass the other one, too.")
     if validation is not None and test is not None:
         return [(as_table_like(frame), np.asarray(classes)) for frame, classes in ((X, y), validation, test)]
-    table = read_table(as_table_like(X), categorical=minimizer.categorical_features or ())
+    table = read_table(as_table_like(X), categorical=minimizer._categorical())
     codes, _ = code_target(y, table.n_records)
     rows = deal(table, codes, shares, np.random.default_rng(seed))
     classes = np.asarray(y)

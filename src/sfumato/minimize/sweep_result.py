@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Literal
 
@@ -68,10 +68,16 @@ class MinimizerSweep:
     points : tuple of SweepPoint
     personal : tuple of str
         The attributes whose reconstruction is the risk.
+    required : tuple of str
+        The attributes that must be collected; other points are not chosen.
+    left_out : dict of str to str
+        Attributes that were not looked at, and why: forbidden, or screened.
     """
 
     points: tuple[SweepPoint, ...]
     personal: tuple[str, ...]
+    required: tuple[str, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def minimizers(self) -> tuple[str, ...]:
@@ -104,21 +110,48 @@ class MinimizerSweep:
         start, end = _costs(list(self.limits), "validation")
         return front[knee_of(_costs(front, "validation"), start, end)]
 
-    def coarsest(self, max_loss: float = 0.01, minimizer: str | None = None) -> SweepPoint:
+    def coarsest(
+        self, max_loss: float | None = 0.01, minimizer: str | None = None, *, max_risk: float | None = None
+    ) -> SweepPoint:
         """Return the point with the lowest risk that classifies at most `max_loss` more records wrongly.
 
-        Compared with nothing generalized, on validation; among equal risks the one with the fewest buckets.
+        Compared with nothing generalized, on validation; among equal risks the one with the fewest buckets. Without a
+        limit of the loss, the point with the lowest error whose risk is at most `max_risk`.
 
         Parameters
         ----------
-        max_loss : float, default=0.01
+        max_loss : float or None, default=0.01
             0.01 is one percentage point.
         minimizer : str, optional
+        max_risk : float, optional
+            Maximum share of personal values that the attacker guesses right, on validation.
         """
-        check_share("max_loss", max_loss, hint="0.01 is one percentage point.")
-        limit = self.limits[0].validation_error + max_loss + 1e-12
-        good = [point for point in self._points_of(minimizer) if point.validation_error <= limit]
-        return min(good, key=lambda point: (point.validation_risk, point.n_buckets, point.validation_error))
+        if max_loss is None and max_risk is None:
+            raise ParameterError(
+                f"neither {named('max_loss')} nor {named('max_risk')}: expected one of them or both. "
+                f"{named('max_loss', 0.01)} allows one percentage point."
+            )
+        points = [point for point in self._points_of(minimizer) if self._has_required(point)]
+        if max_loss is not None:
+            check_share("max_loss", max_loss, hint="0.01 is one percentage point.")
+            limit = self.limits[0].validation_error + max_loss + 1e-12
+            points = [point for point in points if point.validation_error <= limit]
+        lowest = min((point.validation_risk for point in points), default=None)
+        if max_risk is not None:
+            check_share("max_risk", max_risk, hint="It is the share of personal values that an attacker guesses right.")
+            points = [point for point in points if point.validation_risk <= max_risk + 1e-12]
+        if not points:
+            reached = "none collects what is required" if lowest is None else f"the lowest risk is {lowest:.1%}"
+            allowed = "" if max_loss is None else f" that loses at most {max_loss:.1%}"
+            raise ParameterError(
+                f"{named('max_risk', max_risk)}: among the settings{allowed}, {reached}. Allow more, or collect less."
+            )
+        if max_loss is None:
+            return min(points, key=lambda point: (point.validation_error, point.validation_risk, point.n_buckets))
+        return min(points, key=lambda point: (point.validation_risk, point.n_buckets, point.validation_error))
+
+    def _has_required(self, point: SweepPoint) -> bool:
+        return all(point.generalization.attribute(name).is_collected for name in self.required)
 
     def hypervolume(self, minimizer: str | None = None) -> float:
         """Return the share of the rectangle between the limits that the front beats, on test.

@@ -10,17 +10,47 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.coded_columns import CodedColumn
-from sfumato.minimize.minimizer import Buckets
+from sfumato.minimize.category_orders import CategoryOrder, SplitOrders
+from sfumato.minimize.sample import Buckets
 from sfumato.partition.tree import Tree
 
+_NONE = SplitOrders()
 
-def buckets_of_tree(tree: Tree, columns: Sequence[CodedColumn]) -> Buckets:
+
+def buckets_of_tree(tree: Tree, columns: Sequence[CodedColumn], orders: SplitOrders = _NONE) -> Buckets:
     """Return the bucket of every fine code: two codes share one exactly when every split sends both to one side.
 
     For ordered columns that is the union of the thresholds; missing shares the bucket of an interval that goes its
     way in every split, and has its own where none does.
+
+    Parameters
+    ----------
+    tree : Tree
+    columns : sequence of CodedColumn
+    orders : SplitOrders
+        Orders of categories that the tree splits on. The buckets of these attributes have one more entry, for
+        categories that no record has.
     """
-    return [_buckets_of(_sides(tree, position, column)) for position, column in enumerate(columns)]
+    own = [orders.columns_of(position, len(columns)) for position in range(len(columns))]
+    return [
+        _buckets_of(_sides_in_orders(tree, own[position]) if own[position] else _sides(tree, position, column))
+        for position, column in enumerate(columns)
+    ]
+
+
+def _sides_in_orders(tree: Tree, own: Sequence[tuple[int, CategoryOrder]]) -> NDArray[np.bool_]:
+    """Return, for every category and every split on one of its orders, whether the category goes left."""
+    sides = [
+        order.ranks[:, None] <= tree.threshold[np.flatnonzero(tree.column == column)][None, :] for column, order in own
+    ]
+    return _like_a_neighbor(np.concatenate(sides, axis=1), own[0][1].ranks)
+
+
+def _like_a_neighbor(sides: NDArray[np.bool_], ranks: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Let categories without records go the way of the nearest one that there is, where no other goes their way."""
+    if not (sides[:-1] == sides[-1]).all(axis=1).any():
+        sides[-1] = sides[np.argmin(np.abs(ranks[:-1] - ranks[-1]))]
+    return sides
 
 
 def _buckets_of(sides: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -57,15 +87,20 @@ class Presence:
     groups : ndarray of int32
         Leaf of every record of the sample.
     columns : sequence of CodedColumn
+    orders : SplitOrders
+        Attributes with an order are split on as numbers are: all of their categories have a side.
     """
 
-    def __init__(self, tree: Tree, groups: NDArray[np.int32], columns: Sequence[CodedColumn]) -> None:
+    def __init__(
+        self, tree: Tree, groups: NDArray[np.int32], columns: Sequence[CodedColumn], orders: SplitOrders
+    ) -> None:
         self.tree = tree
         self.columns = columns
+        ordered = {order.position for order in orders.first}
         self._in_node = {
             position: self._of_column(groups, column)
             for position, column in enumerate(columns)
-            if not column.bins.is_ordered and (tree.column == position).any()
+            if not column.bins.is_ordered and position not in ordered and (tree.column == position).any()
         }
 
     def _of_column(self, groups: NDArray[np.int32], column: CodedColumn) -> NDArray[np.bool_]:
@@ -141,7 +176,9 @@ def _as_mask(sides: NDArray[np.bool_], n_words: int) -> NDArray[np.uint64]:
     return np.packbits(bits, axis=1, bitorder="little").view("<u8").astype(np.uint64)
 
 
-def without_small_buckets(tree: Tree, columns: Sequence[CodedColumn], min_records: int) -> Tree:
+def without_small_buckets(
+    tree: Tree, columns: Sequence[CodedColumn], min_records: int, orders: SplitOrders = _NONE
+) -> Tree:
     """Return the tree without the splits that leave a bucket with fewer records of the sample.
 
     A small bucket is joined with others by undoing the latest split that tells it from anything, together with all
@@ -150,17 +187,21 @@ def without_small_buckets(tree: Tree, columns: Sequence[CodedColumn], min_record
     if min_records <= 1:
         return tree  # every code of the sample has a record
     while True:
-        position = _column_with_small_bucket(tree, columns, min_records)
+        position = _column_with_small_bucket(tree, columns, min_records, orders)
         if position is None:
             return tree
-        splits = np.flatnonzero(tree.column == position)
+        own = [column for column, _ in orders.columns_of(position, len(columns))]
+        splits = np.flatnonzero(np.isin(tree.column, own or [position]))
         latest = splits[np.argmax(tree.split_rank[splits])]
         tree = tree.without_splits(np.array([latest]))
 
 
-def _column_with_small_bucket(tree: Tree, columns: Sequence[CodedColumn], min_records: int) -> int | None:
-    for position, bucket in enumerate(buckets_of_tree(tree, columns)):
-        records = np.bincount(bucket, weights=columns[position].counts)
+def _column_with_small_bucket(
+    tree: Tree, columns: Sequence[CodedColumn], min_records: int, orders: SplitOrders
+) -> int | None:
+    for position, bucket in enumerate(buckets_of_tree(tree, columns, orders)):
+        counts = columns[position].counts
+        records = np.bincount(bucket[: len(counts)], weights=counts)
         if bucket.any() and records.min() < min_records:
             return position
     return None

@@ -10,7 +10,8 @@ import numpy as np
 
 from sfumato.arguments import check_integer
 from sfumato.generalization.building import SAFE_SIZE
-from sfumato.minimize.minimizer import Buckets, Minimizer, Output, Sample
+from sfumato.minimize.minimizer import Minimizer, Output
+from sfumato.minimize.sample import Buckets, Sample
 from sfumato.partition.binning import DEFAULT_MAX_BINS
 
 

@@ -2,44 +2,41 @@
 """A generalization as one web page that asks only for buckets; it needs no other file and no network.
 
 A person who would rather type the exact value can: the page turns it into its bucket in the browser, and only the
-bucket is sent. The page's own policy forbids it to load anything or to send anywhere but where it was told.
+bucket is sent. The page's own policy forbids it to load anything or to send anywhere but where it was told. With a
+decision of a model, questions come one by one, and end where no further answer can change it.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from html import escape
 from urllib.parse import urlsplit
 
 from sfumato.errors import ParameterError
 from sfumato.generalization.attributes import Attribute, CategoryAttribute
-from sfumato.generalization.export.javascript import javascript_source, template
+from sfumato.generalization.export.javascript import javascript_source, literal, template
+from sfumato.generalization.export.wording import MOST_CHOICES, Choice, Wording, html_text
 from sfumato.generalization.naming import printable
-from sfumato.labels import with_missing
 
-RATHER_NOT_SAY = "Rather not say"
-SOMETHING_ELSE = "Something else"
-_MOST_CHOICES = 8  # more buckets than this are a list to open
-_LONGEST_REMARK = 48
 _INPUTS = {
-    "date": ('type="date"', "The exact date"),
-    "datetime": ('type="datetime-local" step="any"', "The exact date and time"),
-    "time": ('type="time" step="any"', "The exact time"),
-    "duration": ('type="text" inputmode="decimal"', "The exact length in seconds"),
-    None: ('type="text" inputmode="decimal"', "The exact number"),
+    "date": 'type="date"',
+    "datetime": 'type="datetime-local" step="any"',
+    "time": 'type="time" step="any"',
+    "duration": 'type="text" inputmode="decimal"',
+    None: 'type="text" inputmode="decimal"',
 }
 
 
 def form_page(
     attributes: Sequence[Attribute],
     fingerprint: str,
+    wording: Wording,
     *,
-    title: str = "A few questions",
+    title: str | None = None,
     action: str | None = None,
-    titles: Mapping[str, str] | None = None,
+    questions: str = "",
 ) -> str:
     """Return the page.
 
@@ -48,194 +45,158 @@ def form_page(
     attributes : sequence of OrderedAttribute or CategoryAttribute
     fingerprint : str
         Fingerprint of the generalization, named at the foot of the page.
-    title : str
+    wording : Wording
+    title : str, optional
     action : str, optional
         URL to which the buckets are sent by POST. None: the page shows the minimized record, offers it as a file, and
         tells scripts beside it by the event ``sfumato:record`` of the document.
-    titles : mapping of str to str, optional
-        What the questions are called; an attribute without a title goes by its name.
+    questions : str, default=""
+        A script that defines ``questions``, by which they come one after the other; empty: all are asked.
     """
     target = _form_target(action)
-    titled = _checked_titles(titles, attributes)
+    texts = wording.texts
     style = template("form.css")
-    script = javascript_source(attributes, fingerprint) + template("form.js")
-    policy = (
-        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; base-uri 'none'; "
-        f"form-action {target}"
+    told = {"wrong": texts.wrong, "expected": dict(texts.expected)}
+    if questions:
+        told |= {"settled": texts.settled, "question": texts.question_of}
+    shown = [wording.shown(attribute) for attribute in attributes]
+    script = (
+        javascript_source(attributes, fingerprint)
+        + questions
+        + f"const words = {literal(told)};\nconst shown = {literal(shown)};\n"
+        + template("form.js")
     )
     asked = [place for place, attribute in enumerate(attributes) if attribute.is_collected]
-    questions = "\n".join(_question(place, attributes[place], titled[attributes[place].name]) for place in asked)
+    fields = "\n".join(_question(place, attributes[place], wording) for place in asked)
     where = "" if action is None else f' action="{escape(action)}"'
+    heading = texts.title if title is None else title
+    body = f"""<p class="intro quiet">{html_text(texts.intro)}
+{html_text(texts.exact_shown if action is None else texts.exact_sent)}</p>
+<form method="post" autocomplete="off"{where}>
+{fields}
+{_steps(wording) if questions else ""}<div class="send"><button type="submit">{
+        html_text(texts.show if action is None else texts.send)
+    }</button>
+<p class="quiet">{html_text(_counted(asked, attributes, wording))}</p></div>
+</form>
+{_result(wording) if action is None else ""}<footer>{_not_collected(attributes, wording)}
+<p class="quiet">{html_text(texts.generalization.format(fingerprint[:16]))}</p></footer>"""
+    return page(heading, body, wording, style=style, script=script, target=target)
+
+
+def page(title: str, body: str, wording: Wording, *, style: str, script: str = "", target: str = "'none'") -> str:
+    """Return a page that loads nothing; its policy allows its own style and script alone."""
+    allowed = f"script-src '{_digest(script)}'; " if script else ""
+    policy = f"default-src 'none'; style-src '{_digest(style)}'; {allowed}base-uri 'none'; form-action {target}"
+    scripted = f"<script>{script}</script>\n" if script else ""
     return f"""<!doctype html>
-<html lang="en">
+<html lang="{wording.texts.language}">
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{escape(policy)}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="referrer" content="no-referrer">
-<title>{_text(title)}</title>
+<title>{html_text(title)}</title>
 <style>{style}</style>
 </head>
 <body>
 <main>
-<h1>{_text(title)}</h1>
-<p class="intro quiet">Every question asks for a range or a group, because nothing finer is needed.
-If you type an exact value, it stays on this page: only its group is {"shown" if action is None else "sent"}.</p>
-<form method="post" autocomplete="off"{where}>
-{questions}
-<div class="send"><button type="submit">{"Show my answers" if action is None else "Send"}</button>
-<p class="quiet">{_counted(asked, attributes)}</p></div>
-</form>
-{_RESULT if action is None else ""}<footer>{_not_collected(attributes, titled)}
-<p class="quiet">Generalization {fingerprint[:16]}</p></footer>
+<h1>{html_text(title)}</h1>
+{body}
 </main>
-<script>{script}</script>
-</body>
+{scripted}</body>
 </html>
 """
 
 
-_RESULT = """<section class="result" tabindex="-1" aria-labelledby="result-title" hidden>
-<h2 id="result-title">Your answers</h2>
-<p class="quiet">This is all there is. Nothing was sent anywhere.</p>
+def _result(wording: Wording) -> str:
+    texts = wording.texts
+    return f"""<section class="result" tabindex="-1" aria-labelledby="result-title" hidden>
+<h2 id="result-title">{html_text(texts.result_title)}</h2>
+<p class="quiet">{html_text(texts.result_note)}</p>
 <pre></pre>
-<button type="button" class="second">Save as a file</button>
+<button type="button" class="second">{html_text(texts.save)}</button>
 </section>
 """
 
 
-def _checked_titles(titles: Mapping[str, str] | None, attributes: Sequence[Attribute]) -> dict[str, str]:
-    """Return the title of every attribute; raise ParameterError for a title that is not text or of no attribute."""
-    given = dict(titles or {})
-    for name, words in given.items():
-        if name not in (attribute.name for attribute in attributes):
-            raise ParameterError(
-                f"titles names {name!r}, which is not an attribute of the generalization: expected some of its "
-                f"{len(attributes)} attributes. Correct the name, or take it out."
-            )
-        if not isinstance(words, str) or not words.strip():
-            raise ParameterError(
-                f"titles has no text for {name!r}: expected what its question is called, such as 'Year of birth'."
-            )
-    return {attribute.name: given.get(attribute.name, attribute.name) for attribute in attributes}
-
-
-def _question(place: int, attribute: Attribute, title: str) -> str:
-    name = escape(attribute.name)
-    choices = _choices(attribute)
-    made = _list(choices, name, title) if attribute.n_buckets > _MOST_CHOICES else _radios(choices, name)
+def _steps(wording: Wording) -> str:
+    """Return what leads from question to question."""
     return (
-        f'<fieldset data-attribute="{place}">\n<legend>{_text(title)}</legend>\n'
-        f"{made}\n{_exact(place, attribute)}</fieldset>"
+        f'<div class="steps"><button type="button" class="next">{html_text(wording.texts.following)}</button>'
+        '<p class="quiet" role="status"></p></div>\n'
     )
 
 
-@dataclass(frozen=True)
-class _Choice:
-    """One answer: the label that is sent, what a person reads, and a remark beside it."""
+def _question(place: int, attribute: Attribute, wording: Wording) -> str:
+    name, title = escape(attribute.name), wording.title(attribute)
+    choices = wording.choices(attribute)
+    is_long = attribute.n_buckets > MOST_CHOICES
+    made = _list(choices, name, title, wording) if is_long else _radios(choices, name)
+    reason = wording.reason(attribute)
+    why = f'<p class="quiet why">{html_text(wording.texts.why.format(reason))}</p>\n' if reason else ""
+    return (
+        f'<fieldset data-attribute="{place}">\n<legend>{html_text(title)}</legend>\n'
+        f"{made}\n{why}{_exact(place, attribute, wording)}</fieldset>"
+    )
 
-    label: str
-    shown: str
-    remark: str = ""
 
-
-def _radios(choices: Sequence[_Choice], name: str) -> str:
+def _radios(choices: Sequence[Choice], name: str) -> str:
     made = [
         f'<label class="choice"><input type="radio" name="{name}" value="{escape(choice.label)}" required> '
-        f"<span>{_text(choice.shown)}{_remark(choice)}</span></label>"
+        f"<span>{html_text(choice.shown)}{_remark(choice)}</span></label>"
         for choice in choices
     ]
     return '<div class="choices">\n' + "\n".join(made) + "\n</div>"
 
 
-def _remark(choice: _Choice) -> str:
-    return f' <span class="quiet">{_text(choice.remark)}</span>' if choice.remark else ""
+def _remark(choice: Choice) -> str:
+    return f' <span class="quiet">{html_text(choice.remark)}</span>' if choice.remark else ""
 
 
-def _list(choices: Sequence[_Choice], name: str, title: str) -> str:
+def _list(choices: Sequence[Choice], name: str, title: str, wording: Wording) -> str:
     made = [
-        f'<option value="{escape(choice.label)}">{_text(f"{choice.shown} {choice.remark}".strip())}</option>'
+        f'<option value="{escape(choice.label)}">{html_text(f"{choice.shown} {choice.remark}".strip())}</option>'
         for choice in choices
     ]
-    first = '<option value="">Please choose</option>'
+    first = f'<option value="">{html_text(wording.texts.please_choose)}</option>'
     labelled = f'aria-label="{escape(printable(title))}"'
     return f'<select name="{name}" {labelled} required>\n{first}\n' + "\n".join(made) + "\n</select>"
 
 
-def _choices(attribute: Attribute) -> list[_Choice]:
-    """Return a choice for every bucket, then those for what is not listed and for no answer, where they share one."""
-    shown = _shown(attribute)
-    choices = [_Choice(label, words) for label, words in zip(attribute.labels, shown, strict=True)]
-    if isinstance(attribute, CategoryAttribute) and attribute.has_rare and attribute.members[attribute.unseen]:
-        choices.append(_shared(attribute, attribute.unseen, SOMETHING_ELSE, shown))
-    if not attribute.has_missing_bucket:
-        choices.append(_shared(attribute, attribute.missing, RATHER_NOT_SAY, shown))
-    return choices
-
-
-def _shared(attribute: Attribute, bucket: int, words: str, shown: Sequence[str]) -> _Choice:
-    """Return a choice that shares the bucket of others, and says so."""
-    other = shown[bucket]
-    if len(other) > _LONGEST_REMARK:
-        other = other[: _LONGEST_REMARK - 1].rstrip() + "…"
-    return _Choice(attribute.labels[bucket], words, f"(counts as: {other})")
-
-
-def _shown(attribute: Attribute) -> list[str]:
-    """Return what stands beside each bucket: the label, in a person's words where they differ."""
-    shown = list(attribute.labels)
-    if attribute.saw_missing and not attribute.has_missing_bucket:  # no answer is a choice of its own
-        shown[attribute.missing] = shown[attribute.missing].removesuffix(with_missing(""))
-    for bucket, members in enumerate(attribute.members if isinstance(attribute, CategoryAttribute) else ()):
-        words = ["Yes" if member is True else "No" if member is False else str(member) for member in members]
-        if len(words) > _MOST_CHOICES:
-            words = [*words[: _MOST_CHOICES - 1], f"{len(words) - _MOST_CHOICES + 1} others"]
-        if not words:
-            shown[bucket] = SOMETHING_ELSE
-        elif all(word.strip() for word in words):
-            shown[bucket] = ", ".join(words[:-1]) + (" or " if words[1:] else "") + words[-1]
-    if attribute.has_missing_bucket:
-        shown[-1] = RATHER_NOT_SAY
-    return shown
-
-
-def _exact(place: int, attribute: Attribute) -> str:
+def _exact(place: int, attribute: Attribute, wording: Wording) -> str:
     """Offer to find the bucket of an exact value, where the choices do not list all values anyway."""
-    options = ""
+    options, texts = "", wording.texts
     if isinstance(attribute, CategoryAttribute):
         if attribute.value_type == "boolean" or all(len(members) <= 1 for members in attribute.members):
             return ""
-        kind, what = ('type="text"', "The exact answer")
+        kind, what = ('type="text"', texts.inputs["category"])
         options = "".join(f'<option value="{escape(str(value))}"></option>' for value in attribute.categories)
         options = f'<datalist id="known-{place}">{options}</datalist>'
         kind += f' list="known-{place}"'
     else:
-        kind, what = _INPUTS[attribute.moment]
-        what += " in UTC" if attribute.is_zoned else ""
+        kind, what = _INPUTS[attribute.moment], texts.inputs[attribute.moment or "number"]
+        what += texts.in_utc if attribute.is_zoned else ""
         if attribute.n_value_buckets == 1:
             return ""
     return (
-        "<details><summary>Type the exact value instead</summary>\n"
-        f'<div class="exact"><label>{what} <input {kind} aria-describedby="found-{place}"></label>'
+        f"<details><summary>{html_text(texts.type_exact)}</summary>\n"
+        f'<div class="exact"><label>{html_text(what)} <input {kind} aria-describedby="found-{place}"></label>'
         f'<output id="found-{place}" aria-live="polite"></output></div>{options}</details>\n'
     )
 
 
-def _counted(asked: Sequence[int], attributes: Sequence[Attribute]) -> str:
+def _counted(asked: Sequence[int], attributes: Sequence[Attribute], wording: Wording) -> str:
     if len(asked) == len(attributes):
-        return "Only the groups you chose are used."
-    spared = f"{len(attributes) - len(asked)} of {len(attributes)} attributes"
-    return f"Only the groups you chose are used; {spared} are not asked for."
+        return wording.texts.only_groups
+    return wording.texts.only_groups_of.format(len(attributes) - len(asked), len(attributes))
 
 
-def _not_collected(attributes: Sequence[Attribute], titled: Mapping[str, str]) -> str:
-    names = [_text(titled[attribute.name]) for attribute in attributes if not attribute.is_collected]
-    return f'<p class="quiet">Not collected: {", ".join(names)}.</p>' if names else ""
-
-
-def _text(text: str) -> str:
-    return escape(printable(text))
+def _not_collected(attributes: Sequence[Attribute], wording: Wording) -> str:
+    names = [wording.title(attribute) for attribute in attributes if not attribute.is_collected]
+    told = wording.texts.not_collected.format(", ".join(names))
+    return f'<p class="quiet">{html_text(told)}</p>' if names else ""
 
 
 def _digest(content: str) -> str:

@@ -44,8 +44,12 @@ def literal(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(literal(part) for part in value)}]"
     if isinstance(value, dict):
-        return f"{{ {', '.join(f'{key}: {literal(part)}' for key, part in value.items())} }}"
+        return f"{{ {', '.join(f'{_key(key)}: {literal(part)}' for key, part in value.items())} }}"
     return json.dumps(value, ensure_ascii=True, allow_nan=False).replace("<", "\\u003c")
+
+
+def _key(key: Any) -> str:
+    return key if isinstance(key, str) and key.isidentifier() and key.isascii() else literal(str(key))
 
 
 def _attribute(attribute: Attribute) -> str:

@@ -14,10 +14,13 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 SchemaOutput = Literal["labels", "codes"]
 
 
-def record_schema(attributes: Sequence[Attribute], fingerprint: str, output: SchemaOutput = "labels") -> dict[str, Any]:
+def record_schema(
+    attributes: Sequence[Attribute], fingerprint: str, output: SchemaOutput = "labels", *, is_partial: bool = False
+) -> dict[str, Any]:
     """Return the schema of one record: every attribute is one of its buckets, and nothing else may come along.
 
-    Attributes that are not collected may be absent; where they are given, they say so.
+    Attributes that are not collected may be absent; where they are given, they say so. Any attribute may be absent
+    from a partial record, of a person who was not asked everything.
     """
     check_choice("output", output, get_args(SchemaOutput))
     properties = {
@@ -33,6 +36,6 @@ def record_schema(attributes: Sequence[Attribute], fingerprint: str, output: Sch
         "title": "A minimized record",
         "type": "object",
         "properties": properties,
-        "required": [attribute.name for attribute in attributes if attribute.is_collected],
+        "required": [attribute.name for attribute in attributes if attribute.is_collected and not is_partial],
         "additionalProperties": False,
     }

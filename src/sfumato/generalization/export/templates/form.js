@@ -24,10 +24,10 @@
       try {
         const bucket = generalization.bucketOf(attribute.name, exact.value);
         choose(question, bucket);
-        said.textContent = `→ ${attribute.labels[bucket]}`;
+        said.textContent = `→ ${shown[Number(question.dataset.attribute)][bucket]}`;
       } catch (error) {
         said.classList.add("wrong");
-        said.textContent = error.message.slice(attribute.name.length + 2).replace(/^e/, "E") + ".";
+        said.textContent = words.wrong.replace("{}", words.expected[error.expected] || error.expected);
       }
     };
     exact.addEventListener("input", place);
@@ -45,6 +45,59 @@
     for (const exact of document.querySelectorAll(".exact input")) exact.value = "";
     for (const said of document.querySelectorAll(".exact output")) said.textContent = "";
   };
+
+  // With a model, one question at a time; what is not asked is disabled, so that it is not sent.
+  const steps = document.querySelector(".steps");
+  const send = document.querySelector(".send");
+  const fieldOf = (name) =>
+    [...document.querySelectorAll("fieldset")].find(
+      (field) => generalization.attributes[Number(field.dataset.attribute)].name === name,
+    );
+  const isAsked = (field) => !field.disabled;
+  const answers = () => Object.fromEntries(new FormData(document.querySelector("form")));
+
+  function askNext() {
+    const found = questions.next(answers());
+    const asked = [...document.querySelectorAll("fieldset")].filter(isAsked).length;
+    const status = steps.querySelector("p");
+    steps.querySelector("button").hidden = found.attribute === null;
+    send.hidden = found.attribute !== null;
+    if (found.attribute === null) {
+      status.textContent = words.settled.replace("{}", asked).replace("{}", questions.most);
+      send.querySelector("button").focus();
+      return;
+    }
+    const field = fieldOf(found.attribute);
+    field.disabled = false;
+    field.hidden = false;
+    steps.before(field); // below those that were asked before
+    status.textContent = words.question.replace("{}", asked + 1).replace("{}", questions.most);
+    const first = field.querySelector("input, select");
+    if (asked) first.focus();
+  }
+
+  if (steps) {
+    for (const field of document.querySelectorAll("fieldset")) {
+      field.disabled = true;
+      field.hidden = true;
+      // An answer that is changed takes back the questions that followed from it.
+      field.addEventListener("change", () => {
+        const asked = [...document.querySelectorAll("fieldset")].filter(isAsked);
+        for (const later of asked.slice(asked.indexOf(field) + 1)) {
+          later.disabled = true;
+          later.hidden = true;
+          for (const input of later.querySelectorAll("input[type=radio]")) input.checked = false;
+          for (const select of later.querySelectorAll("select")) select.value = "";
+        }
+        steps.querySelector("button").hidden = false;
+        send.hidden = true;
+      });
+    }
+    steps.querySelector("button").addEventListener("click", () => {
+      if (document.querySelector("form").reportValidity()) askNext();
+    });
+    askNext();
+  }
 
   document.addEventListener("submit", (event) => {
     forget();

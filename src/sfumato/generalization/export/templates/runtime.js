@@ -3,7 +3,8 @@
   const missing = Symbol("missing");
 
   const refuse = (attribute, expected) => {
-    throw new TypeError(`${attribute.name}: expected ${expected}`); // never says what was given
+    // never says what was given
+    throw Object.assign(new TypeError(`${attribute.name}: expected ${expected}`), { expected });
   };
 
   /** Read a number: a Number, a BigInt, or its digits, so that integers beyond 2^53 stay exact. */
