@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The loops behind anatomization and pruning; each has a reference implementation in ``tests/twins``.
 
-Arrays in, arrays out. ``bucketize`` and ``prune`` call these.
+Arrays in, arrays out. ``bucketize``, ``joint_groups`` and ``prune`` call these.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -217,6 +217,128 @@ def hand_out(
             start[b] += 1
             d += 1
     return group
+
+
+class GroupedRecords(NamedTuple):
+    """Records in groups, with a code per sensitive column.
+
+    Attributes
+    ----------
+    codes : ndarray of int32, shape (records, columns)
+    order : ndarray of int64
+        The records, group after group.
+    starts : ndarray of int64
+        The part of `order` from ``starts[g]`` to ``starts[g + 1]`` is group g.
+    of_place : ndarray of int64
+        The group of each place of `order`.
+    ls : ndarray of int64
+        The l of each column.
+    """
+
+    codes: NDArray[np.int32]
+    order: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    of_place: NDArray[np.int64]
+    ls: NDArray[np.int64]
+
+
+@njit(nogil=True, cache=True)
+def find_clashing(grouped: GroupedRecords) -> NDArray[np.int64]:
+    """Return the places whose record has a value that its group has too often."""
+    n_records = grouped.order.shape[0]
+    found = np.empty(n_records, np.int64)
+    n_found = 0
+    for place in range(n_records):
+        if _clashes(grouped, grouped.of_place[place], place, grouped.order[place]) > 0:
+            found[n_found] = place
+            n_found += 1
+    return found[:n_found].copy()
+
+
+@njit(nogil=True, cache=True)
+def exchange(
+    grouped: GroupedRecords, clashing: NDArray[np.int64], first_tries: NDArray[np.int64], step: int, n_tries: int
+) -> None:
+    """Exchange records at the given places with others, in place, where fewer values are too frequent afterwards."""
+    order, of_place = grouped.order, grouped.of_place
+    n_records = order.shape[0]
+    for i in range(clashing.shape[0]):
+        place = clashing[i]
+        here = of_place[place]
+        clashes = _clashes(grouped, here, place, order[place])
+        if clashes == 0:  # an exchange before helped it, too
+            continue
+        other = first_tries[i]
+        for _ in range(n_tries):
+            other = (other + step) % n_records
+            there = of_place[other]
+            if there == here:
+                continue
+            before = clashes + _clashes(grouped, there, other, order[other])
+            after = _clashes(grouped, here, place, order[other])
+            if after < before:
+                after += _clashes(grouped, there, other, order[place])
+            if after < before:
+                order[place], order[other] = order[other], order[place]
+                break
+
+
+@njit(nogil=True, cache=True)
+def _clashes(grouped, group, place, record):  # type: ignore[no-untyped-def]
+    """Count by how many records the values of a record are too frequent, were it at this place of the group."""
+    codes, order, ls = grouped.codes, grouped.order, grouped.ls
+    first, stop = grouped.starts[group], grouped.starts[group + 1]
+    total = 0
+    for j in range(codes.shape[1]):
+        own = codes[record, j]
+        n_same = 1 - (stop - first) // ls[j]  # negative as long as the group may have more of the value
+        for i in range(first, stop):
+            if i != place and codes[order[i], j] == own:
+                n_same += 1
+        total += max(n_same, 0)
+    return total
+
+
+@njit(nogil=True, cache=True)
+def excess_of(codes: NDArray[np.int32], records: NDArray[np.int64], ls: NDArray[np.int64]) -> int:
+    """Return by how much the values of some records are too frequent: the sum of ``l * count - n`` where positive."""
+    n = records.shape[0]
+    total = 0
+    for j in range(codes.shape[1]):
+        own = np.sort(codes[records, j])
+        start = 0
+        for i in range(1, n + 1):
+            if i == n or own[i] != own[start]:
+                total += max((i - start) * ls[j] - n, 0)
+                start = i
+    return total
+
+
+@njit(nogil=True, cache=True)
+def best_partner(
+    codes: NDArray[np.int32],
+    records: NDArray[np.int64],
+    members: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    ls: NDArray[np.int64],
+) -> int:
+    """Return the group whose union with some records has the least excess beyond its own; -1 if it grows with every one.
+
+    Group g has ``members[starts[g]:starts[g + 1]]``. Of groups that help alike, the smallest and then the first is
+    taken.
+    """
+    own = excess_of(codes, records, ls)
+    best, best_change, best_size = -1, 1, 0
+    n_records = records.shape[0]
+    for g in range(starts.shape[0] - 1):
+        n_more = starts[g + 1] - starts[g]
+        union = np.empty(n_records + n_more, np.int64)
+        union[:n_records] = records
+        union[n_records:] = members[starts[g] : starts[g + 1]]
+        change = excess_of(codes, union, ls) - excess_of(codes, union[n_records:], ls) - own
+        if change < best_change or (change == best_change and best >= 0 and n_more < best_size):
+            best, best_change, best_size = g, change, n_more
+    return best
 
 
 @njit(nogil=True, cache=True)

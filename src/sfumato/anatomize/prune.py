@@ -18,7 +18,7 @@ from sklearn.base import clone
 
 from sfumato.anatomize.coordinates import Coding, CodingName, learn_coding
 from sfumato.anatomize.kernels import extreme_norms, nearest_candidates
-from sfumato.anatomize.tables import AnatomizedTable, matched_groups, without_group
+from sfumato.anatomize.tables import AnatomizedTable, matched_groups, without_groups
 from sfumato.arguments import check_choice
 from sfumato.columns import Column
 from sfumato.frames import read_table
@@ -56,7 +56,7 @@ class PrunedTable:
     @property
     def table(self) -> Any:
         """The training data: identifying columns, then sensitive ones, as the same kind of frame."""
-        identifying, sensitive = without_group(self.anatomized.identifying), without_group(self.anatomized.sensitive)
+        identifying, sensitive = without_groups(self.anatomized.identifying), without_groups(self.anatomized.sensitive)
         return side_by_side(identifying, self.rows, sensitive, self.candidates)
 
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from sfumato.attack.samples import Samples as Samples
     from sfumato.attack.similarity import guess_from_similar_values as guess_from_similar_values
     from sfumato.attack.skewness import guess_from_skewed_groups as guess_from_skewed_groups
+    from sfumato.attack.table_intersection import intersect_tables as intersect_tables
 
 ATTACKS = Family(
     "attack",
@@ -89,6 +90,7 @@ _HOME_OF = {
     "guess_from_skewed_groups": "skewness",
     "infer_from_release": "release_attacks",
     "intersect_all_releases": "intersection",
+    "intersect_tables": "table_intersection",
     "judge": "result",
     "link_records": "generalization_attacks",
     "link_through_release": "release_attacks",
