@@ -19,6 +19,8 @@ if TYPE_CHECKING:  # the same names for type checkers and editors; a test keeps 
     from sfumato.anatomize import AnatomizedTable as AnatomizedTable
     from sfumato.anatomize import Anatomizer as Anatomizer
     from sfumato.anatomize import BucketClassifier as BucketClassifier
+    from sfumato.anatomize import BucketClusterer as BucketClusterer
+    from sfumato.anatomize import ProportionClassifier as ProportionClassifier
     from sfumato.anatomize import PrunedClassifier as PrunedClassifier
     from sfumato.anonymize import AnonymizedClassifier as AnonymizedClassifier
     from sfumato.anonymize import AnonymizedRegressor as AnonymizedRegressor
@@ -85,6 +87,7 @@ _HOME_OF = {
     "Audit": "sfumato.report.data",
     "BetaLikeness": "sfumato.criteria",
     "BucketClassifier": "sfumato.anatomize",
+    "BucketClusterer": "sfumato.anatomize",
     "Certificate": "sfumato.certificates",
     "Comparison": "sfumato.auditing.compare_protections",
     "DeltaDisclosure": "sfumato.criteria",
@@ -113,6 +116,7 @@ _HOME_OF = {
     "PrivacyLedger": "sfumato.private.ledger",
     "PrivacyWarning": "sfumato.errors",
     "PrivateAnonymizer": "sfumato.anonymize",
+    "ProportionClassifier": "sfumato.anatomize",
     "PrunedClassifier": "sfumato.anatomize",
     "Publication": "sfumato.anonymize",
     "RPlusTreeAnonymizer": "sfumato.anonymize",

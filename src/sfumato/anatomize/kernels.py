@@ -341,49 +341,89 @@ def best_partner(
     return best
 
 
-@njit(nogil=True, cache=True)
-def extreme_norms(
-    record_norms: NDArray[np.float64],
-    group: NDArray[np.int64],
-    candidate_norms: NDArray[np.float64],
-    starts: NDArray[np.int64],
-) -> tuple[float, float]:
-    """Return the least and the greatest squared norm of all pairs of a record and a candidate of its group.
+class CandidateNorms(NamedTuple):
+    """The squared norms of the candidates of records, in one or several sensitive tables.
 
-    Candidates of group g are ``starts[g]`` to ``starts[g + 1]``.
+    Attributes
+    ----------
+    group : ndarray of int64, shape (records, tables)
+        The group of each record.
+    starts : ndarray of int64
+        Table after table: candidates of group g are ``starts[g]`` to ``starts[g + 1]`` of the table's own.
+    first_start : ndarray of int64
+        Where each table begins in `starts`.
+    norms : ndarray of float64
+        Of the candidates, table after table.
+    first_norm : ndarray of int64
+        Where each table begins in `norms`.
     """
-    n_groups = starts.shape[0] - 1
-    low = np.empty(n_groups)
-    high = np.empty(n_groups)
-    for g in range(n_groups):
-        low[g], high[g] = np.inf, -np.inf
-        for c in range(starts[g], starts[g + 1]):
-            low[g] = min(low[g], candidate_norms[c])
-            high[g] = max(high[g], candidate_norms[c])
+
+    group: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    first_start: NDArray[np.int64]
+    norms: NDArray[np.float64]
+    first_norm: NDArray[np.int64]
+
+
+@njit(nogil=True, cache=True)
+def extreme_norms(record_norms: NDArray[np.float64], candidates: CandidateNorms) -> tuple[float, float]:
+    """Return the least and the greatest squared norm of all records with a candidate of each table."""
+    starts, first_start, first_norm = candidates.starts, candidates.first_start, candidates.first_norm
+    n_tables = first_start.shape[0]
+    low = np.full(starts.shape[0], np.inf)
+    high = np.full(starts.shape[0], -np.inf)
+    for t in range(n_tables):
+        stop = first_start[t + 1] if t + 1 < n_tables else starts.shape[0]
+        for at in range(first_start[t], stop - 1):
+            for c in range(first_norm[t] + starts[at], first_norm[t] + starts[at + 1]):
+                low[at] = min(low[at], candidates.norms[c])
+                high[at] = max(high[at], candidates.norms[c])
     least, greatest = np.inf, -np.inf
     for i in range(record_norms.shape[0]):
-        least = min(least, record_norms[i] + low[group[i]])
-        greatest = max(greatest, record_norms[i] + high[group[i]])
+        own_low = own_high = record_norms[i]
+        for t in range(n_tables):
+            at = first_start[t] + candidates.group[i, t]
+            own_low += low[at]
+            own_high += high[at]
+        least = min(least, own_low)
+        greatest = max(greatest, own_high)
     return least, greatest
 
 
 @njit(nogil=True, cache=True)
 def nearest_candidates(
-    record_norms: NDArray[np.float64],
-    group: NDArray[np.int64],
-    candidate_norms: NDArray[np.float64],
-    starts: NDArray[np.int64],
-    target: float,
+    record_norms: NDArray[np.float64], candidates: CandidateNorms, target: float
 ) -> NDArray[np.int64]:
-    """Return for every record the first candidate of its group that brings the squared norm nearest the target."""
-    chosen = np.empty(record_norms.shape[0], np.int64)
+    """Return for every record the first candidates that bring the squared norm nearest the target, one per table.
+
+    Candidates of several tables are tried in the order of their numbers, those of the last table running fastest.
+    """
+    starts, first_start, first_norm = candidates.starts, candidates.first_start, candidates.first_norm
+    n_tables = first_start.shape[0]
+    chosen = np.empty((record_norms.shape[0], n_tables), np.int64)
+    place = np.empty(n_tables, np.int64)
     for i in range(record_norms.shape[0]):
+        for t in range(n_tables):
+            place[t] = starts[first_start[t] + candidates.group[i, t]]
         best = np.inf
-        for c in range(starts[group[i]], starts[group[i] + 1]):
-            distance = abs(record_norms[i] + candidate_norms[c] - target)
+        while True:
+            norm = record_norms[i]
+            for t in range(n_tables):
+                norm += candidates.norms[first_norm[t] + place[t]]
+            distance = abs(norm - target)
             if distance < best:
                 best = distance
-                chosen[i] = c
+                chosen[i] = place
+            t = n_tables - 1
+            while t >= 0:
+                at = first_start[t] + candidates.group[i, t]
+                place[t] += 1
+                if place[t] < starts[at + 1]:
+                    break
+                place[t] = starts[at]
+                t -= 1
+            if t < 0:
+                break
     return chosen
 
 

@@ -92,7 +92,7 @@ def _planned(anatomizer: Anatomizer, table: AnatomyBackend, head: Table) -> Divi
     for name in secret:
         head.head(name, for_counting=True)  # raises for a type that cannot be counted
     dropped = _resolved(head, anatomizer.identifiers, "identifiers")
-    sensitive = _sensitive_tables(anatomizer, head, secret)
+    sensitive = sensitive_tables(anatomizer, head)
     _check_roles(head, secret, dropped, [own.group for own in sensitive])
     kept = _resolved(head, anatomizer.keep, "keep")
     _check_naming(table, head, [name for name in head.names if name not in {*secret, *dropped, *kept}])
@@ -109,9 +109,9 @@ def _planned(anatomizer: Anatomizer, table: AnatomyBackend, head: Table) -> Divi
     return Division(head, identifying, sensitive, _drawn_seed(anatomizer.random_state), rule)
 
 
-def _sensitive_tables(anatomizer: Anatomizer, head: Table, secret: list[str]) -> tuple[SensitiveTable, ...]:
+def sensitive_tables(anatomizer: Anatomizer, head: Table) -> tuple[SensitiveTable, ...]:
     """Return the sensitive tables: one for all columns, or one for each, but for those that are to stay together."""
-    joint = anatomizer.joint
+    secret, joint = _sensitive_columns(anatomizer, head), anatomizer.joint
     if joint is True or (joint is False and len(secret) == 1):
         return (SensitiveTable("sensitive", [name for name in head.names if name in secret], anatomizer.group),)
     together = [] if joint is False else _joint_columns(joint, head, secret)

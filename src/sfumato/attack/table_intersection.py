@@ -76,7 +76,7 @@ def intersect_tables(
     >>> ill = np.random.default_rng(0).integers(0, 10, 900)
     >>> people = pa.table({"age": np.arange(900) % 70, "ill": ill, "drug": ill + 100})
     >>> for joint in (False, True):
-    ...     made = Anatomizer(3, sensitive=["ill", "drug"], joint=joint, random_state=0)
+    ...     made = Anatomizer(3, sensitive=["ill", "drug"], joint=joint, assignment="random", random_state=0)
     ...     tables, rows = made.fit_transform_with_rows(people)
     ...     truth = people.select(["ill", "drug"]).take(rows)
     ...     result = intersect_tables(tables.identifying, tables.sensitive, truth, column="ill")
