@@ -22,6 +22,8 @@ if TYPE_CHECKING:  # the same names for type checkers and editors; a test keeps 
     from sfumato.anatomize import BucketClusterer as BucketClusterer
     from sfumato.anatomize import ProportionClassifier as ProportionClassifier
     from sfumato.anatomize import PrunedClassifier as PrunedClassifier
+    from sfumato.anatomize import SlicedTable as SlicedTable
+    from sfumato.anatomize import Slicer as Slicer
     from sfumato.anonymize import AnonymizedClassifier as AnonymizedClassifier
     from sfumato.anonymize import AnonymizedRegressor as AnonymizedRegressor
     from sfumato.anonymize import FullDomainAnonymizer as FullDomainAnonymizer
@@ -122,6 +124,8 @@ _HOME_OF = {
     "RPlusTreeAnonymizer": "sfumato.anonymize",
     "Release": "sfumato.anonymize",
     "SfumatoError": "sfumato.errors",
+    "SlicedTable": "sfumato.anatomize",
+    "Slicer": "sfumato.anatomize",
     "TCloseness": "sfumato.criteria",
     "UniformMinimizer": "sfumato.minimize",
     "WorkloadAwareAnonymizer": "sfumato.anonymize",

@@ -179,8 +179,9 @@ def test_records_are_handed_out_and_sorted_as_the_slow_twins_do(buckets, seed):
     counts = np.bincount(bucket)
     drawn = random.permutation(bucket)[: len(bucket) // 2 * 2].astype(np.int64)
     uniform, names = random.random(len(drawn)), random.permutation(len(drawn) // 2)
-    group = kernels.hand_out(bucket, uniform, counts, drawn, names)
-    assert group.tolist() == naive.hand_out(bucket, uniform, counts, drawn, names)
+    for window in (len(bucket), 3):
+        group = kernels.hand_out(bucket, uniform, counts, drawn, names, window)
+        assert group.tolist() == naive.hand_out(bucket, uniform, counts, drawn, names, window)
     numbers = bucket.astype(np.int64)
     order, starts = sort_groups(numbers, 6)
     assert (order.tolist(), starts.tolist()) == naive.sort_groups(numbers, 6)

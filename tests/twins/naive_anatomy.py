@@ -56,12 +56,13 @@ def hand_out(
     counts: Sequence[int],
     drawn: Sequence[int],
     names: Sequence[int],
+    window: int,
 ) -> list[int]:
     """Give every drawing of a bucket any record of it that is still there; the first takes the place of that one."""
     waiting = [[record for record in range(len(bucket)) if bucket[record] == b] for b in range(len(counts))]
     group = [-1] * len(bucket)
     for place, b in enumerate(drawn):
-        chosen = int(uniform[place] * len(waiting[b]))
+        chosen = int(uniform[place] * min(len(waiting[b]), window))
         group[waiting[b][chosen]] = names[place // (len(drawn) // len(names))]
         waiting[b][chosen] = waiting[b][0]
         waiting[b].pop(0)

@@ -3,7 +3,7 @@
 
 A table becomes several, one with the identifying columns and others with the sensitive ones. Only the numbers of
 l-diverse groups connect them. Classifiers and clusterers are trained on one candidate per record (pruning) or on all of
-them, weighted.
+them, weighted. A sliced table is a relative that shuffles column groups within buckets.
 """
 
 from sfumato.anatomize.anatomizer import Anatomizer
@@ -12,6 +12,8 @@ from sfumato.anatomize.clustering import BucketClusterer
 from sfumato.anatomize.error_bound import Bound, theorem_bound
 from sfumato.anatomize.proportions import ProportionClassifier
 from sfumato.anatomize.prune import PrunedTable, prune
+from sfumato.anatomize.sliced_table import SlicedTable
+from sfumato.anatomize.slicing import Slicer
 from sfumato.anatomize.tables import AnatomizedTable
 
 __all__ = [
@@ -23,6 +25,8 @@ __all__ = [
     "ProportionClassifier",
     "PrunedClassifier",
     "PrunedTable",
+    "SlicedTable",
+    "Slicer",
     "prune",
     "theorem_bound",
 ]

@@ -30,6 +30,8 @@ def assign_groups(
     ls: Sequence[int],
     random: np.random.Generator,
     assignment: Assignment = "largest",
+    *,
+    window: int | None = None,
 ) -> NDArray[np.int64]:
     """Return the group of every record; groups are numbered from 0 in no telling order.
 
@@ -41,6 +43,9 @@ def assign_groups(
         The l of each column.
     random : numpy.random.Generator
     assignment : {"largest", "random"}
+    window : int, optional
+        Groups take records that follow each other: each the next of its value, or one of so many next ones. They are
+        numbered in the order of the records then. None: any record of a value.
 
     Notes
     -----
@@ -51,13 +56,14 @@ def assign_groups(
     """
     peaks = [int(np.bincount(column).max()) if l == max(ls) else 0 for column, l in zip(codes.T, ls, strict=True)]
     first = int(np.argmax(peaks))
-    group = _by_one_column(np.ascontiguousarray(codes[:, first]), ls[first], random, assignment)
+    group = _by_one_column(np.ascontiguousarray(codes[:, first]), ls[first], random, assignment, window)
     if codes.shape[1] > 1:
         codes = np.ascontiguousarray(codes)
         limits = np.array(ls, np.int64)
         separate_equal(codes, group, limits, random)
         group = join_unsafe(codes, group, limits, random)
-        group = random.permutation(int(group.max()) + 1)[group]
+        if window is None:
+            group = random.permutation(int(group.max()) + 1)[group]
     return group
 
 
@@ -66,6 +72,7 @@ def _by_one_column(
     l: int,  # noqa: E741
     random: np.random.Generator,
     assignment: Assignment,
+    window: int | None,
 ) -> NDArray[np.int64]:
     """Divide records by one column alone."""
     counts = np.bincount(values)
@@ -79,8 +86,10 @@ def _by_one_column(
     bucket = np.empty(len(order), np.int32)
     bucket[order] = np.arange(len(order))
     of_record = bucket[values]
-    names = random.permutation(n_groups)  # the number of a group says nothing about when it was made
-    group = hand_out(of_record, random.random(len(drawn)), counts[order], drawn, names)
+    # The number of a group says nothing about when it was made, unless that is asked for.
+    names = random.permutation(n_groups) if window is None else np.arange(n_groups)
+    uniform = random.random(len(drawn))
+    group = hand_out(of_record, uniform, counts[order], drawn, names, len(values) if window is None else window)
     return _place_the_rest(group, of_record, n_groups, random)
 
 

@@ -192,11 +192,13 @@ def hand_out(
     counts: NDArray[np.int64],
     drawn: NDArray[np.int64],
     names: NDArray[np.int64],
+    window: int,
 ) -> NDArray[np.int64]:
     """Give every drawing of a bucket any record of it that is still there; return each record's group, or -1.
 
     `bucket` is that of each record, `counts` the records of each bucket, `drawn` the buckets that were drawn, as many
-    for each group of `names`, and `uniform` a random number for each drawing.
+    for each group of `names`, and `uniform` a random number for each drawing. Only the first `window` records of a
+    bucket that are still there are drawn from.
     """
     stop = np.cumsum(counts)
     start = stop - counts
@@ -211,7 +213,7 @@ def hand_out(
     for name in names:
         for _ in range(l):
             b = drawn[d]
-            any_left = start[b] + int(uniform[d] * (stop[b] - start[b]))
+            any_left = start[b] + int(uniform[d] * min(stop[b] - start[b], window))
             group[by_bucket[any_left]] = name
             by_bucket[any_left] = by_bucket[start[b]]  # those still there stay together
             start[b] += 1

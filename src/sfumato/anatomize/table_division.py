@@ -8,7 +8,7 @@ the records to groups and writes the tables, which are recounted before they are
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from sfumato.arguments import check_choice, check_integer, check_share
 from sfumato.backends.base import AnatomyBackend, Division, Draws, KeptKinds, SensitiveTable
 from sfumato.errors import GuaranteeError, InputError, ParameterError, named
 from sfumato.frames import Table, read_table
+from sfumato.schema import Judgement
 
 if TYPE_CHECKING:
     from sfumato.anatomize.anatomizer import Anatomizer
@@ -66,15 +67,13 @@ def anatomize_table(anatomizer: Anatomizer, table: AnatomyBackend) -> Any:
 
 
 def _check_parameters(anatomizer: Anatomizer) -> None:
-    if not isinstance(anatomizer.l, Mapping):
-        check_integer("l", anatomizer.l, 2, hint="2 to 5 is common.")
     check_share("suppression_limit", anatomizer.suppression_limit, hint="0.01 leaves out one record in a hundred.")
     check_choice("assignment", anatomizer.assignment, ("largest", "random"))
     if not isinstance(anatomizer.group, str) or not anatomizer.group:
         raise ParameterError(f"{named('group', anatomizer.group)}: expected the name of a column.")
 
 
-def _drawn_seed(random_state: Any) -> list[int]:
+def drawn_seed(random_state: Any) -> list[int]:
     """Draw the numbers that all randomness comes from."""
     if random_state is None:
         # Not numpy's global state, which a caller may have seeded with a guessable number.
@@ -86,27 +85,66 @@ def _drawn_seed(random_state: Any) -> list[int]:
 # -- columns -----------------------------------------------------------------------------------------------------
 
 
-def _planned(anatomizer: Anatomizer, table: AnatomyBackend, head: Table) -> Division:
-    """Settle what each column is for, and draw the seed."""
-    secret = _sensitive_columns(anatomizer, head)
+@dataclass(frozen=True)
+class Roles:
+    """What the columns of a table are for.
+
+    Attributes
+    ----------
+    released : list of str
+        All columns but identifiers, in the order of the source.
+    sensitive : list of str
+    diversities : dict of str to int
+        The l of each sensitive column.
+    """
+
+    released: list[str]
+    sensitive: list[str]
+    diversities: dict[str, int]
+
+
+def settle_roles(
+    settings: Any, head: Table, added: list[str], judge: Callable[[list[str]], Iterable[Judgement]]
+) -> Roles:
+    """Settle what each column is for; raise for roles that contradict each other and columns that name people.
+
+    Parameters
+    ----------
+    settings : Anatomizer or Slicer
+        With ``l``, ``sensitive``, ``identifiers`` and ``keep``.
+    head : Table
+    added : list of str
+        Names of columns that will be added.
+    judge : callable
+        From names of columns to judgements whether they name people.
+    """
+    secret = _sensitive_columns(settings, head)
     for name in secret:
         head.head(name, for_counting=True)  # raises for a type that cannot be counted
-    dropped = _resolved(head, anatomizer.identifiers, "identifiers")
+    dropped = _resolved(head, settings.identifiers, "identifiers")
+    _check_roles(head, secret, dropped, added)
+    kept = _resolved(head, settings.keep, "keep")
+    _check_naming(judge([name for name in head.names if name not in {*secret, *dropped, *kept}]))
+    released = [name for name in head.names if name not in dropped]
+    return Roles(released, secret, _diversities(settings, head, secret))
+
+
+def _planned(anatomizer: Anatomizer, table: AnatomyBackend, head: Table) -> Division:
+    """Settle what each column is for, and draw the seed."""
     sensitive = sensitive_tables(anatomizer, head)
-    _check_roles(head, secret, dropped, [own.group for own in sensitive])
-    kept = _resolved(head, anatomizer.keep, "keep")
-    _check_naming(table, head, [name for name in head.names if name not in {*secret, *dropped, *kept}])
-    identifying = [name for name in head.names if name not in {*secret, *dropped}]
-    ls = _diversities(anatomizer, head, secret)
+    roles = settle_roles(
+        anatomizer, head, [own.group for own in sensitive], lambda names: table.judge_naming(head, names)
+    )
     names = tuple(name for own in sensitive for name in own.columns)
     rule = DiverseGroups(
-        tuple(ls[name] for name in names),
+        tuple(roles.diversities[name] for name in names),
         tuple(tuple(map(names.index, own.columns)) for own in sensitive),
         anatomizer.assignment,
         anatomizer.suppression_limit,
         names,
     )
-    return Division(head, identifying, sensitive, _drawn_seed(anatomizer.random_state), rule)
+    identifying = [name for name in roles.released if name not in names]
+    return Division(head, identifying, sensitive, drawn_seed(anatomizer.random_state), rule)
 
 
 def sensitive_tables(anatomizer: Anatomizer, head: Table) -> tuple[SensitiveTable, ...]:
@@ -149,11 +187,12 @@ def _joint_columns(joint: Any, head: Table, secret: list[str]) -> list[list[str]
     return [own for own in together if len(own) > 1]
 
 
-def _diversities(anatomizer: Anatomizer, head: Table, secret: list[str]) -> dict[str, int]:
+def _diversities(settings: Any, head: Table, secret: list[str]) -> dict[str, int]:
     """Return the l of each sensitive column."""
-    if not isinstance(anatomizer.l, Mapping):
-        return dict.fromkeys(secret, int(anatomizer.l))
-    found = {head.resolve([name], "l")[0]: l for name, l in anatomizer.l.items()}
+    if not isinstance(settings.l, Mapping):
+        check_integer("l", settings.l, 2, hint="2 to 5 is common.")
+        return dict.fromkeys(secret, int(settings.l))
+    found = {head.resolve([name], "l")[0]: l for name, l in settings.l.items()}
     missing = [name for name in secret if name not in found]
     strange = [name for name in found if name not in secret]
     if missing or strange:
@@ -171,13 +210,13 @@ def _resolved(head: Table, given: Any, parameter: str) -> list[str]:
     return list(head.resolve(given if given is not None else (), parameter))
 
 
-def _sensitive_columns(anatomizer: Anatomizer, head: Table) -> list[str]:
-    if anatomizer.sensitive is None:
+def _sensitive_columns(settings: Any, head: Table) -> list[str]:
+    if settings.sensitive is None:
         raise ParameterError(
             f"{named('sensitive')} is not given: expected the columns whose values must not be told about a person. "
             "Name at least one."
         )
-    names = _resolved(head, anatomizer.sensitive, "sensitive")
+    names = _resolved(head, settings.sensitive, "sensitive")
     if not names:
         raise ParameterError(f"{named('sensitive')} names no column: expected at least one.")
     return names
@@ -204,9 +243,9 @@ def _check_roles(head: Table, sensitive: list[str], dropped: list[str], groups: 
         )
 
 
-def _check_naming(table: AnatomyBackend, head: Table, names: list[str]) -> None:
+def _check_naming(judged: Iterable[Judgement]) -> None:
     """Raise InputError if a column without a role names people: its exact values would be shared."""
-    for found in table.judge_naming(head, names):
+    for found in judged:
         if found.names_people is not None:
             raise InputError(
                 f"column {found.name!r} would be shared with its exact values, but {found.names_people}: expected "
@@ -244,13 +283,17 @@ class DiverseGroups:
         """Return the groups of every record, a column per sensitive table, -1 where it is suppressed."""
         n_records = len(codes)
         self.check_enough(n_records)
-        ranks = ValueRanks(codes)
-        plan = self.suppress(n_records, ranks.counts, ranks.count_kinds)
-        kept = slice(None) if plan is None else ranks.choose(plan, draws.suppression)
+        kept = self.kept(codes, draws.suppression)
         group = np.full((n_records, len(self.tables)), -1, np.int64)
         for table, (columns, own) in enumerate(zip(self.tables, draws.groups, strict=True)):
             group[kept, table] = self.assign(np.ascontiguousarray(codes[kept][:, columns]), own, table)
         return group
+
+    def kept(self, codes: Codes, random: np.random.Generator) -> NDArray[np.int64]:
+        """Return the positions of the records that stay."""
+        ranks = ValueRanks(codes)
+        plan = self.suppress(len(codes), ranks.counts, ranks.count_kinds)
+        return np.arange(len(codes)) if plan is None else ranks.choose(plan, random)
 
     def assign(self, codes: Codes, random: np.random.Generator, table: int) -> NDArray[np.int64]:
         """Return the group of every record in one sensitive table, where no value has more than 1/l of the records."""

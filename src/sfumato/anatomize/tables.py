@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,7 +31,8 @@ from sfumato.verification import diversity_of
 MANIFEST = "manifest.json"
 FORMAT = "sfumato anatomized table"
 VERSION, VERSION_OF_SEVERAL = 1, 2  # of a manifest with one sensitive table and one l, and of any other
-_FILE = {"file": is_text, "columns": MapOf(is_text)}
+FILE = {"file": is_text, "columns": MapOf(is_text)}
+"""What a manifest says of a file."""
 
 
 def _is_diversity(value: Any) -> bool:
@@ -47,7 +48,7 @@ _MANIFEST = {
     "l": _is_diversity,
     "group": _are_groups,
     "n_suppressed": or_none(is_count),
-    "files": MapOf(_FILE),
+    "files": MapOf(FILE),
     "csv?": MapOf(is_text),
 }
 
@@ -207,27 +208,8 @@ class AnatomizedTable:
         format : {"parquet", "csv"}
             CSV is written with commas and in UTF-8, dates in ISO form. Categories become text.
         """
-        if format not in ("parquet", "csv"):
-            raise ParameterError(f"{named('format', format)}: expected 'parquet' or 'csv'.")
-        final = Path(folder)
-        if final.exists():
-            raise ParameterError(f"{final.name!r} exists already: expected a new folder. Give another name.")
-        if not final.absolute().parent.is_dir():
-            raise ParameterError(f"{str(folder)!r} lies in a folder that does not exist. Create that first.")
-        temporary = final.with_name(f"{final.name}.unfinished-{secrets.token_hex(4)}")
-        temporary.mkdir(mode=0o700)
-        try:
-            with named_at_the_end(temporary, final):
-                tables = self.plain_tables()
-                for name, table in tables.items():
-                    _write(table, temporary / f"{name}.{format}", format)
-                manifest = self.manifest(format, tables)
-                (temporary / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
-                AnatomizedTable.load(temporary)
-        except OSError as error:
-            raise InputError(
-                f"{final.name!r} cannot be written: {error.strerror or 'input/output error'}. Nothing was written."
-            ) from None
+        tables = self.plain_tables()
+        save_tables(folder, format, tables, self.manifest(format, tables), AnatomizedTable.load)
 
     def plain_tables(self) -> dict[str, Any]:
         """Return all tables by the names of their files, as Arrow tables with text for dictionaries."""
@@ -253,23 +235,13 @@ class AnatomizedTable:
             When the files do not have the l of their manifest.
         """
         place = Path(folder)
-        try:
-            manifest = parse_json((place / MANIFEST).read_bytes(), "AnatomizedTable.save")
-        except (OSError, InputError):
-            raise InputError(
-                f"{place.name!r} has no readable {MANIFEST}: expected a folder that an anatomized table was saved to."
-            ) from None
-        if manifest.get("format") != FORMAT or manifest.get("version") not in (VERSION, VERSION_OF_SEVERAL):
-            raise InputError(
-                f"{MANIFEST} describes something else: expected {FORMAT!r}, version {VERSION} or "
-                f"{VERSION_OF_SEVERAL}. Save the table again."
-            )
+        manifest = read_manifest(place, FORMAT, (VERSION, VERSION_OF_SEVERAL), "AnatomizedTable.save")
         check_shape(manifest, _MANIFEST, MANIFEST, "AnatomizedTable.save")
         l, group = (tuple(v) if isinstance(v, list) else v for v in (manifest["l"], manifest["group"]))  # noqa: E741
         labels = ["identifying", *sensitive_labels(len(group) if isinstance(group, tuple) else 1)]
-        check_shape(manifest, {"files": dict.fromkeys(labels, _FILE)}, MANIFEST, "AnatomizedTable.save")
+        check_shape(manifest, {"files": dict.fromkeys(labels, FILE)}, MANIFEST, "AnatomizedTable.save")
         style = manifest.get("csv")
-        identifying, *sensitive = (_read(place, manifest["files"][label], style) for label in labels)
+        identifying, *sensitive = (read_table_file(place, manifest["files"][label], style) for label in labels)
         _check_numbered(identifying, sensitive, l)
         n_suppressed = manifest["n_suppressed"]
         if n_suppressed is None:  # too few to be told
@@ -305,14 +277,13 @@ def describe_files(
         "n_records": n_records,
         "n_groups": n_groups,
         "n_suppressed": int(n_suppressed) if n_suppressed == 0 or n_suppressed >= max(ls) else None,
-        "files": {
-            name: {
-                "file": f"{name}.{format}",
-                "columns": {field.name: str(value_type(field.type)) for field in schema},
-            }
-            for name, schema in schemas.items()
-        },
+        "files": {name: describe_file(name, format, schema) for name, schema in schemas.items()},
     }
+
+
+def describe_file(name: str, format: str, schema: Any) -> dict[str, Any]:
+    """Return what a manifest says of a file."""
+    return {"file": f"{name}.{format}", "columns": {field.name: str(value_type(field.type)) for field in schema}}
 
 
 def _check_numbered(identifying: Any, sensitive: Sequence[Any], l: Any) -> None:  # noqa: E741
@@ -393,6 +364,54 @@ def _sizes(group: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.stack(np.unique(group, return_counts=True))
 
 
+def save_tables(
+    folder: str | Path,
+    format: str,
+    tables: Mapping[str, Any],
+    manifest: Mapping[str, Any],
+    load: Callable[[Path], Any],
+) -> None:
+    """Write Arrow tables and their manifest to a new folder, which appears complete or not at all.
+
+    `load` reads the folder back and raises if anything is not as it should be.
+    """
+    if format not in ("parquet", "csv"):
+        raise ParameterError(f"{named('format', format)}: expected 'parquet' or 'csv'.")
+    final = Path(folder)
+    if final.exists():
+        raise ParameterError(f"{final.name!r} exists already: expected a new folder. Give another name.")
+    if not final.absolute().parent.is_dir():
+        raise ParameterError(f"{str(folder)!r} lies in a folder that does not exist. Create that first.")
+    temporary = final.with_name(f"{final.name}.unfinished-{secrets.token_hex(4)}")
+    temporary.mkdir(mode=0o700)
+    try:
+        with named_at_the_end(temporary, final):
+            for name, table in tables.items():
+                _write(table, temporary / f"{name}.{format}", format)
+            (temporary / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+            load(temporary)
+    except OSError as error:
+        raise InputError(
+            f"{final.name!r} cannot be written: {error.strerror or 'input/output error'}. Nothing was written."
+        ) from None
+
+
+def read_manifest(folder: Path, expected: str, versions: Sequence[int], wrote: str) -> dict[str, Any]:
+    """Read the manifest of a folder, which must be of a format and version."""
+    try:
+        manifest = parse_json((folder / MANIFEST).read_bytes(), wrote)
+    except (OSError, InputError):
+        raise InputError(
+            f"{folder.name!r} has no readable {MANIFEST}: expected a folder that {wrote} wrote. Save the table again."
+        ) from None
+    if manifest.get("format") != expected or manifest.get("version") not in versions:
+        raise InputError(
+            f"{MANIFEST} describes something else: expected {expected!r}, version {' or '.join(map(str, versions))}. "
+            "Save the table again."
+        )
+    return manifest
+
+
 def plain_table(table: Any) -> Any:
     """Return an Arrow table with text for dictionaries and without metadata, which may describe the people in it."""
     import pyarrow as pa
@@ -424,7 +443,8 @@ def _write(table: Any, path: Path, format: str) -> None:
         ) from None
 
 
-def _read(folder: Path, part: Mapping[str, Any], style: Mapping[str, str] | None) -> Any:
+def read_table_file(folder: Path, part: Mapping[str, Any], style: Mapping[str, str] | None = None) -> Any:
+    """Read a file as its manifest describes it."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
