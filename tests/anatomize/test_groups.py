@@ -133,7 +133,11 @@ def test_with_two_columns_no_choice_suppresses_fewer_records_and_with_three_hard
     ls = diversities[: codes.shape[1]]
     kept = kept_of(codes, ls, np.random.default_rng(0))
     best = fewest_suppressed(codes, ls)
-    assert all(Counter(c.tolist()).most_common(1)[0][1] * own <= len(kept) for c, own in zip(codes[kept].T, ls, strict=True) if len(kept))
+    assert all(
+        Counter(c.tolist()).most_common(1)[0][1] * own <= len(kept)
+        for c, own in zip(codes[kept].T, ls, strict=True)
+        if len(kept)
+    )
     # Two columns are an assignment problem, which has whole solutions for a given number of records.
     assert len(kept) == best if codes.shape[1] == 2 else best - len(kept) <= max(ls)
 

@@ -111,7 +111,8 @@ def test_files_are_divided_as_the_table_is(adult, tmp_path: Path, name: str):
     assert outside.group_sizes_.tolist() == local.group_sizes_.tolist()
     wanted = SETTINGS[name]["l"]
     assert all(
-        reached >= (wanted[column] if isinstance(wanted, dict) else wanted) for column, reached in made.diversity.items()
+        reached >= (wanted[column] if isinstance(wanted, dict) else wanted)
+        for column, reached in made.diversity.items()
     )
     assert {path.name for path in tmp_path.iterdir()} == {"in", "out", "expected"}
     assert AnatomizedTable.load(tmp_path / "out").n_groups == made.n_groups

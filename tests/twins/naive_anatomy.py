@@ -92,7 +92,7 @@ class Grouped:
     def clashes(self, place: int, record: int) -> int:
         """Count by how many records a record's values are too frequent, were it at a place."""
         members, total = self.members(place), 0
-        for column, l in enumerate(self.ls):
+        for column, l in enumerate(self.ls):  # noqa: E741
             own = self.codes[record][column]
             others = [self.codes[self.order[other]][column] for other in members if other != place]
             total += max(0, 1 + others.count(own) - len(members) // l)
@@ -124,7 +124,9 @@ def excess_of(codes: Sequence[Sequence[int]], records: Sequence[int], ls: Sequen
     """Return the sum of ``l * count - n`` over all values for which it is positive."""
     columns = [Counter(codes[record][column] for record in records) for column in range(len(ls))]
     return sum(
-        max(0, l * count - len(records)) for counts, l in zip(columns, ls, strict=True) for count in counts.values()
+        max(0, l * count - len(records))
+        for counts, l in zip(columns, ls, strict=True)
+        for count in counts.values()  # noqa: E741
     )
 
 

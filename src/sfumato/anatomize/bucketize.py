@@ -6,8 +6,8 @@ from 0. ``table_division`` calls :func:`assign_groups` for every sensitive table
 records. Xiao and Tao's rule takes one record from each of the l largest buckets; the random rule takes any l buckets
 that leave enough for all later groups. Neither looks at an identifying column.
 
-If a table has several sensitive columns, groups that are diverse in one of them are made diverse in all: ``joint_groups``
-does that.
+If a table has several sensitive columns, groups that are diverse in one of them are made diverse in all by
+``joint_groups``.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def assign_groups(
     largest l; records whose values clash in another column are exchanged with records of other groups, and groups
     that no exchange helps are joined with others, since groups that are l-diverse stay so together.
     """
-    peaks = [int(np.bincount(column).max()) if l == max(ls) else 0 for column, l in zip(codes.T, ls, strict=True)]
+    peaks = [int(np.bincount(column).max()) if l == max(ls) else 0 for column, l in zip(codes.T, ls, strict=True)]  # noqa: E741
     first = int(np.argmax(peaks))
     group = _by_one_column(np.ascontiguousarray(codes[:, first]), ls[first], random, assignment, window)
     if codes.shape[1] > 1:

@@ -57,8 +57,8 @@ def choose_settings(
     """
     if not isinstance(learner.choose, Mapping) or not learner.choose:
         raise ParameterError(
-            f"{named('choose')} is of the type {type(learner.choose).__name__}: expected a dict of settings to lists of "
-            "values, such as {'estimator__C': [0.1, 1]}."
+            f"{named('choose')} is of the type {type(learner.choose).__name__}: expected a dict of settings to lists "
+            "of values, such as {'estimator__C': [0.1, 1]}."
         )
     check_integer("cv", learner.cv, 2, hint="5 is common.")
     unknown = [name for name in learner.choose if name not in learner.get_params(deep=True)]

@@ -66,7 +66,8 @@ def _frequent(codes: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
     counts = np.bincount(codes)
     ranks = np.empty(len(counts), np.int64)
     ranks[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
-    return np.minimum(ranks, _MOST_VALUES)[codes]
+    found: NDArray[np.int64] = np.minimum(ranks, _MOST_VALUES)[codes]
+    return found
 
 
 def settle_column_groups(given: Any, table: Table, released: Sequence[str]) -> list[list[str]]:

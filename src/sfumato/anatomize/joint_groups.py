@@ -13,7 +13,7 @@ import heapq
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.anatomize.kernels import GroupedRecords, best_partner, exchange, excess_of, find_clashing
+from sfumato.anatomize.kernels import GroupedRecords, best_partner, excess_of, exchange, find_clashing
 from sfumato.grouping import sort_groups
 
 _N_TRIES = 64  # records looked at for an exchange, per record that clashes and sweep
@@ -99,7 +99,7 @@ def _unsafe(codes: NDArray[np.int32], group: NDArray[np.int64], ls: NDArray[np.i
     """Return the groups in which a value of some column is above 1/l."""
     sizes = np.bincount(group)
     is_unsafe = np.zeros(len(sizes), np.bool_)
-    for column, l in zip(codes.T, ls.tolist(), strict=True):
+    for column, l in zip(codes.T, ls.tolist(), strict=True):  # noqa: E741
         n_values = int(column.max()) + 1
         pairs, counts = np.unique(group * n_values + column, return_counts=True)
         of_group = pairs // n_values
@@ -110,7 +110,7 @@ def _unsafe(codes: NDArray[np.int32], group: NDArray[np.int64], ls: NDArray[np.i
 def _some(groups: NDArray[np.int64], random: np.random.Generator) -> list[int]:
     """Return some of the groups, each once: all of them where they are few."""
     if len(groups) <= _N_PARTNERS:
-        return random.permutation(groups).tolist()
+        return list(random.permutation(groups).tolist())
     return list(dict.fromkeys(groups[random.integers(0, len(groups), _N_PARTNERS)].tolist()))
 
 
@@ -137,7 +137,7 @@ def _join_the_last(
         n_in = int(is_in.sum())
         weight = np.zeros(len(group))  # of every record, by how much the union gains from it
         most_missing = 0
-        for column, l in zip(codes.T, ls.tolist(), strict=True):
+        for column, l in zip(codes.T, ls.tolist(), strict=True):  # noqa: E741
             counts = np.bincount(column[is_in], minlength=int(column.max()) + 1)
             over = counts * l - n_in
             most_missing = max(most_missing, int(over.max()))

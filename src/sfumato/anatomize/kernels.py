@@ -324,7 +324,7 @@ def best_partner(
     starts: NDArray[np.int64],
     ls: NDArray[np.int64],
 ) -> int:
-    """Return the group whose union with some records has the least excess beyond its own; -1 if it grows with every one.
+    """Return the group whose union with some records has the least excess beyond its own; -1 if each adds to it.
 
     Group g has ``members[starts[g]:starts[g + 1]]``. Of groups that help alike, the smallest and then the first is
     taken.

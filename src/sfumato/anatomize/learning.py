@@ -61,7 +61,7 @@ class LearnsFromAnatomy(MetaEstimatorMixin, BaseEstimator):
     """Base of the learners: anatomize, read candidates, predict raw records."""
 
     estimator: Any
-    l: Any
+    l: Any  # noqa: E741
     identifiers: Any
     coding: CodingName
     suppression_limit: float

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Learn to predict a sensitive column from anatomized tables: every group shows the classes of its records, in no order."""
+"""Learn to predict a sensitive column from anatomized tables: groups show the classes of their records, in no order."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sliced table: its column groups were shuffled within buckets, so that only values inside a group belong together."""
+"""A sliced table: column groups were shuffled within buckets, so that only values inside a group belong together."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class SlicedTable:
         facts = [
             ("records", self.n_records),
             ("buckets", self.n_buckets),
-            *((f"l of {name}", l) for name, l in self.diversities.items()),
+            *((f"l of {name}", l) for name, l in self.diversities.items()),  # noqa: E741
             ("column groups", "; ".join(", ".join(own) for own in self.column_groups)),
             ("records left out", self.n_suppressed),
         ]

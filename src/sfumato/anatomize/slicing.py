@@ -172,11 +172,13 @@ class Slicer(BaseEstimator):
         frame = with_integers(frame, self.bucket, bucket)
         n_suppressed = table.n_records - len(rows)
         # Arrays number the columns again, in the order of the source, without the identifiers.
-        names = dict(zip((name for name in table.names if name in roles.released), read_table(frame).names, strict=False))
+        names = dict(
+            zip((name for name in table.names if name in roles.released), read_table(frame).names, strict=False)
+        )
         sliced = SlicedTable(
             frame,
             tuple(tuple(names[name] for name in own) for own in groups),
-            {names[name]: l for name, l in roles.diversities.items()},
+            {names[name]: l for name, l in roles.diversities.items()},  # noqa: E741
             self.bucket if self.bucket in read_table(frame).names else read_table(frame).names[-1],
             n_suppressed,
         )
@@ -313,7 +315,7 @@ class _Counts:
     def add(self, records: list[int]) -> None:
         """Count some more records."""
         every = zip(self.conditions, self._of_pair, self._of_known, self._failing, strict=True)
-        for (known, values, l), of_pair, of_known, failing in every:
+        for (known, values, l), of_pair, of_known, failing in every:  # noqa: E741
             for record in records:
                 own, pair = known[record], (known[record], values[record])
                 of_pair[pair] = of_pair.get(pair, 0) + 1

@@ -50,7 +50,7 @@ def plan_suppression(
     limit, n_frequent = n_records, [0] * len(ls)
     kinds, sizes = np.zeros((1, len(ls)), np.int64), np.array([n_records])
     while True:
-        found = [int(np.searchsorted(-own, -(limit // l))) for own, l in zip(counts, ls, strict=True)]
+        found = [int(np.searchsorted(-own, -(limit // l))) for own, l in zip(counts, ls, strict=True)]  # noqa: E741
         if not any(found):
             return None
         if found != n_frequent:
@@ -60,7 +60,7 @@ def plan_suppression(
             if relaxed < limit:
                 limit = relaxed
                 continue
-        kept = _whole(kinds, sizes, n_frequent, [limit // l for l in ls])
+        kept = _whole(kinds, sizes, n_frequent, [limit // l for l in ls])  # noqa: E741
         if kept.sum() >= limit:
             return KeptKinds(n_frequent, kinds, kept)
         limit = int(kept.sum())
@@ -71,7 +71,7 @@ def _relaxed(kinds: NDArray[np.int64], sizes: NDArray[np.int64], n_frequent: lis
     if len(ls) == 1:
         return int(sizes.sum())  # no bound; whole numbers are as fast
     rows = _rows_of_values(kinds, n_frequent)
-    shares = np.repeat([1 / l for l in ls], n_frequent)
+    shares = np.repeat([1 / l for l in ls], n_frequent)  # noqa: E741
     solved = _solve(rows.toarray() - shares[:, None], np.zeros(len(shares)), sizes)
     return int(solved.sum() + _ROUNDING * len(sizes))
 

@@ -192,7 +192,7 @@ def _diversities(settings: Any, head: Table, secret: list[str]) -> dict[str, int
     if not isinstance(settings.l, Mapping):
         check_integer("l", settings.l, 2, hint="2 to 5 is common.")
         return dict.fromkeys(secret, int(settings.l))
-    found = {head.resolve([name], "l")[0]: l for name, l in settings.l.items()}
+    found = {head.resolve([name], "l")[0]: l for name, l in settings.l.items()}  # noqa: E741
     missing = [name for name in secret if name not in found]
     strange = [name for name in found if name not in secret]
     if missing or strange:
@@ -201,7 +201,7 @@ def _diversities(settings: Any, head: Table, secret: list[str]) -> dict[str, int
             f"the column {name!r} {what} entry in {named('l')}: expected one for each column of {named('sensitive')} "
             "and no other. Give a single number to use it for all."
         )
-    for name, l in found.items():
+    for name, l in found.items():  # noqa: E741
         check_integer("l", l, 2, hint=f"That of {name!r}; 2 to 5 is common.")
     return {name: int(found[name]) for name in secret}
 

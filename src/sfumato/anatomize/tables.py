@@ -37,7 +37,7 @@ FILE = {"file": is_text, "columns": MapOf(is_text)}
 
 def _is_diversity(value: Any) -> bool:
     ls = value if isinstance(value, list) else [value]
-    return bool(ls) and all(is_count(l) and l >= 1 for l in ls)
+    return bool(ls) and all(is_count(l) and l >= 1 for l in ls)  # noqa: E741
 
 
 def _are_groups(value: Any) -> bool:
@@ -79,11 +79,11 @@ class AnatomizedTable:
     1/l. Values are exact, so people can be recognized in the identifying table: anatomy hides who has which sensitive
     value, not who is in the table.
 
-    *Not guaranteed.* An attacker who learns from all groups together how identifying and sensitive values are
-    related can do better (see ``sfumato.attack.definetti``). Columns in one sensitive table are released in one row: one known value
-    of a person may reveal the others. Columns in tables of their own are not, but an attacker who knows how
-    they depend on each other can combine the groups of all tables (see ``sfumato.attack.intersect_tables``). If one
-    column determines another, that reveals both; put such columns into one table.
+    *Not guaranteed.* An attacker who learns from all groups together how identifying and sensitive values are related
+    can do better (see ``sfumato.attack.definetti``). Columns in one sensitive table are released in one row: one known
+    value of a person may reveal the others. Columns in tables of their own are not, but an attacker who knows how they
+    depend on each other can combine the groups of all tables (see ``sfumato.attack.intersect_tables``). If one column
+    determines another, that reveals both; put such columns into one table.
     """
 
     identifying: Any
@@ -272,7 +272,7 @@ def describe_files(
     return {
         "format": FORMAT,
         "version": VERSION if is_same and is_one else VERSION_OF_SEVERAL,
-        "l": int(ls[0]) if is_same else [int(l) for l in ls],
+        "l": int(ls[0]) if is_same else [int(l) for l in ls],  # noqa: E741
         "group": groups[0] if is_one else list(groups),
         "n_records": n_records,
         "n_groups": n_groups,
@@ -321,7 +321,7 @@ def without_groups(frame: Any, n_groups: int = 1) -> Any:
 
 
 def matched_groups(table: AnatomizedTable) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return, for one sensitive table, the group of every identifying row, the sensitive rows sorted by group, and where each group starts."""
+    """Return the group of every identifying row, the sensitive rows sorted by group, and where each group starts."""
     theirs = groups_of(table.sensitive)
     own = groups_of(table.identifying)
     highest = int(theirs.max())
@@ -343,7 +343,7 @@ def check_groups(identifying: Any, sensitive: Any, ls: Sequence[int]) -> None:
             "Nothing is released; anatomize the original table again."
         )
     *names, group = read_table(sensitive).names
-    for name, l in zip(names, ls, strict=True):
+    for name, l in zip(names, ls, strict=True):  # noqa: E741
         if diversity_of(sensitive, group, name, n_threads=thread_count(-1)) < l:
             raise GuaranteeError(
                 f"l = {l} does not hold: a group has a value of {name!r} in more than 1/{l} of its records. Nothing "

@@ -172,9 +172,14 @@ def _learned_and_judged(
         guesses = of_table.guesses(own.place)
         results.append(
             judge_guesses(
-                "definetti", own.groups, guesses, details,
-                started=started, seed=settings.random_state, is_judged=~is_known if n_known else None,
-            )  # fmt: skip
+                "definetti",
+                own.groups,
+                guesses,
+                details,
+                started=started,
+                seed=settings.random_state,
+                is_judged=~is_known if n_known else None,
+            )
         )
     return results
 
@@ -199,7 +204,8 @@ def minimality(
     Parameters
     ----------
     identifying, sensitive, truth, column, random_state
-        As for :func:`definetti`; of several sensitive tables, the one with the column is looked at. The seed also serves the orders drawn in groups of more than 5.
+        As for :func:`definetti`; of several sensitive tables, the one with the column is looked at. The seed also
+        serves the orders drawn in groups of more than 5.
     l : int
         What the groups were made for.
     columns : list of str or int, optional

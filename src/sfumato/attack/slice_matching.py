@@ -172,7 +172,8 @@ class _Answers:
         at = np.arange(len(pair)) - np.repeat(np.cumsum(n_entries) - n_entries, n_entries) + first[pair]
         share = self.counts[at] / self.beside.counts[place][pair] * weight[pair]
         keys = person[pair] * self.n_values + self.values[at]
-        return np.bincount(keys, share, minlength=len(people) * self.n_values).reshape(len(people), self.n_values)
+        found: NDArray[np.float64] = np.bincount(keys, share, minlength=len(people) * self.n_values)
+        return found.reshape(len(people), self.n_values)
 
 
 def _stretches(first: _Matching, n_people: int) -> list[NDArray[np.int64]]:

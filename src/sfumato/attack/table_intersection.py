@@ -143,7 +143,7 @@ class _SensitiveColumn:
 
 def _coded(published: PublishedTables, told: Table) -> list[_SensitiveColumn]:
     """Number the values of all sensitive columns, in the tables and of the people alike."""
-    found = []
+    found: list[_SensitiveColumn] = []
     for number, table in enumerate(published.tables):
         for name in table.names[:-1]:
             own = told.column(told.names[len(found)], for_counting=True)
@@ -206,10 +206,10 @@ class _Attacker:
     def _dependence(
         self, people: list[NDArray[np.int64]]
     ) -> tuple[dict[int, NDArray[np.float64]], NDArray[np.float64]]:
-        """Return how much likelier each value of every other column is for each attacked value, and the shares of those."""
+        """Return how much likelier values of other columns are for each attacked value, and the shares of those."""
         n_values = self.columns[self.target].n_values
-        share = np.bincount(people[self.target], minlength=n_values) + 1.0
-        share /= share.sum()
+        counts: NDArray[np.float64] = np.bincount(people[self.target], minlength=n_values) + 1.0
+        share = counts / counts.sum()
         ratios = {}
         for place, column in enumerate(self.columns):
             if place == self.target:

@@ -18,9 +18,9 @@ from sfumato.files.table_file import FileTable, Location, unfinished
 
 if TYPE_CHECKING:
     from sfumato.anatomize import AnatomizedTable
-    from sfumato.parquet import ParquetAnatomy
     from sfumato.attack.result import AttackResult
     from sfumato.backends.blocks.block_table import BlockTable
+    from sfumato.parquet import ParquetAnatomy
     from sfumato.progress import Reporter
 
 _MOST_NAMED = 3
@@ -213,7 +213,7 @@ def _attacked(
     n_known = min(_MOST_KNOWN, anatomized.n_records // 100)
     learned = definetti_of_all(*tables, truth, n_known=n_known if n_known >= 10 else 0)
     attacks, if_known = [], []
-    for name, result, l in zip(names, learned, anatomized.diversities, strict=True):
+    for name, result, l in zip(names, learned, anatomized.diversities, strict=True):  # noqa: E741
         attacks.append((name, result))
         values = np.array(truth.column(name).to_pylist(), dtype=object)
         attacks.append((name, minimality(*tables, values, l=l, column=name)))

@@ -188,7 +188,7 @@ def _certify_inside(tables: TwoTables, holdout: Any, secrets: Any, confidence: f
             name, secret.tolerance, table.n_records, secret.n_values, int(cells.max()) + 1,
             baseline, share, share, share, share - baseline, is_exact=True,
         )  # fmt: skip
-    said = (
+    said: tuple[str, ...] = (
         "Exact, not estimated: the mean over the people inside of the best guess from their group alone.",
         "An attacker who also learns from all groups how identifying and sensitive values are related can do better: "
         "see the deFinetti attack.",

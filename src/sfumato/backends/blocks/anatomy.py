@@ -213,7 +213,7 @@ class AnatomyInFiles:
                     "groups. Nothing is published; please report this."
                 )
             reached = self._diversity(file, sizes)
-            for name, l in self.division.ls_of(own).items():
+            for name, l in self.division.ls_of(own).items():  # noqa: E741
                 if reached[name] < l:
                     raise GuaranteeError(
                         f"l = {l} does not hold: a group of the written file has a value of {name!r} in more than "

@@ -258,7 +258,7 @@ class _Deal:
         self.values = [dealer.values[place] for place in places]
         ls = [dealer.rule.ls[place] for place in places]
         self.l = max(ls)
-        of_largest = [peaks[place] if l == self.l else 0 for place, l in zip(places, ls, strict=True)]
+        of_largest = [peaks[place] if l == self.l else 0 for place, l in zip(places, ls, strict=True)]  # noqa: E741
         self.first = self.values[int(np.argmax(of_largest))]
         self.ls = dict(zip(self.values, ls, strict=True))
 
@@ -306,7 +306,7 @@ class _Deal:
                 blocks.groupBy("block", name).agg(n.alias("n")).groupBy("block")
                 .agg(sql.sum("n").alias("size"), sql.max("n").alias("most"))
                 .where(sql.col("most") > sql.floor(sql.col("size") / l)).agg(n.alias("unsafe"))
-                for name, l in self.ls.items()
+                for name, l in self.ls.items()  # noqa: E741
             ]  # fmt: skip
             if not any(collected(united(unsafe))["unsafe"].to_pylist()):
                 break
@@ -364,7 +364,7 @@ def check_groups(identifying: Any, sensitive: Any, group: str, ls: Mapping[str, 
             n.alias("groups"), sql.sum("n 0").alias("records"), sql.sum(differs).alias("wrong"),
         )
     ]  # fmt: skip
-    for name, l in ls.items():
+    for name, l in ls.items():  # noqa: E741
         counted = sensitive.groupBy(sql.col(quoted(group)).alias("group"), plain_column(sensitive, name).alias("value"))
         of_group = counted.agg(n.alias("n")).groupBy("group").agg(sql.max("n").alias("most"), sql.sum("n").alias("n"))
         is_unsafe = (sql.col("most") * l > sql.col("n")).cast("int")
@@ -376,7 +376,7 @@ def check_groups(identifying: Any, sensitive: Any, group: str, ls: Mapping[str, 
             "the identifying and the sensitive table do not have the same numbers of records in the same groups. "
             "Nothing is returned. Write the table to files first, if it is computed again at each reading."
         )
-    for (name, l), row in zip(ls.items(), found[1:], strict=True):
+    for (name, l), row in zip(ls.items(), found[1:], strict=True):  # noqa: E741
         if row["wrong"]:
             raise GuaranteeError(
                 f"l = {l} does not hold: {row['wrong']} groups have a value of {name!r} in more than 1/{l} of their "
