@@ -20,16 +20,16 @@ from sfumato.anonymize.guide_from_target import fit_weighted, takes_weights
 from sfumato.arguments import as_table_like, check_choice, check_integer
 from sfumato.errors import ParameterError
 
-LearnFrom = Literal["expected", "candidates", "pruned"]
+LearnFrom = Literal["candidates", "expected", "pruned"]
 
 
 class BucketClusterer(ClusterMixin, LearnsFromAnatomy):  # noqa: D101 - the text is put together below
     __doc__ = f"""Cluster records by an anatomized table, without knowing who has which sensitive value.
     {PARAMETERS.format(kind="clusterer").rstrip()}
-    learn_from : {{"expected", "candidates", "pruned"}}, default="expected"
-        Expected: every record once, with the mean of its candidates' coordinates, which is nearest to all of them.
-        Candidates: every record with each candidate, weighted; the estimator must take ``sample_weight``. Pruned: every
-        record once, with the candidate that pruning keeps.
+    learn_from : {{"candidates", "expected", "pruned"}}, default="candidates"
+        Candidates: every record with each candidate, weighted; the estimator must take ``sample_weight``. Expected:
+        every record once, with the mean of its candidates' coordinates. Pruned: every record once, with the candidate
+        that pruning keeps.
     weights : {{"learned", "even"}}, default="learned"
         How candidates are weighed; see ``BucketClassifier``. Pruning uses none.
     max_candidates : int, default=16
@@ -63,7 +63,7 @@ class BucketClusterer(ClusterMixin, LearnsFromAnatomy):  # noqa: D101 - the text
         joint: Any = False,
         identifiers: Any = None,
         coding: CodingName = "one-hot",
-        learn_from: LearnFrom = "expected",
+        learn_from: LearnFrom = "candidates",
         weights: Weighing = "learned",
         max_candidates: int = 16,
         suppression_limit: float = 0.0,

@@ -172,7 +172,7 @@ class _Answers:
         at = np.arange(len(pair)) - np.repeat(np.cumsum(n_entries) - n_entries, n_entries) + first[pair]
         share = self.counts[at] / self.beside.counts[place][pair] * weight[pair]
         keys = person[pair] * self.n_values + self.values[at]
-        found: NDArray[np.float64] = np.bincount(keys, share, minlength=len(people) * self.n_values)
+        found = np.bincount(keys, share, minlength=len(people) * self.n_values).astype(np.float64)
         return found.reshape(len(people), self.n_values)
 
 

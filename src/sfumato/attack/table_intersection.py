@@ -208,7 +208,7 @@ class _Attacker:
     ) -> tuple[dict[int, NDArray[np.float64]], NDArray[np.float64]]:
         """Return how much likelier values of other columns are for each attacked value, and the shares of those."""
         n_values = self.columns[self.target].n_values
-        counts: NDArray[np.float64] = np.bincount(people[self.target], minlength=n_values) + 1.0
+        counts = np.bincount(people[self.target], minlength=n_values).astype(np.float64) + 1.0
         share = counts / counts.sum()
         ratios = {}
         for place, column in enumerate(self.columns):
