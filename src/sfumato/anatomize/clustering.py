@@ -42,7 +42,9 @@ class BucketClusterer(ClusterMixin, LearnsFromAnatomy):  # noqa: D101 - the text
         The trained one.
     coding_ : Coding
     n_groups_, n_suppressed_ : int
-    {GUARANTEE}
+    {GUARANTEE.rstrip()} No labels of the
+    training records are kept, since they follow from raw records; ``predict`` gives them.
+
     Examples
     --------
     >>> from sklearn.cluster import KMeans

@@ -136,7 +136,8 @@ class LearnsFromAnatomy(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "estimator_")
         X = as_table_like(X)
         read_table(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        if hasattr(self, "n_features_in_"):  # received tables have no order of columns
+            validate_data(self, X, reset=False, skip_check_array=True)
         table = read_table(X, categorical=self._codes)
         coded: NDArray[np.float64] = self.coding_.coordinates(
             [table.column(name) for names in self._columns for name in names]

@@ -143,7 +143,8 @@ class ProportionClassifier(ClassifierMixin, LearnsFromAnatomy):
         name = "class"
         while name in table.names:
             name += "_"
-        candidates, _ = self._divided(with_integers(X, name, codes.astype(np.int64)), len(table.names))
+        frame = with_integers(table.replaced({}), name, codes.astype(np.int64))
+        candidates, _ = self._divided(frame, len(table.names) if isinstance(frame, np.ndarray) else name)
         own = candidates.tables[0].columns[0]
         return self._learn(candidates, own.values.astype(np.int64))
 
@@ -219,7 +220,8 @@ class ProportionClassifier(ClassifierMixin, LearnsFromAnatomy):
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict class probabilities of raw records."""
-        return self._chances(self.estimator_, self._coded(X))
+        coded = self._coded(X)
+        return self._chances(self.estimator_, coded)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
