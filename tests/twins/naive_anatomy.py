@@ -124,9 +124,7 @@ def excess_of(codes: Sequence[Sequence[int]], records: Sequence[int], ls: Sequen
     """Return the sum of ``l * count - n`` over all values for which it is positive."""
     columns = [Counter(codes[record][column] for record in records) for column in range(len(ls))]
     return sum(
-        max(0, own * count - len(records))
-        for counts, own in zip(columns, ls, strict=True)
-        for count in counts.values()
+        max(0, own * count - len(records)) for counts, own in zip(columns, ls, strict=True) for count in counts.values()
     )
 
 

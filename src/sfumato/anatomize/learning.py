@@ -112,7 +112,7 @@ class LearnsFromAnatomy(MetaEstimatorMixin, BaseEstimator):
             sensitive=sensitive,
             joint=joint,
             identifiers=self.identifiers,
-            keep=list(range(len(names))),  # nothing is shared: the tables stay inside the learner
+            keep=list(names),  # nothing is shared: the tables stay inside the learner
             suppression_limit=self.suppression_limit,
             assignment=self.assignment,
             group=group,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,18 +13,19 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from sfumato.anatomize.bucketize import Assignment
-from sfumato.anatomize.candidates import Candidates
+from sfumato.anatomize.candidates import Candidates, SensitiveCandidates
 from sfumato.anatomize.coordinates import Coding, CodingName
 from sfumato.anatomize.learning import LearnsFromAnatomy
+from sfumato.anatomize.table_division import DiverseGroups, drawn_seed
 from sfumato.anatomize.tables import AnatomizedTable
 from sfumato.anonymize.guide_from_target import fit_weighted, takes_weights
-from sfumato.arguments import as_table_like, check_integer, check_wrapped
+from sfumato.arguments import as_table_like, check_choice, check_integer, check_share, check_wrapped
 from sfumato.attack.group_guessing import Block, SensitiveGroups
 from sfumato.attack.group_learning import even_weights, weigh_orders
+from sfumato.backends.base import Draws
 from sfumato.errors import InputError, ParameterError, named
-from sfumato.frames import read_table
-from sfumato.frames.assembling import with_integers
-from sfumato.grouping import number_values
+from sfumato.frames import Table, read_table
+from sfumato.grouping import number_values, sort_groups
 
 _SETTLED = 1e-3  # mean change of weights below which nothing moves any more
 
@@ -140,13 +141,28 @@ class ProportionClassifier(ClassifierMixin, LearnsFromAnatomy):
                 "per record. Pass the labels of the same rows."
             )
         self.classes_, codes = np.unique(labels, return_inverse=True)
-        name = "class"
-        while name in table.names:
-            name += "_"
-        frame = with_integers(table.replaced({}), name, codes.astype(np.int64))
-        candidates, _ = self._divided(frame, len(table.names) if isinstance(frame, np.ndarray) else name)
-        own = candidates.tables[0].columns[0]
-        return self._learn(candidates, own.values.astype(np.int64))
+        dropped = table.resolve(self.identifiers if self.identifiers is not None else (), "identifiers")
+        self._columns = [[name for name in table.names if name not in dropped]]
+        self._codes = table.resolve(self.categorical_features or (), "categorical_features")
+        return self._learn(*self._divided_by_class(read_table(X, categorical=self._codes), codes))
+
+    def _divided_by_class(self, table: Table, codes: NDArray[np.intp]) -> tuple[Candidates, NDArray[np.int64]]:
+        """Return the identifying rows with their groups, and the classes of the sensitive rows, as an anatomy has them.
+
+        Both are in an order of their own. What belongs together is not kept.
+        """
+        check_integer("l", self.l, 2, hint="2 to 5 is common.")
+        check_choice("assignment", self.assignment, get_args(Assignment))
+        check_share("suppression_limit", self.suppression_limit, hint="0.01 leaves out one record in a hundred.")
+        rule = DiverseGroups((int(self.l),), ((0,),), self.assignment, self.suppression_limit, ("y",))
+        random = np.random.default_rng(drawn_seed(self.random_state))
+        orders = random.spawn(2)
+        group = rule.group(codes.astype(np.int32)[:, None], Draws(orders, random, [random]))[:, 0]
+        shown, secret = (order.permutation(np.flatnonzero(group >= 0)) for order in orders)
+        columns = [table.column(name) for name in self._columns[0]]
+        self.n_groups_, self.n_suppressed_ = int(group.max()) + 1, int((group < 0).sum())
+        sensitive = SensitiveCandidates([], group, *sort_groups(group[secret], self.n_groups_))
+        return Candidates(columns, [sensitive]).some(shown), codes[secret].astype(np.int64)
 
     def fit_anatomized(self, anatomized: AnatomizedTable, y: str | None = None) -> Self:
         """Learn from tables that were made before, such as those that ``AnatomizedTable.load`` reads.
@@ -185,7 +201,7 @@ class ProportionClassifier(ClassifierMixin, LearnsFromAnatomy):
                 "takes sample_weight, such as LogisticRegression()."
             )
         table = candidates.tables[0]
-        self._columns = self._columns[:1]  # the class is not a feature
+        self._columns = self._columns[:1]  # sensitive columns are not features
         self.coding_ = Coding(candidates.codings(self.coding).parts[: len(candidates.identifying)])
         coded = self.coding_.coordinates(candidates.identifying)
         slot_group = np.empty(len(table.order), np.int64)

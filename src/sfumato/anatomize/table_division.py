@@ -119,6 +119,7 @@ def settle_roles(
         From names of columns to judgements whether they name people.
     """
     secret = _sensitive_columns(settings, head)
+    diversities = _diversities(settings, head, secret)
     for name in secret:
         head.head(name, for_counting=True)  # raises for a type that cannot be counted
     dropped = _resolved(head, settings.identifiers, "identifiers")
@@ -126,7 +127,7 @@ def settle_roles(
     kept = _resolved(head, settings.keep, "keep")
     _check_naming(judge([name for name in head.names if name not in {*secret, *dropped, *kept}]))
     released = [name for name in head.names if name not in dropped]
-    return Roles(released, secret, _diversities(settings, head, secret))
+    return Roles(released, secret, diversities)
 
 
 def _planned(anatomizer: Anatomizer, table: AnatomyBackend, head: Table) -> Division:

@@ -126,16 +126,15 @@ class SensitiveGroups:
     def blocks(self) -> list[Block]:
         """Return the groups, those of a size together; of a large group, equal sensitive rows are one with a number."""
         found = []
-        by_rows = (self.sizes <= MOST_BY_ROWS) & (self.sizes == self.slot_sizes)
-        for size in np.unique(self.sizes[self.sizes > 0]):
-            together = np.flatnonzero((self.sizes == size) & by_rows)
-            if len(together):
-                places = self.starts[together][:, None] + np.arange(size)
-                rows = self.slot_starts[together][:, None] + np.arange(size)
-                slots = self.slots[rows]
-                found.append(Block(self.records[places], self.values[slots], slots, np.ones(slots.shape)))
-            found += [self._counted(group) for group in np.flatnonzero((self.sizes == size) & ~by_rows).tolist()]
-        return found
+        by_rows = (self.sizes <= MOST_BY_ROWS) & (self.slot_sizes <= MOST_BY_ROWS) & (self.sizes > 0)
+        shapes = np.unique(np.stack([self.sizes, self.slot_sizes], axis=1)[by_rows], axis=0)
+        for size, n_rows in shapes.tolist():
+            together = np.flatnonzero((self.sizes == size) & (self.slot_sizes == n_rows))
+            places = self.starts[together][:, None] + np.arange(size)
+            slots = self.slots[self.slot_starts[together][:, None] + np.arange(n_rows)]
+            counts = np.full(slots.shape, size / n_rows)  # other than 1 where some of the group's people are missing
+            found.append(Block(self.records[places], self.values[slots], slots, counts))
+        return found + [self._counted(group) for group in np.flatnonzero((self.sizes > 0) & ~by_rows).tolist()]
 
     def _counted(self, group: int) -> Block:
         """Return one group; its counts are scaled to its people, where it has another number of sensitive rows."""

@@ -260,7 +260,7 @@ def weigh_orders(block: Block, fit: NDArray[np.float64]) -> NDArray[np.float64]:
     if not block.is_weighed:
         return even_weights(block)
     size = block.records.shape[1]
-    if size > _MOST_ENUMERATED:
+    if size > _MOST_ENUMERATED or block.values.shape[1] != size:
         return _balanced(fit, block.counts)
     weight = np.zeros_like(fit)
     orders = np.array(list(itertools.permutations(range(size))))
