@@ -197,7 +197,7 @@ class LearnedWeights:
         return rows
 
 
-def weigh(candidates: Candidates, weighing: Weighing, known: Sequence[NDArray[np.int64]] = ()) -> list[Weights]:
+def weigh(candidates: Candidates, weighing: Weighing) -> list[Weights]:
     """Return the weights of the candidates in each sensitive table.
 
     Parameters
@@ -205,14 +205,13 @@ def weigh(candidates: Candidates, weighing: Weighing, known: Sequence[NDArray[np
     candidates : Candidates
     weighing : {"even", "learned"}
         Learned: by the relation of identifying and sensitive columns over all groups, as deFinetti's attack learns it.
-        It reads nothing but the tables.
-    known : sequence of ndarray of int64
-        Codes of further columns of the identifying rows, such as the classes.
+        It reads nothing but the tables, and no classes: candidates that were weighed by the class would seem to follow
+        from it more than they do.
     """
     if weighing == "even":
         return [EvenWeights(table) for table in candidates.tables]
     binned = (code_column(column, max_bins=_MAX_BINS) for column in candidates.identifying)
-    codes = [*(own.codes.astype(np.int64) for own in binned), *known]
+    codes = [own.codes.astype(np.int64) for own in binned]
     rows = []
     for table in candidates.tables:
         columns = [number_values(column).astype(np.int64) for column in table.columns]

@@ -241,7 +241,7 @@ class BucketClassifier(_AnatomyClassifier):  # noqa: D101 - the text is put toge
     {PARAMETERS.format(kind="classifier").rstrip()}
     weights : {{"learned", "even"}}, default="learned"
         Even: all candidates of a record have the same weight, 1/m. Learned: a candidate weighs as much as all groups
-        together show it to be likely, given the record's identifying columns and its class.
+        together show it to be likely, given the record's identifying columns.
     max_candidates : int, default=16
         Rows of a record at the most; where it has more candidates, so many are drawn by their weights.
     {_CHOOSE.strip()}
@@ -304,8 +304,7 @@ class BucketClassifier(_AnatomyClassifier):  # noqa: D101 - the text is put toge
                 f"estimator is a {type(self.estimator).__name__}, whose fit takes no sample_weight: expected one that "
                 "does, since candidates are weighted. Use PrunedClassifier with it."
             )
-        known = [np.unique(y, return_inverse=True)[1].astype(np.int64)] if self.weights == "learned" else []
-        weights = weigh(candidates, self.weights, known)
+        weights = weigh(candidates, self.weights)
         rows = weighted_rows(weights, candidates.n_records, self.max_candidates, self._random())
         self.coding_ = candidates.codings(self.coding)
         coded = candidates.coordinates(self.coding_, rows.records, rows.rows)
