@@ -38,10 +38,11 @@ N_CLUSTERS = 8
 BY = ("part", "table", "target", "l", "design", "learner", "model", "seed")
 REDUCTIONS = (
     "4,800 training and 10,000 raw test records, one-hot coding, the same settings of a model for all learners: "
-    "logistic regression with C = 1, a decision tree with at least 50 records in a leaf, k-means with 8 clusters and 5 starts.",
+    "logistic regression with C = 1, a decision tree with at least 50 records in a leaf, k-means with 8 clusters and 5 "
+    "starts.",
     "Classes: the sensitive column is the class, all other columns (and the income) are features. *One candidate*: "
-    "every record with one class of its group, drawn at random. *Proportions*: `ProportionClassifier`, 5 rounds. Groups "
-    "by the largest values; an l that needs records to be suppressed suppresses them.",
+    "every record with one class of its group, drawn at random. *Proportions*: `ProportionClassifier`, 5 rounds. "
+    "Groups by the largest values; an l that needs records to be suppressed suppresses them.",
     "Clusters: education, occupation and marital status are sensitive. Clusters of raw test records by a model of "
     "anatomized tables, beside those by a model of raw records: the adjusted Rand index (1: the same clusters, 0: by "
     "chance), and the sum of squares within clusters relative to that of the raw model.",
@@ -190,7 +191,8 @@ def page(rows: list[Row]) -> str:
         *_classes_table(where(rows, part="classes")),
         "## Clusters",
         "",
-        "Adjusted Rand index with the clusters of raw records; in brackets the relative sum of squares within clusters.",
+        "Adjusted Rand index with the clusters of raw records; in brackets the sum of squares within clusters beside",
+        "theirs.",
         *_clusters_table(where(rows, part="clusters")),
     ]
     studies = ("beyond-label-proportions", "beyond-clusters-from-groups")

@@ -28,6 +28,9 @@ COLUMNS = {
 
 N_SENSITIVE = (3, 4)
 L = (2, 3)
+L_OF_GROUPS = 2
+"""Of entropy l-diverse groups; Adult's workclass as a whole does not reach 3."""
+
 DESIGNS = ("separate", "joint")
 SEEDS = (0, 1, 2)
 MOST_ATTACKED = 12_000
@@ -56,6 +59,8 @@ def keys() -> Iterator[Row]:
                             for learner in ("pruned", "even", "learned"):
                                 yield _key("learning", table, n, length, design, learner, model, seed)
                         yield _key("learning", table, n, length, "sliced", "rows", model, seed)
+                        if length == L_OF_GROUPS:
+                            yield _key("learning", table, n, length, "diverse", "groups", model, seed)
                 for model in GRIDS:
                     yield _key("learning", table, n, 0, "none", "identifying", model, seed)
             for model in GRIDS:
@@ -279,6 +284,8 @@ def _learning(key: Mapping[str, Any], paper_scale: bool) -> Row:
     X_train, X_test, y_train, y_test = split(key["table"], key["seed"], key.get("n_records"), paper_scale)
     estimator, grid = model(key["model"], key["seed"]), GRIDS[key["model"]]
     secret = _secret(key, X_train)
+    if key["design"] == "diverse":
+        return _learned_from_groups(estimator, grid, secret, float(key["l"]), (X_train, y_train), (X_test, y_test))
     if key["design"] in ("none", "sliced"):
         return _learned_from_rows(key, estimator, grid, secret, (X_train, y_train), (X_test, y_test))
     from sfumato import BucketClassifier, PrunedClassifier
@@ -315,6 +322,24 @@ def _learned_from_rows(
         search, X, y, l=2, sensitive=secret or [X.columns[0]], coding="one-hot", partners=[partner]
     ).models[partner]  # fmt: skip
     return _scored(own, *test, len(y), own.model.best_params_)
+
+
+def _learned_from_groups(
+    estimator: Any, grid: dict[str, list[Any]], secret: list[str], length: float, train: Any, test: Any
+) -> Row:
+    """Train on a k-anonymous table whose groups are l-diverse in every sensitive column, guided by a raw model."""
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.pipeline import make_pipeline
+
+    from sfumato import AnonymizedClassifier, LDiversity, ModelGuidedAnonymizer
+    from studies.models import encoder
+
+    names = [name for name in train[0].columns if name not in secret]
+    criteria: list[Any] = [LDiversity(length, column, kind="entropy") for column in secret]
+    anonymizer = ModelGuidedAnonymizer(10, quasi_identifiers=names, criteria=criteria, representative="model", n_jobs=1)
+    model = make_pipeline(encoder(train[0], one_hot=True), GridSearchCV(estimator, grid, cv=3))
+    fitted = AnonymizedClassifier(model, anonymizer=anonymizer, learn_from="points").fit(*train)
+    return _scored(fitted, *test, len(train[1]), fitted.estimator_[-1].best_params_)
 
 
 def _scored(learner: Any, X: Any, y: Any, n_kept: int, chosen: dict[str, Any]) -> Row:

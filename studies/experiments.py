@@ -30,6 +30,8 @@ NAMES = (
     "beyond_private_learners",
     "beyond_rows_or_columns",
     "beyond_anatomy",
+    "beyond_sensitive_tables",
+    "beyond_group_learning",
     "beyond_certificates",
 )
 

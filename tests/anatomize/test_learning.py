@@ -124,7 +124,9 @@ def test_learned_weights_beat_even_ones():
     X, y = people(2000)
     X_test, y_test = people(2000, seed=1)
     learned, even = (
-        BucketClassifier(LogisticRegression(), 4, sensitive=SECRET, weights=weights, random_state=0).fit(X, y).score(X_test, y_test)
+        BucketClassifier(LogisticRegression(), 4, sensitive=SECRET, weights=weights, random_state=0)
+        .fit(X, y)
+        .score(X_test, y_test)
         for weights in ("learned", "even")
     )
     assert learned > even + 0.02
