@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ from sfumato.anatomize.coordinates import CodingName
 from sfumato.anatomize.table_division import sensitive_tables
 from sfumato.anatomize.tables import AnatomizedTable
 from sfumato.arguments import as_table_like, wrapped_has
-from sfumato.errors import InputError
+from sfumato.errors import InputError, PrivacyWarning
 from sfumato.frames import read_table
 from sfumato.frames.assembling import select
 
@@ -73,7 +74,9 @@ class LearnsFromAnatomy(MetaEstimatorMixin, BaseEstimator):
         """Anatomize records; return the candidates, and the positions of the identifying rows."""
         table = read_table(X)
         anatomizer = self._anatomizer(table.names, sensitive, joint)
-        anatomized, rows = anatomizer.fit_transform_with_rows(X)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyWarning)  # of tables that are shared
+            anatomized, rows = anatomizer.fit_transform_with_rows(X)
         tables = sensitive_tables(anatomizer, table)
         hidden = {name for own in tables for name in own.columns}
         hidden |= set(table.resolve(self.identifiers if self.identifiers is not None else (), "identifiers"))

@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from sfumato.anatomize.bucketize import Assignment, Codes, assign_groups
+from sfumato.anatomize.dependence import apart, share_told, warn_of
 from sfumato.anatomize.suppression import CountKinds, ValueRanks, plan_suppression
 from sfumato.arguments import check_choice, check_integer, check_share
 from sfumato.backends.base import AnatomyBackend, Division, Draws, KeptKinds, SensitiveTable
@@ -286,9 +287,15 @@ class DiverseGroups:
         self.check_enough(n_records)
         kept = self.kept(codes, draws.suppression)
         group = np.full((n_records, len(self.tables)), -1, np.int64)
+        pairs = apart(self.tables)
+        self.warn_of_dependence({(one, two): share_told(codes[:, one], codes[:, two]) for one, two in pairs})
         for table, (columns, own) in enumerate(zip(self.tables, draws.groups, strict=True)):
             group[kept, table] = self.assign(np.ascontiguousarray(codes[kept][:, columns]), own, table)
         return group
+
+    def warn_of_dependence(self, shares: Mapping[tuple[int, int], float]) -> None:
+        """Warn of columns in tables of their own of which one nearly determines the other."""
+        warn_of(shares, self.names)
 
     def kept(self, codes: Codes, random: np.random.Generator) -> NDArray[np.int64]:
         """Return the positions of the records that stay."""

@@ -71,8 +71,9 @@ def intersect_tables(
     --------
     A drug for every illness: in tables of their own, the two groups of a person have one pair in common.
 
-    >>> import numpy as np, pyarrow as pa
+    >>> import warnings, numpy as np, pyarrow as pa
     >>> from sfumato import Anatomizer
+    >>> warnings.simplefilter("ignore")  # the anatomizer warns of such columns
     >>> ill = np.random.default_rng(0).integers(0, 10, 900)
     >>> people = pa.table({"age": np.arange(900) % 70, "ill": ill, "drug": ill + 100})
     >>> for joint in (False, True):

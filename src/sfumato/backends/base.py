@@ -318,6 +318,14 @@ class GroupingRule(Protocol):
         """
         ...
 
+    def warn_of_dependence(self, shares: Mapping[tuple[int, int], float]) -> None:
+        """Warn of columns in tables of their own of which one nearly determines the other.
+
+        `shares` has, for two columns by their place, the share of records whose value of the second others with the
+        same value of the first have most often.
+        """
+        ...
+
     def group(self, codes: NDArray[np.int32], draws: Draws) -> NDArray[np.int64]:
         """Return the groups of every record, a column per sensitive table, -1 for suppressed ones; both are checked."""
         ...

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -107,6 +108,7 @@ class _Dealer:
     def deal(self, n_records: int, stack: ExitStack) -> AnatomyInFrames:
         """Return all tables; their inputs stay cached while the stack is open."""
         keyed = stack.enter_context(kept(self._keyed()))
+        self.rule.warn_of_dependence(self._dependence(keyed, n_records))
         dealt, n_left, peaks = self._suppressed(keyed, n_records, stack)
         for number in range(len(self.groups)):
             deal = _Deal(self, number, peaks, n_left)
@@ -134,6 +136,22 @@ class _Dealer:
             # Equal keys mean equal records, and it is all the same which of those comes first.
             sql.sha2(sql.to_json(sql.array(sql.lit(self._salt("key")), *texts)), 256).alias("key"),
         )
+
+    def _dependence(self, keyed: Any, n_records: int) -> dict[tuple[int, int], float]:
+        """Return how far columns of different tables tell each other."""
+        from pyspark.sql import functions as sql
+
+        home = [number for number, own in enumerate(self.division.sensitive) for _ in own.columns]
+        pairs = [(i, j) for i, j in permutations(range(len(home)), 2) if home[i] != home[j]]
+        if not pairs:
+            return {}
+        parts = []
+        for place, (i, j) in enumerate(pairs):
+            counted = keyed.groupBy(self.values[i], self.values[j]).agg(sql.count(sql.lit(1)).alias("n"))
+            most = counted.groupBy(self.values[i]).agg(sql.max("n").alias("n"))
+            parts.append(most.agg(sql.lit(place).alias("place"), sql.sum(sql.col("n") - 1).alias("told")))
+        found = {row["place"]: row["told"] for row in collected(united(parts)).to_pylist()}
+        return {pair: found[place] / n_records for place, pair in enumerate(pairs)}
 
     def _salt(self, purpose: str) -> str:
         return f"{purpose} {' '.join(map(str, self.division.seed))}"
