@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.attack.result import AttackResult, judge, wilson_interval
+from sfumato.attack.result import AttackResult, Hits, judge, wilson_interval
 
 MOST_BY_ROWS = 32
 """Records of a group up to which every sensitive row is looked at by itself."""
@@ -166,7 +166,7 @@ def judge_guesses(
     started: float,
     seed: int,
     outside: float | None = None,
-    baseline: float = 0.0,
+    baseline: NDArray[np.bool_] | None = None,
     is_judged: NDArray[np.bool_] | None = None,
     names_control: bool = False,
     confidence: float = 0.95,
@@ -186,28 +186,31 @@ def judge_guesses(
     seed : int
     outside : float, optional
         Rate of the same attack on people outside the release; the control is the higher of the two then.
-    baseline : float, default 0
-        Rate of an attacker who does not see the release; the higher of it and of the groups' most frequent values is
-        taken.
+    baseline : ndarray of bool, optional
+        Whether an attacker who does not see the release guesses each person; the baseline is this one or the group's
+        most frequent value, whichever is right more often.
     is_judged : ndarray of bool, optional
         The people whose guesses count; all unless given.
     names_control : bool, default False
         Whether the details say where the control and the baseline come from.
     confidence : float, default 0.95
     """
-    some = slice(None) if is_judged is None else is_judged
+    some = np.arange(len(guesses)) if is_judged is None else np.flatnonzero(is_judged)
     is_right = (guesses == groups.truth)[some]
     interval = clustered_interval(is_right, groups.group[some], confidence)
-    baseline = max(baseline, float((groups.most_frequent[groups.group] == groups.truth)[some].mean()))
+    without = [groups.most_frequent[groups.group] == groups.truth, *([] if baseline is None else [baseline])]
+    by_baseline = max((hits[some] for hits in without), key=lambda hits: float(hits.mean()))
     shuffled = np.empty(len(guesses), np.int64)
     order = np.random.default_rng(seed).permutation(len(guesses))
     shuffled[groups.records] = groups.truth[order[np.argsort(groups.group[order], kind="stable")]]
     control, named = higher_control(float((guesses == shuffled)[some].mean()), outside, details)
     rate = float(is_right.mean())
-    verdict = judge(rate, interval, baseline, control=control)
+    verdict = judge(rate, interval, float(by_baseline.mean()), control=control)
     if names_control:
         details = {**named, "baseline_from": "by the most frequent value of the group"}
-    return AttackResult(name, rate, interval, baseline, control, verdict, time.perf_counter() - started, seed, details)
+    seconds = time.perf_counter() - started
+    hits = Hits(some, is_right, by_baseline, groups.truth[some], groups.group[some])
+    return AttackResult(name, rate, interval, float(by_baseline.mean()), control, verdict, seconds, seed, details, hits)
 
 
 def higher_control(

@@ -260,7 +260,8 @@ def weigh_orders(block: Block, fit: NDArray[np.float64]) -> NDArray[np.float64]:
     if not block.is_weighed:
         return even_weights(block)
     size = block.records.shape[1]
-    if size > _MOST_ENUMERATED or block.values.shape[1] != size:
+    has_all_rows = block.values.shape[1] == size and bool((block.counts == 1).all())
+    if size > _MOST_ENUMERATED or not has_all_rows:  # people who were placed by their values may be more than rows
         return _balanced(fit, block.counts)
     weight = np.zeros_like(fit)
     orders = np.array(list(itertools.permutations(range(size))))

@@ -125,7 +125,7 @@ def intersect_tables(
         started=started,
         seed=random_state,
         outside=float((blind == people[target]).mean()),
-        baseline=float((by_known == people[target]).mean()) if places else 0.0,
+        baseline=by_known == people[target] if places else None,
     )
 
 
