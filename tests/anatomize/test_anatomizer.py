@@ -516,6 +516,7 @@ def test_files_of_several_tables_that_were_changed_are_not_loaded(tmp_path):
         AnatomizedTable.load(tmp_path / "shared")
 
 
+@pytest.mark.filterwarnings("ignore:'.*' follows from:sfumato.PrivacyWarning")
 def test_neither_the_order_of_rows_nor_the_numbers_of_groups_connect_the_sensitive_tables():
     # The columns are equal, so any connection of the two tables beyond chance would show as equal values side by side.
     frame = ill_people(6000).assign(drug=lambda f: f["ill"])

@@ -66,6 +66,7 @@ def test_an_attacker_who_knows_how_columns_depend_combines_their_tables():
     assert result.verdict == "stronger than baseline"
 
 
+@pytest.mark.filterwarnings("ignore:'.*' follows from:sfumato.PrivacyWarning")
 def test_one_table_for_both_columns_does_not_let_them_be_combined():
     frame = people(4000, drug_of_ill=1.0)
     apart = intersect_tables(*published(frame), column="ill")
@@ -93,6 +94,7 @@ def test_a_known_value_finds_the_row_of_a_joint_table_and_nothing_in_separate_on
     assert apart.verdict != "stronger than baseline"
 
 
+@pytest.mark.filterwarnings("ignore:'.*' follows from:sfumato.PrivacyWarning")
 def test_what_a_known_value_says_without_the_release_is_the_baseline():
     frame = people(drug_of_ill=0.9)
     result = intersect_tables(*published(frame), column="ill", known=["drug"])
@@ -112,6 +114,7 @@ def test_the_attacked_column_and_the_truth_are_checked():
 # ---- deFinetti across tables -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:'.*' follows from:sfumato.PrivacyWarning")
 def test_what_one_table_teaches_is_used_in_the_other():
     frame = people(drug_of_ill=0.9, town_of_drug=0.6)
     who, tables, truth = published(frame)
@@ -189,6 +192,7 @@ def test_large_joint_groups_are_attacked_by_rows_that_are_equal_in_all_columns()
     assert 0.2 < on_ill.rate < 0.5
 
 
+@pytest.mark.filterwarnings("ignore:'.*' follows from:sfumato.PrivacyWarning")
 def test_numpy_arrays_are_attacked_by_position():
     frame = people(600, drug_of_ill=0.9)
     made = Anatomizer(3, sensitive=[2, 3], assignment="random", random_state=0)

@@ -24,6 +24,7 @@ from sfumato import (
     LDiversity,
     ModelGuidedAnonymizer,
     MondrianAnonymizer,
+    PrivacyWarning,
     TCloseness,
     WorkloadAwareAnonymizer,
     measure,
@@ -299,6 +300,21 @@ def test_a_sensitive_table_of_one_column_is_that_of_memory(session: Any):
     made = spark.anatomize(anatomizer, session.createDataFrame(table).repartition(3))
     for own, in_memory in zip(made.sensitive, local.sensitive, strict=True):
         assert records_of(own.toArrow()) == records_of(in_memory)
+
+
+def test_columns_that_tell_each_other_are_warned_of_as_in_memory(session: Any):
+    table = random_table(2)
+    table = table.append_column("drug", table["illness"])
+    settings = {"sensitive": ["illness", "drug", "pay"], "suppression_limit": 0.9, "random_state": 0}
+    with pytest.warns(PrivacyWarning, match="follows from") as in_memory:
+        Anatomizer(3, **settings).fit_transform(table)
+    with pytest.warns(PrivacyWarning, match="follows from") as in_spark:
+        spark.anatomize(Anatomizer(3, **settings), session.createDataFrame(table))
+    one, other = (
+        [str(own.message) for own in found if own.category is PrivacyWarning] for found in (in_memory, in_spark)
+    )
+    assert one == other
+    assert len(one) == 1
 
 
 def test_a_worker_killed_while_groups_are_made_changes_nothing(

@@ -2,8 +2,8 @@
 """How far one sensitive column tells another, which matters where each has a table of its own.
 
 An attacker who knows how two columns depend on each other keeps only candidates of both tables that fit together. The
-anatomizer's rule warns of columns that nearly determine each other; ``sfumato.attack.intersect_tables`` measures what
-that gives away.
+anatomizer warns of columns that nearly determine each other; ``sfumato.attack.intersect_tables`` measures what that
+gives away.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sfumato.errors import PrivacyWarning, named
 
 MOST_TOLD = 0.8
-"""Share of the records from which on a warning is given."""
+"""Share of the published records from which on a warning is given; no value of a column has more than 1/l of these."""
 
 
 def share_told(first: NDArray[np.integer[Any]], second: NDArray[np.integer[Any]]) -> float:
@@ -55,9 +55,9 @@ def warn_of(shares: Mapping[tuple[int, int], float], names: Sequence[str]) -> No
     for share, one, two in told.values():
         warnings.warn(
             PrivacyWarning(
-                f"{names[two]!r} follows from {names[one]!r} in {share:.0%} of the records, and each has a table of its "
-                "own: an attacker who knows how they are related can combine both tables, and guess better than 1 in l. "
-                f"Put them into one table with {named('joint', [[names[one], names[two]]])}."
+                f"{names[two]!r} follows from {names[one]!r} in {share:.0%} of the records, and each has its own "
+                "sensitive table. An attacker who knows how they are related can combine both tables and guess better "
+                f"than 1 in l. Put them into one table with {named('joint', [[names[one], names[two]]])}."
             ),
             stacklevel=2,
         )

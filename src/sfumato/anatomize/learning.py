@@ -75,7 +75,7 @@ class LearnsFromAnatomy(MetaEstimatorMixin, BaseEstimator):
         table = read_table(X)
         anatomizer = self._anatomizer(table.names, sensitive, joint)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PrivacyWarning)  # of tables that are shared
+            warnings.simplefilter("ignore", PrivacyWarning)  # it is about publishing both tables
             anatomized, rows = anatomizer.fit_transform_with_rows(X)
         tables = sensitive_tables(anatomizer, table)
         hidden = {name for own in tables for name in own.columns}

@@ -287,11 +287,16 @@ class DiverseGroups:
         self.check_enough(n_records)
         kept = self.kept(codes, draws.suppression)
         group = np.full((n_records, len(self.tables)), -1, np.int64)
-        pairs = apart(self.tables)
-        self.warn_of_dependence({(one, two): share_told(codes[:, one], codes[:, two]) for one, two in pairs})
+        codes = codes[kept]
+        self.warn_of_dependence({(one, two): share_told(codes[:, one], codes[:, two]) for one, two in self.apart})
         for table, (columns, own) in enumerate(zip(self.tables, draws.groups, strict=True)):
-            group[kept, table] = self.assign(np.ascontiguousarray(codes[kept][:, columns]), own, table)
+            group[kept, table] = self.assign(np.ascontiguousarray(codes[:, columns]), own, table)
         return group
+
+    @property
+    def apart(self) -> list[tuple[int, int]]:
+        """All pairs of columns, in both orders, that are in tables of their own."""
+        return apart(self.tables)
 
     def warn_of_dependence(self, shares: Mapping[tuple[int, int], float]) -> None:
         """Warn of columns in tables of their own of which one nearly determines the other."""

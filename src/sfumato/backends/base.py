@@ -318,11 +318,16 @@ class GroupingRule(Protocol):
         """
         ...
 
+    @property
+    def apart(self) -> list[tuple[int, int]]:
+        """All pairs of columns by their place, in both orders, that are in tables of their own."""
+        ...
+
     def warn_of_dependence(self, shares: Mapping[tuple[int, int], float]) -> None:
         """Warn of columns in tables of their own of which one nearly determines the other.
 
-        `shares` has, for two columns by their place, the share of records whose value of the second others with the
-        same value of the first have most often.
+        `shares` has, for the pairs of `apart`, the share of published records whose value of the second column is the
+        most frequent one among other records with the same value of the first.
         """
         ...
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -108,8 +107,8 @@ class _Dealer:
     def deal(self, n_records: int, stack: ExitStack) -> AnatomyInFrames:
         """Return all tables; their inputs stay cached while the stack is open."""
         keyed = stack.enter_context(kept(self._keyed()))
-        self.rule.warn_of_dependence(self._dependence(keyed, n_records))
         dealt, n_left, peaks = self._suppressed(keyed, n_records, stack)
+        self.rule.warn_of_dependence(self._dependence(dealt, n_left))
         for number in range(len(self.groups)):
             deal = _Deal(self, number, peaks, n_left)
             placed = deal.placed(dealt)
@@ -137,18 +136,17 @@ class _Dealer:
             sql.sha2(sql.to_json(sql.array(sql.lit(self._salt("key")), *texts)), 256).alias("key"),
         )
 
-    def _dependence(self, keyed: Any, n_records: int) -> dict[tuple[int, int], float]:
+    def _dependence(self, frame: Any, n_records: int) -> dict[tuple[int, int], float]:
         """Return how far columns of different tables tell each other."""
         from pyspark.sql import functions as sql
 
-        home = [number for number, own in enumerate(self.division.sensitive) for _ in own.columns]
-        pairs = [(i, j) for i, j in permutations(range(len(home)), 2) if home[i] != home[j]]
+        pairs = self.rule.apart
         if not pairs:
             return {}
         parts = []
-        for place, (i, j) in enumerate(pairs):
-            counted = keyed.groupBy(self.values[i], self.values[j]).agg(sql.count(sql.lit(1)).alias("n"))
-            most = counted.groupBy(self.values[i]).agg(sql.max("n").alias("n"))
+        for place, (one, two) in enumerate(pairs):
+            counted = frame.groupBy(self.values[one], self.values[two]).agg(sql.count(sql.lit(1)).alias("n"))
+            most = counted.groupBy(self.values[one]).agg(sql.max("n").alias("n"))
             parts.append(most.agg(sql.lit(place).alias("place"), sql.sum(sql.col("n") - 1).alias("told")))
         found = {row["place"]: row["told"] for row in collected(united(parts)).to_pylist()}
         return {pair: found[place] / n_records for place, pair in enumerate(pairs)}
