@@ -436,22 +436,24 @@ def _pipeline(X: pd.DataFrame, model: Any) -> Any:
     return make_pipeline(encoder, model)
 
 
-@scene("audit/protections")
+@scene("audit/frontier")
 def _() -> Parts:
     """Return protections side by side."""
-    from sfumato import compare_protections, usual_protections
+    from sfumato import frontier
 
     frame = adult(1000)
     X, y = frame[["age", "education-num", "race", "sex", "relationship"]], labels(frame)
     tree = _pipeline(X, DecisionTreeClassifier(max_depth=8, random_state=0))
-    protections = usual_protections(
-        tree, k=(10, 40), quasi_identifiers=["age", "race", "education-num"], l=(2,), sensitive="relationship",
-        minimizers={"uniform": UniformMinimizer(output="representatives")},
+    protections = {
+        "k": [10, 40], "k-release": [10], "l": [2], "anatomy": [2], "uniform": UniformMinimizer(),
+        "Mondrian": MondrianAnonymizer(20, quasi_identifiers=["age", "race", "education-num"]),
+    }  # fmt: skip
+    found = frontier(
+        X, y, tree, protections,
+        quasi_identifiers=["age", "race", "education-num"], sensitive="relationship", secrets=["sex"], subgroups="sex",
+        attacks=("threshold", "release_membership", "inference"), n_splits=2, n_jobs=n_threads(),
     )  # fmt: skip
-    found = compare_protections(
-        X, y, protections, subgroups="sex", attribute="sex", attacks=("threshold",), n_jobs=n_threads()
-    )
-    return {row.name: row for row in found.rows} | {"numbers": [found.metric, found.without_model, found.n_train]}
+    return {row.name: row for row in found.rows} | {"numbers": [found.metric, found.blind, found.n_train]}
 
 
 @scene("audit/intersections")

@@ -28,6 +28,7 @@ NAMES = (
     "beyond_criteria",
     "beyond_private_training",
     "beyond_private_learners",
+    "beyond_private_releases",
     "beyond_rows_or_columns",
     "beyond_anatomy",
     "beyond_sensitive_tables",

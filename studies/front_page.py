@@ -1,47 +1,74 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table on the front page: what every protection keeps of a model's accuracy on Adult, and what an attacker gets.
+"""The frontier of the front page: every kind of protection of one random forest, on Adult and on four more tables.
 
-The same random forest, trained on the same half of Adult, attacked in the same way: raw, and on k-anonymous records of
-every method with k = 100. For differential privacy, a logistic regression with and without noise. ``papers`` writes the
-table into ``README.md``.
+All rows come from ``sfumato.frontier``: the same splits, the same attackers. ``front_page_views`` makes the table and
+the picture of the README, those of *Choosing a method* and the page with all numbers.
 """
 
 from __future__ import annotations
 
 import math
-import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from statistics import mean
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
-from studies.accuracy import RAW
 from studies.methods import METHODS
 from studies.runner import Experiment
 
-TABLE, MODEL = "adult-12", "rf"
-K = 100
-N_SHADOWS, PAPER_SCALE_SHADOWS = 8, 64
-ATTACKS = ("threshold", "random_forest", "rmia")
-SEEDS, PAPER_SCALE_SEEDS = (0, 1, 2), tuple(range(10))
-RECODED = "ours, recoded"
-PRIVATE = {"epsilon=inf": math.inf, "epsilon=10": 10.0, "epsilon=1": 1.0}
-ROWS = {
-    RAW: "no protection",
-    "ours": "sfumato",
-    RECODED: "sfumato, new records recoded too",
-    "paper": "the paper's method (AG)",
-    "workload_aware": "workload-aware (LeFevre)",
-    "information_loss": "Mondrian by information loss",
-    "mondrian": "Mondrian by medians",
+ADULT, MODEL = "adult-12", "rf"
+TABLES = {
+    ADULT: "Adult",
+    "acs-income": "ACSIncome",
+    "lending-club-18": "Lending Club",
+    "nursery": "Nursery",
+    "census-kdd-14": "Census KDD",
+}
+K, N_SPLITS, N_SHADOWS, N_TREES = 100, 5, 8, 50
+MOST_RECORDS, N_OTHERS = 30_000, 5_000
+SECRET = "occupation"
+ATTACKS = ("threshold", "lira", "rmia", "attribute", "release_membership", "singling_out", "inference")
+QUICK_ATTACKS = ("threshold", "release_membership", "singling_out")
+DELTA = 1e-6
+
+CLASSICS = {
+    "workload_aware": "workload-aware Mondrian",
+    "information_loss": "information-loss Mondrian",
+    "mondrian": "median Mondrian",
     "hilbert": "Hilbert curve",
     "rplus_tree": "R+-tree",
-    "epsilon=inf": "logistic regression, no protection",
-    "epsilon=10": "logistic regression, differential privacy, epsilon 10",
-    "epsilon=1": "logistic regression, differential privacy, epsilon 1",
 }
+ROWS = {
+    "none": "no protection",
+    "model-10": "sfumato, model, k = 10",
+    "model-100": f"sfumato, model, k = {K}",
+    "table-10": "sfumato, table, k = 10",
+    "table-100": f"sfumato, table, k = {K}",
+    "paper-100": f"the paper's Algorithm 1, k = {K}",
+    **{f"{name}-100": f"{title}, k = {K}" for name, title in CLASSICS.items()},
+    "buckets-20": "minimized, 20 leaves",
+    "buckets-100": "minimized, 100 leaves",
+    "anatomy-3": "anatomized, l = 3",
+    "synthetic": "synthetic, no promise",
+    "logistic-inf": "logistic regression, no noise",
+    "logistic-3": "private logistic, epsilon 3",
+    "logistic-1": "private logistic, epsilon 1",
+    "logistic-0.5": "private logistic, epsilon 0.5",
+    "boosting-1": "private boosting, epsilon 1",
+    "counts-1": "counts release, epsilon 1",
+    "release-1": "private release, epsilon 1",
+}
+#: Rows of the tables beside Adult.
+FEW = ("none", "model-100", "table-100", "buckets-20", "synthetic", "logistic-1", "counts-1", "release-1")
+#: Rows of the README, which are attacked with shadow models.
+SHOWN = (
+    "none", "model-100", "table-100", "paper-100", "workload_aware-100", "mondrian-100", "buckets-20", "anatomy-3",
+    "synthetic", "logistic-1", "counts-1", "release-1",
+)  # fmt: skip
+NEEDS = {"logistic": ("opendp",), "counts": ("opendp",), "release": ("opendp",), "boosting": ("interpret",)}
 
 
 class HardPredictions(ClassifierMixin, BaseEstimator):
@@ -61,145 +88,153 @@ class HardPredictions(ClassifierMixin, BaseEstimator):
         return self.estimator_.predict(X)
 
 
-def run(keys: Sequence[Mapping[str, Any]], paper_scale: bool) -> Iterator[dict[str, Any]]:
-    """Train, test and attack a model under one protection after the other."""
-    from sfumato import compare_protections
-    from studies.models import make_model
-    from studies.tables import load
+@dataclass(frozen=True, eq=False)
+class People:
+    """The records of a table, and other people of the same population, on whom cells may be fitted."""
 
-    table = load(TABLE)
+    table: str
+    X: Any
+    y: Any
+    others: tuple[Any, Any]
+
+
+def people(name: str, n_records: int | None = None) -> People:
+    """Draw the people of a table: all of Adult, at most so many of the others."""
+    from studies.public_knowledge import load_known
+
+    X, y = load_known(name)
+    classes, counts = np.unique(y, return_counts=True)
+    rows = np.random.default_rng(0).permutation(np.flatnonzero(np.isin(y, classes[counts >= 10])))
+    n_others = min(N_OTHERS, len(rows) // 5)
+    most = n_records or (len(rows) if name == ADULT else MOST_RECORDS)
+    others, own = rows[:n_others], rows[n_others : n_others + most]
+    taken = [(X.iloc[part].reset_index(drop=True), y[part]) for part in (own, others)]
+    return People(name, *taken[0], taken[1])
+
+
+def forest(X: Any) -> Any:
+    """Return the unfitted model of all rows."""
+    from studies.models import make_model
+
+    return make_model(MODEL, 0, X).set_params(randomforestclassifier__n_estimators=N_TREES)
+
+
+def protection(name: str, given: People) -> Any:
+    """Return the object or the short form of a row."""
+    from sfumato import Anatomizer, AnonymizedClassifier, ModelGuidedAnonymizer, PrivacyAwareTree, PrivateAnonymizer
+    from sfumato.private import PrivateBoostingClassifier, PrivateLogisticRegression
+    from studies.paper_method import PaperAnonymizer
+    from studies.public_knowledge import BOUNDS, categories_of
+    from studies.synthesizer import TreeSynthesizer
+
+    model, columns = forest(given.X), list(given.X.columns)
+    kind, _, number = name.rpartition("-")
+    public: dict[str, Any] = {
+        "bounds": BOUNDS[given.table],
+        "categories": categories_of(given.table, given.X),
+        "delta": DELTA,
+    }
+    labels = np.unique(given.y).tolist()
+    if name == "none":
+        return None
+    if name == "synthetic":
+        return TreeSynthesizer()
+    if kind == "model":
+        return AnonymizedClassifier(model, k=int(number))
+    if kind == "table":
+        return ModelGuidedAnonymizer(int(number), n_jobs=1)
+    if kind == "paper":
+        anonymizer = PaperAnonymizer(int(number), columns)
+        return AnonymizedClassifier(model, anonymizer=anonymizer, guide_estimator=HardPredictions(model))
+    if kind in CLASSICS:
+        return METHODS[kind].make(int(number), columns).set_params(representative="phantom")
+    if kind == "buckets":
+        return PrivacyAwareTree(max_leaves=int(number), n_jobs=1)
+    if kind == "anatomy":
+        return Anatomizer(int(number), sensitive=SECRET, suppression_limit=0.01)
+    if kind == "logistic":
+        return PrivateLogisticRegression(math.inf if number == "inf" else float(number), classes=labels, **public)
+    if kind == "boosting":
+        return PrivateBoostingClassifier(float(number), classes=labels, **public)
+    if kind == "release":
+        return PrivateAnonymizer(float(number), labels=labels, n_jobs=1, **public)
+    return [float(number)]  # noisy counts in cells of other people
+
+
+def run(keys: Sequence[Mapping[str, Any]], paper_scale: bool) -> Iterator[dict[str, Any]]:
+    """Measure and attack one protection after the other.
+
+    `n_records` in a key, where there is one, limits the records of the table: for trying out.
+    """
+    from sfumato.auditing.attacks import Effort
+    from sfumato.auditing.frontier import setting_of
+    from sfumato.auditing.frontier_rows import measured_rows
+    from sfumato.auditing.protection_families import protections_of
+    from sfumato.auditing.protections import Scope
+    from sfumato.documents import plain
+    from sfumato.progress import QuietReporter
+
     for key in keys:
-        model = make_model(MODEL, key["seed"], table.X)
-        protection = protected(key["protection"], model, table)
-        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "epsilon=inf")  # the regression without noise is there to compare with
-            compared = compare_protections(
-                table.X, table.y, {key["protection"]: protection},
-                attacks=ATTACKS, n_shadows=PAPER_SCALE_SHADOWS if paper_scale else N_SHADOWS,
-                n_jobs=1, random_state=key["seed"], cache=folder,
-            )  # fmt: skip
-        [row] = compared.rows
+        given = people(key["table"], key.get("n_records"))
+        is_adult, model = given.table == ADULT, forest(given.X)
+        is_shown = is_adult and key["protection"] in SHOWN
+        setting = setting_of(
+            given.X, given.y, model,
+            quasi_identifiers=None, sensitive=None, secrets=[SECRET] if is_adult else None,
+            subgroups=["sex", "race"] if is_adult else None, n_splits=N_SPLITS, test_fraction=0.5, groups=None,
+            random_state=0, attacks=ATTACKS if is_shown else QUICK_ATTACKS, effort=Effort(N_SHADOWS, 1),
+            n_attacked=1, n_jobs=1,
+        )  # fmt: skip
+        scope = Scope(
+            model, setting.table.names, setting.quasi_identifiers, [], setting.classes, others=given.others, n_jobs=1
+        )
+        found = protection(key["protection"], given)
+        name = "counts" if isinstance(found, list) else ROWS[key["protection"]]
+        chosen, _ = protections_of({name: found}, scope, setting.n_train)
+        own = replace(chosen[-1], name=ROWS[key["protection"]])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that there is no noise, or that real records are shown: as measured here
+            [row] = measured_rows(setting, [own], QuietReporter())
+        shared = setting.frontier([row])
         yield {
-            "accuracy": row.utility,
-            "recoded_accuracy": recoded_accuracy(key, table),
-            "train_accuracy": row.train_utility,
-            "without_model": compared.without_model,
-            "n_train": compared.n_train,
-            "n_test": compared.n_test,
-            "attacks": {
-                name: {"rate": result.rate, "interval": list(result.interval), "auc": result.details["auc"]}
-                for name, result in row.membership.items()
-            },
+            "row": _rounded(plain(row)),
+            "blind": round(shared.blind, 5),
+            "n_train": shared.n_train,
+            "n_test": shared.n_test,
+            "n_others": len(given.others[1]),
         }
 
 
-def recoded_accuracy(key: Mapping[str, Any], table: Any) -> float | None:
-    """Return the accuracy on test records that are recoded like the training records, where there are groups."""
-    from sfumato import compare_protections
-    from studies.models import make_model
-
-    if key["protection"] in (RAW, *PRIVATE):
-        return None
-    protection = protected(key["protection"], make_model(MODEL, key["seed"], table.X), table)
-    protection.set_params(transform_at_predict=True)
-    compared = compare_protections(
-        table.X, table.y, {"recoded": protection}, attacks=("threshold",), n_jobs=1, random_state=key["seed"]
-    )
-    return float(compared.rows[0].utility)
+def _rounded(value: Any) -> Any:
+    """Return plain data with five digits, which is more than the intervals allow."""
+    if isinstance(value, dict):
+        return {name: _rounded(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_rounded(part) for part in value]
+    return round(value, 5) if isinstance(value, float) else value
 
 
-def protected(name: str, model: Any, table: Any) -> Any:
-    """Return the unfitted model under a protection."""
-    from sfumato import AnonymizedClassifier
-    from sfumato.private import PrivateLogisticRegression
-
-    if name == RAW:
-        return model
-    if name in PRIVATE:
-        from studies.public_knowledge import BOUNDS, categories_of
-
-        return PrivateLogisticRegression(
-            PRIVATE[name], bounds=BOUNDS[TABLE], categories=categories_of(TABLE, table.X), classes=[0, 1]
-        )
-    method = METHODS["ours" if name == RECODED else name]
-    guides = {"probabilities": None, "predictions": HardPredictions(model), "labels": "labels", None: "labels"}
-    return AnonymizedClassifier(
-        model,
-        anonymizer=method.make(K, table.quasi_identifiers),
-        guide_estimator=guides[method.guide],  # methods without a guide do not look at labels
-        learn_from="points",
-        transform_at_predict=name == RECODED,
-    )
+def keys() -> Iterator[dict[str, Any]]:
+    """List the cells: all rows of Adult, and a few of the other tables."""
+    for table in TABLES:
+        for name in ROWS if table == ADULT else FEW:
+            yield {"table": table, "protection": name}
 
 
-# -- the table -----------------------------------------------------------------------------------------------
+def _views() -> Any:
+    from studies import front_page_views
 
-
-def strongest(cell: Mapping[str, Any]) -> float:
-    """Return the accuracy of the attack that does best."""
-    return float(max(attack["rate"] for attack in cell["attacks"].values()))
-
-
-def table_lines(cells: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the table: one line per protection."""
-    by_row: dict[str, list[Mapping[str, Any]]] = {}
-    for cell in cells:
-        by_row.setdefault(cell["protection"], []).append(cell)
-    raw = {cell["seed"]: cell["accuracy"] for cell in by_row[RAW]}
-
-    def shown(own: list[Mapping[str, Any]], name: str) -> str:
-        if any(cell[name] is None for cell in own):
-            return ""
-        change = mean(cell[name] - raw[cell["seed"]] for cell in own)
-        return f"{100 * mean(cell[name] for cell in own):.1f} ({100 * change:+.1f})"
-
-    lines = [
-        "| training data | test accuracy, % | test records recoded too | membership attack, % (50: guessing) |",
-        "| --- | ---: | ---: | ---: |",
-    ]
-    for name, title in ROWS.items():
-        own = by_row.get(name, [])
-        if not own or name == RECODED:
-            continue
-        accuracy = f"{100 * mean(raw.values()):.1f}" if name == RAW else shown(own, "accuracy")
-        attack = f"{100 * mean(map(strongest, own)):.1f}"
-        if name == "ours" and RECODED in by_row:
-            attack += f"; recoded {100 * mean(map(strongest, by_row[RECODED])):.1f}"
-        lines.append(f"| {title} | {accuracy} | {shown(own, 'recoded_accuracy')} | {attack} |")
-    return lines
-
-
-def introduction(cells: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the sentences over and under the table that depend on the cells."""
-    n_splits = len({cell["seed"] for cell in cells})
-    splits = "one split" if n_splits == 1 else f"mean of {n_splits} splits"
-    first = cells[0]
-    blind = mean(cell["without_model"] for cell in cells)
-    return [
-        f"The same random forest on Adult, {first['n_train']:,} records to train with and as many to test on, k = {K}, "
-        "12 quasi-identifiers,",
-        f"{splits}. The attacker says who was in the training data; shown is the best of {len(ATTACKS)} attacks, one "
-        f"of them with {N_SHADOWS} shadow models.",
-        "In brackets the change against raw. Always answering the larger class is right in "
-        f"{100 * blind:.1f}% of the cases.",
-        "Differential privacy needs another model: a logistic regression (delta 1e-6), beside itself without noise.",
-    ]
-
-
-def _view(study: Any, cells: list[dict[str, Any]]) -> Any:
-    from studies.views import View
-
-    return View([*introduction(cells), "", *table_lines(cells), ""])
+    return front_page_views
 
 
 EXPERIMENT = Experiment(
     name="front_page",
-    by=("protection", "seed"),
-    keys=tuple({"protection": name, "seed": seed} for seed in SEEDS for name in ROWS),
-    paper_scale_keys=tuple({"protection": name, "seed": seed} for seed in PAPER_SCALE_SEEDS for name in ROWS),
+    by=("table", "protection"),
+    keys=tuple(keys()),
     run=run,
-    together=("protection", "seed"),
-    needs=lambda key: ("opendp",) if key["protection"] in PRIVATE else (),
+    together=("table", "protection"),
+    needs=lambda key: NEEDS.get(key["protection"].partition("-")[0], ()),
     titles=ROWS,
-    views={"front_page": _view},
+    views={"front_page": lambda study, cells: _views().view(cells)},
+    documents=lambda cells: _views().documents(cells),
 )

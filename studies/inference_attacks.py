@@ -80,7 +80,7 @@ DELTA = 1e-5
 
 def run(row: Row, *, n_records: int | None = N_RECORDS) -> dict[str, Any]:
     """Fit, measure and attack the model of one row."""
-    from sfumato import compare_protections
+    from studies.attacked_halves import attack_on_half
 
     X, y, quasi_identifiers, estimator = _setting(row, n_records)
     protection = _protected(row, estimator, X, quasi_identifiers)
@@ -88,18 +88,17 @@ def run(row: Row, *, n_records: int | None = N_RECORDS) -> dict[str, Any]:
     start = processor_seconds()
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Stochastic Optimizer")  # as many epochs as the page says
-        compared = compare_protections(
-            X, y, {row.protection: protection},
+        found = attack_on_half(
+            X, y, protection,
             attacks=("threshold",) if row.table == "nursery" else attacks,
-            n_shadows=N_SHADOWS[row.model] or 2, n_jobs=1, random_state=SEED, cache=folder,
+            n_shadows=N_SHADOWS[row.model] or 2, seed=SEED, cache=folder,
         )  # fmt: skip
-    found = compared.rows[0]
     cell: dict[str, Any] = {
         "key": row.key,
-        "train": found.train_utility,
-        "test": found.utility,
-        "without_model": compared.without_model,
-        "n_train": compared.n_train,
+        "train": found.train_accuracy,
+        "test": found.accuracy,
+        "without_model": found.without_model,
+        "n_train": found.n_train,
         "membership": {name: _plain(result.to_dict()) for name, result in found.membership.items()},
         "n_shadows": N_SHADOWS[row.model],
     }

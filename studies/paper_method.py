@@ -8,12 +8,14 @@ stands for a leaf is the nearest to the median among those with the leaf's commo
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 
-class PaperAnonymizer:
+class PaperAnonymizer(BaseEstimator):
     """Anonymize as Algorithm 1 says.
 
     Parameters
@@ -21,6 +23,9 @@ class PaperAnonymizer:
     k : int
     quasi_identifiers : list of str
     """
+
+    identifiers = keep = criteria = None  # it has none, and takes every column into the model
+    schema_ = SimpleNamespace(dropped=())
 
     def __init__(self, k: int, quasi_identifiers: list[str]) -> None:
         self.k = k
@@ -42,6 +47,10 @@ class PaperAnonymizer:
         self._members = own.iloc[chosen]
         self.n_groups_ = len(self._leaves)
         return self
+
+    def fit_transform(self, X: Any, predictions: Any) -> Any:
+        """Grow the tree and return the records that it was grown on, rewritten."""
+        return self.fit(X, predictions).transform(X)
 
     def transform(self, X: Any) -> Any:
         """Return records with the quasi-identifiers of their leaf's member."""

@@ -14,7 +14,7 @@ from studies.catalogue import Study, all_studies
 from studies.cells import Cell
 from studies.claims import HELD, NOT_HELD, UNTESTED, Claim, claim_rows
 from studies.experiments import NAMES, load_experiment
-from studies.readme import readme
+from studies.readme import choosing_a_method, readme
 from studies.reports import closing, how_long, tables
 from studies.views import show
 
@@ -76,6 +76,7 @@ def pages() -> dict[str, str]:
             written[f"{PAGES}/{paper}.md"] = text
     written[f"{PAGES}/README.md"] = _index()
     written["README.md"] = readme()
+    written["docs/choosing-a-method.md"] = choosing_a_method()
     return written
 
 

@@ -10,6 +10,7 @@ interval.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 MONEY = (0, 1, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)
@@ -51,6 +52,14 @@ BOUNDS: Mapping[str, Mapping[str, Sequence[float]]] = {
         "WKHP": tuple(range(0, 105, 5)),
     },
     "nursery": {},
+    "census-kdd-14": {
+        "age": (0, *range(5, 95, 5)),
+        "capital_gains": (0, 1, *range(1_000, 9_000, 1_000), 10_000, 15_000, 20_000, 50_000, 100_000),
+        "capital_losses": (0, *range(1, 4_750, 250)),
+        "dividends_from_stocks": MONEY,
+        "num_persons_worked_for_employer": tuple(range(8)),
+        "weeks_worked_in_year": (0, 1, *range(5, 55, 5)),
+    },
 }
 #: What the platform's form lets one choose, the grades it gives, and the first three digits that a postcode can have.
 LENDING_CLUB_CATEGORIES: dict[str, list[str]] = {
@@ -75,6 +84,36 @@ ACS_CODES: dict[str, Sequence[int]] = {
     "SEX": (1, 2),
     "RAC1P": range(1, 10),
 }
+
+
+#: Columns of the census of 1994 and 1995 that a form would ask for.
+CENSUS_KDD = (
+    "age", "class_of_worker", "education", "marital_stat", "major_industry_code", "major_occupation_code", "race",
+    "sex", "capital_gains", "capital_losses", "dividends_from_stocks", "tax_filer_stat",
+    "num_persons_worked_for_employer", "weeks_worked_in_year",
+)  # fmt: skip
+
+
+@lru_cache(1)
+def load_known(name: str) -> tuple[Any, Any]:
+    """Return the records and targets of one of the tables of `BOUNDS`, with columns of the kinds that it knows."""
+    import numpy as np
+
+    from sfumato.datasets import load_nursery
+    from studies.datasets import load_acs_income, load_census_kdd
+    from studies.tables import load
+
+    if name == "nursery":
+        X, y = load_nursery(return_X_y=True, as_frame="pandas")
+        return X, np.asarray(y.astype(str))
+    if name == "acs-income":
+        X, y = load_acs_income(return_X_y=True, as_frame="pandas")
+        return X, y.to_numpy().astype(int)
+    if name == "census-kdd-14":
+        X, y = load_census_kdd(return_X_y=True, as_frame="pandas")
+        return X[list(CENSUS_KDD)], (y.astype(str).str.strip() == "50000+.").to_numpy().astype(int)
+    loaded = load(name)
+    return loaded.X, np.asarray(loaded.y)
 
 
 def categories_of(table: str, X: Any) -> dict[str, Sequence[Any]]:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two tables of results in the README, from kept cells. Called by ``papers``; a test compares them."""
+"""Tables of results in the README and on the page about methods, from kept cells. Called by ``papers``."""
 
 from __future__ import annotations
 
-from studies import adult_utility, front_page
+from studies import adult_utility, front_page, front_page_views
 from studies.accuracy import as_cells
 from studies.models import MODELS
 from studies.runner import REPOSITORY
@@ -17,8 +17,14 @@ def readme() -> str:
     text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     text = between(text, "results", what_it_costs(adult_utility.Rows(as_cells(adult_utility.EXPERIMENT.cells()))))
     cells = front_page.EXPERIMENT.cells()
-    shown = [*front_page.introduction(cells), "", *front_page.table_lines(cells)] if cells else ["Not run yet."]
+    shown = [*front_page_views.introduction(cells), "", *front_page_views.table_lines(cells)]
     return between(text, "protections", shown)
+
+
+def choosing_a_method() -> str:
+    """Return the page on choosing a method with the numbers of all tables as the kept cells give them."""
+    text = (REPOSITORY / "docs" / "choosing-a-method.md").read_text(encoding="utf-8")
+    return between(text, "tables", front_page_views.tables_side_by_side(front_page.EXPERIMENT.cells()))
 
 
 def between(text: str, mark: str, lines: list[str]) -> str:

@@ -90,7 +90,8 @@ ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "LOKY_MAX_CPU_COUNT"), "1"
 )
 #: Environments beside the project's own, for packages that do not go together with it.
-ENVIRONMENTS: dict[str, str] = {}
+#: For "mbi": ``pip install 'opendp[mbi]' pandas numba narwhals typer rich`` (OpenDP pins an older polars for it).
+ENVIRONMENTS: dict[str, str] = {"mbi": ".peers/mbi"}
 
 
 @dataclass(frozen=True)

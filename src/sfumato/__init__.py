@@ -37,11 +37,9 @@ if TYPE_CHECKING:  # the same names for type checkers and editors; a test keeps 
     from sfumato.anonymize import RPlusTreeAnonymizer as RPlusTreeAnonymizer
     from sfumato.anonymize import WorkloadAwareAnonymizer as WorkloadAwareAnonymizer
     from sfumato.auditing.audit import audit as audit
-    from sfumato.auditing.compare_protections import Comparison as Comparison
-    from sfumato.auditing.compare_protections import compare_protections as compare_protections
     from sfumato.auditing.evidence import EvidencePack as EvidencePack
     from sfumato.auditing.evidence import evidence as evidence
-    from sfumato.auditing.protections import usual_protections as usual_protections
+    from sfumato.auditing.frontier import frontier as frontier
     from sfumato.auditing.run import PolicyRun as PolicyRun
     from sfumato.auditing.run import run as run
     from sfumato.auditing.verify_evidence import VerifiedEvidence as VerifiedEvidence
@@ -79,6 +77,7 @@ if TYPE_CHECKING:  # the same names for type checkers and editors; a test keeps 
     from sfumato.policy import Policy as Policy
     from sfumato.private.ledger import PrivacyLedger as PrivacyLedger
     from sfumato.report.data import Audit as Audit
+    from sfumato.report.frontier import Frontier as Frontier
 
 __version__ = "0.1.0.dev0"
 
@@ -95,11 +94,11 @@ _HOME_OF = {
     "BucketClassifier": "sfumato.anatomize",
     "BucketClusterer": "sfumato.anatomize",
     "Certificate": "sfumato.certificates",
-    "Comparison": "sfumato.auditing.compare_protections",
     "DeltaDisclosure": "sfumato.criteria",
     "DeltaPresence": "sfumato.criteria",
     "EvidencePack": "sfumato.auditing.evidence",
     "FeatureSelectionMinimizer": "sfumato.minimize",
+    "Frontier": "sfumato.report.frontier",
     "FullDomainAnonymizer": "sfumato.anonymize",
     "Generalization": "sfumato.generalization",
     "GuaranteeError": "sfumato.errors",
@@ -139,14 +138,13 @@ _HOME_OF = {
     "audit": "sfumato.auditing.audit",
     "certify": "sfumato.certificates",
     "coarsest_generalization": "sfumato.minimize",
-    "compare_protections": "sfumato.auditing.compare_protections",
     "datasets": "sfumato.datasets",
     "evidence": "sfumato.auditing.evidence",
+    "frontier": "sfumato.auditing.frontier",
     "measure": "sfumato.measurement",
     "read_hierarchy": "sfumato.hierarchies",
     "run": "sfumato.auditing.run",
     "sweep_minimizers": "sfumato.minimize",
-    "usual_protections": "sfumato.auditing.protections",
     "verify_evidence": "sfumato.auditing.verify_evidence",
 }
 

@@ -12,11 +12,10 @@ import pytest
 from sklearn.base import clone
 
 from sfumato import GuaranteeError, InputError, ParameterError, Partition, PrivacyLedger, PrivateAnonymizer
-from sfumato.frames import read_table
 from sfumato.private import linear, mechanisms, noise
+from sfumato.private.accounting import gaussian_delta, gaussian_mu
 from sfumato.private.encoding import PublicEncoding
-from sfumato.private.marginals import noisy_marginals, whole_columns
-from twins.seeded_noise import NoNoise, SeededNoise
+from twins.seeded_noise import SeededNoise, seed_private
 
 PUBLIC = {
     "bounds": {"age": (18, 90), "pay": (0.0, 10.0, 20.0, 50.0, 100.0)},
@@ -39,10 +38,17 @@ def people(n, seed):
     return frame, np.where(age + 10 * (frame["job"] == "cook") + random.normal(0, 5, n) > 55, "yes", "no")
 
 
+@pytest.fixture(autouse=True)
+def seeded(monkeypatch):
+    seed_private(monkeypatch)
+
+
 @pytest.fixture(scope="module")
 def fitted():
     X, y = people(6000, 0)
-    return PrivateAnonymizer(epsilon=1.0, **PUBLIC).fit(X, y)
+    with pytest.MonkeyPatch.context() as own:
+        seed_private(own)
+        return PrivateAnonymizer(epsilon=1.0, **PUBLIC).fit(X, y)
 
 
 def test_the_release_looks_like_the_table(fitted):
@@ -89,7 +95,8 @@ def test_drawn_values_lie_in_the_cells_and_have_the_same_counts(fitted):
         fitted.release(values="raw")
 
 
-def test_nothing_but_noisy_numbers_is_learnt_from_the_records(monkeypatch):
+@pytest.mark.parametrize("kind", ["mst", "marginals"])
+def test_nothing_but_noisy_numbers_is_learnt_from_the_records(kind, monkeypatch):
     asked = []
 
     class Recorded(SeededNoise):
@@ -103,61 +110,39 @@ def test_nothing_but_noisy_numbers_is_learnt_from_the_records(monkeypatch):
 
     monkeypatch.setattr(noise, "_source", Recorded(0))
     X, y = people(6000, 0)
-    anonymizer = PrivateAnonymizer(epsilon=2.0, **PUBLIC, division={"guide": 2, "marginals": 1, "counts": 1})
-    anonymizer.fit(X, y)
-    pure = [part for part in asked if part[0] == "geometric"]
+    anonymizer = PrivateAnonymizer(2.0, **PUBLIC, rows=kind, division={"guide": 3, "rows": 1, "counts": 4}).fit(X, y)
     encoding = PublicEncoding(list(X.columns), PUBLIC["bounds"], PUBLIC["categories"])
-    # Four columns share the marginals' part; every cell and label has the counts' part.
-    assert pure == [("geometric", 0.5 / 4, 2 * encoding.n_cells), ("geometric", 0.5, 2 * anonymizer.n_groups_)]
-    assert anonymizer.guide_.privacy_.epsilon == 1.0
-    assert len([part for part in asked if part[0] == "gaussian"]) == anonymizer.guide_.n_steps + 1
+    # Every cell and label has the counts' part, and nothing else has pure epsilon.
+    assert [part for part in asked if part[0] == "geometric"] == [("geometric", 1.0, 2 * anonymizer.n_groups_)]
+    gaussian = [part for part in asked if part[0] == "gaussian"]
+    of_rows, steps = gaussian[: -anonymizer.guide_.n_steps - 1], gaussian[-anonymizer.guide_.n_steps - 1 :]
+    n_labels = 1 if kind == "mst" else 2
+    assert [size for _, _, size in of_rows[:4]] == [n_labels * column.n_cells for column in encoding.columns]
+    # Guide and rows share mu**2 of epsilon 1, three to one. A record moves each count of a column, each of the six
+    # distances between columns, and each count of a pair by 1.
+    mu = gaussian_mu(1.0, 1e-6)
+    moved = [1, 1, 1, 1] + ([6] + [1] * (len(of_rows) - 5) if kind == "mst" else [])
+    spent = sum(n / scale**2 for n, (_, scale, _) in zip(moved, of_rows, strict=True))
+    assert math.isclose(spent, mu**2 / 4, rel_tol=1e-6)
+    assert math.isclose(gaussian_mu(anonymizer.guide_.privacy_.epsilon, 1e-6), mu * math.sqrt(3 / 4), rel_tol=1e-6)
+    assert len({scale for _, scale, _ in steps}) == 2  # one count of persons, and gradients of length 5**0.5
 
 
-def test_marginals_count_every_label_and_cell():
-    X, y = people(500, 3)
-    encoding = PublicEncoding(list(X.columns), PUBLIC["bounds"], PUBLIC["categories"])
-    label = (y == "yes").astype(np.int64)
-    found = noisy_marginals(encoding, read_table(X), label, 2, 1.0, noise=NoNoise())
-    for name, counts in zip(X.columns, found.counts, strict=True):
-        assert counts.sum() == 500, name
-    jobs = found.counts[1]
-    assert jobs[1, 0] == ((X["job"] == "cook") & (y == "yes")).sum()
-    assert found.floor == 2.0 * 4  # scales of the noise: 4 columns share epsilon 1
+@pytest.mark.parametrize("division", [None, {"guide": 1, "rows": 50, "counts": 1}])
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.05, 1e-9), (8.0, 1e-3)])
+def test_the_parts_spend_no_more_than_the_whole(division, epsilon, delta):
+    parts = PrivateAnonymizer(epsilon, delta, **PUBLIC, division=division)._budget()
+    together = math.hypot(gaussian_mu(parts.guide, delta), parts.rows)
+    assert gaussian_delta(epsilon - parts.counts, together) <= delta * (1 + 1e-9)
+    assert gaussian_delta(epsilon - parts.counts, together) >= delta * (1 - 1e-3)  # and nothing is left over
 
 
-def test_drawn_records_follow_the_marginals_and_stay_inside_the_bounds():
-    X, y = people(5000, 4)
-    encoding = PublicEncoding(list(X.columns), PUBLIC["bounds"], PUBLIC["categories"])
-    found = noisy_marginals(encoding, read_table(X), (y == "yes").astype(np.int64), 2, 1.0, noise=NoNoise())
-    drawn, label = found.draw(20_000, whole_columns(PUBLIC["bounds"]), np.random.default_rng(0))
-    frame = drawn.to_pandas()
-    assert abs((label == 1).mean() - (y == "yes").mean()) < 0.02
-    for own, word in ((0, "no"), (1, "yes")):
-        for job in PUBLIC["categories"]["job"]:
-            assert abs((frame["job"][label == own] == job).mean() - (X["job"][y == word] == job).mean()) < 0.02
-        assert abs(frame["age"][label == own].mean() - X["age"][y == word].mean()) < 1.5
-    assert frame["age"].between(18, 90).all()
-    assert frame["age"].dtype == np.int64
-    assert frame["pay"].between(0, 100).all()
-
-
-def test_rare_categories_below_the_noise_are_not_drawn():
-    X = pa.table({"city": ["Rome"] * 1000, "age": [30] * 1000})
-    public = {"city": ["Rome", *(f"village {i}" for i in range(200))]}
-    encoding = PublicEncoding(["city", "age"], {"age": (0, 100)}, public)
-    found = noisy_marginals(encoding, read_table(X), np.zeros(1000, np.int64), 1, 0.5, noise=SeededNoise(1))
-    drawn, _ = found.draw(5000, {}, np.random.default_rng(0))
-    assert np.mean([city == "Rome" for city in drawn.column("city").to_pylist()]) > 0.8  # 0.7 without the floor
-
-
-def test_missing_values_are_drawn_and_released():
+def test_missing_values_are_released():
     X, y = people(4000, 5)
     X["pay"] = X["pay"].where(np.arange(4000) % 2 == 0)
-    encoding = PublicEncoding(list(X.columns), PUBLIC["bounds"], PUBLIC["categories"])
-    found = noisy_marginals(encoding, read_table(X), (y == "yes").astype(np.int64), 2, 1.0, noise=NoNoise())
-    drawn, _ = found.draw(20_000, whole_columns(PUBLIC["bounds"]), np.random.default_rng(0))
-    assert abs(drawn.column("pay").null_count / 20_000 - 0.5) < 0.02
-    assert len(PrivateAnonymizer(epsilon=5.0, **PUBLIC).fit(X, y).release().table) > 3500
+    made = PrivateAnonymizer(epsilon=5.0, **PUBLIC).fit(X, y).release(values="drawn")
+    assert abs(made.table["pay"].isna().mean() - 0.5) < 0.1
+    assert len(made.table) > 3500
 
 
 def test_one_record_of_each_person_counts():
@@ -227,7 +212,7 @@ def test_parameters_are_kept_and_bad_ones_explained():
         PrivateAnonymizer(0, **PUBLIC).fit(X, y)
     with pytest.raises(ParameterError, match="delta=0"):
         PrivateAnonymizer(1.0, 0, **PUBLIC).fit(X, y)
-    with pytest.raises(ParameterError, match="expected a positive share of epsilon for each of guide, marginals"):
+    with pytest.raises(ParameterError, match="expected a positive share of the budget for each of guide, rows"):
         PrivateAnonymizer(**PUBLIC, division={"guide": 1.0}).fit(X, y)
     with pytest.raises(ParameterError, match="column 'extra' is neither in bounds= nor in categories="):
         PrivateAnonymizer(**PUBLIC).fit(X.assign(extra=1), y)
@@ -235,5 +220,9 @@ def test_parameters_are_kept_and_bad_ones_explained():
         PrivateAnonymizer(**PUBLIC | {"labels": None}).fit(X, y)
     with pytest.raises(InputError, match="requires y to be passed"):
         PrivateAnonymizer(**PUBLIC).fit(X, None)
+    with pytest.raises(ParameterError, match="delta alone would cover the guide"):
+        PrivateAnonymizer(0.01, 0.1, **PUBLIC).fit(X, y)
+    with pytest.raises(ParameterError, match="rows='aim'"):
+        PrivateAnonymizer(**PUBLIC, rows="aim").fit(X, y)
     with pytest.raises(ParameterError, match="records_per_cell"):
         PrivateAnonymizer(**PUBLIC, records_per_cell=0).fit(X, y)

@@ -215,6 +215,15 @@ def test_a_sample_drops_rare_combinations_and_says_its_delta(anonymizer, table):
     assert "a sample of 0.5 of the records" in made.privacy.mechanism
 
 
+def test_the_type_of_labels_tells_nothing_of_those_that_were_dropped(anonymizer, table):
+    y = labels_of(table)
+    rare = np.array([*y[:-1], "a rare illness"])
+    for given in (y, rare):
+        made = release(anonymizer, table, given, mechanism="sample", rate=0.5, k=5, ledger=PrivacyLedger())
+        assert made.target.dtype == np.dtype(f"<U{max(map(len, made.target))}")
+        assert "a rare illness" not in made.target
+
+
 def test_a_delta_finds_its_k(anonymizer, table):
     settings = PrivateSettings("sample", 1.0, delta=1e-3, rate=0.1, fitted_on="others").checked()
     assert settings.k == smallest_k(1.0, 1e-3, 0.1)
@@ -244,6 +253,15 @@ def test_records_of_a_person_are_capped_and_the_noise_grows(anonymizer, table):
     assert made.privacy.unit == "person"
     assert "person" not in made.table.columns
     assert not any("every person has one record" in sentence for sentence in made.privacy.rests_on)
+
+
+def test_the_unit_need_not_be_known_when_fitting(anonymizer, table):
+    table = table.assign(person=np.arange(300) // 10)
+    settings = {"mechanism": "counts", "epsilon": 20.0, "fitted_on": "others"}
+    made = anonymizer.release(table, unit="person", most_per_person=2, **settings)
+    assert 0 < len(made.table) < 100  # 60 records count
+    with pytest.raises(InputError, match="column 'person' is not rewritten"):
+        anonymizer.release(table, ledger=PrivacyLedger(), **settings)
 
 
 def test_bad_persons_are_explained(anonymizer, table):
@@ -281,7 +299,7 @@ def test_a_partition_of_the_same_people_is_refused(anonymizer, others):
 
 def test_fingerprints_or_a_statement_are_needed(anonymizer, table, tmp_path):
     made = anonymizer.release(table, mechanism="counts", epsilon=1.0)
-    assert any("which fingerprints confirm" in sentence for sentence in made.privacy.rests_on)
+    assert any("its fingerprints do not contradict" in sentence for sentence in made.privacy.rests_on)
     alone = Partition.from_dict(anonymizer.partition_.to_dict())
     with pytest.raises(ParameterError, match="has no fingerprints, so that nothing shows on whom it was fitted"):
         alone.release(table, mechanism="counts", epsilon=1.0)

@@ -100,9 +100,9 @@ def test_holdout_records_and_ranges_bring_the_attacks_that_need_them():
 
 
 def test_an_attack_whose_package_is_missing_counts_as_not_run(monkeypatch):
-    facts = replace(attacking._facts_of("inference"), needs=("pandas",))
+    facts = replace(attacking.facts_of("inference"), needs=("pandas",))
     monkeypatch.setattr(attacking, "find_spec", lambda name: None)
-    monkeypatch.setattr(attacking, "_facts_of", lambda name: facts)
+    monkeypatch.setattr(attacking, "facts_of", lambda name: facts)
     found = attack_release(people(), people(), ["age"], secrets=["job"])
     assert found.risks == ()
     assert {one.attack for one in found.not_run} == set(attacks_of("quick"))

@@ -50,6 +50,23 @@ def test_a_policy_runs_on_a_table_of_any_kind(kind):
     assert done.audit.utility.metric == "accuracy"
 
 
+def test_the_model_is_attacked_with_each_person_s_own_label():
+    """A target that is pure noise can only be learned by heart, and that shows who was in the training data."""
+    table = people(600).assign(income=np.random.default_rng(1).choice(["high", "low"], 600))
+    table = table.assign(weight=np.random.default_rng(2).permutation(600) / 7)  # unchanged, and nobody's but one's
+    policy = POLICY | {
+        "columns": {"target": "income", "quasi_identifiers": ["age"], "keep": ["weight"]},
+        "method": {"k": 2},
+        "audit": {"level": "quick", "curve": [4], "leave_out": ["network", "random-forest"]},
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        audit = sfumato.run(Policy.of(**policy), table=table).audit
+    by_loss = next(risk for risk in audit.risks if risk.title == "membership, by the loss")
+    assert by_loss.result["rate"] > 0.6 and by_loss.result["verdict"] == "stronger than baseline"
+    assert all(point.attack > 0.6 for point in audit.curve)
+
+
 def test_what_python_runs_is_what_the_command_writes(tmp_path):
     from typer.testing import CliRunner
 

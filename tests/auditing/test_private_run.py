@@ -2,6 +2,8 @@
 """A policy with a mechanism: the release is entered in the ledger first, and nothing is written beyond the budget."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -84,6 +86,69 @@ def test_the_report_tells_nothing_that_the_release_does_not_tell(folder):
     released = pyarrow.csv.read_csv(folder / "released.csv")
     assert audit["n_records"] == audit["n_released"] == released.num_rows  # not 400, unless the noise says so
     assert (audit["fingerprint"], audit["columns"], audit["risks"], audit["utility"]) == ("", [], [], None)
+
+
+def test_the_form_of_the_files_tells_nothing_of_the_records(folder):
+    """One name with an umlaut in an old encoding changes how the source is read, and nothing of what is written."""
+    sfumato.run(folder / "policy.toml")
+    plain = (folder / "released.csv").read_bytes()
+    (folder / "ledger.json").unlink()
+    source = people(400, 1)
+    source.loc[0, "name"] = "J\u00fcrgen"
+    (folder / "people.csv").write_bytes(source.to_csv(index=False, sep=";").encode("cp1252"))
+    sfumato.run(folder / "policy.toml", force=True)
+    again = (folder / "released.csv").read_bytes()
+    assert again.splitlines()[0] == plain.splitlines()[0] == b"age,city,pay,ill"
+    again.decode("ascii")
+    audit, report = json.loads((folder / "audit.json").read_text()), (folder / "report.html").read_text()
+    assert audit["seconds"] == 0.0  # a table with more records takes longer
+    assert "time taken" not in report
+
+
+def test_a_crash_after_spending_costs_budget_and_releases_nothing(folder, monkeypatch):
+    def crash(*args, **kwargs):
+        raise OSError("power failure")
+
+    monkeypatch.setattr("sfumato.auditing.private_run.write_judged", crash)
+    with pytest.raises(OSError, match="power failure"):
+        sfumato.run(folder / "policy.toml")
+    monkeypatch.undo()
+    assert "released.csv" not in files_of(folder)
+    assert PrivacyLedger(folder / "ledger.json").total().epsilon == 0.75
+    with pytest.raises(GuaranteeError, match=r"to epsilon 1\.5"):
+        sfumato.run(folder / "policy.toml")
+
+
+def test_of_two_runs_at_once_one_is_refused(folder):
+    """The budget covers one of two: whichever reads the ledger first."""
+    outputs = {}
+    running = []
+    for name in ("a", "b"):
+        policy = POLICY.replace("released.csv", f"{name}.csv").replace(
+            "[columns]", f'report = "{name}.html"\naudit = "{name}.json"\n\n[columns]'
+        )
+        (folder / f"{name}.toml").write_text(policy)
+        command = [sys.executable, "-m", "sfumato", "run", str(folder / f"{name}.toml")]
+        running.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+    for name, process in zip("ab", running, strict=True):
+        outputs[name] = process.communicate(timeout=240)[0], process.returncode
+    refused = [name for name, (_, code) in outputs.items() if code != 0]
+    assert len(refused) == 1, outputs
+    said = " ".join(outputs[refused[0]][0].split())
+    assert "expected at most epsilon 1" in said
+    assert "About epsilon 0.25 is left" in said
+    assert not (folder / f"{refused[0]}.csv").exists()
+    assert len(PrivacyLedger(folder / "ledger.json").entries) == 1
+
+
+def test_a_damaged_ledger_stops_the_command_in_words(folder):
+    (folder / "ledger.json").write_text('{"format": "sfumato-ledger", "version": 1, "entries": [')
+    result = CliRunner().invoke(application, ["run", str(folder / "policy.toml")])
+    assert result.exit_code != 0
+    said = " ".join(result.output.split())
+    assert "ledger.json" in said
+    assert "cannot be read as a privacy ledger" in said
+    assert "released.csv" not in files_of(folder)
 
 
 def test_a_release_beyond_the_budget_writes_nothing(folder):

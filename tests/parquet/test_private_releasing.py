@@ -11,7 +11,7 @@ import pytest
 from sfumato import InputError, MondrianAnonymizer, ParameterError, PrivacyLedger
 from sfumato import parquet as files
 from sfumato.private import noise
-from twins.seeded_noise import NoNoise
+from twins.seeded_noise import NoNoise, RecordedNoise, SeededNoise
 
 pytestmark = pytest.mark.filterwarnings("ignore:quasi-identifiers that:sfumato.schema.ColumnWarning")
 
@@ -62,16 +62,10 @@ def test_the_counts_are_those_of_the_table_in_memory(anonymizer, source, tmp_pat
 
 
 def test_noise_is_drawn_once_for_all_blocks(anonymizer, source, tmp_path, monkeypatch):
-    asked = []
-
-    class Recorded(NoNoise):
-        def geometric(self, epsilon, size):
-            asked.append((epsilon, size))
-            return super().geometric(epsilon, size)
-
-    monkeypatch.setattr(noise, "_source", Recorded())
+    source_of_noise = RecordedNoise()
+    monkeypatch.setattr(noise, "_source", source_of_noise)
     release(anonymizer, source, tmp_path / "out.parquet")
-    assert asked == [(1.0, 2 * anonymizer.n_groups_)]
+    assert source_of_noise.geometric_asked == [(1.0, 2 * anonymizer.n_groups_)]
 
 
 def test_samples_and_tables_without_labels(anonymizer, source, tmp_path):
@@ -107,6 +101,111 @@ def test_conditions_are_checked_before_anything_is_written(anonymizer, source, t
     with pytest.raises(ParameterError, match="is one of the files read"):
         release(anonymizer, source, source, ledger=PrivacyLedger())
     assert not out.exists()
+
+
+# -- persons ---------------------------------------------------------------------------------------------------------
+
+
+def households(n_persons, seed):
+    """Return persons with 1 to 5 equal records each, so that it does not matter which of them count."""
+    random = np.random.default_rng(seed)
+    whose = np.repeat(np.arange(n_persons), random.integers(1, 6, n_persons))
+    whose = random.permutation(whose)
+    return people(n_persons, seed).take(whose).append_column("person", [[f"person {p}" for p in whose]])
+
+
+def in_memory(anonymizer, table, **settings):
+    asked = {"mechanism": "counts", "epsilon": 1.0, "labels": ["no", "yes"], "fitted_on": "others"}
+    made = anonymizer.release(
+        table.drop_columns(["ill"]), table.column("ill"), ledger=PrivacyLedger(), **asked | settings
+    )
+    return made, made.table.append_column("ill", [made.target])
+
+
+@pytest.mark.parametrize("most_held", [1 << 23, 500], ids=["one share", "many shares"])
+@pytest.mark.parametrize("most", [1, 2, 9])
+def test_persons_are_capped_as_in_memory(anonymizer, tmp_path, monkeypatch, most, most_held):
+    table = households(2000, 3)
+    pq.write_table(table, tmp_path / "people.parquet", row_group_size=700)
+    persons = {"unit": "person", "most_per_person": most}
+    monkeypatch.setattr(noise, "_source", SeededNoise(1))
+    made = release(
+        anonymizer, tmp_path / "people.parquet", tmp_path / "out.parquet",
+        fitted_on="others", most_held=most_held, **persons,
+    )  # fmt: skip
+    monkeypatch.setattr(noise, "_source", SeededNoise(1))
+    expected, released = in_memory(anonymizer, table, **persons)
+    read = pq.read_table(tmp_path / "out.parquet")
+    assert counted(read) == counted(released)
+    assert read.column_names == ["age", "job", "pay", "ill"]
+    assert made.privacy == expected.privacy
+    assert (made.privacy.unit, made.privacy.adjacency) == ("person", "adding or removing all records of one person")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.parquet", "people.parquet"]  # no working files
+
+
+def test_the_noise_of_capped_files_grows_with_the_cap(anonymizer, tmp_path, monkeypatch):
+    source_of_noise = RecordedNoise()
+    monkeypatch.setattr(noise, "_source", source_of_noise)
+    table = households(800, 4)
+    pq.write_table(table, tmp_path / "people.parquet")
+    made = release(
+        anonymizer,
+        tmp_path / "people.parquet",
+        tmp_path / "out.parquet",
+        unit="person",
+        most_per_person=3,
+        most_held=300,
+    )
+    assert source_of_noise.geometric_asked == [(1.0 / 3, 2 * anonymizer.n_groups_)]
+    sizes = np.unique(table.column("person").to_pylist(), return_counts=True)[1]
+    assert made.n_records == np.minimum(sizes, 3).sum()
+
+
+def test_a_sample_of_capped_files_has_one_record_of_each_person(anonymizer, tmp_path):
+    table = households(3000, 5)
+    pq.write_table(table, tmp_path / "people.parquet", row_group_size=1000)
+    made = release(
+        anonymizer, tmp_path / "people.parquet", tmp_path / "out.parquet",
+        mechanism="sample", epsilon=2.0, rate=0.5, k=5, unit="person", most_per_person=1,
+    )  # fmt: skip
+    assert min(counted(pq.read_table(tmp_path / "out.parquet")).values()) >= 5
+    assert made.n_records < 1500 + 6 * 27.4  # half of 3,000 persons, and six standard deviations
+
+
+def test_bad_persons_of_files_are_explained(anonymizer, tmp_path):
+    table, out = households(500, 6), tmp_path / "out.parquet"
+    pq.write_table(table, tmp_path / "people.parquet")
+    source = tmp_path / "people.parquet"
+    with pytest.raises(InputError, match="the table has no column 'human'"):
+        release(anonymizer, source, out, unit="human", most_per_person=1)
+    with pytest.raises(ParameterError, match="unit='person' without most_per_person"):
+        release(anonymizer, source, out, unit="person")
+    with pytest.raises(InputError, match="column 'person' is not rewritten by the partition"):
+        release(anonymizer, source, out)
+    nameless = table.set_column(4, "person", [[None, *table.column("person").to_pylist()[1:]]])
+    pq.write_table(nameless, source)
+    with pytest.raises(InputError, match="column 'person' has missing values"):
+        release(anonymizer, source, out, unit="person", most_per_person=1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["people.parquet"]
+
+
+def test_persons_in_duckdb_are_capped_as_in_memory(anonymizer, tmp_path, monkeypatch):
+    duckdb = pytest.importorskip("duckdb")
+    from sfumato.duckdb import release as release_from
+
+    table = households(600, 7)
+    pq.write_table(table, tmp_path / "people.parquet")
+    with duckdb.connect(str(tmp_path / "people.db")) as database:
+        database.execute(f"create table people as select * from '{tmp_path}/people.parquet'")
+    settings = {"mechanism": "counts", "epsilon": 1.0, "labels": ["no", "yes"], "unit": "person", "most_per_person": 2}
+    monkeypatch.setattr(noise, "_source", SeededNoise(2))
+    release_from(
+        anonymizer, f"duckdb:{tmp_path}/people.db?table=people", tmp_path / "out.parquet",
+        target="ill", fitted_on="others", most_held=200, **settings,
+    )  # fmt: skip
+    monkeypatch.setattr(noise, "_source", SeededNoise(2))
+    _, released = in_memory(anonymizer, table, **settings)
+    assert counted(pq.read_table(tmp_path / "out.parquet")) == counted(released)
 
 
 def test_tables_in_duckdb(anonymizer, source, tmp_path, monkeypatch):

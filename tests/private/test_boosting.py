@@ -10,6 +10,7 @@ import pytest
 
 from sfumato.errors import GuaranteeError, InputError, MissingExtraError, ParameterError
 from sfumato.private import PrivateBoostingClassifier, boosting
+from twins.seeded_noise import seed_private
 
 from .test_linear import PUBLIC, people
 
@@ -19,7 +20,8 @@ needs_interpret = pytest.mark.skipif(
 
 
 @needs_interpret
-def test_a_budget_learns_and_a_tiny_one_cannot():
+def test_a_budget_learns_and_a_tiny_one_cannot(monkeypatch):
+    seed_private(monkeypatch)
     X, y = people(3000)
     X_new, y_new = people(1000, seed=1)
     model = PrivateBoostingClassifier(2.0, **PUBLIC).fit(X, y)

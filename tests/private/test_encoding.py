@@ -86,8 +86,46 @@ def test_kinds_must_fit():
         encoding().cells(read_table(pa.table({"age": [1.0]})))
 
 
+@pytest.mark.parametrize(
+    ("values", "known", "match"),
+    [
+        ([1, 2, 3], ["1", "2"], "are text and the column holds numbers"),
+        (["1", "2", None], [1, 2], "are numbers and the column holds text"),
+    ],
+)
+def test_lists_and_columns_must_be_of_one_kind(values, known, match):
+    table = read_table(pa.table({"code": values}))
+    with pytest.raises(ParameterError, match=match):
+        PublicEncoding(["code"], None, {"code": known}).cells(table)
+
+
+def test_a_column_without_any_value_has_no_kind():
+    table = read_table(pd.DataFrame({"code": [np.nan, np.nan]}))
+    np.testing.assert_array_equal(PublicEncoding(["code"], None, {"code": ["a", "b"]}).cells(table)[:, 0], [2, 2])
+
+
 def test_records_of_a_person_share_one_weight():
-    people = pa.table({"person": ["a", "b", "a", None, "c", None]})
+    people = pa.table({"person": ["a", "b", "a", "d", "c", "d"]})
     shares, n_persons, name = shares_of_persons(people, "person")
     np.testing.assert_allclose(shares, [0.5, 1, 0.5, 0.5, 1, 0.5])
     assert (n_persons, name) == (4, "person")
+
+
+def test_a_record_without_a_person_is_refused():
+    """As one person, two nameless ones would change each other's share: a person moves the sum by up to 2, not 1."""
+    with pytest.raises(InputError, match="column 'person' has missing values"):
+        shares_of_persons(pa.table({"person": ["a", None, "a", None]}), "person")
+
+
+@pytest.mark.parametrize("reach", [0.0, 0.5, 4.0, 100.0])
+def test_features_of_cells_are_never_longer_than_one(reach):
+    rows = encoding(n_intervals=16).smoothing(reach).toarray()
+    assert rows.shape == (17 + 3 + 1, 17 + 3 + 1)
+    assert (np.square(rows).sum(axis=1) <= 1.0).all()
+    np.testing.assert_array_equal(rows, rows.T)
+    products = rows @ rows.T
+    np.testing.assert_allclose(np.diag(products), 1.0, atol=1e-9)
+    near, far = products[3, 4], products[3, 12]
+    np.testing.assert_allclose([near, far], [np.exp(-1 / reach), np.exp(-9 / reach)] if reach else [0, 0], atol=1e-9)
+    # Missing values, categories and the constant have nothing in common with anything.
+    np.testing.assert_allclose(products[16:], np.eye(21)[16:], atol=1e-9)

@@ -5,7 +5,9 @@ import json
 import math
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +18,8 @@ from sfumato.private import PrivacyGuarantee
 from sfumato.private.accounting import membership_limit, zcdp_epsilon
 from sfumato.private.composition import Part, compose
 from sfumato.private.guarantee import neighbors
+from sfumato.private.mechanisms import noisy_counts
+from twins.every_noise import EveryNoise
 
 
 def promise(epsilon, delta=0.0, unit=None, rests_on=()):
@@ -76,6 +80,26 @@ def test_deltas_that_add_up_to_more_than_allowed_are_the_total():
     total = compose([Part(0.1, 1e-6)] * 3, 1e-6)
     assert total.by == "sum"
     assert math.isclose(total.delta, 3e-6)
+
+
+def test_the_total_of_a_ledger_covers_every_pair_of_outputs_of_two_releases():
+    """Two releases of one cell, all outputs worked out: no pair tells neighbors apart better than the total says."""
+    ledger, reach = PrivacyLedger(), 8
+    epsilons = (0.3, 0.9)
+    for epsilon in epsilons:
+        ledger.spend(promise(epsilon), what="counts")
+
+    def chances(n, epsilon):
+        source = EveryNoise(1, reach)
+        noisy = noisy_counts(np.full((2 * reach + 1, 1), n), epsilon, noise=source).ravel()
+        return np.bincount(noisy, weights=source.probability, minlength=2 * reach)[: reach + 1]  # complete up to there
+
+    largest = 0.0
+    for n in range(3):
+        ratios = [np.log(chances(n + 1, epsilon) / chances(n, epsilon)) for epsilon in epsilons]
+        together = np.add.outer(*ratios)  # the draws are independent
+        largest = max(largest, np.abs(together).max())
+    assert math.isclose(largest, ledger.total().epsilon, rel_tol=1e-9)
 
 
 def test_a_release_beyond_the_budget_is_refused_and_not_entered(tmp_path):
@@ -157,6 +181,79 @@ def test_two_processes_do_not_lose_a_release(tmp_path):
     running = [subprocess.Popen([sys.executable, "-c", code, str(path)]) for _ in range(2)]
     assert [process.wait(120) for process in running] == [0, 0]
     assert len(PrivacyLedger(path).entries) == 40
+
+
+def test_two_processes_do_not_both_spend_the_last_of_a_budget(tmp_path):
+    path = tmp_path / "ledger.json"
+    code = (
+        "import sys; from sfumato import GuaranteeError, PrivacyLedger; from sfumato.private import PrivacyGuarantee\n"
+        "own = PrivacyGuarantee(0.1, 0.0, 'adding or removing one record', None, 'counts', ())\n"
+        "for _ in range(8):\n"
+        "    try: PrivacyLedger(sys.argv[1], epsilon=1.0).spend(own, what='one'); print('spent')\n"
+        "    except GuaranteeError: print('refused')"
+    )
+    command = [sys.executable, "-c", code, str(path)]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    said = " ".join(process.communicate(timeout=120)[0] for process in running).split()
+    assert (said.count("spent"), said.count("refused")) == (10, 6)
+    assert len(PrivacyLedger(path).entries) == 10
+
+
+def test_threads_of_one_process_wait_for_each_other(tmp_path):
+    path = tmp_path / "ledger.json"
+
+    def spend(_):
+        PrivacyLedger(path).spend(promise(0.01), what="one")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(spend, range(40)))
+    assert len(PrivacyLedger(path).entries) == 40
+
+
+def test_a_budget_that_another_process_set_meanwhile_is_not_taken_for_the_own(tmp_path):
+    path = tmp_path / "ledger.json"
+    small = PrivacyLedger(path, epsilon=1.0)
+    PrivacyLedger(path, epsilon=5.0).spend(promise(0.5), what="one")
+    with pytest.raises(ParameterError, match="a budget of epsilon 1 and delta 0 for a ledger with epsilon 5"):
+        small.spend(promise(0.75), what="two")
+    assert len(PrivacyLedger(path).entries) == 1
+    any_budget = PrivacyLedger(path)
+    PrivacyLedger(path).change_budget(6.0)
+    any_budget.spend(promise(5.25), what="with the budget as it is now")
+    assert any_budget.budget == (6.0, 0.0)
+
+
+def test_a_link_to_a_ledger_is_the_ledger(tmp_path):
+    path, link = tmp_path / "ledger.json", tmp_path / "here" / "link.json"
+    PrivacyLedger(path, epsilon=1.0).spend(promise(0.5), what="one")
+    link.parent.mkdir()
+    link.symlink_to(path)
+    PrivacyLedger(link).spend(promise(0.25), what="two")
+    assert link.is_symlink()
+    assert [entry.what for entry in PrivacyLedger(path).entries] == ["one", "two"]
+
+
+def test_a_write_that_fails_enters_nothing_and_leaves_the_ledger_whole(tmp_path, monkeypatch):
+    path = tmp_path / "ledger.json"
+    ledger = PrivacyLedger(path, epsilon=1.0)
+    ledger.spend(promise(0.5), what="one")
+    before = path.read_bytes()
+
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("sfumato.documents.json.dump", full)
+    with pytest.raises(OSError, match="No space left"):
+        ledger.spend(promise(0.25), what="two")
+    monkeypatch.undo()
+    assert path.read_bytes() == before
+    assert sorted(file.name for file in tmp_path.iterdir()) == [".ledger.json.lock", "ledger.json"]
+    assert ledger.spend(promise(0.5), what="two").epsilon == 1.0  # the failed one was not counted
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(InputError, match="the folder of the ledger"):
+        PrivacyLedger(tmp_path / "nowhere" / "ledger.json").spend(promise(0.5), what="one")
 
 
 def test_damaged_ledgers_are_explained(tmp_path):

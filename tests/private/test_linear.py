@@ -29,7 +29,8 @@ def people(n=2000, seed=0):
     return frame, np.where(frame["age"] + 20 * (frame["region"] == "south") > 60, "yes", "no")
 
 
-def test_a_budget_learns_and_a_tiny_one_cannot():
+def test_a_budget_learns_and_a_tiny_one_cannot(monkeypatch):
+    monkeypatch.setattr(noise, "_source", SeededNoise(1))
     X, y = people()
     X_new, y_new = people(seed=1)
     scores = {e: PrivateLogisticRegression(e, **PUBLIC).fit(X, y).score(X_new, y_new) for e in (1.0, 5.0, 1e-4)}
@@ -73,7 +74,8 @@ def test_two_fits_have_different_noise_and_no_parameter_changes_that():
     assert not [name for name in model.get_params() if "random" in name or "seed" in name or "noise" in name]
 
 
-def test_more_than_two_classes():
+def test_more_than_two_classes(monkeypatch):
+    monkeypatch.setattr(noise, "_source", SeededNoise(1))
     X, _ = people(4000)
     y = np.digitize(X["age"], [30, 70])
     model = PrivateLogisticRegression(2.0, **{**PUBLIC, "classes": [0, 1, 2, 3]}).fit(X, y)
@@ -147,6 +149,8 @@ def test_labels_that_are_read_from_y_are_said_to_be_public():
         ({"n_steps": 0}, ParameterError, "n_steps=0"),
         ({"momentum": 1.0}, ParameterError, "momentum=1.0"),
         ({"learning_rate": 0.0}, ParameterError, "learning_rate=0.0"),
+        ({"clip": 0.0}, ParameterError, "clip=0.0"),
+        ({"smoothing": -1.0}, ParameterError, "smoothing=-1.0"),
         ({"unit": "person"}, ParameterError, "'person', which the table does not have"),
     ],
 )
@@ -190,7 +194,8 @@ def amounts(n=4000, seed=0):
     return X, (X["age"] + 20 * (X["region"] == "south")).to_numpy() + noise_of_nature
 
 
-def test_numbers_are_learned_with_a_budget():
+def test_numbers_are_learned_with_a_budget(monkeypatch):
+    monkeypatch.setattr(noise, "_source", SeededNoise(1))
     X, y = amounts()
     X_new, y_new = amounts(seed=1)
     with warnings.catch_warnings():

@@ -10,7 +10,13 @@ from scipy import stats
 
 from sfumato.errors import MissingExtraError, ParameterError
 from sfumato.private import noise
-from sfumato.private.noise import SecureNoise, add_gaussian, grid_of, noise_source
+from sfumato.private.noise import (
+    SecureNoise,
+    add_gaussian,
+    grid_of,
+    noise_source,
+    whole_steps,
+)
 from twins.seeded_noise import SeededNoise
 
 pytest.importorskip("opendp", reason="opendp is not installed (extra: dp)")
@@ -28,14 +34,14 @@ def test_geometric_noise_falls_by_e_to_the_epsilon_with_every_unit(source, epsil
     seen = [(drawn == value).sum() for value in values]
     others = len(drawn) - sum(seen)
     test = stats.chisquare([*seen, others], [*(expected * len(drawn)), (1 - expected.sum()) * len(drawn)])
-    assert test.pvalue > 1e-6
+    assert test.pvalue > 1e-9
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: type(source).__name__)
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 37.3, 1e9])
 def test_gaussian_noise_is_normal_and_on_the_grid(source, scale):
     drawn = source.gaussian(scale, 20_000)
-    assert stats.kstest(drawn / scale, "norm").pvalue > 1e-6
+    assert stats.kstest(drawn / scale, "norm").pvalue > 1e-9
     steps = drawn / grid_of(scale)
     np.testing.assert_array_equal(steps, np.rint(steps))
 
@@ -80,6 +86,23 @@ def test_values_far_beyond_the_noise_are_refused():
     for value in (math.nan, math.inf, 1e30):
         with pytest.raises(ParameterError, match="Bound the values"):
             add_gaussian([value], 1.0)
+
+
+def test_whole_steps_never_grow_and_are_added_up_exactly():
+    values = np.random.default_rng(0).normal(size=1000)
+    steps = whole_steps(values, 0.7)
+    assert (np.abs(steps * grid_of(0.7)) <= np.abs(values)).all()
+    np.testing.assert_allclose(steps * grid_of(0.7), values, atol=grid_of(0.7))
+    for value in (math.nan, math.inf, 1e30):
+        with pytest.raises(ParameterError, match="Bound the values"):
+            whole_steps(np.array([value]), 1.0)
+
+
+def test_noise_that_leaves_64_bits_is_refused():
+    """A draw at the end of the range would turn over when one more person is added."""
+    with pytest.raises(ParameterError, match="does not fit into 64-bit integers"):
+        SecureNoise().geometric(1e-300, 1)
+    assert np.abs(SecureNoise().geometric(2.0**-40, 20)).max() < 2**62
 
 
 def test_the_measurement_spends_at_most_the_budget():

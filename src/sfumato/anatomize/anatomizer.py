@@ -19,7 +19,7 @@ from sfumato.anatomize.tables import AnatomizedTable, check_groups
 from sfumato.arguments import as_table_like
 from sfumato.backends.base import Division
 from sfumato.frames import Table
-from sfumato.frames.assembling import with_integers, with_sorted_categories
+from sfumato.frames.assembling import with_column, with_sorted_categories
 from sfumato.grouping import number_values
 from sfumato.schema import Judgement, judge_naming
 from sfumato.threads import run_side_by_side
@@ -198,7 +198,7 @@ class MemoryAnatomies:
             frame = table.replaced({}, drop=hidden, keep_rows=rows, compact_categories=True)
             frame = with_sorted_categories(frame)
             for name, place in groups.items():
-                frame = with_integers(frame, name, group[rows, place])
+                frame = with_column(frame, name, group[rows, place])
             return frame
 
         of_table = {name: place for place, name in enumerate(division.groups)}

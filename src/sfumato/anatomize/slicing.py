@@ -23,7 +23,7 @@ from sfumato.arguments import as_table_like, check_integer, check_share
 from sfumato.backends.memory import MemorySource
 from sfumato.errors import GuaranteeError, named
 from sfumato.frames import Table, read_table
-from sfumato.frames.assembling import select, side_by_side, with_integers, with_sorted_categories
+from sfumato.frames.assembling import select, side_by_side, with_column, with_sorted_categories
 from sfumato.grouping import group_rows, number_values
 from sfumato.partition.guides import Guide
 from sfumato.partition.hilbert_curve import grid_coordinates, hilbert_keys, make_grid, sort_keys
@@ -169,7 +169,7 @@ class Slicer(BaseEstimator):
         mixed = ordering.permutation(len(rows))
         rows, bucket = rows[mixed], bucket[mixed]
         frame = _shuffled(table, groups, rows, bucket, shuffling)
-        frame = with_integers(frame, self.bucket, bucket)
+        frame = with_column(frame, self.bucket, bucket)
         n_suppressed = table.n_records - len(rows)
         # Arrays number the columns again, in the order of the source, without the identifiers.
         names = dict(

@@ -372,10 +372,13 @@ class Anonymizer(TransformerMixin, GroupParameters):
         settings = PrivateSettings(
             mechanism, epsilon, delta, rate, k, labels, unit, most_per_person, fitted_on, ledger, regions
         )
-        X, table = self._read_later(X)
         if mechanism is not None:
             _check_unused(earlier=earlier, persons=persons, target=target, shuffle=shuffle, keep_index=keep_index)
+            check_is_fitted(self, self._fitted_attribute)
+            X = as_table_like(X)  # with the unit beside the fitted columns; no other is let through
+            table = read_table(X, categorical=self.schema_.categorical_features)
             return release_privately(self.partition_, X, table, y, settings)
+        X, table = self._read_later(X)
         settings.check_absent()
         self.schema_.check_passing(table)
         target = y if target is None else target

@@ -22,11 +22,12 @@ from sfumato.anonymize.target_labels import code_labels
 from sfumato.arguments import check_choice, check_integer
 from sfumato.columns import GroupedLabels, GroupedValues
 from sfumato.errors import InputError, ParameterError, named
-from sfumato.fingerprints import MOST_REUSED, Fingerprints
+from sfumato.fingerprints import Fingerprints
 from sfumato.frames import Table
 from sfumato.frames.building import FrameKind, build_frame, kind_of_frame
 from sfumato.frames.shuffling import random_order
 from sfumato.private.accounting import check_epsilon
+from sfumato.private.encoding import persons_of
 from sfumato.private.guarantee import PrivacyGuarantee, neighbors
 from sfumato.private.ledger import PrivacyLedger
 from sfumato.private.mechanisms import cap_records, noisy_counts, sample_rows, without_rare
@@ -161,8 +162,20 @@ def release_privately(
     else:
         released = _write_regions(settings.regions, kind, cell // len(labels), cell % len(labels), labels)
     measures = {"n_records": len(cell), "n_cells": partition.n_groups, "n_filled": int((counts > 0).sum())}
-    target = None if y is None else labels[cell % len(labels)]
+    target = None if y is None else _target(labels, cell % len(labels), is_public=settings.labels is not None)
     return Release(released, 0, 0, measures, target=target, privacy=promise)
+
+
+def _target(labels: NDArray[Any], label: NDArray[np.int64], *, is_public: bool) -> NDArray[Any]:
+    """Return the labels of released records.
+
+    Unless the list of labels is public, its type is that of the released labels alone: the type of an array of text
+    tells the length of the longest, which may be a label that was too rare to be released.
+    """
+    if is_public:
+        return np.asarray(labels[label])
+    used, place = np.unique(label, return_inverse=True)
+    return np.asarray(labels[used].tolist())[place]
 
 
 def write_cells(partition: Recoding, kind: FrameKind, group: NDArray[np.int64]) -> Any:
@@ -276,6 +289,8 @@ def promise_of(
     """
     assert settings.epsilon is not None
     rests_on = _basis_of(partition, X, settings)
+    if settings.regions is not None:
+        rests_on.append("the regions were fitted with the partition")
     if unit is None:
         rests_on.append("every person has one record")
     if has_labels and settings.mechanism == "counts":
@@ -295,9 +310,8 @@ def _basis_of(partition: Recoding, X: Any, settings: PrivateSettings) -> list[st
     prints = given if isinstance(given, Fingerprints) else partition.fingerprints
     overlap = None if prints is None or X is None else prints.check_unused(X, what="the table to release")
     if overlap is not None and overlap.is_checked:
-        return [
-            f"the partition was fitted on other records, which fingerprints confirm up to a share of {MOST_REUSED:.0%}"
-        ]
+        # No number: how many records equal one of the others is an exact count of the private records.
+        return ["the partition was fitted on other people, which its fingerprints do not contradict"]
     if given != OTHERS:
         why = "has no fingerprints" if overlap is None else "has fingerprints of too few distinct values to tell"
         raise ParameterError(
@@ -310,13 +324,7 @@ def _basis_of(partition: Recoding, X: Any, settings: PrivateSettings) -> list[st
 
 def capped_rows(table: Table, unit: str, most: int) -> NDArray[np.int64]:
     """Return the rows that count: at most so many of each person."""
-    column = table.column(unit, for_counting=True)
-    if column.missing is not None:
-        raise InputError(
-            f"column {unit!r} has missing values: expected the person of every record. Fill them in, or drop those "
-            "records."
-        )
-    _, person = np.unique(column.values, return_inverse=True)
+    person, _ = persons_of(table, unit)
     return cap_records(person, most, random_order(table.n_records))
 
 

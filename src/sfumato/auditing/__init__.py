@@ -3,6 +3,6 @@
 
 ``run`` runs a policy: ``policy_job`` reads its table and gives columns their roles, ``pipeline`` compares models and
 releases, ``utility`` measures the cost of protection, ``attacks`` the remaining risk, and ``gate`` judges. ``audit``
-does the same for any release, ``compare_protections`` compares protections. The modules ``*_files`` do the work of the
+does the same for any release, ``frontier`` compares protections. The modules ``*_files`` do the work of the
 other commands. Nothing here prints: a `Reporter` hears of each step.
 """

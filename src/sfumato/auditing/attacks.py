@@ -35,24 +35,37 @@ _MOST_NAMES = 8  # of columns in a note
 
 
 @dataclass(frozen=True)
-class _Plan:
+class Effort:
+    """How much the attacks on a model may cost.
+
+    Attributes
+    ----------
+    n_shadows : int
+        Shadow models for the attacks that need them.
+    n_attributes : int
+        Columns to guess with the model.
+    most_records : int or None
+        Members attacked, and as many others; None: all.
+    """
+
     n_shadows: int
     n_attributes: int
-    most_records: int  # members attacked, and as many others
+    most_records: int | None = None
 
 
 _PLANS = {
-    "none": _Plan(0, 0, 0),
-    "quick": _Plan(0, 1, 5_000),
-    "standard": _Plan(16, 3, 10_000),
-    "full": _Plan(64, 6, 20_000),
+    "none": Effort(0, 0, 0),
+    "quick": Effort(0, 1, 5_000),
+    "standard": Effort(16, 3, 10_000),
+    "full": Effort(64, 6, 20_000),
 }
 
 ATTACKS: tuple[str, ...] = tuple(name.replace("-", "_") for name in _FAMILY)
 """Everything that an audit may run: on the model up to ``"attribute"``, then on the released records."""
 
 
-def _facts_of(attack: str) -> AttackFacts:
+def facts_of(attack: str) -> AttackFacts:
+    """Return the facts of one of `ATTACKS`."""
     facts: AttackFacts = _FAMILY[attack.replace("_", "-")].facts
     return facts
 
@@ -71,6 +84,42 @@ class SkippedAttack:
     attack: str
     title: str
     why: str
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """An attack that was run.
+
+    Attributes
+    ----------
+    attack : str
+        One of `ATTACKS`.
+    title : str
+    result : AttackResult
+    """
+
+    attack: str
+    title: str
+    result: AttackResult
+
+    @property
+    def advantage(self) -> float:
+        """The success rate above that of an attacker without the release, or on people outside it."""
+        return self.result.rate - max(self.result.baseline, self.result.control or 0.0)
+
+
+@dataclass(frozen=True)
+class Round:
+    """Outcomes of a round of attacks, those that could not be run, and notes; see `Attacks`."""
+
+    outcomes: tuple[Outcome, ...]
+    not_run: tuple[SkippedAttack, ...]
+    notes: tuple[str, ...]
+
+    def in_words(self, subgroups: Subgroups = NO_SUBGROUPS) -> Attacks:
+        """Return the outcomes as risks for a report, each with the subgroup that it gains most on."""
+        risks = tuple(make_risk(facts_of(one.attack), one.result, subgroups, one.title) for one in self.outcomes)
+        return Attacks(risks, self.not_run, self.notes)
 
 
 @dataclass(frozen=True)
@@ -112,8 +161,13 @@ def attacks_of(level: str, leave_out: Collection[str] = ()) -> tuple[str, ...]:
     """
     if level not in LEVELS:
         raise ParameterError(f"audit level {level!r}: expected one of {', '.join(LEVELS)}. 'quick' takes minutes.")
-    every = [name for name in ATTACKS if _facts_of(name).runs_at(level)]
+    every = [name for name in ATTACKS if facts_of(name).runs_at(level)]
     return tuple(name for name in every if name not in leave_out)
+
+
+def effort_of(level: str) -> Effort:
+    """Return what the attacks of a level on a model may cost."""
+    return _PLANS[level]
 
 
 def attack_model(
@@ -165,33 +219,57 @@ def attack_model(
     -------
     Attacks
     """
-    wanted = attacks_of(level, leave_out)
-    plan = _PLANS[level]
+    found = run_on_model(
+        model, X, y, is_member,
+        attacks=attacks_of(level, leave_out), effort=_PLANS[level], estimator=estimator, attributes=attributes,
+        random_state=random_state, n_jobs=n_jobs, cache=cache, titles=titles, say=say,
+    )  # fmt: skip
+    return found.in_words(subgroups)
+
+
+def run_on_model(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    is_member: ArrayLike,
+    *,
+    attacks: Collection[str],
+    effort: Effort,
+    estimator: Any,
+    attributes: Sequence[str],
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    cache: str | os.PathLike[str] | None = None,
+    titles: Mapping[str, str] = NO_TITLES,
+    say: Callable[[str], Any] | None = None,
+) -> Round:
+    """Run those of some attacks that are on a model; parameters as of `attack_model`."""
     members = np.asarray(is_member, bool)
-    rows = _as_many_as_planned(members, plan.most_records, random_state)
+    rows = _as_many_as_planned(members, effort.most_records, random_state)
     table = read_table(X)
     attacked = table.replaced({}, keep_rows=rows)
     labels = np.asarray(y)[rows]
     not_run: list[SkippedAttack] = []
-    risks: list[Risk] = []
-    membership = [name for name in wanted if _facts_of(name).target == "membership"]
+    outcomes: list[Outcome] = []
+    membership = [name for name in attacks if facts_of(name).target == "membership"]
     with_shadows = tuple(name for name in membership if name in NEED_SHADOWS)
     alone = [(name,) for name in membership if name not in NEED_SHADOWS]
     for names in filter(None, (*alone, with_shadows)):  # shadows are trained once for all attacks that use them
         if say is not None:
-            say(f"attacking: {'; '.join(_facts_of(name).title for name in names)}")
+            say(f"attacking: {'; '.join(facts_of(name).title for name in names)}")
         try:
             found = attack_membership(
                 model, attacked, labels, members[rows],
-                attacks=names, estimator=estimator if names == with_shadows else None, n_shadows=plan.n_shadows or 2,
-                random_state=random_state, n_jobs=n_jobs, cache=cache, progress=None if say is None else _told(say),
+                attacks=names, estimator=estimator if names == with_shadows else None,
+                n_shadows=effort.n_shadows or 2, random_state=random_state, n_jobs=n_jobs, cache=cache,
+                progress=None if say is None else _told(say),
             )  # fmt: skip
         except (MissingExtraError, SfumatoError) as error:
-            not_run += [SkippedAttack(name, _facts_of(name).title, error.args[0]) for name in names]
+            not_run += [SkippedAttack(name, facts_of(name).title, error.args[0]) for name in names]
             continue
-        risks += [make_risk(_facts_of(name), _on(rows, found[name]), subgroups) for name in names]
+        outcomes += [Outcome(name, facts_of(name).title, _on(rows, found[name])) for name in names]
     inside = members[rows]
-    chosen, notes = _to_guess(table, attributes, plan.n_attributes if "attribute" in wanted else 0)
+    chosen, notes = _to_guess(table, attributes, effort.n_attributes if "attribute" in attacks else 0)
     for attribute in chosen:
         if say is not None:
             say(f"attacking: {attribute!r}, from the model")
@@ -207,13 +285,11 @@ def attack_model(
             not_run.append(SkippedAttack("attribute", f"guessing {attribute!r} with the model", error.sentence))
             continue
         title = f"{titles.get(attribute, attribute)}, from the model"
-        ways = [
-            make_risk(_facts_of("attribute"), _on(rows[masks[0]], result), subgroups, title)
-            for result in found_values.values()
-        ]
+        own_rows = rows[masks[0]]
+        ways = [Outcome("attribute", title, _on(own_rows, result)) for result in found_values.values()]
         # Each has a control of its own: the one that is right most often may be as right about people in general.
-        risks.append(max(ways, key=lambda risk: (risk.advantage, risk.result["rate"])))
-    return Attacks(tuple(risks), tuple(not_run), notes)
+        outcomes.append(max(ways, key=lambda way: (max(0.0, way.advantage), way.result.rate)))
+    return Round(tuple(outcomes), tuple(not_run), notes)
 
 
 def _told(say: Callable[[str], Any]) -> Callable[[int, int], None]:
@@ -295,9 +371,16 @@ def attack_release(
         titles=titles,
         sensitive=[name for name in (secrets if sensitive is None else sensitive) if name not in names],
     )
-    risks, not_run, told = [], [], []
-    for attack in attacks_of(level, leave_out):
-        facts = _facts_of(attack)
+    return run_on_release(about, attacks_of(level, leave_out), say=say).in_words(subgroups)
+
+
+def run_on_release(
+    about: AttackedRelease, attacks: Collection[str], *, say: Callable[[str], Any] | None = None
+) -> Round:
+    """Run those of some attacks that are on a release."""
+    outcomes, not_run, told = [], [], []
+    for attack in attacks:
+        facts = facts_of(attack)
         if facts.target != "release":
             continue
         if missing := [name for name in facts.needs if find_spec(name) is None]:
@@ -312,10 +395,10 @@ def attack_release(
             if say is not None:
                 say(f"attacking: {case.title}")
             try:
-                risks.append(make_risk(facts, case.run(), subgroups, case.title))
+                outcomes.append(Outcome(attack, case.title, case.run()))
             except SfumatoError as error:
                 not_run.append(SkippedAttack(attack, case.title, error.sentence))
-    return Attacks(tuple(risks), tuple(not_run), tuple(told))
+    return Round(tuple(outcomes), tuple(not_run), tuple(told))
 
 
 def make_risk(facts: AttackFacts, result: AttackResult, subgroups: Subgroups, title: str | None = None) -> Risk:
@@ -385,8 +468,10 @@ def attacked_part(frame: Any, mask: Any) -> Any:
     return read_table(frame).replaced({}, keep_rows=np.flatnonzero(mask))
 
 
-def _as_many_as_planned(members: Any, most: int, random_state: int) -> Any:
-    """Return positions of at most so many members and as many others, drawn at random."""
+def _as_many_as_planned(members: Any, most: int | None, random_state: int) -> Any:
+    """Return positions of at most so many members and as many others, drawn at random; all where there is no limit."""
+    if most is None:
+        return np.arange(len(members))
     generator = np.random.default_rng([random_state, 7])
     n_each = min(most, int(members.sum()), int((~members).sum()))
     return np.sort(

@@ -55,20 +55,44 @@ def compare_models(reporter: Reporter, job: Job, test_fraction: float) -> Compar
     """Train on raw and on protected records and test both; None, with a note, where that cannot be measured."""
     if job.target is None or test_fraction == 0:
         return None
-    method, target = job.method, job.target
-    units = person_codes(job.table, method.unit) if method.unit is not None else None
-    n_persons = int(target.known.sum()) if units is None else len(set(units[target.known]))
-    n_test = ceil(test_fraction * n_persons)
-    # Fewer than two records or classes on a side teach nothing, and the rest has to be enough for one group.
-    is_enough = n_test > 1 and n_persons - n_test >= max(method.k, 2)
-    rows = split_records(target, test_fraction, method.seed, units) if is_enough else None
-    if rows is None or (target.task == "classification" and len(set(target.values[rows[0]])) < 2):
-        people = "records" if units is None else "persons"
+    rows = compared_rows(job, test_fraction)
+    if rows is None:
+        n_persons, n_test = _numbers(job, test_fraction)
+        people = "records" if job.method.unit is None else "persons"
         reporter.note(
             f"no model was measured: a test fraction of {test_fraction:g} of {n_persons:,} {people} with a target "
-            f"leaves {n_test:,} to test and {n_persons - n_test:,} to train and protect with k = {method.k}."
+            f"leaves {n_test:,} to test and {n_persons - n_test:,} to train and protect with k = {job.method.k}."
         )
         return None
+    return compare_on(reporter, job, rows)
+
+
+def compared_rows(job: Job, test_fraction: float) -> tuple[Rows, Rows] | None:
+    """Return the records to train with and to test on; None if there are too few of them for k."""
+    assert job.target is not None
+    method, target = job.method, job.target
+    n_persons, n_test = _numbers(job, test_fraction)
+    # Fewer than two records or classes on a side teach nothing, and the rest has to be enough for one group.
+    if n_test <= 1 or n_persons - n_test < max(method.k, 2):
+        return None
+    units = person_codes(job.table, method.unit) if method.unit is not None else None
+    rows = split_records(target, test_fraction, method.seed, units)
+    has_one_class = target.task == "classification" and len(set(target.values[rows[0]])) < 2
+    return None if has_one_class else rows
+
+
+def _numbers(job: Job, test_fraction: float) -> tuple[int, int]:
+    """Return how many persons have a target, and how many of them are for testing."""
+    assert job.target is not None
+    unit, known = job.method.unit, job.target.known
+    n_persons = int(known.sum()) if unit is None else len(set(person_codes(job.table, unit)[known]))
+    return n_persons, ceil(test_fraction * n_persons)
+
+
+def compare_on(reporter: Reporter, job: Job, rows: tuple[Rows, Rows]) -> Comparison:
+    """Train on raw and on protected records of one split, and test both."""
+    assert job.target is not None
+    method, target = job.method, job.target
     train = rows[0]
 
     def publish(anonymizer: Any, released: Any) -> Any:

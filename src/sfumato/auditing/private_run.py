@@ -17,6 +17,7 @@ from sfumato.auditing.run_outputs import document_writers, moment
 from sfumato.auditing.saved_documents import load_partition
 from sfumato.documents import plain
 from sfumato.errors import GuaranteeError, ParameterError, named
+from sfumato.files.csv_reading import CsvStyle
 from sfumato.files.table_file import unknown_column
 from sfumato.files.verified_output import Recount, judged_in_memory, recount, write_judged
 from sfumato.fingerprints import Fingerprints
@@ -65,8 +66,8 @@ def run_privately(reporter: Reporter, policy: Policy, table: Any = None) -> tupl
             f"the release has no records: expected some. Its epsilon is spent. Raise {named('epsilon')}, or use a "
             "partition with fewer cells."
         )
-    audit = [_audit(policy, source.name, partition, made, released, ledger, reporter)]
-    _publish(reporter, policy, released, audit, source.style)
+    audit = [_audit(policy, source.name, partition, made, released, ledger)]
+    _publish(reporter, policy, released, audit)
     return audit[0], released
 
 
@@ -86,9 +87,7 @@ def _without(policy: Policy, table: Any, dropped: list[str]) -> Any:
     return table.drop_columns(dropped)
 
 
-def _audit(
-    policy: Policy, name: str, partition: Any, made: Any, released: Any, ledger: Any, reporter: Reporter
-) -> Audit:
+def _audit(policy: Policy, name: str, partition: Any, made: Any, released: Any, ledger: Any) -> Audit:
     """Return what readers of the release may know: nothing was computed from the records but the release itself."""
     own = policy.values["privacy"]
     shown = ("mechanism", "epsilon", "rate", "k", "most_per_person")
@@ -117,21 +116,23 @@ def _audit(
         titles=policy.titles,
         versions=versions(),
         smallest_shown=1,
-        seconds=reporter.seconds,
         context=policy.context,
         made_at=moment().isoformat(timespec="seconds"),
         policy_sha256=policy.digest,
         privacy=privacy,
         grouped_by=tuple(_rewritten(partition)),
-    )
+    )  # no time taken, which grows with the number of records
 
 
 def _rewritten(partition: Any) -> list[str]:
     return [part.name for parts in partition.values.values() for part in parts]
 
 
-def _publish(reporter: Reporter, policy: Policy, released: Any, audit: list[Audit], style: Any) -> None:
+def _publish(reporter: Reporter, policy: Policy, released: Any, audit: list[Audit]) -> None:
     """Write the release and what describes it; all files appear, or none. The audit gets their hashes."""
+    said = policy.values["data"]
+    # Not the form that was detected in the file: one record with a strange letter changes the encoding.
+    style = CsvStyle(said["encoding"] or "utf-8", separator=said["separator"] or ",", decimal=said["decimal"] or ".")
 
     def judge(read: Any) -> Recount:
         return recount(read, read.column_names, 1)  # nothing about sizes is promised: it is read back and compared

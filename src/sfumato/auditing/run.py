@@ -297,14 +297,14 @@ def _places(job: PolicyJob, n_records: int) -> Any:
 
 def _curve(reporter: Reporter, job: PolicyJob) -> tuple[Any, ...]:
     """Measure and attack the policy's other k."""
-    from sfumato.auditing.tradeoff import points_over_k
+    from sfumato.auditing.tradeoff import curve_of, frontier_over_k
 
     sizes = sorted({*job.policy.get("audit", "curve"), job.policy.get("method", "k")})
     if len(sizes) == 1:
         return ()
     choices = [(job.method.method, job.policy.get("model", "name"))]
     is_attacked = job.policy.get("audit", "level") != "none" and "threshold" not in _left_out(job)
-    return tuple(points_over_k(reporter, job, sizes, choices, attacks=is_attacked))
+    return tuple(curve_of(frontier_over_k(reporter, job, sizes, choices, attacks=is_attacked)))
 
 
 def _group_sizes(job: PolicyJob) -> Any:

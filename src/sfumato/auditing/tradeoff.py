@@ -7,82 +7,146 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
 
-from sfumato.auditing.pipeline import compare_models, model_for_raw_records
-from sfumato.auditing.policy_job import PolicyJob
-from sfumato.auditing.utility import rows_of
-from sfumato.errors import ParameterError, SfumatoError, named
+from sfumato.auditing.attacks import Effort
+from sfumato.auditing.frontier_rows import Setting, measured_rows
+from sfumato.auditing.pipeline import compare_on, compared_rows, model_for_raw_records
+from sfumato.auditing.policy_job import PolicyJob, Rows
+from sfumato.auditing.protections import Protection, Shared
+from sfumato.auditing.utility import fit, predicted, rows_of
+from sfumato.errors import ParameterError, named
 from sfumato.files.table_file import unknown_column
 from sfumato.frames import read_table
 from sfumato.policy.personal import find_personal
 from sfumato.progress import QuietReporter, Reporter
 from sfumato.report.data import Point
+from sfumato.report.frontier import Frontier
 
 if TYPE_CHECKING:
     from sfumato.minimize.sweep_result import SweepPoint
 
+_OF_K = ", k = "  # between the label of a curve and its k
 
-def points_over_k(
+
+def frontier_over_k(
     reporter: Reporter, job: PolicyJob, sizes: Sequence[int], choices: Sequence[tuple[str, str]], *, attacks: bool
-) -> list[Point]:
-    """Protect the same split with every k, method and model, measure the model, and attack it by its loss.
+) -> Frontier:
+    """Protect the policy's split with every k, method and model, measure the model, and attack it by its loss.
 
     Raises
     ------
     ParameterError
         If there are too few records for any of these k.
     """
-    points: list[Point] = []
-    raw: dict[str, Point] = {}
-    is_one_model = len({model for _, model in choices}) == 1
-    silent = QuietReporter()
+    assert job.target is not None
+    test_fraction, is_one_model = job.policy.get("model", "test_fraction"), len({model for _, model in choices}) == 1
+    raw, protected = [], []
+    splits: tuple[Any, ...] = ()
+    for model in dict.fromkeys(model for _, model in choices):
+        own = job.with_settings("model", name=model)
+        raw.append(_protection("raw records" if is_one_model else f"raw records, {model}", own, k=None))
     for method, model in choices:
         label = method if is_one_model else f"{method}, {model}"
         for k in sizes:
             own = job.with_settings("method", name=method, k=k).with_settings("model", name=model)
-            with reporter.step(f"{label}, k = {k}"):
-                compared = compare_models(silent, own, own.policy.get("model", "test_fraction"))
-                if compared is None:
-                    reporter.note(f"k = {k} was skipped: too few records to hold some out and protect the others.")
-                    continue
-                if model not in raw:
-                    label_of_raw = "raw records" if is_one_model else f"raw records, {model}"
-                    raw[model] = Point(label_of_raw, 1, compared.utility.raw)
-                rate = _membership(reporter, own, compared) if attacks else None
-            score = compared.utility.transformed
-            if compared.utility.anonymized is not None:
-                score = compared.utility.anonymized
-            points.append(Point(label, k, score, rate, None if rate is None else 0.5))
-    if not points:
+            rows = compared_rows(own, test_fraction)
+            if rows is None:
+                reporter.note(f"k = {k} was skipped: too few records to hold some out and protect the others.")
+                continue
+            splits = (rows,)
+            protected.append(_protection(f"{label}{_OF_K}{k}", own, k=k))
+    if not protected:
         raise ParameterError(
             f"{job.table.num_rows:,} records are too few for any of these k: expected enough to hold some out and "
             "protect the rest. Give smaller ones."
         )
-    return [*raw.values(), *points]
+    labels, is_number = job.target.values, job.target.task == "regression"
+    setting = Setting(
+        job.table, read_table(job.table), labels, None if is_number else np.unique(labels[job.target.known]), splits,
+        quasi_identifiers=[], sensitive=[], secrets=[], groups={}, attacks=("threshold",) if attacks else (),
+        effort=Effort(0, 0), random_state=job.policy.get("audit", "seed"),
+    )  # fmt: skip
+    found = setting.frontier(list(measured_rows(setting, [*raw, *protected], reporter)))
+    for row in found.rows:
+        if "all" in row.reasons:
+            reporter.note(f"{row.name} was skipped: {row.reasons['all']}", is_warning=True)
+        elif attacks and not row.attacks:
+            reporter.note(f"{row.name} was not attacked: {row.reasons['threshold on the model']}", is_warning=True)
+    return found
 
 
-def _membership(reporter: Reporter, job: PolicyJob, compared: Any) -> float | None:
-    """Return how often a loss-threshold attack tells members apart; guessing gives one half.
+def curve_of(frontier: Frontier) -> list[Point]:
+    """Return the rows of a frontier over k as points of curves, one for each method and model."""
+    points = []
+    for row in frontier.rows:
+        score = row.recoded if row.utility is None else row.utility
+        attack = row.strongest("membership", "model")
+        if score is not None:
+            label, _, _ = row.name.rpartition(_OF_K) if row.parameter is not None else (row.name, "", "")
+            rate = None if attack is None else attack.rate.value
+            baseline = None if attack is None else attack.baseline
+            points.append(Point(label, 1 if row.parameter is None else row.parameter, score.value, rate, baseline))
+    return points
 
-    Return None, with a warning, if the attack cannot run, for example with few records.
-    """
-    from sfumato.attack.membership import attack_membership
 
-    assert job.target is not None
-    rows = np.concatenate(compared.rows)
-    try:
-        found = attack_membership(
-            model_for_raw_records(job, compared),
-            job.features(rows_of(job.table, rows)),
-            job.target.values[rows],
-            np.arange(len(rows)) < len(compared.rows[0]),
-            attacks=["threshold"],
-            random_state=job.policy.get("audit", "seed"),
-        )
-    except SfumatoError as error:
-        reporter.note(f"k = {job.policy.get('method', 'k')} was not attacked: " + error.sentence, is_warning=True)
-        return None
-    return float(found["threshold"].rate)
+def _protection(name: str, job: PolicyJob, *, k: int | None) -> Protection:
+    """Return the model of a policy on raw records, or on what the policy would release of them."""
+
+    def fit_raw(train: Rows, test: Rows) -> Any:
+        assert job.target is not None
+        model = fit(job.new_model(), job.features(rows_of(job.table, train)), job.target.values[train])
+        return _OfPolicy(job, model)
+
+    def fit_protected(train: Rows, test: Rows) -> Any:
+        compared = compare_on(QuietReporter(), job, (train, test))
+        return _OfPolicy(job, model_for_raw_records(job, compared), compared)
+
+    def look(fitted: _OfPolicy, records: Any) -> Shared:
+        if fitted.compared is None:
+            return Shared()
+        inner, anonymizer = _OfPolicy(job, fitted.compared.model), fitted.compared.anonymizer
+        return Shared(
+            table=fitted.compared.released, model=inner, recode=anonymizer.transform,
+            takes_raw=job.method.is_comparable,
+        )  # fmt: skip
+
+    family, parameter = ("none", None) if k is None else ("k", float(k))
+    how = fit_raw if k is None else fit_protected
+    return Protection(name, family, parameter, None, look, fit=how)
+
+
+class _OfPolicy(BaseEstimator):
+    """A fitted model that takes all columns of a policy's table, and sees those that it may."""
+
+    def __init__(self, job: PolicyJob, estimator: Any, compared: Any = None) -> None:
+        self.job = job
+        self.estimator = estimator
+        self.compared = compared
+
+    def predict(self, X: Any) -> Any:
+        """Predict records."""
+        return predicted(self.estimator.predict, self.job.features(X))
+
+    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
+    def predict_proba(self, X: Any) -> Any:
+        """Predict class probabilities of records."""
+        return predicted(self.estimator.predict_proba, self.job.features(X))
+
+    @available_if(lambda self: hasattr(self.estimator, "decision_function"))
+    def decision_function(self, X: Any) -> Any:
+        """Return the decision function of records."""
+        return predicted(self.estimator.decision_function, self.job.features(X))
+
+    @property
+    def classes_(self) -> Any:
+        """The labels that the model knows."""
+        return self.estimator.classes_
+
+    def __sklearn_tags__(self) -> Any:
+        return get_tags(self.estimator)
 
 
 def personal_columns(job: PolicyJob, given: Sequence[str]) -> list[str]:

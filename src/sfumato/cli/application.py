@@ -18,6 +18,7 @@ from sfumato.cli import (
     compare,
     demo,
     evidence,
+    frontier,
     init,
     measure,
     minimize,
@@ -96,4 +97,5 @@ application.command(cls=Command, help=evidence.HELP)(evidence.evidence)
 application.command(cls=Command, help=certify.HELP)(certify.certify)
 application.command(cls=Command, help=compare.HELP)(compare.compare)
 application.command(cls=Command, help=sweep.HELP)(sweep.sweep)
+application.command(cls=Command, help=frontier.HELP)(frontier.frontier)
 application.command(cls=Command, help=study.HELP, context_settings=study.TAKES_ALL)(study.study)

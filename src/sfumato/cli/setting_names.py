@@ -18,6 +18,8 @@ _OPTION_OF = {
     "guide_column": "guide",
     "max_attack_advantage": "max_advantage",
     "n_jobs": "jobs",
+    "n_shadows": "shadows",
+    "n_splits": "splits",
     "random_state": "seed",
 }
 

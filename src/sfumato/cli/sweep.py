@@ -19,6 +19,7 @@ from sfumato.errors import ParameterError
 if TYPE_CHECKING:
     from sfumato.auditing.policy_job import PolicyJob
     from sfumato.report.data import Point
+    from sfumato.report.frontier import Frontier
 
 _DEFAULT_K = "5,10,20,50,100,200"
 _MINIMIZING = "Minimizing"
@@ -91,7 +92,7 @@ def sweep(
 ) -> None:
     """Show the trade-off of other choices; ``HELP`` is what users read."""
     from sfumato.auditing.policy_job import open_job
-    from sfumato.auditing.tradeoff import personal_columns, points_over_k, points_over_minimizers
+    from sfumato.auditing.tradeoff import curve_of, frontier_over_k, personal_columns, points_over_minimizers
     from sfumato.files.table_file import check_output
     from sfumato.policy import Policy
 
@@ -111,27 +112,29 @@ def sweep(
             raise ParameterError(
                 f"{policy.name} measures no model: expected a target and a test_fraction above 0. Add them."
             )
+        found = None
         if is_minimizing:
             wanted = personal_columns(job, options.split_names(personal, job.table.column_names))
             points = points_over_minimizers(console, job, alphas, limits, wanted)
         else:
-            points = points_over_k(console, job, sizes, _choices(job, methods, models), attacks=attack)
+            found = frontier_over_k(console, job, sizes, _choices(job, methods, models), attacks=attack)
+            points = curve_of(found)
     if output is not None:
-        _write(points, output, policy.name)
+        _write(points, found, output, policy.name)
     if console.as_json:
-        console.result(_document(points))
+        console.result(_document(points, found))
         return
     _show(console, points)
     if output is not None:
         console.text(f"Written: {output}")
 
 
-def _write(points: list[Point], output: Path, name: str) -> None:
+def _write(points: list[Point], found: Frontier | None, output: Path, name: str) -> None:
     from sfumato.files.table_file import unfinished
     from sfumato.report.page import curve_page
 
     is_page = output.suffix == ".html"
-    text = curve_page(points, name=name) if is_page else json.dumps(_document(points), indent=1, allow_nan=False)
+    text = curve_page(points, name=name) if is_page else json.dumps(_document(points, found), indent=1, allow_nan=False)
     with unfinished(output) as [path]:
         path.write_text(text, encoding="utf-8")
 
@@ -177,10 +180,10 @@ def _choices(job: PolicyJob, methods: list[str] | None, models: list[str] | None
     return [(method, model) for model in trained for method in named]
 
 
-def _document(points: list[Point]) -> dict[str, object]:
+def _document(points: list[Point], found: Frontier | None) -> dict[str, object]:
     from sfumato.documents import plain
 
-    return {"points": plain(points)}
+    return {"points": plain(points)} | ({} if found is None else {"frontier": found.to_dict()})
 
 
 def _show(console: Console, points: list[Point]) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Assemble frames from frames: a new column, sorted categories, concatenated rows.
 
-``anatomize`` and ``shuffling`` call this, and ``verification`` for the rows of a piece.
+``anatomize``, ``shuffling`` and ``auditing`` call this, and ``verification`` for the rows of a piece.
 
 Works on what :meth:`Table.replaced` returns, and on arrays, whose columns are known by their place.
 """
@@ -18,15 +18,21 @@ from sfumato.frames.from_arrow import one_chunk
 from sfumato.frames.objects import arrow_from_objects
 
 
-def with_integers(frame: Any, name: str, values: npt.NDArray[np.int64]) -> Any:
-    """Return the frame with one more column of whole numbers, the last one, and a plain new index."""
+def with_column(frame: Any, name: str, values: npt.NDArray[Any]) -> Any:
+    """Return the frame with one more column, the last one, and a plain new index; of an array, without the name."""
     import narwhals as nw
 
     if isinstance(frame, np.ndarray):
-        return np.column_stack([frame, values.astype(object if frame.dtype.kind == "O" else np.float64)])
+        is_number = frame.dtype.kind != "O" and values.dtype.kind in "biuf"
+        return np.column_stack([frame if is_number else frame.astype(object), _as_kind(values, is_number)])
     native = nw.from_native(with_plain_index(frame), eager_only=True)
-    series = nw.new_series(name, values, backend=native.implementation)
+    listed = values.tolist() if values.dtype.kind == "O" else values
+    series = nw.new_series(name, listed, backend=native.implementation)
     return native.with_columns(series.alias(name)).to_native()
+
+
+def _as_kind(values: npt.NDArray[Any], is_number: bool) -> npt.NDArray[Any]:
+    return values.astype(np.float64 if is_number else object)
 
 
 def with_plain_index(frame: Any) -> Any:

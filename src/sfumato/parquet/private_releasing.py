@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.anonymize.private_blocks import prepare_blocks
+from sfumato.anonymize.private_blocks import count_capped, prepare_blocks
 from sfumato.anonymize.private_release import PrivateSettings
 from sfumato.backends.parquet.reader import as_blocks
 from sfumato.documents import unpublished
@@ -22,6 +22,7 @@ from sfumato.progress import Progress, told
 
 _COMPARED = 1 << 20  # records that are compared with fingerprints
 _WRITTEN_AT_ONCE = 1 << 20
+_HELD = 1 << 23  # records of a share of the persons
 
 
 def release(
@@ -36,8 +37,11 @@ def release(
     k: int | None = None,
     target: str | None = None,
     labels: Sequence[Any] | None = None,
+    unit: str | None = None,
+    most_per_person: int | None = None,
     fitted_on: Any = None,
     ledger: PrivacyLedger | None = None,
+    most_held: int = _HELD,
     progress: Progress | None = None,
 ) -> ParquetRelease:
     """Release Parquet files with differential privacy, by a partition that was fitted on other people.
@@ -54,6 +58,12 @@ def release(
         The column of labels, which are released with the cells.
     labels : list, optional
         All labels, listed without looking at the files; with `target`.
+    unit : str, optional
+        The column that says whose a record is, if a person has several; it is not released.
+    most_per_person : int, optional
+        With `unit`: so many records of a person count, chosen at random. The noise grows with it.
+    most_held : int
+        With `unit`: records that memory holds at once.
     progress : callable, optional
         Called with the step, the records done and their number.
 
@@ -65,7 +75,8 @@ def release(
     Notes
     -----
     *Guarantee.* As of ``release`` of the anonymizers. The first million records are compared with fingerprints. Memory
-    holds one block, the counts of cells and 8 bytes per released record.
+    holds one block, the counts of cells and 8 bytes per released record. With `unit`, working files beside the
+    destination hold the person and the cell of every record until the release is written.
 
     Examples
     --------
@@ -89,10 +100,14 @@ def release(
     path, files = Path(destination), as_blocks(source)
     if any(path.exists() and path.samefile(own) for own in files.paths):
         raise ParameterError(f"the destination {path.name!r} is one of the files read: expected another name.")
-    settings = PrivateSettings(mechanism, epsilon, delta, rate, k, labels, None, None, fitted_on, ledger)
+    settings = PrivateSettings(mechanism, epsilon, delta, rate, k, labels, unit, most_per_person, fitted_on, ledger)
     made = prepare_blocks(partition, files.names, files.head(_COMPARED), target, settings)
-    batches = ((batch.num_rows, made.counter(0, batch)) for batch in files.batches(made.counter.names))
-    counts = made.counts(list(told(batches, progress, "counting", files.n_records)))
+    if unit is None:
+        batches = ((batch.num_rows, made.counter(0, batch)) for batch in files.batches(made.counter.names))
+        counts = made.counts(told(batches, progress, "counting", files.n_records))
+    else:
+        scratch = path.absolute().parent
+        counts = made.counts(count_capped(made, files, most_held=most_held, scratch=scratch, progress=progress))
     cell = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
     cell = cell[random_order(len(cell))]
     declared = [field.name for field in files.schema if pa.types.is_dictionary(field.type)]

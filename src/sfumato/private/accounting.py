@@ -142,7 +142,7 @@ def zcdp_epsilon(delta: float, rho: float) -> float:
     high = 1.0
     while zcdp_delta(high, rho) > delta:
         high *= 2
-    return high if high == 0 else _first_above(lambda epsilon: zcdp_delta(epsilon, rho) <= delta, 0.0, high)
+    return _first_above(lambda epsilon: zcdp_delta(epsilon, rho) <= delta, 0.0, high)
 
 
 def zcdp_rho(epsilon: float, delta: float) -> float:

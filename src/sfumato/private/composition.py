@@ -4,6 +4,10 @@
 Simple sums always hold and are exact for pure epsilon with delta 0. Zero-concentrated differential privacy (zCDP; Bun
 and Steinke, TCC 2016) grows with the root of the number of releases and is smaller from some dozens on. Both hold, so
 the smaller epsilon is the bound.
+
+Releases may depend on the results of earlier ones, and so may their epsilons: each of the two compositions stops a
+sequence at a budget as well as it adds one up (Feldman and Zrnic, NeurIPS 2021; Whitehouse et al., ICML 2023). Where
+earlier results decide which of the two applies in the end, their deltas add up: at most twice the delta of the budget.
 """
 
 from __future__ import annotations

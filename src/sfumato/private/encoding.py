@@ -66,6 +66,7 @@ class _Categories:
         return len(self.known) + 1
 
     def cells(self, column: Column) -> Integers:
+        self._check_kind(column)
         place = {value: position for position, value in enumerate(self.known)}
         if column.categories is not None:
             found, of_record = column.categories.tolist(), column.values
@@ -74,6 +75,19 @@ class _Categories:
             found = distinct.tolist()
         cells = np.array([place.get(value, len(self.known)) for value in found], np.int64)[of_record]
         return cells if column.missing is None else np.where(column.missing, len(self.known), cells)
+
+    def _check_kind(self, column: Column) -> None:
+        """Raise ParameterError if the list has text and the column numbers, or the other way round."""
+        if column.missing is not None and column.missing.all():
+            return
+        found = [0] if column.kind == "number" else [] if column.categories is None else column.categories.tolist()
+        kinds = (("text", _are_text), ("numbers", are_numbers))
+        listed, held = ([name for name, holds in kinds if holds(values)] for values in (self.known, found))
+        if listed and held and listed != held:
+            raise ParameterError(
+                f"categories of column {self.name!r} are {listed[0]} and the column holds {held[0]}: expected both "
+                "alike, since no value would be in the list. Convert one of them."
+            )
 
     def cell_names(self) -> list[str]:
         return [*(f"{self.name}={value}" for value in self.known), f"{self.name} {_OTHER}"]
@@ -144,6 +158,25 @@ class PublicEncoding:
         shape = (len(cells), int(starts[-1]) + 1)
         return sparse.csr_array((np.ones(places.size), places.ravel(), row_ends), shape=shape)
 
+    def smoothing(self, reach: float) -> sparse.csr_array:
+        """Return the features of every cell, for learning neighboring intervals of numbers together.
+
+        The features of two intervals of a column have the product ``exp(-distance / reach)``, with the distance in
+        intervals; those of two categories have none. So every row has the length 1, as rows of the identity have, and
+        gradients of records are no longer than before. The last row is that of the constant.
+
+        Parameters
+        ----------
+        reach : float
+            Above 0; 0 is the identity.
+        """
+        blocks = []
+        for column in self.columns:
+            n_ordered = len(column.cuts) + 1 if isinstance(column, _Numbers) and reach > 0 else 0
+            blocks += [_root(n_ordered, reach)] if n_ordered else []
+            blocks.append(np.eye(column.n_cells - n_ordered))
+        return sparse.csr_array(sparse.block_diag([*blocks, np.eye(1)]))
+
     def dense(self, table: Table) -> Floats:
         """Return numbers scaled to 0..1, missing ones in the middle, and categories one-hot."""
         parts = []
@@ -164,20 +197,55 @@ class PublicEncoding:
         return table.column(column.name)
 
 
+def _root(n_intervals: int, reach: float) -> Floats:
+    """Return the symmetric square root of the products of intervals."""
+    places = np.arange(n_intervals)
+    values, vectors = np.linalg.eigh(np.exp(-np.abs(places[:, None] - places) / reach))
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    # A hair shorter, so that rounding never makes a row longer than 1.
+    return np.asarray((root + root.T) * (0.5 - 2.0**-40))
+
+
+def persons_of(table: Table, unit: str) -> tuple[Integers, int]:
+    """Return the number of each record's person, from 0 on, and how many persons there are.
+
+    Raises
+    ------
+    InputError
+        If a record has no person: one of two nameless persons would change what the other one counts.
+    """
+    column = table.column(unit, for_counting=True)
+    if column.missing is not None:
+        raise nobody(unit)
+    distinct, person = np.unique(column.values, return_inverse=True)
+    return person.astype(np.int64), len(distinct)
+
+
+def nobody(unit: str) -> InputError:
+    """Return the error for records without a person."""
+    return InputError(
+        f"column {unit!r} has missing values: expected the person of every record. Fill them in, or drop those records."
+    )
+
+
 def shares_of_persons(X: Any, unit: str | int) -> tuple[Floats, int, str]:
     """Return the share of each record in its person, the number of persons and the name of the column.
 
-    A person's records share a weight of 1, so that nobody counts for more than one record. Records without a person's
-    name count as one person together.
+    A person's records share a weight of 1, so that nobody counts for more than one record.
     """
     table = read_table(X)
     name = table.resolve([unit], "unit")[0]
-    column = table.column(name, for_counting=True)
-    values = (
-        column.values if column.missing is None else np.where(column.missing, column.values.max() + 1, column.values)
-    )
-    _, person, n_records = np.unique(values, return_inverse=True, return_counts=True)
-    return 1.0 / n_records[person], len(n_records), name
+    person, n_persons = persons_of(table, name)
+    return 1.0 / np.bincount(person)[person], n_persons, name
+
+
+def are_numbers(values: Sequence[Any]) -> bool:
+    """Return True if all values are numbers, excluding bools."""
+    return all(isinstance(v, int | float | np.integer | np.floating) and not isinstance(v, bool) for v in values)
+
+
+def _are_text(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
 
 
 def _as_mapping(parameter: str, given: Any) -> Mapping[str, Any]:

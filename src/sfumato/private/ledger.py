@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sfumato.documents import check_shape, is_number, is_text, one_of, or_none, read_document, write_document
+from sfumato.documents import check_shape, is_number, is_text, one_of, or_none, read_document, sync, write_document
 from sfumato.errors import GuaranteeError, InputError, ParameterError, named
 from sfumato.notebooks import facts_as_html
 from sfumato.private.accounting import check_delta, check_epsilon
@@ -117,22 +117,12 @@ class PrivacyLedger:
             raise ParameterError(
                 f"{named('delta', delta)} without epsilon: expected a budget with both. Pass epsilon, too."
             )
-        self.path = None if path is None else Path(path)
+        # Resolved: through two links to one file, two processes would hold two locks and write two ledgers.
+        self.path = None if path is None else Path(path).resolve()
         self._entries: tuple[LedgerEntry, ...] = ()
-        self._budget: tuple[float, float] | None = None
+        self._asked = None if epsilon is None else _checked_budget(epsilon, delta)
+        self._budget = self._asked
         self._read()
-        if epsilon is not None:
-            self._set_budget(_checked_budget(epsilon, delta))
-
-    def _set_budget(self, given: tuple[float, float]) -> None:
-        """Take a budget if the document has none; raise ParameterError if it has another one."""
-        own = self._budget or given
-        if given != own:
-            raise ParameterError(
-                f"a budget of epsilon {given[0]:g} and delta {given[1]:g} for a ledger with epsilon {own[0]:g} and "
-                f"delta {own[1]:g}: expected the same. Call change_budget to change it on purpose."
-            )
-        self._budget = own
 
     @property
     def entries(self) -> tuple[LedgerEntry, ...]:
@@ -192,9 +182,12 @@ class PrivacyLedger:
 
     def change_budget(self, epsilon: float, delta: float | None = None) -> None:
         """Set another budget, which may be below what was already released."""
+        budget = _checked_budget(epsilon, delta)
         with _locked(self.path):
+            self._asked = None
             self._read()
-            self._write(self._entries, _checked_budget(epsilon, delta))
+            self._write(self._entries, budget)
+            self._asked = budget
 
     def _total(self, entries: tuple[LedgerEntry, ...], delta: float | None) -> Total:
         if delta is None:
@@ -247,6 +240,8 @@ class PrivacyLedger:
     def _write(self, entries: tuple[LedgerEntry, ...], budget: tuple[float, float] | None) -> None:
         if self.path is not None:
             write_document(self._document(entries, budget), self.path)
+            with contextlib.suppress(OSError):  # where a folder cannot be opened
+                sync(self.path.parent)  # the entry is on the disk before noise is drawn
         self._entries, self._budget = entries, budget
 
     def _read(self) -> None:
@@ -262,7 +257,17 @@ class PrivacyLedger:
         check_shape(document, _SHAPE, "a privacy ledger", "PrivacyLedger")
         self._entries = tuple(_entry_from(entry) for entry in document["entries"])
         if "budget" in document:
-            self._budget = float(document["budget"]["epsilon"]), float(document["budget"]["delta"])
+            self._take_budget((float(document["budget"]["epsilon"]), float(document["budget"]["delta"])))
+
+    def _take_budget(self, own: tuple[float, float]) -> None:
+        """Take the budget of the document; raise ParameterError if the ledger was opened with another one."""
+        given = self._asked or own
+        if given != own:
+            raise ParameterError(
+                f"a budget of epsilon {given[0]:g} and delta {given[1]:g} for a ledger with epsilon {own[0]:g} and "
+                f"delta {own[1]:g}: expected the same. Call change_budget to change it on purpose."
+            )
+        self._budget = own
 
     def _repr_html_(self) -> str:
         """Show the totals in a notebook."""
@@ -307,6 +312,11 @@ def _locked(path: Path | None) -> Iterator[None]:
     if path is None or fcntl is None:
         yield
         return
+    if not path.parent.is_dir():
+        raise InputError(
+            f"the folder of the ledger {path.name!r} does not exist: expected one to write the ledger to. Make the "
+            "folder, or correct the path."
+        )
     descriptor = os.open(path.with_name(f".{path.name}.lock"), os.O_CREAT | os.O_RDWR, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

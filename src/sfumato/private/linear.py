@@ -17,7 +17,7 @@ from sfumato.private.estimator import PrivateClassifier, PrivateEstimator, fitte
 Floats = NDArray[np.float64]
 _FASTEST_OF_TWO, _FASTEST_OF_MORE = 8.0, 4.0  # the logistic loss has a curvature of at most 1/4, the softmax of 1/2
 _FASTEST_OF_NUMBERS = 2.0  # squared errors have a curvature of 1
-_PACE_OF_NUMBERS = 0.3  # chosen, as the other settings, on Bank Marketing and FARS
+_PACE_OF_NUMBERS = 0.3  # chosen on Bank Marketing and FARS
 
 
 class PrivateLogisticRegression(PrivateClassifier):
@@ -46,6 +46,12 @@ class PrivateLogisticRegression(PrivateClassifier):
     learning_rate : float, optional
         None: as fast as the noise allows, which depends on the budget and a noisy count of persons.
     momentum : float, default=0.9
+    clip : float, default=0.5
+        The longest residual of a record. Shorter ones need less noise, and hard cases count for less. Without noise it
+        is 1, which clips none of two classes.
+    smoothing : float, default=4.0
+        Neighboring intervals of a number learn together: what two have in common falls by e over so many intervals. It
+        divides the noise of a curve among them, and still lets it have any form. 0: each interval learns alone.
 
     Attributes
     ----------
@@ -66,7 +72,8 @@ class PrivateLogisticRegression(PrivateClassifier):
 
     *Not guaranteed.* What the owner of the records computes beside the model, such as its accuracy on them, is not
     private. Neither is the choice of settings by trying them on the same records: the defaults of `n_steps`,
-    `momentum` and the learning rate were chosen on Bank Marketing and FARS, two public tables.
+    `momentum`, `clip`, `smoothing` and the learning rate were chosen on other public tables (Bank Marketing, FARS, the
+    census of 1994/95, ACS employment and public coverage).
 
     Examples
     --------
@@ -95,6 +102,8 @@ class PrivateLogisticRegression(PrivateClassifier):
         n_steps: int = 200,
         learning_rate: float | None = None,
         momentum: float = 0.9,
+        clip: float = 0.5,
+        smoothing: float = 4.0,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -106,6 +115,8 @@ class PrivateLogisticRegression(PrivateClassifier):
         self.n_steps = n_steps
         self.learning_rate = learning_rate
         self.momentum = momentum
+        self.clip = clip
+        self.smoothing = smoothing
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit on raw records.
@@ -121,7 +132,8 @@ class PrivateLogisticRegression(PrivateClassifier):
         settings = checked_descent(self, _FASTEST_OF_TWO if n_classes == 2 else _FASTEST_OF_MORE)
         rows = self.encoding_.one_hot(table)
         residuals = _logistic(codes) if n_classes == 2 else _softmax(codes, n_classes)
-        weights = descend(rows, residuals, 1 if n_classes == 2 else n_classes, settings, shares, n_persons)
+        smoothing = self.encoding_.smoothing(self.smoothing)
+        weights = descend(rows, residuals, 1 if n_classes == 2 else n_classes, settings, shares, n_persons, smoothing)
         weights /= row_length(rows)
         self.coef_, self.intercept_ = weights[:-1].T, weights[-1]
         unit = None if self.unit is None else table.resolve([self.unit], "unit")[0]
@@ -144,7 +156,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
     target_bounds : (float, float)
         Lowest and highest possible target, known without the data. Targets and predictions outside are moved to the
         ends.
-    epsilon, delta, bounds, categories, unit, n_intervals, n_steps, learning_rate, momentum
+    epsilon, delta, bounds, categories, unit, n_intervals, n_steps, learning_rate, momentum, smoothing
         As for `PrivateLogisticRegression`.
 
     Attributes
@@ -184,6 +196,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
         n_steps: int = 200,
         learning_rate: float | None = None,
         momentum: float = 0.9,
+        smoothing: float = 4.0,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -195,6 +208,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
         self.n_steps = n_steps
         self.learning_rate = learning_rate
         self.momentum = momentum
+        self.smoothing = smoothing
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit on raw records.
@@ -211,8 +225,9 @@ class PrivateLinearRegression(RegressorMixin, PrivateEstimator):
         quarter = (high - low) / 4
         target = (np.clip(_numbers(y, table.n_records), low, high) - (low + high) / 2) / quarter
         rows = self.encoding_.one_hot(table)
-        weights = descend(rows, lambda scores: scores - target[:, None], 1, settings, shares, n_persons)[:, 0]
-        weights *= quarter / row_length(rows)
+        smoothing = self.encoding_.smoothing(self.smoothing)
+        weights = descend(rows, lambda scores: scores - target[:, None], 1, settings, shares, n_persons, smoothing)
+        weights = weights[:, 0] * quarter / row_length(rows)
         self.coef_, self.intercept_ = weights[:-1], float(weights[-1] + (low + high) / 2)
         unit = None if self.unit is None else table.resolve([self.unit], "unit")[0]
         self.privacy_ = self._guarantee(
@@ -235,9 +250,13 @@ def checked_descent(estimator: Any, fastest: float, *, pace: float = PACE) -> De
         raise ParameterError(f"{named('n_steps', steps)}: expected an integer from 1 on.")
     if not isinstance(estimator.momentum, int | float) or not 0 <= estimator.momentum < 1:
         raise ParameterError(f"{named('momentum', estimator.momentum)}: expected a number from 0 to below 1.")
-    rate = estimator.learning_rate
-    if rate is not None and (not isinstance(rate, int | float) or isinstance(rate, bool) or not 0 < rate < np.inf):
+    rate, clip = estimator.learning_rate, getattr(estimator, "clip", 1.0)
+    if rate is not None and not _is_number(rate, above=0.0):
         raise ParameterError(f"{named('learning_rate', rate)}: expected a number above 0, or None.")
+    if not _is_number(clip, above=0.0):
+        raise ParameterError(f"{named('clip', clip)}: expected a number above 0.")
+    if not _is_number(estimator.smoothing, above=-1e-300):
+        raise ParameterError(f"{named('smoothing', estimator.smoothing)}: expected a number from 0 on.")
     return Descent(
         float(estimator.epsilon),
         estimator.delta,
@@ -246,7 +265,12 @@ def checked_descent(estimator: Any, fastest: float, *, pace: float = PACE) -> De
         rate,
         fastest,
         pace,
+        float(clip),
     )
+
+
+def _is_number(value: Any, *, above: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and above < value < np.inf
 
 
 def scores_of(estimator: Any, X: Any) -> Floats:

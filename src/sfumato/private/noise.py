@@ -25,6 +25,8 @@ Floats = NDArray[np.float64]
 
 _GRID_BITS = 30  # steps of the grid per standard deviation, as a power of two
 _WIDEST = 2.0**60  # what is rounded to the grid must stay a 64-bit integer
+_EXACT = 2.0**53  # integers up to here are doubles
+_SMALLEST_EPSILON = 2.0**-40  # draws of less could leave the range of 64-bit integers, and would be moved to its end
 
 
 class Noise(Protocol):
@@ -60,7 +62,12 @@ class SecureNoise:
             Privacy budget per unit of change: 1 / scale of the discrete Laplace distribution.
         size : int
         """
-        measurement = _geometric(_positive("epsilon", epsilon))
+        if _positive("epsilon", epsilon) < _SMALLEST_EPSILON:
+            raise ParameterError(
+                f"{named('epsilon', epsilon)}: expected at least {_SMALLEST_EPSILON:.0e}, below which noise does not "
+                "fit into 64-bit integers. Raise it."
+            )
+        measurement = _geometric(float(epsilon))
         return np.asarray(measurement([0] * size), np.int64)
 
     def gaussian(self, scale: float, size: int) -> Floats:
@@ -104,18 +111,36 @@ def add_gaussian(values: ArrayLike, scale: float, noise: Noise | None = None) ->
     ParameterError
         If a value is not finite, or more than 2**30 standard deviations large.
     """
-    exact = np.asarray(values, np.float64)
-    steps = np.rint(exact / grid_of(_positive("scale", scale)))
+    steps = np.rint(np.asarray(values, np.float64) / grid_of(_positive("scale", scale)))
     if not (np.abs(steps) < _WIDEST).all():
-        raise ParameterError(
-            f"{named('scale', scale)}: the values to protect are not finite, or more than 2**30 times as large. "
-            "Expected noise of their order. Bound the values, or raise the scale."
-        )
+        raise _too_large(scale)
     source = noise_source() if noise is None else noise
-    drawn = np.rint(source.gaussian(scale, exact.size) / grid_of(scale))
+    drawn = np.rint(source.gaussian(scale, steps.size) / grid_of(scale)).astype(np.int64)
     # Whole numbers are added before anything is rounded again, so the result depends on their sum alone.
-    total = steps.astype(np.int64) + drawn.astype(np.int64).reshape(exact.shape)
-    return np.asarray(total * grid_of(scale), np.float64)
+    return np.asarray((steps.astype(np.int64) + drawn.reshape(steps.shape)) * grid_of(scale), np.float64)
+
+
+def whole_steps(values: Floats, scale: float) -> Integers:
+    """Return values as whole numbers of steps of ``grid_of(scale)``, rounded toward zero.
+
+    Their sums are exact, as 64-bit integers and as doubles.
+
+    Raises
+    ------
+    ParameterError
+        If a value is not finite, or all together are more than 2**22 standard deviations large.
+    """
+    steps = np.trunc(values / grid_of(scale))
+    if not np.abs(steps).sum() < _EXACT:
+        raise _too_large(scale)
+    return steps.astype(np.int64)
+
+
+def _too_large(scale: float) -> ParameterError:
+    return ParameterError(
+        f"{named('scale', scale)}: the values to protect are not finite, or too many times as large. Expected "
+        "noise of their order. Bound the values, or raise the scale."
+    )
 
 
 def grid_of(scale: float) -> float:

@@ -93,7 +93,7 @@ def rates(rows: Sequence[tuple[str, float, tuple[float, float], float, bool]], t
         y = top + place * line + 30
         kind = "strong" if is_stronger else "weak"
         parts.append(
-            f'<text x="0" y="{y - 14:.1f}">{safe(_shortened(label, _MOST_LETTERS))}</text>'
+            f'<text x="0" y="{y - 14:.1f}">{safe(shortened(label, _MOST_LETTERS))}</text>'
             f'<line class="baseline" x1="{at(baseline):.1f}" x2="{at(baseline):.1f}" y1="{y - 9:.1f}" '
             f'y2="{y + 9:.1f}"/>'
             f'<line class="interval {kind}" x1="{at(low):.1f}" x2="{at(high):.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
@@ -124,7 +124,7 @@ def changes(rows: Sequence[tuple[str, float, tuple[float, float]]], title: str) 
         kind = "strong" if high < 0 else "weak"
         parts.append(
             f'<line class="axis" x1="{at(0):.1f}" x2="{at(0):.1f}" y1="{y - 8:.1f}" y2="{y + 8:.1f}"/>'
-            f'<text x="0" y="{y - 13:.1f}">{safe(_shortened(label, _MOST_LETTERS))}</text>'
+            f'<text x="0" y="{y - 13:.1f}">{safe(shortened(label, _MOST_LETTERS))}</text>'
             f'<line class="interval {kind}" x1="{at(low):.1f}" x2="{at(high):.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
             f'<circle class="dot {kind}" cx="{at(change):.1f}" cy="{y:.1f}" r="4.5"/>'
             f'<text class="value" x="{_WIDTH - 4:.1f}" y="{y + 4:.1f}" text-anchor="end">{100 * change:+.1f}</text>'
@@ -177,7 +177,7 @@ def curve(
         return left + across * wide, top + (1 - (y - low_y) / (high_y - low_y)) * tall
 
     parts = []
-    for value, label in _round_values(low_y, high_y):
+    for value, label in round_values(low_y, high_y):
         _, y = place(xs_of_all[0], value)
         parts.append(
             f'<line class="grid" x1="{left:g}" x2="{left + wide:g}" y1="{y:.1f}" y2="{y:.1f}"/>'
@@ -207,7 +207,7 @@ def curve(
         parts += [f'<circle class="point {colour}" cx="{x:.1f}" cy="{y:.1f}" r="3"/>' for x, y in corners]
         parts.append(
             f'<line class="line {colour}" x1="0" x2="18" y1="{legend - 4:.1f}" y2="{legend - 4:.1f}"/>'
-            f'<text class="name {colour}" x="26" y="{legend:.1f}">{safe(_shortened(name, _MOST_LETTERS - 4))}</text>'
+            f'<text class="name {colour}" x="26" y="{legend:.1f}">{safe(shortened(name, _MOST_LETTERS - 4))}</text>'
         )
     parts.append(
         f'<text class="quiet" x="{left + wide / 2:g}" y="{top + tall + 34:g}" text-anchor="middle">'
@@ -217,12 +217,12 @@ def curve(
     return picture(_WIDTH, below + 18 * len(lines) - 8, title, parts)
 
 
-def _round_values(low: float, high: float) -> list[tuple[float, str]]:
+def round_values(low: float, high: float) -> list[tuple[float, str]]:
     """Return four to nine values between two others that are easily read, with their labels.
 
     Examples
     --------
-    >>> [label for _, label in _round_values(0.451, 0.551)]
+    >>> [label for _, label in round_values(0.451, 0.551)]
     ['0.46', '0.48', '0.50', '0.52', '0.54']
     """
     power = math.floor(math.log10((high - low) / 4))
@@ -238,7 +238,8 @@ def _percent(share: float) -> str:
     return f"{share:.0%}" if share == 0 or share >= 0.095 else f"{share:.1%}"
 
 
-def _shortened(text: str, most: int) -> str:
+def shortened(text: str, most: int) -> str:
+    """Return text of at most so many letters."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 

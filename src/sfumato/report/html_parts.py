@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parts of HTML pages: the page itself, sections, tables and lists. Everything that is not a table's cell is escaped.
 
-``page`` and ``questionnaire_page`` put them together.
+``page``, ``frontier_page`` and ``questionnaire_page`` put them together.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from string import Template
 from sfumato.report.charts import safe
 
 
-def whole_page(*, title: str, lead: str, content: str, footer: str) -> str:
-    """Return a page; `content` is HTML already."""
+def whole_page(*, title: str, lead: str, content: str, footer: str, style: str = "") -> str:
+    """Return a page; `content` is HTML already, and `style` are rules after those of all pages."""
     folder = files("sfumato.report").joinpath("templates")
     page = Template(folder.joinpath("page.html").read_text(encoding="utf-8"))
-    style = folder.joinpath("style.css").read_text(encoding="utf-8")
+    style = folder.joinpath("style.css").read_text(encoding="utf-8") + style
     return page.substitute(title=safe(title), lead=safe(lead), style=style, content=content, footer=safe(footer))
 
 

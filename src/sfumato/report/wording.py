@@ -215,7 +215,8 @@ def parameters(audit: Audit) -> list[tuple[str, str]]:
     rows += [(f"SHA-256 of the {role} “{own.file}”", own.sha256) for role, own in hashed.items()]
     if audit.made_at:
         rows.append(("made at", audit.made_at))
-    rows.append(("time taken", f"{audit.seconds:.0f} s"))
+    if audit.seconds:
+        rows.append(("time taken", f"{audit.seconds:.0f} s"))
     return rows
 
 

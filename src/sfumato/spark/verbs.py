@@ -30,6 +30,7 @@ from sfumato.measurement.measurement import MissingPolicy
 from sfumato.measurement.measuring import Names, measure_table
 from sfumato.private.guarantee import PrivacyGuarantee
 from sfumato.private.ledger import PrivacyLedger
+from sfumato.spark.capping import count_capped
 
 MOST_HELD = 1_000_000
 """Records that one worker holds in memory at once, at about 200 bytes each."""
@@ -106,6 +107,8 @@ def release(
     k: int | None = None,
     target: str | None = None,
     labels: Sequence[Any] | None = None,
+    unit: str | None = None,
+    most_per_person: int | None = None,
     fitted_on: Any = None,
     ledger: PrivacyLedger | None = None,
 ) -> PrivateFrame:
@@ -123,6 +126,10 @@ def release(
         The column of labels, which are released with the cells.
     labels : list, optional
         All labels, listed without looking at the records; with `target`.
+    unit : str, optional
+        The column that says whose a record is, if a person has several; it is not released.
+    most_per_person : int, optional
+        With `unit`: so many records of a person count, chosen at random on the workers. The noise grows with it.
     fitted_on : "others"
         Your statement that the partition was fitted on other people. Records do not reach the driver, so fingerprints
         are not compared.
@@ -132,9 +139,12 @@ def release(
     PrivateFrame
     """
     check_frame(frame)
-    settings = PrivateSettings(mechanism, epsilon, delta, rate, k, labels, None, None, fitted_on, ledger)
+    settings = PrivateSettings(mechanism, epsilon, delta, rate, k, labels, unit, most_per_person, fitted_on, ledger)
     made = prepare_blocks(partition, frame.columns, None, target, settings)
-    counts = made.counts(SparkBackend(frame).map_blocks(made.counter, made.counter.names))
+    if unit is None:
+        counts = made.counts(SparkBackend(frame).map_blocks(made.counter, made.counter.names))
+    else:
+        counts = made.counts([count_capped(frame, made.counter, most_per_person or 1)])
     filled = np.flatnonzero(counts)
     table = made.write(filled, frame.columns, ()).append_column("sfumato_n", [counts[filled]])
     if not len(filled):
