@@ -8,6 +8,8 @@ tables together. *Learning*: errors of classifiers, all tuned alike, inside the 
 
 from __future__ import annotations
 
+import os
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -198,7 +200,9 @@ def _divided_at(place: str, anatomizer: Any, table: Any, folder: Path) -> tuple[
 
         from sfumato import spark
 
-        session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # read when the session starts
+        builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+        session = builder.config("spark.sql.shuffle.partitions", 2).getOrCreate()
         frames = spark.anatomize(anatomizer, session.createDataFrame(table))
         sensitive = frames.sensitive if isinstance(frames.sensitive, tuple) else (frames.sensitive,)
         return [own.toArrow() for own in sensitive], frames.n_records
