@@ -10,6 +10,7 @@ import numpy as np
 
 from studies.charts import Panel, Style, draw
 from studies.rows import Row, has, how_it_was_run, mean, signed, table, where
+from studies.summaries import interval
 
 TABLES = {"adult": "Adult", "census": "Census-Income"}
 MODELS = {"logistic": "logistic regression"}
@@ -284,6 +285,14 @@ def _on_learning(rows: list[Row]) -> Iterator[str]:
             f"Error, {words}: {signed(float(np.mean(values)))} points against raw records on average (from "
             f"{signed(min(values))} to {signed(max(values))}){note}."
         )
+    for design in ("separate", "joint"):
+        for learner in ("even", "learned"):
+            beside = np.array(costs[f"{design}, {learner}"]) - np.array(costs[f"{design}, pruned"])
+            low, high = interval(beside)
+            yield (
+                f"Beside pruning, {design} tables, {learner} weights: {signed(float(beside.mean()))} points of error, "
+                f"95% CI over the {len(beside)} rows [{signed(low)}, {signed(high)}]."
+            )
 
 
 # -- drawings ----------------------------------------------------------------------------------------------------------
