@@ -15,10 +15,10 @@ IN_PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installs into one environment would race
-.PHONY: help demo test test-all check bench hostile recorded studies docs neural dp spark clean
+.PHONY: help demo test test-all test-lowest test-newest check bench hostile recorded studies docs dist neural dp spark clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(READY)-core ## Anonymize the bundled census data for a model, and show what it cost
 	@$(BIN)/sfumato demo
@@ -55,6 +55,18 @@ docs: $(READY)-docs ## Build the documentation as a site into site/; a broken li
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 	@echo "Open site/index.html; to search in it, serve it: $(PYTHON) -m http.server -d site"
 
+dist: $(READY)-dist ## Build the wheel and the source archive, and try each in a clean environment
+	@rm -rf build dist
+	@$(BIN)/python -m build -v --outdir dist . >build.log 2>&1 || { cat build.log; exit 1; }
+	@rm build.log
+	@$(BIN)/python scripts/try_distributions.py dist
+
+test-lowest: ## Run the tests with the lowest versions that pyproject.toml accepts, in an environment of their own
+	@$(call tested_with,lowest-direct)
+
+test-newest: ## Run the tests with the newest versions, in an environment of their own
+	@$(call tested_with,highest)
+
 neural: $(READY)-neural ## Install torch, for the tests and models that use it
 
 dp: $(READY)-dp ## Install opacus and torch, for private networks (other private learners come with the tests)
@@ -62,7 +74,7 @@ dp: $(READY)-dp ## Install opacus and torch, for private networks (other private
 spark: $(READY)-spark ## Install pyspark, for the tests and tables that use it (Java 17 is needed, too)
 
 clean: ## Remove caches and build outputs (delete .venv yourself to start over)
-	@rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .numba_cache .coverage src/*.egg-info
+	@rm -rf build dist site .venv-lowest-direct .venv-highest .pytest_cache .mypy_cache .ruff_cache .hypothesis .numba_cache .coverage src/*.egg-info
 	@find src tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The second attempt is for Pythons packaged without ensurepip: there the outer pip fills the environment.
@@ -71,22 +83,28 @@ $(READY)-core: $(PINS)
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python %d.%d found, 3.11 or newer needed: make PYTHON=/path/to/python3.11" % sys.version_info[:2])'
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) 2>/dev/null || \
 		{ $(PYTHON) -m venv --clear --without-pip $(VENV) && $(PYTHON) -m pip --python $(BIN)/python install -qq pip; }
+	@$(PIP_INSTALL) 'pip>=25.1' # the first that knows dependency groups
 	@$(PIP_INSTALL) -e .
 	@touch $@
 
 $(READY)-test: $(READY)-core
 	@echo "Adding what the tests need to $(VENV) (once) ..."
-	@$(PIP_INSTALL) -e '.[test]'
+	@$(PIP_INSTALL) --group test
 	@touch $@
 
 $(READY)-check: $(READY)-core
 	@echo "Adding ruff and mypy to $(VENV) (once) ..."
-	@$(PIP_INSTALL) -e '.[check]'
+	@$(PIP_INSTALL) --group check
 	@touch $@
 
 $(READY)-docs: $(READY)-core
 	@echo "Adding mkdocs to $(VENV) (once) ..."
-	@$(PIP_INSTALL) -e '.[docs]'
+	@$(PIP_INSTALL) --group docs
+	@touch $@
+
+$(READY)-dist: $(READY)-core
+	@echo "Adding build to $(VENV) (once) ..."
+	@$(PIP_INSTALL) --group dist
 	@touch $@
 
 $(READY)-neural: $(READY)-core
@@ -103,3 +121,11 @@ $(READY)-spark: $(READY)-core
 	@echo "Adding pyspark to $(VENV) (once) ..."
 	@$(PIP_INSTALL) -e '.[spark]'
 	@touch $@
+
+# uv is asked, since pip cannot choose the lowest versions.
+define tested_with
+	echo "Setting up .venv-$(1) ..."; \
+	$(PYTHON) -m venv .venv-$(1) && .venv-$(1)/bin/python -m pip install -qq --disable-pip-version-check uv && \
+	.venv-$(1)/bin/uv pip install -q --python .venv-$(1)/bin/python --resolution $(1) -e . --group test && \
+	.venv-$(1)/bin/python -m pytest $(IN_PARALLEL)
+endef

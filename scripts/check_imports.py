@@ -15,7 +15,7 @@ from pathlib import Path
 # From the bottom up. A unit is a module or a folder directly under sfumato; it may import from any layer
 # below its own, and not from its neighbors in the same layer.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("allocator", "errors", "notebooks", "registry"),
+    ("allocator", "errors", "notebooks", "registry", "system_files"),
     ("arguments", "columns", "documents", "networks", "progress"),
     ("threads",),
     ("frames", "grouping", "labels"),
@@ -47,7 +47,7 @@ ONLY_FROM: dict[str, frozenset[str]] = {
     "datasets": frozenset({"errors"}),
     "networks": frozenset({"errors"}),
     "arguments": frozenset({"errors"}),
-    "documents": frozenset({"errors"}),
+    "documents": frozenset({"errors", "system_files"}),
     "verification": frozenset({"errors", "columns", "frames"}),  # the judge shares nothing with the engine
     "criterion_recount": frozenset(),  # nor do its formulas
     "testing": frozenset(),  # and the judge of the tests shares nothing with anything

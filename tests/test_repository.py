@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import sfumato
-
 REPOSITORY = Path(__file__).parents[1]
 FOLDERS = (".ci", "benchmarks", "docs", "scripts", "src", "studies", "tests")
 TEXT_SUFFIXES = {"", ".cfg", ".csv", ".json", ".md", ".py", ".toml", ".txt", ".yaml", ".yml"}
@@ -74,8 +72,9 @@ def test_no_file_names_a_package_registry():
     assert lines_matching(REGISTRY_HOSTS) == []
 
 
-def test_the_version_is_the_same_everywhere():
-    assert tomllib.loads(read("pyproject.toml"))["project"]["version"] == sfumato.__version__
+def test_the_version_has_one_source():
+    assert tomllib.loads(read("pyproject.toml"))["project"]["dynamic"] == ["version"]  # of sfumato.__version__
+    assert not re.search(r"^version:", read("CITATION.cff"), re.MULTILINE)
 
 
 def test_constraints_are_names_and_exact_versions():
@@ -86,9 +85,10 @@ def test_constraints_are_names_and_exact_versions():
 
 
 def test_every_direct_dependency_is_pinned():
-    project = tomllib.loads(read("pyproject.toml"))["project"]
-    extras = project["optional-dependencies"].values()
-    wanted = project["dependencies"] + [requirement for extra in extras for requirement in extra]
+    document = tomllib.loads(read("pyproject.toml"))
+    project = document["project"]
+    groups = [*project["optional-dependencies"].values(), *document["dependency-groups"].values()]
+    wanted = project["dependencies"] + [requirement for group in groups for requirement in group]
     names = {re.match(r"[A-Za-z0-9._-]+", requirement)[0] for requirement in wanted}
     pinned = set(re.findall(r"^([\w.-]+)==", read("constraints.txt"), flags=re.MULTILINE))
     assert names - pinned == set()

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.errors import InputError
+from sfumato.system_files import nameless_file, new_file, sync
 
 Shape = Any
 
@@ -62,7 +63,7 @@ def written_whole(path: str | os.PathLike[str], *, mode: int = 0o666) -> Iterato
     target = Path(path)
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+        os.close(new_file(temporary, mode))
         yield temporary
         sync(temporary)
         temporary.replace(target)
@@ -86,15 +87,6 @@ def permitted(mode: int) -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mode & ~mask
-
-
-def sync(path: Path) -> None:
-    """Wait until a file is on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def write_document(document: Any, path: str | os.PathLike[str], *, mode: int = 0o666) -> None:
@@ -276,12 +268,13 @@ def unpublished(destination: Path) -> Iterator[Path]:
     hidden = folder / f".{destination.name}.unpublished-{secrets.token_hex(4)}"
     file = None
     try:
-        file = _nameless(folder)
+        file = nameless_file(folder)
         if file is None:
-            file = os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
-        nameless = Path(f"/proc/self/fd/{file}")
-        yield hidden if hidden.exists() else nameless
-        if not hidden.exists():
+            os.close(new_file(hidden))  # not kept open: Windows renames no open file
+            yield hidden
+        else:
+            nameless = Path(f"/proc/self/fd/{file}")
+            yield nameless
             # Only with a folder does this follow the link to the file itself; the absolute path has no use for it.
             os.link(nameless, hidden, src_dir_fd=file, follow_symlinks=True)
         hidden.chmod(permitted(0o666))
@@ -294,13 +287,3 @@ def unpublished(destination: Path) -> Iterator[Path]:
         if file is not None:
             os.close(file)
         hidden.unlink(missing_ok=True)
-
-
-def _nameless(folder: Path) -> int | None:
-    """Open a file without a name, for its owner alone; None if the system has no such files."""
-    if not hasattr(os, "O_TMPFILE") or not Path("/proc/self/fd").is_dir():
-        return None
-    try:
-        return os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o600)
-    except OSError:
-        return None

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sfumato
+from sfumato.auditing.gate import judge_gate
 from sfumato.auditing.reidentification import measure_reidentification, smallest_group_for
 from sfumato.errors import ParameterError
 
@@ -121,6 +122,32 @@ def test_a_gate_on_risks_releases_nothing_beyond_its_limit_and_says_what_to_try(
 def test_a_share_above_a_threshold_needs_the_threshold():
     with pytest.raises(ParameterError, match="max_share_at_risk without a threshold"):
         sfumato.Policy.of(gate={"max_share_at_risk": 0.1}, columns={"target": "ill"})
+
+
+def test_people_alone_in_the_population_are_estimated_unfavorably():
+    def measured(sizes, fraction):
+        return measure_reidentification(
+            np.array(sizes), np.array(sizes), context={"sampling_fraction": fraction}, smallest_shown=5
+        )
+
+    report, found = measured([1] * 60 + [2] * 10, 1.0)
+    assert found["max_population_unique"] == pytest.approx(60 / 80)  # the whole population: nothing is estimated
+    few = measured([1] * 60 + [2] * 10, 0.1)[1]["max_population_unique"]
+    assert 0 < few < 60 / 80
+    assert few == pytest.approx(max(measured([1] * 60 + [2] * 10, 0.1)[0].after.population_unique.values()), abs=1e-3)
+    assert measured([4] * 20, 0.1)[1]["max_population_unique"] == 0
+    assert report.after.unique == 0.75
+
+
+def test_people_alone_in_the_population_need_its_size_and_close_the_gate():
+    with pytest.raises(ParameterError, match="max_population_unique without a population"):
+        sfumato.Policy.of(gate={"max_population_unique": 0.1}, columns={"target": "ill"})
+    checked = judge_gate(
+        {"max_population_unique": 0.1}, smallest_group=1, least_values=None, utility=None, risks=(),
+        reidentified={"max_population_unique": 0.2}, n_records=100,
+    )  # fmt: skip
+    assert [(check.passed, check.measured) for check in checked] == [(False, 0.2)]
+    assert run(gate={"max_population_unique": 0.0}, context={"sampling_fraction": 0.1}).passed
 
 
 def test_risks_of_persons_count_persons():

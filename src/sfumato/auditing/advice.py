@@ -203,6 +203,8 @@ def _named(audit: Audit, name: str) -> str:
 
 def _risk(audit: Audit, check: GateCheck, _: Any) -> str:
     known = audit.reidentification
+    if check.name == "max_population_unique":
+        return f"{check.name}: nobody is alone in groups of at least 2; raise k where the release is made."
     limit = known.threshold if known is not None and check.name == "max_share_at_risk" else check.required
     fraction = None if known is None or check.name in ("max_risk", "max_share_at_risk") else known.sampling_fraction
     needed = smallest_group_for(limit or check.required, fraction)
@@ -229,6 +231,7 @@ _ADVICE: dict[str, Callable[[Audit, GateCheck, Any], str]] = {
     "max_journalist_risk": _risk,
     "max_marketer_risk": _risk,
     "max_share_at_risk": _risk,
+    "max_population_unique": _risk,
     "max_attack_advantage": _attack,
     "max_certified_advantage": _certified,
     "max_unique": _unique,

@@ -39,8 +39,9 @@ def judge_gate(
     ----------
     required : mapping
         ``min_k``, ``min_l``, ``max_risk``, ``max_journalist_risk``, ``max_marketer_risk``, ``max_share_at_risk``,
-        ``max_attack_advantage``, ``max_certified_advantage``, ``max_unique``, ``max_unique_target``,
-        ``min_accuracy_kept``, ``min_gain_kept``, ``max_suppressed``; None or absent: not required.
+        ``max_population_unique``, ``max_attack_advantage``, ``max_certified_advantage``, ``max_unique``,
+        ``max_unique_target``, ``min_accuracy_kept``, ``min_gain_kept``, ``max_suppressed``; None or absent: not
+        required.
     smallest_group : int
         Records of the smallest group, as counted on the release, or persons where they were counted.
     least_values : int or None
@@ -122,6 +123,10 @@ _JUDGES: dict[str, tuple[str, str]] = {
         "{required:.1%}",
         "there is no threshold under [context]",
     ),
+    "max_population_unique": (
+        "an estimated {measured:.1%} of the {counted} are alone in the population, limit {required:.1%}",
+        "there is no sampling_fraction under [context]",
+    ),
     "max_attack_advantage": (
         "the strongest attack has an advantage of {measured:.3f}, limit {required:.3f}",
         "nothing was attacked",
@@ -150,7 +155,7 @@ _JUDGES: dict[str, tuple[str, str]] = {
 }
 
 
-_OF_RISK = ("max_risk", "max_journalist_risk", "max_marketer_risk", "max_share_at_risk")
+_OF_RISK = ("max_risk", "max_journalist_risk", "max_marketer_risk", "max_share_at_risk", "max_population_unique")
 
 
 def _hangs_on_attacks_not_run(check: GateCheck) -> bool:
@@ -176,6 +181,7 @@ def _of_few(check: GateCheck, smallest_shown: int) -> GateCheck:
 
 _OF_FEW = {
     "max_share_at_risk": "can be re-identified with a chance above the threshold of the context",
+    "max_population_unique": "are alone in the population, as is estimated",
     "max_unique": "are unique by the columns released unchanged",
     "max_unique_target": "have a unique target",
 }

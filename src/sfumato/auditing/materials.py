@@ -10,9 +10,8 @@ import re
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from typing import Any
 
-_FOR_DEVELOPERS = ("test", "check", "docs")  # extras of sfumato that users do not install
 _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
-_EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
+_EXTRA = re.compile(r"""extra\s*==\s*['"]""")
 
 
 def bill_of_materials(date: str) -> dict[str, Any]:
@@ -53,11 +52,11 @@ def bill_of_materials(date: str) -> dict[str, Any]:
 
 
 def _requirements(own: Distribution, name: str) -> list[str]:
-    """Return the names of what a distribution requires; of extras, only those of sfumato that users install."""
+    """Return the names of what a distribution requires; of extras, only those of sfumato."""
     listed = []
     for requirement in own.requires or ():
         matched, extra = _REQUIREMENT.match(requirement), _EXTRA.search(requirement)
-        if extra is not None and (name != "sfumato" or extra[1] in _FOR_DEVELOPERS):
+        if extra is not None and name != "sfumato":
             continue
         if matched is not None:
             listed.append(_normalized(matched[1]))

@@ -15,7 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.measurement.measurement import MISSING_MEANS, THRESHOLDS
-from sfumato.measurement.population_uniqueness import estimate_from_weights, estimates_from_sizes, expected_inverse
+from sfumato.measurement.population_uniqueness import (
+    UniquenessEstimate,
+    estimate_from_weights,
+    estimates_from_sizes,
+    expected_inverse,
+)
 from sfumato.report.risk_data import AttackerRisk, Reidentification, RiskProfile
 
 _DIGITS = 3  # of shares
@@ -53,6 +58,8 @@ def measure_reidentification(
     }
     if threshold is not None:
         measured["max_share_at_risk"] = _average(prosecutor > threshold, after)
+    if fraction is not None:  # the least favorable estimate; each has tables that it is too low for
+        measured["max_population_unique"] = max(one.share or 0.0 for one in _alone_in_population(after, fraction))
     return Reidentification(first, second, counted, fraction, threshold), measured
 
 
@@ -87,11 +94,19 @@ def _profile(
     )
     if fraction is None:
         return RiskProfile(share(n_unique), attackers)
-    found = estimates_from_sizes(sizes, round(n_people / fraction), missing=_MISSING, reason=None)
-    found.append(estimate_from_weights(n_unique * fraction, n_people, n_unique, missing=_MISSING, reason=None))
     is_masked = share(n_unique) is None  # an estimate could tell a number that is not shown
-    shares = {one.estimator: None if one.share is None or is_masked else round(one.share, _DIGITS) for one in found}
+    shares = {
+        one.estimator: None if one.share is None or is_masked else round(one.share, _DIGITS)
+        for one in _alone_in_population(sizes, fraction)
+    }
     return RiskProfile(share(n_unique), attackers, shares)
+
+
+def _alone_in_population(sizes: NDArray[np.int64], fraction: float) -> list[UniquenessEstimate]:
+    """Return estimates of the share of people who are alone in the population."""
+    n_people, n_unique = int(sizes.sum()), int((sizes == 1).sum())
+    found = estimates_from_sizes(sizes, round(n_people / fraction), missing=_MISSING, reason=None)
+    return [*found, estimate_from_weights(n_unique * fraction, n_people, n_unique, missing=_MISSING, reason=None)]
 
 
 def smallest_group_for(limit: float, fraction: float | None) -> int:

@@ -20,8 +20,9 @@ from typing import Any
 
 from sfumato import fingerprints
 from sfumato.backends.duckdb.address import DuckDBAddress, is_address
-from sfumato.documents import permitted, sync
+from sfumato.documents import permitted
 from sfumato.errors import InputError, ParameterError, Sentence, named
+from sfumato.system_files import locked_folder, new_file, sync
 
 State = tuple[int, int, int, int] | None
 """Identifies a version of a file; None if there is no file."""
@@ -101,7 +102,7 @@ def unfinished(*finals: Path) -> Iterator[list[Path]]:
     temporary = [final.with_name(f"{final.name}.unfinished-{secrets.token_hex(4)}") for final in finals]
     try:
         for path in temporary:
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            os.close(new_file(path))
         yield temporary
         for path, final in zip(temporary, finals, strict=True):
             sync(path)
@@ -131,17 +132,9 @@ def _check_unchanged(expected: Mapping[Path, State]) -> None:
 @contextlib.contextmanager
 def _locked(finals: Sequence[Path]) -> Iterator[None]:
     """Lock the folders of some files, so that two processes check and rename one after the other."""
-    try:
-        import fcntl
-    except ImportError:  # pragma: no cover - Windows
-        yield
-        return
     with contextlib.ExitStack() as held:
         for folder in sorted({final.absolute().parent for final in finals}):
-            descriptor = os.open(folder, os.O_RDONLY)
-            held.callback(os.close, descriptor)
-            with contextlib.suppress(OSError):  # some network folders have no locks
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            held.enter_context(locked_folder(folder))
         yield
 
 

@@ -291,7 +291,7 @@ def _check_together(policy: Policy) -> None:
 
 
 def _check_context(policy: Policy) -> None:
-    """Raise ParameterError for a date that is none, and for a gate that allows more than the context accepts."""
+    """Raise ParameterError for a date that is none, and for a gate that does not go with the context."""
     review = policy.get("context", "review_by")
     try:
         date.fromisoformat(review or "2000-01-01")
@@ -304,6 +304,11 @@ def _check_context(policy: Policy) -> None:
         raise ParameterError(
             f"{policy.where('gate', 'max_share_at_risk')} without a threshold: expected the largest acceptable chance "
             "to re-identify a record. Add threshold = 0.1 or the like under [context], or remove the condition."
+        )
+    if policy.get("context", "sampling_fraction") is None and policy.get("gate", "max_population_unique") is not None:
+        raise ParameterError(
+            f"{policy.where('gate', 'max_population_unique')} without a population: expected the share of it that is "
+            "in the table. Add sampling_fraction = 0.1 or the like under [context], or remove the condition."
         )
     if threshold is not None and allowed is not None and allowed > threshold:
         raise ParameterError(

@@ -276,6 +276,11 @@ SECTIONS: dict[str, dict[str, Setting]] = {
         "max_share_at_risk": Setting(
             "share", None, "maximum share of records with a higher risk than threshold under [context] (prosecutor)"
         ),
+        "max_population_unique": Setting(
+            "share",
+            None,
+            "maximum share of records alone in the population, as estimated; see sampling_fraction",
+        ),
         "max_certified_advantage": Setting(
             "share", None, "maximum advantage of any attacker on the sensitive columns; needs holdout"
         ),

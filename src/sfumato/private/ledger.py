@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sfumato.documents import check_shape, is_number, is_text, one_of, or_none, read_document, sync, write_document
+from sfumato.documents import check_shape, is_number, is_text, one_of, or_none, read_document, write_document
 from sfumato.errors import GuaranteeError, InputError, ParameterError, named
 from sfumato.notebooks import facts_as_html
 from sfumato.private.accounting import check_delta, check_epsilon
 from sfumato.private.composition import Part, Total, compose
 from sfumato.private.guarantee import PrivacyGuarantee
+from sfumato.system_files import locked, sync
 
 FORMAT = "sfumato-ledger"
 VERSION = 1
@@ -304,12 +305,8 @@ def _entry_from(document: dict[str, Any]) -> LedgerEntry:
 
 @contextlib.contextmanager
 def _locked(path: Path | None) -> Iterator[None]:
-    """Let one process at a time read a ledger and write it again, where the system has file locks."""
-    try:
-        import fcntl
-    except ImportError:
-        fcntl = None  # type: ignore[assignment]
-    if path is None or fcntl is None:
+    """Let one process at a time read a ledger and write it again."""
+    if path is None:
         yield
         return
     if not path.parent.is_dir():
@@ -317,9 +314,5 @@ def _locked(path: Path | None) -> Iterator[None]:
             f"the folder of the ledger {path.name!r} does not exist: expected one to write the ledger to. Make the "
             "folder, or correct the path."
         )
-    descriptor = os.open(path.with_name(f".{path.name}.lock"), os.O_CREAT | os.O_RDWR, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with locked(path.with_name(f".{path.name}.lock")):
         yield
-    finally:
-        os.close(descriptor)

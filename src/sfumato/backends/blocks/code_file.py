@@ -35,6 +35,7 @@ from sfumato.partition.streaming import (
     count_sides_of_chunk,
     gather_columns,
 )
+from sfumato.system_files import new_file, read_at, write_at
 
 _CHUNK = 1 << 16  # records read at a time: what is read stays in the cache of a core until it is counted
 _MOST_MARKS = 1 << 28  # persons marked at once, over nodes and sides
@@ -66,7 +67,7 @@ class CodeFile:
         self.bytes_per_record = 4 * self._n_dense + len(kinds) + self._n_wide
         self._path = folder / f".sfumato-codes-{secrets.token_hex(4)}"
         try:
-            self._file = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)  # for its owner alone
+            self._file = new_file(self._path)
             with suppress(OSError):  # where a file in use can lose its name, even a killed process leaves none behind
                 self._path.unlink()
         except OSError as error:
@@ -119,7 +120,7 @@ class CodeFile:
         """Write records of the chunk that begins with record `first`, after some of its records."""
         offset = first * self.bytes_per_record
         for part in parts:
-            _write_all(self._file, part, offset + skipped * part.itemsize)
+            write_at(self._file, _bytes_of(part), offset + skipped * part.itemsize)
             offset += _CHUNK * part.itemsize
 
     def start(self, checks: Sequence[Check] = ()) -> None:
@@ -138,7 +139,11 @@ class CodeFile:
         return np.empty(_CHUNK * self.bytes_per_record, np.uint8)
 
     def _read(self, start: int, room: NDArray[np.uint8]) -> ColumnChunk:
-        _read_all(self._file, room, start * self.bytes_per_record)
+        if read_at(self._file, _bytes_of(room), start * self.bytes_per_record) < len(room):
+            raise InputError(
+                "the working files are shorter than what was written to them: expected them to stay as they are. "
+                "Leave the folder of the output alone while this runs. Nothing was published."
+            )
         wide_from = 4 * _CHUNK * self._n_dense
         narrow_from = wide_from + 2 * _CHUNK * self._n_wide
         return ColumnChunk(
@@ -270,23 +275,3 @@ class CodeFile:
 def _bytes_of(array: NDArray[Any]) -> memoryview:
     flat: Any = array.reshape(-1).view(np.uint8)  # a view: arrays here are contiguous
     return memoryview(flat)
-
-
-def _write_all(file: int, array: NDArray[Any], offset: int) -> None:
-    """Write an array; a full disk takes a part, and raises an error for the rest."""
-    view = _bytes_of(array)
-    while len(view):
-        n_written = os.pwrite(file, view, offset)
-        view, offset = view[n_written:], offset + n_written
-
-
-def _read_all(file: int, array: NDArray[Any], offset: int) -> None:
-    view = _bytes_of(array)
-    while len(view):
-        n_read = os.preadv(file, [view], offset)
-        if n_read == 0:
-            raise InputError(
-                "the working files are shorter than what was written to them: expected them to stay as they are. "
-                "Leave the folder of the output alone while this runs. Nothing was published."
-            )
-        view, offset = view[n_read:], offset + n_read

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError
+from sfumato.system_files import new_file, read_at, write_at
 
 CHUNK = 1 << 20  # records read at a time
 _MOST_BUCKETS = 1 << 12
@@ -70,7 +71,7 @@ class ColumnFile:
         self.n_records = 0
         self._first = 0
         try:
-            self._file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+            self._file = new_file(path)
         except OSError as error:
             raise cannot_write(error) from None
 
@@ -84,12 +85,9 @@ class ColumnFile:
 
     def write(self, start: int, values: NDArray[Any]) -> None:
         """Write numbers from a position on."""
-        left = memoryview(np.ascontiguousarray(values, self.dtype).tobytes())
-        at = (self._first + start) * self.dtype.itemsize
+        content = memoryview(np.ascontiguousarray(values, self.dtype).tobytes())
         try:
-            while len(left):
-                n_written = os.pwrite(self._file, left, at)
-                left, at = left[n_written:], at + n_written
+            write_at(self._file, content, (self._first + start) * self.dtype.itemsize)
         except OSError as error:
             raise cannot_write(error) from None
         self.n_records = max(self.n_records, start + len(values))
@@ -97,13 +95,9 @@ class ColumnFile:
     def read(self, start: int, n: int) -> NDArray[Any]:
         """Return numbers from a position on."""
         values = np.empty(n, self.dtype)
-        left = memoryview(values.view(np.uint8))  # type: ignore[arg-type]
-        at = (self._first + start) * self.dtype.itemsize
-        while len(left):
-            n_read = os.preadv(self._file, [left], at)
-            if not n_read:
-                raise InputError("a working file is shorter than what was written to it. Nothing was published.")
-            left, at = left[n_read:], at + n_read
+        room = memoryview(values.view(np.uint8))  # type: ignore[arg-type]
+        if read_at(self._file, room, (self._first + start) * self.dtype.itemsize) < len(room):
+            raise InputError("a working file is shorter than what was written to it. Nothing was published.")
         return values
 
     def part(self, start: int, n: int) -> ColumnFile:
