@@ -2,14 +2,12 @@
 """Several sensitive columns: a table for each, one for all, or slices; what is suppressed, given away and learned.
 
 Four parts. *Suppression*: how many records stay, beside the minimum of the linear program and a greedy rule. *Places*:
-l of every column, counted on the tables of memory, files, DuckDB and Spark. *Attacks*: what attackers guess who use all
+l of every column, counted on the tables of memory, files and DuckDB. *Attacks*: what attackers guess who use all
 tables together. *Learning*: errors of classifiers, all tuned alike, inside the data that each may see.
 """
 
 from __future__ import annotations
 
-import os
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -38,7 +36,7 @@ SEEDS = (0, 1, 2)
 MOST_ATTACKED = 12_000
 MOST_TRAINED, MOST_TESTED = 4_800, 10_000
 N_KNOWN = 100
-PLACES = ("memory", "files", "duckdb", "spark")
+PLACES = ("memory", "files", "duckdb")
 SEEDS_OF_LEARNING = (0, 1)
 GRIDS: dict[str, dict[str, list[Any]]] = {"logistic": {"C": [0.03, 0.3, 3.0]}}
 BY = ("part", "table", "n_sensitive", "l", "design", "learner", "model", "seed")
@@ -193,17 +191,6 @@ def _divided_at(place: str, anatomizer: Any, table: Any, folder: Path) -> tuple[
     if place == "memory":
         made = anatomizer.fit_transform(table)
         return list(made.sensitive_tables), made.n_records
-    if place == "spark":
-        from pyspark.sql import SparkSession
-
-        from sfumato import spark
-
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # read when the session starts
-        builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-        session = builder.config("spark.sql.shuffle.partitions", 2).getOrCreate()
-        frames = spark.anatomize(anatomizer, session.createDataFrame(table))
-        sensitive = frames.sensitive if isinstance(frames.sensitive, tuple) else (frames.sensitive,)
-        return [own.toArrow() for own in sensitive], frames.n_records
     if place == "files":
         from sfumato import parquet
 
@@ -373,7 +360,7 @@ EXPERIMENT = Experiment(
     keys=KEYS,
     run=one_by_one(run),
     together=("part", "table", "seed"),
-    needs=lambda key: ("pyspark",) if key["learner"] == "spark" else ("duckdb",) if key["learner"] == "duckdb" else (),
+    needs=lambda key: ("duckdb",) if key["learner"] == "duckdb" else (),
     views={
         part: found([key for key in KEYS if key["part"] == part], findings_on(part), charts)
         for part in ("suppression", "attacks", "learning")

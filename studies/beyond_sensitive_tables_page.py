@@ -31,7 +31,7 @@ ATTACKS = {
     "matching": "matching of slices",
     "one value known": "one other value known",
 }
-PLACES = {"memory": "memory", "files": "Parquet files", "duckdb": "DuckDB", "spark": "Spark"}
+PLACES = {"memory": "memory", "files": "Parquet files", "duckdb": "DuckDB"}
 N_SENSITIVE, L = (3, 4), (2, 3)
 REDUCTIONS = (
     "Adult with education, occupation, marital-status and workclass, Census-Income with education, major occupation, "
