@@ -179,6 +179,7 @@ def _() -> Parts:
 ANATOMIES: dict[str, dict[str, Any]] = {
     "one column": {"l": 3, "sensitive": "illness"},
     "several columns": {"l": 2, "sensitive": ["illness", "town"], "suppression_limit": 0.5},
+    "one table": {"l": 2, "sensitive": ["illness", "town"], "joint": True, "suppression_limit": 0.5},
     "at random": {"l": 2, "sensitive": "illness", "assignment": "random", "group": "number"},
 }
 
@@ -198,7 +199,8 @@ def _() -> Parts:
             own = _anatomizer(name)
             found, rows = own.fit_transform_with_rows(frame)
             parts[f"{name}, {kind}: identifying"] = found.identifying
-            parts[f"{name}, {kind}: sensitive"] = found.sensitive
+            is_one = not isinstance(found.sensitive, tuple)
+            parts[f"{name}, {kind}: sensitive"] = found.sensitive if is_one else list(found.sensitive)
             parts[f"{name}, {kind}: numbers"] = [own.n_groups_, own.n_suppressed_, own.group_sizes_, rows]
         with tempfile.TemporaryDirectory() as temporary:
             found.save(Path(temporary) / "out")

@@ -175,8 +175,9 @@ def run_cell(
     bound = None
     if partner == "bucket":
         fitted: Any = BucketClassifier(
-            estimator, length, sensitive=sensitive, coding=coding, suppression_limit=1.0, random_state=fold
-        ).fit(*train)
+            estimator, length, sensitive=sensitive, coding=coding, weights="even", suppression_limit=1.0,
+            random_state=fold,
+        ).fit(*train)  # fmt: skip
         error, n_suppressed = 1 - fitted.score(*test), fitted.n_suppressed_
     else:
         partners = train_partners(

@@ -32,6 +32,8 @@ NAMES = (
     "beyond_rows_or_columns",
     "beyond_questions",
     "beyond_anatomy",
+    "beyond_sensitive_tables",
+    "beyond_group_learning",
     "beyond_certificates",
 )
 

@@ -14,6 +14,7 @@ sys.path.insert(0, str(REPOSITORY))
 from studies import (  # noqa: E402
     beyond_anatomy,
     beyond_criteria,
+    beyond_group_learning,
     beyond_private_learners,
     beyond_private_releases,
     beyond_private_training,
@@ -21,6 +22,7 @@ from studies import (  # noqa: E402
     beyond_regression,
     beyond_representatives,
     beyond_rows_or_columns,
+    beyond_sensitive_tables,
     feature_selection,
     front_attacks,
     high_dimensions,
@@ -239,13 +241,53 @@ def test_the_page_of_private_releases_has_every_table_and_division():
     assert "beyond-private-releases.svg" in beyond_private_releases.charts(rows)
 
 
-def test_every_partner_learns_from_several_sensitive_columns():
-    errors = {}
-    for partner, length in (("original", 0), ("identifying", 0), ("pruned", 2), ("bucket", 2), ("diverse", 2)):
-        key = beyond_anatomy._key("several", "adult", 2, "logistic", partner, length, 0)
-        errors[partner] = beyond_anatomy.run({**key, "n_records": 1500})["error"]
-    assert all(5 < error < 40 for error in errors.values())
-    assert len(set(errors.values())) > 2
+@pytest.mark.parametrize("partner", ["original", "identifying", "pruned", "bucket", "learned"])
+def test_every_partner_learns_from_one_sensitive_column(partner):
+    key = next(k for k in beyond_anatomy.KEYS if (k["table"], k["model"], k["partner"]) == ("adult", "tree", partner))
+    assert 5 < beyond_anatomy.run({**key, "n_records": 1200})["error"] < 40
+
+
+DESIGNS = [
+    ("separate", "learned", 2), ("joint", "pruned", 2), ("joint", "even", 3), ("sliced", "rows", 2),
+    ("diverse", "groups", 2), ("none", "identifying", 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("design", "learner", "length"), DESIGNS)
+def test_every_design_is_learned_from(design, learner, length):
+    key = beyond_sensitive_tables._key("learning", "adult", 3, length, design, learner, "logistic", 0)
+    cell = beyond_sensitive_tables.run({**key, "n_records": 600})
+    assert 5 < cell["error"] < 45
+    assert set(cell["chosen"]) == {"C"}
+
+
+def test_suppression_attacks_and_places_are_measured():
+    key = beyond_sensitive_tables._key("suppression", "adult", 4, 3, "joint")
+    cell = beyond_sensitive_tables.run({**key, "n_records": 900})
+    assert 0 <= cell["n_records"] - cell["n_kept"] - cell["n_minimum"] < 5 < cell["n_greedy"] - cell["n_minimum"]
+    assert min(cell["diversity"].values()) >= 3
+    for design in ("separate", "sliced"):
+        attacked = beyond_sensitive_tables.run(
+            {**beyond_sensitive_tables._key("attacks", "adult", 3, 2, design), "n_records": 600}
+        )["attacks"]
+        assert len(attacked) == 3
+        assert all(0 <= told["rate"] <= 1 for of_column in attacked.values() for told in of_column.values())
+    for place in ("memory", "files"):
+        key = beyond_sensitive_tables._key("places", "adult", 4, 3, "separate", place)
+        assert min(beyond_sensitive_tables.run({**key, "n_records": 600})["diversity"].values()) >= 3
+
+
+@pytest.mark.parametrize(
+    ("part", "target", "design", "learner", "model"),
+    [
+        ("classes", "education", "-", "one", "tree"), ("classes", "education", "-", "proportions", "tree"),
+        ("clusters", "-", "joint", "learned", "-"), ("clusters", "-", "separate", "pruned", "-"),
+    ],
+)  # fmt: skip
+def test_classes_and_clusters_are_learned_from_groups(part, target, design, learner, model):
+    key = beyond_group_learning._key(part, "adult", target, 2, design, learner, model, 0)
+    cell = beyond_group_learning.run({**key, "n_records": 600})
+    assert 40 < cell["error"] < 90 if part == "classes" else -0.1 < cell["rand"] <= 1
 
 
 def test_features_are_selected_in_the_order_asked_for():

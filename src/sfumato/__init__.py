@@ -19,7 +19,11 @@ if TYPE_CHECKING:  # the same names for type checkers and editors; a test keeps 
     from sfumato.anatomize import AnatomizedTable as AnatomizedTable
     from sfumato.anatomize import Anatomizer as Anatomizer
     from sfumato.anatomize import BucketClassifier as BucketClassifier
+    from sfumato.anatomize import BucketClusterer as BucketClusterer
+    from sfumato.anatomize import ProportionClassifier as ProportionClassifier
     from sfumato.anatomize import PrunedClassifier as PrunedClassifier
+    from sfumato.anatomize import SlicedTable as SlicedTable
+    from sfumato.anatomize import Slicer as Slicer
     from sfumato.anonymize import AnonymizedClassifier as AnonymizedClassifier
     from sfumato.anonymize import AnonymizedRegressor as AnonymizedRegressor
     from sfumato.anonymize import FullDomainAnonymizer as FullDomainAnonymizer
@@ -90,6 +94,7 @@ _HOME_OF = {
     "Audit": "sfumato.report.data",
     "BetaLikeness": "sfumato.criteria",
     "BucketClassifier": "sfumato.anatomize",
+    "BucketClusterer": "sfumato.anatomize",
     "Certificate": "sfumato.certificates",
     "DeltaDisclosure": "sfumato.criteria",
     "DeltaPresence": "sfumato.criteria",
@@ -119,12 +124,15 @@ _HOME_OF = {
     "PrivacyLedger": "sfumato.private.ledger",
     "PrivacyWarning": "sfumato.errors",
     "PrivateAnonymizer": "sfumato.anonymize",
+    "ProportionClassifier": "sfumato.anatomize",
     "PrunedClassifier": "sfumato.anatomize",
     "Publication": "sfumato.anonymize",
     "Questionnaire": "sfumato.generalization.questions",
     "RPlusTreeAnonymizer": "sfumato.anonymize",
     "Release": "sfumato.anonymize",
     "SfumatoError": "sfumato.errors",
+    "SlicedTable": "sfumato.anatomize",
+    "Slicer": "sfumato.anatomize",
     "TCloseness": "sfumato.criteria",
     "UniformMinimizer": "sfumato.minimize",
     "VerifiedEvidence": "sfumato.auditing.verify_evidence",

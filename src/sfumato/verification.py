@@ -212,6 +212,26 @@ def diversity_of(frame: Any, group: str, sensitive: str, *, n_threads: int = 1) 
         return min(pool.map(least, ends[:-1], ends[1:]))
 
 
+def diversity_within(frame: Any, columns: Sequence[str], sensitive: str) -> float:
+    """Return the l that records reach which agree in some columns: their number for each of their most frequent value.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> people = pa.table({"bucket": [0, 0, 0, 0], "sex": ["f", "f", "m", "m"], "illness": ["a", "b", "a", "a"]})
+    >>> diversity_within(people, ["bucket"], "illness"), diversity_within(people, ["bucket", "sex"], "illness")
+    (1.3333333333333333, 1.0)
+    """
+    table = read_table(frame)
+    cells: dict[tuple[int, ...], dict[int, int]] = {}
+    keys = [_numbered(table.column(name, for_counting=True)).tolist() for name in columns]
+    values = _numbered(table.column(sensitive, for_counting=True)).tolist()
+    for *key, value in zip(*keys, values, strict=True):
+        counts = cells.setdefault(tuple(key), {})
+        counts[value] = counts.get(value, 0) + 1
+    return min(sum(counts.values()) / max(counts.values()) for counts in cells.values())
+
+
 def _numbered(column: Any) -> NDArray[np.int64]:
     """Return a number from 0 for every value of a column, missing one of its own."""
     import pyarrow as pa

@@ -53,14 +53,18 @@ def diversity_by_hand(frame, sensitive_places):
     library=st.sampled_from(LIBRARIES),
     diversity=st.integers(2, 4),
     how=st.sampled_from(["largest", "random"]),
-    n_sensitive=st.integers(1, 2),
+    n_sensitive=st.integers(1, 3),
+    joint=st.sampled_from([False, True, [[0, 1]]]),
 )
-def test_random_tables_are_divided_without_loss_and_diversely(table, library, diversity, how, n_sensitive):
+def test_random_tables_are_divided_without_loss_and_diversely(table, library, diversity, how, n_sensitive, joint):
     names = list(table.columns)
     n_sensitive = min(n_sensitive, len(names) - 1)
     frame = table.to(library)
     places = list(range(n_sensitive))
-    anatomizer = Anatomizer(diversity, sensitive=places, suppression_limit=1.0, assignment=how, random_state=0)
+    anatomizer = Anatomizer(
+        diversity, sensitive=places, joint=joint if n_sensitive > 1 else False, suppression_limit=1.0, assignment=how,
+        random_state=0,
+    )  # fmt: skip
     try:
         anatomized, rows = anatomizer.fit_transform_with_rows(frame)
     except GuaranteeError as refused:
@@ -69,21 +73,30 @@ def test_random_tables_are_divided_without_loss_and_diversely(table, library, di
     except InputError as refused:  # mixed digits, and the like: refused, not mangled
         assert "expected" in str(refused)
         return
-    assert diversity_by_hand(anatomized.sensitive, places) >= diversity
+    n_tables = len(anatomized.sensitive_tables)
+    assert n_tables == (1 if joint is True or n_sensitive == 1 else n_sensitive - (joint is not False))
     assert len(anatomized.sensitive_columns) == n_sensitive
     assert len(anatomized.identifying_columns) == len(names) - n_sensitive
     original = rows_of(frame)
     kept = [original[row] for row in rows]
     assert len(kept) == len(original) - anatomized.n_suppressed == anatomized.n_records
     assert len(set(rows.tolist())) == len(rows)
-    shown, secret = rows_of(anatomized.identifying), rows_of(anatomized.sensitive)
-    # Exact values: the identifying part row by row, the sensitive part as a whole.
-    assert [row[:-1] for row in shown] == [row[n_sensitive:] for row in kept]
-    assert Counter(row[:-1] for row in secret) == Counter(row[:n_sensitive] for row in kept)
-    # Both tables have the same groups, and the record's own value is among those of its group.
-    assert Counter(row[-1] for row in shown) == Counter(row[-1] for row in secret)
-    of_group = {(row[-1], row[:-1]) for row in secret}
-    assert all((row[-1], true[:n_sensitive]) in of_group for row, true in zip(shown, kept, strict=True))
+    shown = rows_of(anatomized.identifying)
+    # Exact values: the identifying part row by row, the sensitive parts as a whole.
+    assert [row[:-n_tables] for row in shown] == [row[n_sensitive:] for row in kept]
+    first = 0
+    for number, sensitive in enumerate(anatomized.sensitive_tables):
+        secret = rows_of(sensitive)
+        n_columns = len(secret[0]) - 1
+        true = [row[first : first + n_columns] for row in kept]
+        first += n_columns
+        assert diversity_by_hand(sensitive, range(n_columns)) >= diversity
+        assert Counter(row[:-1] for row in secret) == Counter(true)
+        # Both tables have the same groups, and the record's own value is among those of its group.
+        group = [row[number - n_tables] for row in shown]
+        assert Counter(group) == Counter(row[-1] for row in secret)
+        of_group = {(row[-1], row[:-1]) for row in secret}
+        assert all(pair in of_group for pair in zip(group, true, strict=True))
 
 
 def test_identifiers_and_the_index_do_not_leave():
@@ -429,3 +442,128 @@ def test_columns_that_name_people_are_refused_unless_they_are_given_a_role():
     assert dropped.identifying_columns == ("age",)
     kept = Anatomizer(l=2, sensitive="ill", keep=["name"]).fit_transform(people)
     assert sorted(kept.identifying["name"]) == sorted(people["name"])
+
+
+# -- several sensitive tables ------------------------------------------------------------------------------------
+
+
+def ill_people(n=1200, seed=0):
+    random = np.random.default_rng(seed)
+    ill = random.integers(0, 6, n)
+    return pd.DataFrame(
+        {
+            "age": random.integers(18, 90, n),
+            "ill": ill,
+            "drug": np.where(random.random(n) < 0.7, ill, random.integers(0, 6, n)),
+            "wage": random.integers(0, 9, n),
+        }
+    )
+
+
+def test_every_sensitive_column_has_a_table_unless_it_is_asked_to_share_one():
+    secret = ["ill", "drug", "wage"]
+    apart, shared, some = (
+        Anatomizer(3, sensitive=secret, joint=joint, random_state=0).fit_transform(ill_people())
+        for joint in (False, True, [["drug", "ill"]])
+    )
+    assert list(apart.identifying) == ["age", "group_ill", "group_drug", "group_wage"]
+    assert [list(own) for own in apart.sensitive] == [[name, f"group_{name}"] for name in secret]
+    assert list(shared.identifying) == ["age", "group"]
+    assert list(shared.sensitive) == [*secret, "group"]
+    assert list(some.identifying) == ["age", "group_ill_drug", "group_wage"]
+    assert [list(own) for own in some.sensitive] == [["ill", "drug", "group_ill_drug"], ["wage", "group_wage"]]
+    assert [pair.n_groups for pair in apart.pairs] == [400] * 3
+    assert apart.n_groups == 1200
+    assert len(apart.join()) == 1200 * 27
+
+
+def test_a_column_can_have_an_l_of_its_own():
+    frame = ill_people()
+    made = Anatomizer({"ill": 4, "wage": 2}, sensitive=["ill", "wage"], random_state=0).fit_transform(frame)
+    assert made.l == (4, 2)
+    assert [diversity_by_hand(own, [0]) for own in made.sensitive] == [4.0, 2.0]
+    joint = Anatomizer({"ill": 4, 3: 2}, sensitive=["ill", "wage"], joint=True, random_state=0).fit_transform(frame)
+    assert diversity_by_hand(joint.sensitive, [0]) >= 4
+    assert diversity_by_hand(joint.sensitive, [1]) >= 2
+
+
+@pytest.mark.parametrize("format", ["parquet", "csv"])
+def test_several_tables_come_back_from_files(tmp_path, format):
+    made = Anatomizer({"ill": 3, "drug": 2}, sensitive=["ill", "drug"], random_state=0).fit_transform(ill_people())
+    made.save(tmp_path / "shared", format=format)
+    names = {path.name for path in (tmp_path / "shared").iterdir()}
+    assert names == {"manifest.json", *(f"{name}.{format}" for name in ("identifying", "sensitive-1", "sensitive-2"))}
+    loaded = AnatomizedTable.load(tmp_path / "shared")
+    assert (loaded.l, loaded.group, loaded.n_groups) == (made.l, made.group, made.n_groups)
+    for one, other in zip(loaded.sensitive_tables, made.sensitive_tables, strict=True):
+        assert rows_of(one) == rows_of(other)
+
+
+def test_files_of_several_tables_that_were_changed_are_not_loaded(tmp_path):
+    made = Anatomizer(3, sensitive=["ill", "drug"], random_state=0).fit_transform(ill_people())
+    made.save(tmp_path / "shared", format="csv")
+    path = tmp_path / "shared" / "sensitive-2.csv"
+    path.write_text(re.sub(r"^[345],", "0,", path.read_text(), flags=re.MULTILINE))
+    with pytest.raises(GuaranteeError, match="l = 3 does not hold: a group has a value of 'drug'"):
+        AnatomizedTable.load(tmp_path / "shared")
+    manifest = json.loads((tmp_path / "shared" / "manifest.json").read_text())
+    (tmp_path / "shared" / "manifest.json").write_text(json.dumps({**manifest, "l": [3, 3, 3]}))
+    with pytest.raises(InputError, match="3 values of l for 2 sensitive columns"):
+        AnatomizedTable.load(tmp_path / "shared")
+    del manifest["files"]["sensitive-2"]
+    (tmp_path / "shared" / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(InputError, match=r"part files\.sensitive-2 is absent"):
+        AnatomizedTable.load(tmp_path / "shared")
+
+
+@pytest.mark.filterwarnings("ignore:'.*' follows from:sfumato.PrivacyWarning")
+def test_neither_the_order_of_rows_nor_the_numbers_of_groups_connect_the_sensitive_tables():
+    # The columns are equal, so any connection of the two tables beyond chance would show as equal values side by side.
+    frame = ill_people(6000).assign(drug=lambda f: f["ill"])
+    made, rows = Anatomizer(3, sensitive=["ill", "drug"], random_state=0).fit_transform_with_rows(frame)
+    one, two = made.sensitive
+    same_place = (one["ill"].to_numpy() == two["drug"].to_numpy()).mean()
+    assert abs(same_place - 1 / 6) < 0.03  # 6,000 rows: standard error 0.005
+    by_group = [own.sort_values(own.columns[-1], kind="stable").iloc[:, 0].to_numpy() for own in (one, two)]
+    assert abs((by_group[0] == by_group[1]).mean() - 1 / 6) < 0.03
+    numbers = made.identifying[["group_ill", "group_drug"]].to_numpy()
+    assert abs(np.corrcoef(numbers.T)[0, 1]) < 0.08  # standard error 0.013
+    # Nor do members of a group of one table meet again in the other more often than by chance: 6,000 pairs of
+    # partners, each with a chance of 2 in 6,000 / 1/6 of the records to be partners again.
+    partners = [set(map(tuple, _pairs_of(column))) for column in numbers.T]
+    assert len(partners[0] & partners[1]) < 40
+    assert rows.tolist() != sorted(rows.tolist())
+
+
+def _pairs_of(group):
+    order = np.argsort(group, kind="stable").reshape(-1, 3)
+    return [sorted(pair) for row in order.tolist() for pair in ((row[0], row[1]), (row[0], row[2]), (row[1], row[2]))]
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"joint": "ill"}, "joint is str: expected True, False, or a list of lists"),
+        ({"joint": ["ill", "drug"]}, "joint is list: expected True, False, or a list of lists"),
+        ({"joint": [["ill", "age"]]}, "joint names 'age': expected sensitive columns only"),
+        ({"joint": [["ill", "drug"], ["drug", "wage"]]}, "joint names a column twice"),
+        ({"l": {"ill": 2, "drug": 2}}, "the column 'wage' has no entry in l"),
+        ({"l": {"ill": 2, "drug": 2, "wage": 2, "age": 2}}, "the column 'age' is not sensitive but has an entry in l"),
+        ({"l": {"ill": 2, "drug": 2, "wage": 1}}, "l=1: expected an integer of at least 2. That of 'wage'"),
+    ],
+)
+def test_settings_of_several_tables_are_checked(settings, sentence):
+    with pytest.raises(ParameterError, match=re.escape(sentence)):
+        Anatomizer(sensitive=["ill", "drug", "wage"], **settings).fit(ill_people())
+
+
+def test_a_group_name_that_is_taken_is_refused():
+    frame = ill_people().rename(columns={"age": "group_ill"})
+    with pytest.raises(InputError, match="has a column 'group_ill' already"):
+        Anatomizer(sensitive=["ill", "drug"]).fit(frame)
+
+
+def test_different_l_are_named_in_a_refusal():
+    frame = ill_people().assign(wage=lambda f: np.where(f["age"] < 70, 0, f["wage"]))
+    with pytest.raises(GuaranteeError, match=r"the largest l that works is 1|a value has more than half"):
+        Anatomizer({"ill": 2, "wage": 3}, sensitive=["ill", "wage"]).fit(frame)

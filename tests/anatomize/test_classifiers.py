@@ -38,6 +38,7 @@ ESTIMATORS = [
     PrunedClassifier(LogisticRegression(), sensitive=0, suppression_limit=1.0, random_state=0),
     PrunedClassifier(LinearSVC(dual=False), sensitive=0, coding="paper", suppression_limit=1.0, random_state=0),
     BucketClassifier(LogisticRegression(), sensitive=0, suppression_limit=1.0, random_state=0),
+    BucketClassifier(LogisticRegression(), sensitive=0, weights="even", suppression_limit=1.0, random_state=0),
     Anatomizer(2, sensitive=0, suppression_limit=1.0, random_state=0),
 ]
 
@@ -124,7 +125,7 @@ def test_the_bucket_learner_weights_all_candidates():
             return super().fit(X, y, sample_weight)
 
     X, y = people(n=601)
-    BucketClassifier(Spy(), l=3, sensitive="dose", random_state=0).fit(X, y)
+    BucketClassifier(Spy(), l=3, sensitive="dose", weights="even", random_state=0).fit(X, y)
     coded, labels, weight = seen[0]
     assert len(coded) == 199 * 9 + 16  # one group has the record too many
     assert weight.sum() == pytest.approx(601)

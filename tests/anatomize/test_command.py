@@ -117,13 +117,76 @@ def test_nothing_is_written_if_an_attack_guesses_nearly_everything(tmp_path):
     assert allowed.exit_code == 0, allowed.output
 
 
-def test_several_sensitive_columns_and_suppression(people_file, tmp_path):
-    arguments = ["--sensitive", "job,wage", "--identifiers", "name", "--suppression-limit", "1"]
-    done = call("anatomize", people_file, *arguments, "-o", tmp_path / "shared", "--json", "-q", "--no-attack")
+SEVERAL = ["--sensitive", "job,wage", "--identifiers", "name", "--suppression-limit", "1"]
+
+
+def test_every_sensitive_column_has_a_file_and_groups_of_its_own(people_file, tmp_path):
+    done = call("anatomize", people_file, *SEVERAL, "-o", tmp_path / "shared", "--json", "-q", "--no-attack")
     document = json.loads(done.stdout)
-    rows = read_rows(tmp_path / "shared" / "sensitive.csv")
-    assert min(smallest_diversity(rows, name) for name in ("job", "wage")) >= 2
-    assert document["n_records"] == len(rows)
+    names = {path.name for path in (tmp_path / "shared").iterdir()}
+    assert names == {"identifying.csv", "sensitive-1.csv", "sensitive-2.csv", "manifest.json"}
+    assert [path.rpartition("/")[2] for path in document["written"]][:-1] == sorted(names - {"manifest.json"})
+    for number, name in ((1, "job"), (2, "wage")):
+        rows = read_rows(tmp_path / "shared" / f"sensitive-{number}.csv")
+        assert list(rows[0]) == [name, f"group_{name}"]
+        own = [{**row, "group": row[f"group_{name}"]} for row in rows]
+        assert smallest_diversity(own, name) >= 2
+        assert document["diversity"][name] >= 2
+        assert document["n_records"] == len(rows)
+    who = read_rows(tmp_path / "shared" / "identifying.csv")
+    assert list(who[0])[-2:] == ["group_job", "group_wage"]
+
+
+def test_columns_can_share_a_file(people_file, tmp_path):
+    for number, joint in enumerate((["--joint", "all"], ["--joint", "job,wage"])):
+        folder = tmp_path / f"shared {number}"
+        done = call("anatomize", people_file, *SEVERAL, *joint, "-o", folder, "--json", "-q", "--no-attack")
+        rows = read_rows(folder / "sensitive.csv")
+        assert min(smallest_diversity(rows, name) for name in ("job", "wage")) >= 2
+        assert json.loads(done.stdout)["n_records"] == len(rows)
+
+
+def test_a_column_can_have_an_l_of_its_own(people_file, tmp_path):
+    done = call("anatomize", people_file, *SEVERAL, "--l-of", "job=3", "-o", tmp_path / "shared", "--no-attack")
+    assert done.exit_code == 0, done.output
+    assert "3 in job, 2 in wage" in " ".join(done.output.split())
+    rows = read_rows(tmp_path / "shared" / "sensitive-1.csv")
+    assert smallest_diversity([{**row, "group": row["group_job"]} for row in rows], "job") >= 3
+    refused = call("anatomize", people_file, *SEVERAL, "--l-of", "age=3", "-o", tmp_path / "two")
+    assert refused.exit_code == 2
+
+
+def test_what_a_known_value_reveals_is_said_and_has_no_limit(tmp_path):
+    generator = np.random.default_rng(0)
+    ill = generator.integers(0, 8, 1200)
+    drug = np.where(generator.random(1200) < 0.3, ill, generator.integers(0, 8, 1200))
+    table = pa.table({"age": generator.integers(18, 90, 1200), "ill": ill, "drug": drug})
+    pq.write_table(table, tmp_path / "people.parquet")
+    usual = ["anatomize", tmp_path / "people.parquet", "--sensitive", "ill,drug", "--l", 3, "--seed", 0, "--json", "-q"]
+    apart = json.loads(call(*usual, "-o", tmp_path / "apart").stdout)
+    joint = json.loads(call(*usual, "-o", tmp_path / "joint", "--joint", "all").stdout)
+    named = "intersection of tables on ill"
+    assert apart["attacks"][named]["rate"] > apart["attacks"][named]["baseline"] + 0.03
+    assert joint["attacks"][named]["verdict"] == "not shown"
+    known = f"{named}, knowing drug"
+    assert joint["attacks_if_known"][known]["rate"] > 0.95 > apart["attacks_if_known"][known]["rate"]
+
+
+def test_tables_that_reveal_each_other_are_not_written(tmp_path):
+    generator = np.random.default_rng(0)
+    ill = generator.integers(0, 12, 1200)
+    table = pa.table({"age": generator.integers(18, 90, 1200), "ill": ill, "drug": ill + 100})
+    pq.write_table(table, tmp_path / "people.parquet")
+    usual = ["anatomize", tmp_path / "people.parquet", "--sensitive", "ill,drug", "--l", 3, "--seed", 0]
+    usual += ["--assignment", "random"]
+    refused = call(*usual, "-o", tmp_path / "out")
+    said = " ".join(refused.output.split())
+    assert refused.exit_code == 1
+    assert re.search("the (definetti|intersection of tables) attack guesses '(ill|drug)' right in [89]", said)
+    assert "put columns that depend on" in said
+    assert "into one table with --joint" in said
+    assert not (tmp_path / "out").exists()
+    assert call(*usual, "-o", tmp_path / "out", "--joint", "all").exit_code == 0
 
 
 @pytest.mark.parametrize(
@@ -161,6 +224,10 @@ def test_two_groupings_of_the_same_people_do_not_end_up_in_one_folder(people_fil
     assert refused.exit_code == 2
     assert "of an earlier run" in refused.output
     assert not (tmp_path / "sensitive.parquet").exists()
+    several = call("anatomize", people_file, *SEVERAL, "-o", tmp_path, "--no-attack", "--force")
+    assert several.exit_code == 2
+    assert "of an earlier run" in several.output
+    assert not (tmp_path / "sensitive-1.csv").exists()
 
 
 def test_a_file_that_reads_back_otherwise_is_not_kept(people_file, tmp_path, monkeypatch):

@@ -24,20 +24,29 @@ from twins import naive_anatomy as naive
 @st.composite
 def grouped_norms(draw):
     generator = np.random.default_rng(draw(st.integers(0, 2**16)))
-    sizes = generator.integers(1, 6, draw(st.integers(1, 12)))
-    group = generator.permutation(np.repeat(np.arange(len(sizes)), sizes))
-    starts = np.concatenate(([0], np.cumsum(sizes)))
-    # Few different norms, so that ties come up.
-    return np.round(generator.gamma(1, 3, len(group)), 1), group, np.round(generator.gamma(1, 2, len(group)), 1), starts
+    n_records, n_tables = draw(st.integers(2, 30)), draw(st.integers(1, 3))
+    groups, starts, norms = [], [], []
+    for _ in range(n_tables):
+        group = np.unique(generator.integers(0, max(1, n_records // 3), n_records), return_inverse=True)[1]
+        groups.append(group)
+        starts.append(np.concatenate(([0], np.cumsum(np.bincount(group)))))
+        norms.append(generator.integers(0, 40, n_records) / 4)  # few and exact, so that ties come up
+    return generator.integers(0, 80, n_records) / 4, kernels.CandidateNorms(
+        np.stack(groups, axis=1),
+        np.concatenate(starts),
+        np.concatenate(([0], np.cumsum([len(own) for own in starts])[:-1])).astype(np.int64),
+        np.concatenate(norms),
+        np.arange(n_tables) * n_records,
+    )
 
 
 @in_examples()
-@given(grouped_norms(), st.floats(-1, 20))
-def test_the_kernels_prune_as_their_slow_twins_do(table, target):
-    own, group, theirs, starts = table
-    assert kernels.extreme_norms(own, group, theirs, starts) == naive.extreme_norms(own, group, theirs, starts)
-    chosen = kernels.nearest_candidates(own, group, theirs, starts, target)
-    assert chosen.tolist() == naive.nearest_candidates(own, group, theirs, starts, target)
+@given(grouped_norms(), st.integers(-4, 80))
+def test_the_kernels_prune_as_their_slow_twins_do(table, quarters):
+    own, candidates = table
+    assert kernels.extreme_norms(own, candidates) == naive.extreme_norms(own, candidates)
+    chosen = kernels.nearest_candidates(own, candidates, quarters / 4)
+    assert [tuple(row) for row in chosen.tolist()] == naive.nearest_candidates(own, candidates, quarters / 4)
 
 
 def wages(seed=0, n=60):

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 
 from sfumato import Anatomizer, InputError, ParameterError
-from sfumato.attack import group_guessing
+from sfumato.attack import group_guessing, group_learning
 from sfumato.attack.anatomy_attacks import definetti, minimality
-from sfumato.attack.group_guessing import _balanced, _Block, _weigh
+from sfumato.attack.group_guessing import Block
+from sfumato.attack.group_learning import _balanced, weigh_orders
 
 
 def people(n=2000, seed=0, *, strength=0.8, n_values=4):
@@ -83,9 +84,10 @@ def test_definetti_does_better_the_more_the_town_tells():
 
 def test_orders_of_a_group_are_weighed_exactly():
     records, values = np.array([[0, 1, 2]]), np.array([[0, 1, 1]])
-    chance = [np.log([[0.7, 0.3], [0.2, 0.8]])]
-    codes = [np.array([0, 1, 1])]
-    weight = _weigh(_Block(records, values, np.ones((1, 3))), codes, chance)[0]
+    chance = np.log([[0.7, 0.3], [0.2, 0.8]])  # of a known value, by the sensitive one
+    known = np.array([0, 1, 1])
+    fit = chance[values[:, None, :], known[records][:, :, None]]
+    weight = weigh_orders(Block(records, values, records, np.ones((1, 3))), fit)[0]
     # Whoever has value 0: record 0 with 0.7 * 0.8 * 0.8, records 1 and 2 with 0.3 * 0.2 * 0.8 each.
     first, second = 0.7 * 0.8 * 0.8, 0.3 * 0.2 * 0.8
     total = first + 2 * second
@@ -173,7 +175,8 @@ def test_the_result_is_json_without_values():
 
 def test_one_of_several_sensitive_columns_is_attacked_by_name():
     frame = people().assign(wage=lambda f: f["ill"].astype(int) + 1)
-    tables, rows = Anatomizer(2, sensitive=["ill", "wage"], random_state=0).fit_transform_with_rows(frame)
+    anatomizer = Anatomizer(2, sensitive=["ill", "wage"], joint=True, random_state=0)
+    tables, rows = anatomizer.fit_transform_with_rows(frame)
     with pytest.raises(ParameterError, match="column=None with 2 sensitive columns"):
         definetti(tables.identifying, tables.sensitive, frame["wage"].to_numpy()[rows])
     result = definetti(tables.identifying, tables.sensitive, frame["wage"].to_numpy()[rows], column="wage")
@@ -220,7 +223,8 @@ def one_group(n, n_values, seed=0):
 def test_equal_rows_of_a_large_group_are_weighed_together(monkeypatch):
     tables = one_group(40, 4)
     together = definetti(*tables)
-    monkeypatch.setattr(group_guessing, "_MOST_BY_ROWS", 1000)
+    for module in (group_guessing, group_learning):
+        monkeypatch.setattr(module, "MOST_BY_ROWS", 1000)
     one_by_one = definetti(*tables)
     assert together.rate == pytest.approx(one_by_one.rate)
     assert together.details == one_by_one.details

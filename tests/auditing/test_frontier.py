@@ -517,6 +517,18 @@ def test_estimators_are_taken_as_they_are():
     assert found.reference == "raw again"
 
 
+def test_anatomies_of_several_sensitive_tables_are_attacked_in_every_column():
+    several = sfumato.Anatomizer(
+        {"illness": 3, "region": 2}, sensitive=["illness", "region"], suppression_limit=1.0, random_state=0
+    )
+    found = run({"several": several}, secrets=["illness", "region"], attacks=("inference",))
+    row = found.rows[-1]
+    assert (row.family, row.parameter) == ("anatomy", 2.0)
+    assert {attack.title for attack in row.attacks if attack.on == "table"} == {
+        "infer illness from the release", "infer region from the release",
+    }  # fmt: skip
+
+
 # -- errors --------------------------------------------------------------------------------------------------------
 
 

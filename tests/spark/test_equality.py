@@ -6,6 +6,7 @@ On Adult and Nursery, and on random tables with every criterion, representative 
 
 import datetime
 import decimal
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from sfumato import (
     LDiversity,
     ModelGuidedAnonymizer,
     MondrianAnonymizer,
+    PrivacyWarning,
     TCloseness,
     WorkloadAwareAnonymizer,
     measure,
@@ -234,10 +236,20 @@ def surveyed(seed: int) -> pa.Table:
     [
         (Anatomizer(3, sensitive="illness", identifiers=["person"], assignment="random"), 200),
         (Anatomizer(2, sensitive=["illness", "pay"], group="of"), 200),
+        (Anatomizer(2, sensitive=["illness", "pay"], joint=True), 200),
         (Anatomizer(4, sensitive="illness", suppression_limit=0.6), 100),
-        (Anatomizer(5, sensitive=["pay", "illness"], suppression_limit=0.9), 300),
+        (Anatomizer(5, sensitive=["pay", "illness"], joint=True, suppression_limit=0.9), 300),
+        (
+            Anatomizer(
+                {"illness": 4, "pay": 3, "town": 2},
+                sensitive=["pay", "illness", "town"],
+                joint=[["pay", "town"]],
+                suppression_limit=0.95,
+            ),
+            1_000_000,
+        ),
     ],
-    ids=["blocks", "two columns", "suppressed", "two columns suppressed"],
+    ids=["blocks", "two tables", "two columns", "suppressed", "two columns suppressed", "two tables suppressed"],
 )
 def test_groups_are_as_diverse_as_in_memory(session: Any, anatomizer: Anatomizer, most_held: int):
     table = random_table(2)
@@ -247,24 +259,62 @@ def test_groups_are_as_diverse_as_in_memory(session: Any, anatomizer: Anatomizer
         spark.anatomize(anatomizer, session.createDataFrame(table).repartition(n_parts), most_held=most_held)
         for n_parts in (2, 5)
     )
-    identifying, sensitive = made.identifying.toArrow(), made.sensitive.toArrow()
+    several = made.sensitive if isinstance(made.sensitive, tuple) else (made.sensitive,)
+    identifying, *sensitive = (own.toArrow() for own in (made.identifying, *several))
+    assert (made.l, made.group, made.n_suppressed) == (local.l, local.group, local.n_suppressed)
     assert identifying.column_names == local.identifying.column_names
-    assert sensitive.column_names == local.sensitive.column_names
-    for name in local.sensitive_columns:
-        assert diversity_of(sensitive, made.group, name) >= anatomizer.l
-    if len(local.sensitive_columns) == 1:  # then nobody can leave out fewer records, or make more groups
-        assert (made.n_groups, made.n_suppressed) == (local.n_groups, local.n_suppressed)
+    for own, in_memory, group in zip(sensitive, local.sensitive_tables, local.groups, strict=True):
+        assert own.column_names == in_memory.column_names
+        for name in own.column_names[:-1]:
+            least = dict(zip(local.sensitive_columns, local.diversities, strict=True))[name]
+            assert diversity_of(own, group, name) >= least
+        assert records_of(identifying.select([group])) == records_of(own.select([group]))
+    if all(len(own.column_names) == 2 for own in sensitive):  # then nobody can make more groups
+        assert made.n_groups == local.n_groups
     assert made.n_suppressed + made.n_records == table.num_rows
-    assert records_of(identifying.select([made.group])) == records_of(sensitive.select([made.group]))
     # The same records and seed give the same tables, however the records are spread.
     assert records_of(again.identifying.toArrow()) == records_of(identifying)
-    assert records_of(again.sensitive.toArrow()) == records_of(sensitive)
-    sizes = np.array(list(records_of(sensitive.select([made.group])).values()))
-    assert made.join().count() == (sizes * sizes).sum()
+    others = again.sensitive if isinstance(again.sensitive, tuple) else (again.sensitive,)
+    for own, other in zip(sensitive, others, strict=True):
+        assert records_of(other.toArrow()) == records_of(own)
+    n_joined = sum(
+        int(np.prod([sizes[group] for group, sizes in zip(record, _sizes_of(sensitive), strict=True)]))
+        for record in zip(*(identifying[name].to_pylist() for name in local.groups), strict=True)
+    )
+    assert made.join().count() == n_joined
     if not made.n_suppressed:
-        for leaving in (identifying, sensitive):
-            own = leaving.drop_columns([made.group])
-            assert records_of(own) == records_of(table.select(own.column_names))
+        bare = (own.drop_columns(own.column_names[-1:]) for own in sensitive)
+        for leaving in (identifying.drop_columns(list(local.groups)), *bare):
+            assert records_of(leaving) == records_of(table.select(leaving.column_names))
+
+
+def _sizes_of(sensitive: list[pa.Table]) -> list[Counter[int]]:
+    """Return how many rows each group of every sensitive table has."""
+    return [Counter(own.column(own.num_columns - 1).to_pylist()) for own in sensitive]
+
+
+def test_a_sensitive_table_of_one_column_is_that_of_memory(session: Any):
+    table = random_table(2).slice(0, 396)
+    anatomizer = Anatomizer(3, sensitive=["illness", "pay"], random_state=5)
+    local = Anatomizer(**anatomizer.get_params()).fit_transform(table)
+    made = spark.anatomize(anatomizer, session.createDataFrame(table).repartition(3))
+    for own, in_memory in zip(made.sensitive, local.sensitive, strict=True):
+        assert records_of(own.toArrow()) == records_of(in_memory)
+
+
+def test_columns_that_tell_each_other_are_warned_of_as_in_memory(session: Any):
+    table = random_table(2)
+    table = table.append_column("drug", table["illness"])
+    settings = {"sensitive": ["illness", "drug", "pay"], "suppression_limit": 0.9, "random_state": 0}
+    with pytest.warns(PrivacyWarning, match="follows from") as in_memory:
+        Anatomizer(3, **settings).fit_transform(table)
+    with pytest.warns(PrivacyWarning, match="follows from") as in_spark:
+        spark.anatomize(Anatomizer(3, **settings), session.createDataFrame(table))
+    one, other = (
+        [str(own.message) for own in found if own.category is PrivacyWarning] for found in (in_memory, in_spark)
+    )
+    assert one == other
+    assert len(one) == 1
 
 
 def test_a_worker_killed_while_groups_are_made_changes_nothing(
@@ -277,10 +327,10 @@ def test_a_worker_killed_while_groups_are_made_changes_nothing(
     session.catalog.clearCache()
     recount = AnatomyInFrames.recount
 
-    def fatal(self: Any, diversity: int) -> int:
+    def fatal(self: Any) -> int:
         self.identifying.persist().count()  # so that something is lost with the worker
         cluster.kill("first")
-        return recount(self, diversity)
+        return recount(self)
 
     monkeypatch.setattr(AnatomyInFrames, "recount", fatal)
     made = spark.anatomize(anatomizer, frame, most_held=200)

@@ -7,38 +7,36 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.utils import assert_all_finite, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from sfumato.anatomize.anatomizer import Anatomizer
 from sfumato.anatomize.bucketize import Assignment
-from sfumato.anatomize.coordinates import Coding, CodingName
+from sfumato.anatomize.candidates import Candidates, Weighing, weigh, weighted_rows
+from sfumato.anatomize.choosing import choose_settings
+from sfumato.anatomize.coordinates import CodingName
 from sfumato.anatomize.error_bound import Bound, linear_weights, theorem_bound
-from sfumato.anatomize.prune import Candidates, Per, choose
+from sfumato.anatomize.learning import GUARANTEE, MORE_PARAMETERS, PARAMETERS, LearnsFromAnatomy, column_of
+from sfumato.anatomize.prune import Per, choose_candidates
+from sfumato.anatomize.tables import AnatomizedTable
 from sfumato.anonymize.guide_from_target import fit_weighted, takes_weights
-from sfumato.arguments import as_table_like, check_wrapped, checked_weight, wrapped_has
+from sfumato.arguments import as_table_like, check_choice, check_integer, check_wrapped, checked_weight, wrapped_has
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import read_table
 
 
-class _LearnsFromAnatomy(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    """Base of both classifiers: anatomize, encode, train on the two tables, predict raw records."""
+class _AnatomyClassifier(ClassifierMixin, LearnsFromAnatomy):
+    """Base of classifiers whose classes are not sensitive, and leave beside the identifying columns."""
 
-    estimator: Any
-    l: int  # noqa: E741
     sensitive: Any
-    identifiers: Any
-    coding: CodingName
-    suppression_limit: float
-    assignment: Assignment
-    categorical_features: Any
-    random_state: Any
+    joint: Any
+    choose: Any
+    cv: int
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Anatomize the records and train the estimator on what the two tables tell; neither is kept.
+        """Anatomize the records and train the estimator on what the tables tell; they are not kept.
 
         Parameters
         ----------
@@ -62,61 +60,42 @@ class _LearnsFromAnatomy(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 "per record. Pass the labels of the same rows."
             )
         weight = checked_weight(sample_weight, table.n_records)
-        anatomizer = self._anatomizer(table.names)
-        anatomized, rows = anatomizer.fit_transform_with_rows(X)
-        sensitive = list(table.resolve(self.sensitive, "sensitive"))
-        dropped = table.resolve(self.identifiers if self.identifiers is not None else (), "identifiers")
-        self._columns = [n for n in table.names if n not in sensitive and n not in dropped], sensitive
-        self._codes = table.resolve(self.categorical_features or (), "categorical_features")
-        candidates = Candidates.of(anatomized, self._codes_by_table(anatomized))
-        own, theirs = candidates.codings(self.coding)
-        self.coding_ = Coding(own.parts + theirs.parts)
-        self.n_suppressed_ = anatomizer.n_suppressed_
-        self.n_groups_ = anatomizer.n_groups_
+        candidates, rows = self._divided(X, self.sensitive, self.joint)
         self.classes_ = np.unique(labels)
-        self._train(anatomized, candidates, own, theirs, labels[rows], None if weight is None else weight[rows])
+        return self._choose_and_learn(candidates, labels[rows], None if weight is None else weight[rows])
+
+    def fit_anatomized(self, anatomized: AnatomizedTable, y: Any) -> Self:
+        """Train on tables that were made before, such as those that ``AnatomizedTable.load`` reads.
+
+        Parameters
+        ----------
+        anatomized : AnatomizedTable
+            Of frames. What this learner would anatomize by (``l``, ``sensitive`` and so on) is not used.
+        y : str or array-like
+            The identifying column with the classes, or one class per identifying row.
+        """
+        labels, dropped = column_of(anatomized, y)
+        check_classification_targets(labels)
+        candidates = self._received(anatomized, dropped)
+        self.classes_ = np.unique(labels)
+        return self._choose_and_learn(candidates, labels, None)
+
+    def _choose_and_learn(self, candidates: Candidates, y: NDArray[Any], weight: Any) -> Self:
+        if self.choose is None:
+            self._learn(candidates, y, weight)
+            return self
+        choice = choose_settings(self, candidates, y, weight, self._random())
+        self.best_params_, self.choice_scores_ = choice.params, choice.scores
+        best = clone(self).set_params(choose=None, **choice.params)
+        best._learn(candidates, y, weight)
+        for name, value in vars(best).items():
+            if name.endswith("_"):
+                setattr(self, name, value)
         return self
 
-    def _train(self, anatomized: Any, candidates: Candidates, own: Coding, theirs: Coding, y: Any, weight: Any) -> None:
+    def _learn(self, candidates: Candidates, y: NDArray[Any], weight: Any) -> None:
+        """Train on some records and their candidates; leave ``estimator_`` and ``coding_``."""
         raise NotImplementedError
-
-    def _anatomizer(self, names: tuple[str, ...]) -> Anatomizer:
-        group = "group"
-        while group in names:
-            group += "_"
-        return Anatomizer(
-            self.l,
-            sensitive=self.sensitive,
-            identifiers=self.identifiers,
-            keep=list(range(len(names))),  # nothing is shared: the tables stay inside the classifier
-            suppression_limit=self.suppression_limit,
-            assignment=self.assignment,
-            group=group,
-            random_state=self.random_state,
-        )
-
-    def _codes_by_table(self, anatomized: Any) -> tuple[list[str], list[str]]:
-        """Return the names of the numeric categories in the two tables; arrays number their columns again."""
-        found: list[list[str]] = []
-        for names, frame in zip(self._columns, (anatomized.identifying, anatomized.sensitive), strict=True):
-            own_names = read_table(frame).names
-            found.append([own_names[place] for place, name in enumerate(names) if name in self._codes])
-        return found[0], found[1]
-
-    def _coded(self, X: Any) -> NDArray[np.float64]:
-        """Return raw records in the coordinates of training."""
-        check_is_fitted(self, "estimator_")
-        X = as_table_like(X)
-        read_table(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        table = read_table(X, categorical=self._codes)
-        return self.coding_.coordinates([table.column(name) for names in self._columns for name in names])
-
-    @available_if(wrapped_has("predict"))
-    def predict(self, X: Any) -> Any:
-        """Predict the classes of raw records, sensitive columns included."""
-        coded = self._coded(X)
-        return self.estimator_.predict(coded)
 
     @available_if(wrapped_has("predict_proba"))
     def predict_proba(self, X: Any) -> Any:
@@ -135,37 +114,20 @@ class _LearnsFromAnatomy(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         tags.target_tags.required = True
         tags.target_tags.single_output = True
         tags.target_tags.multi_output = False
-        tags.input_tags.allow_nan = True  # missing numbers are at the mean, missing categories are one
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
         if hasattr(self.estimator, "__sklearn_tags__") and get_tags(self.estimator).classifier_tags is not None:
             tags.classifier_tags.multi_class = get_tags(self.estimator).classifier_tags.multi_class
         return tags
 
 
-_PARAMETERS = """
-    Parameters
-    ----------
-    estimator : classifier
-        The model to train; it gets the coded records as an array of numbers.
-    l : int, default=2
-        No sensitive value may be in more than 1/l of the records of a group.
-    sensitive : str, int or list of these
-        The sensitive columns, by name or position.
-    identifiers : list of str or int, optional
-        Direct identifiers; dropped.
-    coding : {"paper", "one-hot"}, default="one-hot"
-        How columns become numbers; see ``sfumato.anatomize.coordinates``.
+_CHOOSE = """
+    choose : dict, optional
+        Settings to choose by cross-validation: parameters of this class, or of the estimator with ``estimator__``
+        before the name, and the values to try. Folds and scores come from the anatomized tables alone; see
+        ``sfumato.anatomize.choosing``.
+    cv : int, default=5
+        Folds of the cross-validation.
 """
-_MORE_PARAMETERS = """
-    suppression_limit : float, default=0.0
-        Share of the records that may be left out to reach l.
-    assignment : {"largest", "random"}, default="largest"
-        How groups are made; see ``Anatomizer``.
-    categorical_features : list of str or int, optional
-        Numeric categories: columns of numbers that are codes, not amounts.
-    random_state : int, RandomState or None, default=None
-
+_ATTRIBUTES = """
     Attributes
     ----------
     estimator_ : classifier
@@ -173,35 +135,37 @@ _MORE_PARAMETERS = """
     coding_ : Coding
     classes_ : ndarray
     n_groups_, n_suppressed_ : int
+    best_params_ : dict
+        The settings that were chosen, where `choose` is given.
+    choice_scores_ : list of (dict, float)
+        All settings that were tried, and their expected accuracy.
 """
-_GUARANTEE = """
-    Notes
-    -----
-    *Guarantee.* The model was trained on nothing but the two tables of ``Anatomizer``, so it reveals no more about who
-    has which sensitive value than those tables. Records to predict are raw, as in the paper.
-
+_REFERENCES = """
     References
     ----------
     Mancuhan, K., Clifton, C. (2018). Support vector classification with l-diversity.
 """
 
 
-class PrunedClassifier(_LearnsFromAnatomy):  # noqa: D101 - the text is put together below
+class PrunedClassifier(_AnatomyClassifier):  # noqa: D101 - the text is put together below
     __doc__ = f"""Train a classifier on an anatomized table, with one candidate for each record.
 
     Anatomize the records, keep for each the sensitive row of its group whose squared norm is nearest the expected one,
     and train the estimator on that.
-    {_PARAMETERS.rstrip()}
+    {PARAMETERS.format(kind="classifier").rstrip()}
     per : {{"record", "group"}}, default="record"
-        Prune to one row per record, or to one per group.
+        Prune to one row per record, or to one per group (of the first sensitive table, where there are several).
     feature_map : transformer, optional
         Measure norms after this map; the estimator is trained without it.
-    {_MORE_PARAMETERS.strip()}
+    {_CHOOSE.strip()}
+    {MORE_PARAMETERS.strip()}
+    {_ATTRIBUTES.rstrip()}
     pruned_size_ : int
         Rows the estimator was trained on.
     radius_min_, radius_max_ : float
         Squared radii of Figure B.1.
-    {_GUARANTEE}
+    {GUARANTEE.rstrip()}
+    {_REFERENCES}
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -216,13 +180,16 @@ class PrunedClassifier(_LearnsFromAnatomy):  # noqa: D101 - the text is put toge
     def __init__(
         self,
         estimator: Any,
-        l: int = 2,  # noqa: E741
+        l: Any = 2,  # noqa: E741
         *,
         sensitive: Any = None,
+        joint: Any = False,
         identifiers: Any = None,
         coding: CodingName = "one-hot",
         per: Per = "record",
         feature_map: Any = None,
+        choose: Any = None,
+        cv: int = 5,
         suppression_limit: float = 0.0,
         assignment: Assignment = "largest",
         categorical_features: Any = None,
@@ -231,23 +198,22 @@ class PrunedClassifier(_LearnsFromAnatomy):  # noqa: D101 - the text is put toge
         self.estimator = estimator
         self.l = l
         self.sensitive = sensitive
+        self.joint = joint
         self.identifiers = identifiers
         self.coding = coding
         self.per = per
         self.feature_map = feature_map
+        self.choose = choose
+        self.cv = cv
         self.suppression_limit = suppression_limit
         self.assignment = assignment
         self.categorical_features = categorical_features
         self.random_state = random_state
 
-    def _train(self, anatomized: Any, candidates: Candidates, own: Coding, theirs: Coding, y: Any, weight: Any) -> None:
-        pruned = choose(anatomized, candidates, own, theirs, per=self.per, feature_map=self.feature_map)
-        coded = np.hstack(
-            [
-                own.coordinates(candidates.identifying)[pruned.rows],
-                theirs.coordinates(candidates.sensitive)[pruned.candidates],
-            ]
-        )
+    def _learn(self, candidates: Candidates, y: NDArray[Any], weight: Any) -> None:
+        self.coding_ = candidates.codings(self.coding)
+        pruned = choose_candidates(candidates, self.coding_, per=self.per, feature_map=self.feature_map)
+        coded = candidates.coordinates(self.coding_, pruned.rows, list(pruned.candidates.T))
         self.radius_min_, self.radius_max_ = pruned.radius_min, pruned.radius_max
         self.pruned_size_ = len(pruned.rows)
         weight = None if weight is None else weight[pruned.rows]
@@ -266,14 +232,26 @@ class PrunedClassifier(_LearnsFromAnatomy):  # noqa: D101 - the text is put toge
         return theorem_bound(self.pruned_size_, len(weights) - 1, weights, self.radius_min_, self.radius_max_)
 
 
-class BucketClassifier(_LearnsFromAnatomy):  # noqa: D101 - the text is put together below
+class BucketClassifier(_AnatomyClassifier):  # noqa: D101 - the text is put together below
     __doc__ = f"""Train a classifier on an anatomized table, with all candidates of each record as weighted rows.
 
-    A record in a group of m gets m rows, one for each sensitive row of the group, of weight 1/m each. Nothing is thrown
-    away, at m times the cost; the estimator must take ``sample_weight``.
-    {_PARAMETERS.rstrip()}
-    {_MORE_PARAMETERS.strip()}
-    {_GUARANTEE}
+    The estimator minimizes its expected loss over the candidates, so it must take ``sample_weight``. A record in a
+    group of m gets m rows, one for each sensitive row of the group. With several sensitive tables it gets a row for
+    every combination.
+    {PARAMETERS.format(kind="classifier").rstrip()}
+    weights : {{"learned", "even"}}, default="learned"
+        Even: all candidates of a record have the same weight, 1/m. Learned: a candidate weighs as much as all groups
+        together show it to be likely, given the record's identifying columns.
+    max_candidates : int, default=16
+        Rows of a record at the most; where it has more candidates, so many are drawn by their weights.
+    {_CHOOSE.strip()}
+    {MORE_PARAMETERS.strip()}
+    {_ATTRIBUTES.rstrip()}
+    {GUARANTEE.rstrip()}
+
+    Weights are learned as deFinetti's attack learns them (``sfumato.attack.definetti``). The classifier gains where the
+    attack does: what it learns is what the tables reveal.
+    {_REFERENCES}
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -288,11 +266,16 @@ class BucketClassifier(_LearnsFromAnatomy):  # noqa: D101 - the text is put toge
     def __init__(
         self,
         estimator: Any,
-        l: int = 2,  # noqa: E741
+        l: Any = 2,  # noqa: E741
         *,
         sensitive: Any = None,
+        joint: Any = False,
         identifiers: Any = None,
         coding: CodingName = "one-hot",
+        weights: Weighing = "learned",
+        max_candidates: int = 16,
+        choose: Any = None,
+        cv: int = 5,
         suppression_limit: float = 0.0,
         assignment: Assignment = "largest",
         categorical_features: Any = None,
@@ -301,28 +284,29 @@ class BucketClassifier(_LearnsFromAnatomy):  # noqa: D101 - the text is put toge
         self.estimator = estimator
         self.l = l
         self.sensitive = sensitive
+        self.joint = joint
         self.identifiers = identifiers
         self.coding = coding
+        self.weights = weights
+        self.max_candidates = max_candidates
+        self.choose = choose
+        self.cv = cv
         self.suppression_limit = suppression_limit
         self.assignment = assignment
         self.categorical_features = categorical_features
         self.random_state = random_state
 
-    def _train(self, anatomized: Any, candidates: Candidates, own: Coding, theirs: Coding, y: Any, weight: Any) -> None:
+    def _learn(self, candidates: Candidates, y: NDArray[Any], weight: Any) -> None:
+        check_choice("weights", self.weights, ("even", "learned"))
+        check_integer("max_candidates", self.max_candidates, 1)
         if not takes_weights(self.estimator):
             raise ParameterError(
                 f"estimator is a {type(self.estimator).__name__}, whose fit takes no sample_weight: expected one that "
                 "does, since candidates are weighted. Use PrunedClassifier with it."
             )
-        n_candidates = candidates.sizes[candidates.group]
-        records = np.repeat(np.arange(len(y)), n_candidates)
-        within = np.arange(len(records)) - np.repeat(np.cumsum(n_candidates) - n_candidates, n_candidates)
-        rows = candidates.order[candidates.starts[candidates.group[records]] + within]
-        coded = np.hstack(
-            [
-                own.coordinates(candidates.identifying)[records],
-                theirs.coordinates(candidates.sensitive)[rows],
-            ]
-        )
-        shares = 1.0 / n_candidates if weight is None else weight / n_candidates
-        self.estimator_ = fit_weighted(clone(self.estimator), coded, y[records], shares[records])
+        weights = weigh(candidates, self.weights)
+        rows = weighted_rows(weights, candidates.n_records, self.max_candidates, self._random())
+        self.coding_ = candidates.codings(self.coding)
+        coded = candidates.coordinates(self.coding_, rows.records, rows.rows)
+        shares = rows.weight if weight is None else rows.weight * weight[rows.records]
+        self.estimator_ = fit_weighted(clone(self.estimator), coded, y[rows.records], shares)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The loops behind anatomization and pruning; each has a reference implementation in ``tests/twins``.
 
-Arrays in, arrays out. ``bucketize`` and ``prune`` call these.
+Arrays in, arrays out. ``bucketize``, ``joint_groups`` and ``prune`` call these.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -192,11 +192,13 @@ def hand_out(
     counts: NDArray[np.int64],
     drawn: NDArray[np.int64],
     names: NDArray[np.int64],
+    window: int,
 ) -> NDArray[np.int64]:
     """Give every drawing of a bucket any record of it that is still there; return each record's group, or -1.
 
     `bucket` is that of each record, `counts` the records of each bucket, `drawn` the buckets that were drawn, as many
-    for each group of `names`, and `uniform` a random number for each drawing.
+    for each group of `names`, and `uniform` a random number for each drawing. Only the first `window` records of a
+    bucket that are still there are drawn from.
     """
     stop = np.cumsum(counts)
     start = stop - counts
@@ -211,7 +213,7 @@ def hand_out(
     for name in names:
         for _ in range(l):
             b = drawn[d]
-            any_left = start[b] + int(uniform[d] * (stop[b] - start[b]))
+            any_left = start[b] + int(uniform[d] * min(stop[b] - start[b], window))
             group[by_bucket[any_left]] = name
             by_bucket[any_left] = by_bucket[start[b]]  # those still there stay together
             start[b] += 1
@@ -219,49 +221,211 @@ def hand_out(
     return group
 
 
-@njit(nogil=True, cache=True)
-def extreme_norms(
-    record_norms: NDArray[np.float64],
-    group: NDArray[np.int64],
-    candidate_norms: NDArray[np.float64],
-    starts: NDArray[np.int64],
-) -> tuple[float, float]:
-    """Return the least and the greatest squared norm of all pairs of a record and a candidate of its group.
+class GroupedRecords(NamedTuple):
+    """Records in groups, with a code per sensitive column.
 
-    Candidates of group g are ``starts[g]`` to ``starts[g + 1]``.
+    Attributes
+    ----------
+    codes : ndarray of int32, shape (records, columns)
+    order : ndarray of int64
+        The records, group after group.
+    starts : ndarray of int64
+        The part of `order` from ``starts[g]`` to ``starts[g + 1]`` is group g.
+    of_place : ndarray of int64
+        The group of each place of `order`.
+    ls : ndarray of int64
+        The l of each column.
     """
-    n_groups = starts.shape[0] - 1
-    low = np.empty(n_groups)
-    high = np.empty(n_groups)
-    for g in range(n_groups):
-        low[g], high[g] = np.inf, -np.inf
-        for c in range(starts[g], starts[g + 1]):
-            low[g] = min(low[g], candidate_norms[c])
-            high[g] = max(high[g], candidate_norms[c])
+
+    codes: NDArray[np.int32]
+    order: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    of_place: NDArray[np.int64]
+    ls: NDArray[np.int64]
+
+
+@njit(nogil=True, cache=True)
+def find_clashing(grouped: GroupedRecords) -> NDArray[np.int64]:
+    """Return the places whose record has a value that its group has too often."""
+    n_records = grouped.order.shape[0]
+    found = np.empty(n_records, np.int64)
+    n_found = 0
+    for place in range(n_records):
+        if _clashes(grouped, grouped.of_place[place], place, grouped.order[place]) > 0:
+            found[n_found] = place
+            n_found += 1
+    return found[:n_found].copy()
+
+
+@njit(nogil=True, cache=True)
+def exchange(
+    grouped: GroupedRecords, clashing: NDArray[np.int64], first_tries: NDArray[np.int64], step: int, n_tries: int
+) -> None:
+    """Exchange records at the given places with others, in place, where fewer values are too frequent afterwards."""
+    order, of_place = grouped.order, grouped.of_place
+    n_records = order.shape[0]
+    for i in range(clashing.shape[0]):
+        place = clashing[i]
+        here = of_place[place]
+        clashes = _clashes(grouped, here, place, order[place])
+        if clashes == 0:  # an exchange before helped it, too
+            continue
+        other = first_tries[i]
+        for _ in range(n_tries):
+            other = (other + step) % n_records
+            there = of_place[other]
+            if there == here:
+                continue
+            before = clashes + _clashes(grouped, there, other, order[other])
+            after = _clashes(grouped, here, place, order[other])
+            if after < before:
+                after += _clashes(grouped, there, other, order[place])
+            if after < before:
+                order[place], order[other] = order[other], order[place]
+                break
+
+
+@njit(nogil=True, cache=True)
+def _clashes(grouped, group, place, record):  # type: ignore[no-untyped-def]
+    """Count by how many records the values of a record are too frequent, were it at this place of the group."""
+    codes, order, ls = grouped.codes, grouped.order, grouped.ls
+    first, stop = grouped.starts[group], grouped.starts[group + 1]
+    total = 0
+    for j in range(codes.shape[1]):
+        own = codes[record, j]
+        n_same = 1 - (stop - first) // ls[j]  # negative as long as the group may have more of the value
+        for i in range(first, stop):
+            if i != place and codes[order[i], j] == own:
+                n_same += 1
+        total += max(n_same, 0)
+    return total
+
+
+@njit(nogil=True, cache=True)
+def excess_of(codes: NDArray[np.int32], records: NDArray[np.int64], ls: NDArray[np.int64]) -> int:
+    """Return by how much the values of some records are too frequent: the sum of ``l * count - n`` where positive."""
+    n = records.shape[0]
+    total = 0
+    for j in range(codes.shape[1]):
+        own = np.sort(codes[records, j])
+        start = 0
+        for i in range(1, n + 1):
+            if i == n or own[i] != own[start]:
+                total += max((i - start) * ls[j] - n, 0)
+                start = i
+    return total
+
+
+@njit(nogil=True, cache=True)
+def best_partner(
+    codes: NDArray[np.int32],
+    records: NDArray[np.int64],
+    members: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    ls: NDArray[np.int64],
+) -> int:
+    """Return the group whose union with some records has the least excess beyond its own; -1 if each adds to it.
+
+    Group g has ``members[starts[g]:starts[g + 1]]``. Of groups that help alike, the smallest and then the first is
+    taken.
+    """
+    own = excess_of(codes, records, ls)
+    best, best_change, best_size = -1, 1, 0
+    n_records = records.shape[0]
+    for g in range(starts.shape[0] - 1):
+        n_more = starts[g + 1] - starts[g]
+        union = np.empty(n_records + n_more, np.int64)
+        union[:n_records] = records
+        union[n_records:] = members[starts[g] : starts[g + 1]]
+        change = excess_of(codes, union, ls) - excess_of(codes, union[n_records:], ls) - own
+        if change < best_change or (change == best_change and best >= 0 and n_more < best_size):
+            best, best_change, best_size = g, change, n_more
+    return best
+
+
+class CandidateNorms(NamedTuple):
+    """The squared norms of the candidates of records, in one or several sensitive tables.
+
+    Attributes
+    ----------
+    group : ndarray of int64, shape (records, tables)
+        The group of each record.
+    starts : ndarray of int64
+        Table after table: candidates of group g are ``starts[g]`` to ``starts[g + 1]`` of the table's own.
+    first_start : ndarray of int64
+        Where each table begins in `starts`.
+    norms : ndarray of float64
+        Of the candidates, table after table.
+    first_norm : ndarray of int64
+        Where each table begins in `norms`.
+    """
+
+    group: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    first_start: NDArray[np.int64]
+    norms: NDArray[np.float64]
+    first_norm: NDArray[np.int64]
+
+
+@njit(nogil=True, cache=True)
+def extreme_norms(record_norms: NDArray[np.float64], candidates: CandidateNorms) -> tuple[float, float]:
+    """Return the least and the greatest squared norm of all records with a candidate of each table."""
+    starts, first_start, first_norm = candidates.starts, candidates.first_start, candidates.first_norm
+    n_tables = first_start.shape[0]
+    low = np.full(starts.shape[0], np.inf)
+    high = np.full(starts.shape[0], -np.inf)
+    for t in range(n_tables):
+        stop = first_start[t + 1] if t + 1 < n_tables else starts.shape[0]
+        for at in range(first_start[t], stop - 1):
+            for c in range(first_norm[t] + starts[at], first_norm[t] + starts[at + 1]):
+                low[at] = min(low[at], candidates.norms[c])
+                high[at] = max(high[at], candidates.norms[c])
     least, greatest = np.inf, -np.inf
     for i in range(record_norms.shape[0]):
-        least = min(least, record_norms[i] + low[group[i]])
-        greatest = max(greatest, record_norms[i] + high[group[i]])
+        own_low = own_high = record_norms[i]
+        for t in range(n_tables):
+            at = first_start[t] + candidates.group[i, t]
+            own_low += low[at]
+            own_high += high[at]
+        least = min(least, own_low)
+        greatest = max(greatest, own_high)
     return least, greatest
 
 
 @njit(nogil=True, cache=True)
 def nearest_candidates(
-    record_norms: NDArray[np.float64],
-    group: NDArray[np.int64],
-    candidate_norms: NDArray[np.float64],
-    starts: NDArray[np.int64],
-    target: float,
+    record_norms: NDArray[np.float64], candidates: CandidateNorms, target: float
 ) -> NDArray[np.int64]:
-    """Return for every record the first candidate of its group that brings the squared norm nearest the target."""
-    chosen = np.empty(record_norms.shape[0], np.int64)
+    """Return for every record the first candidates that bring the squared norm nearest the target, one per table.
+
+    Candidates of several tables are tried in the order of their numbers, those of the last table running fastest.
+    """
+    starts, first_start, first_norm = candidates.starts, candidates.first_start, candidates.first_norm
+    n_tables = first_start.shape[0]
+    chosen = np.empty((record_norms.shape[0], n_tables), np.int64)
+    place = np.empty(n_tables, np.int64)
     for i in range(record_norms.shape[0]):
+        for t in range(n_tables):
+            place[t] = starts[first_start[t] + candidates.group[i, t]]
         best = np.inf
-        for c in range(starts[group[i]], starts[group[i] + 1]):
-            distance = abs(record_norms[i] + candidate_norms[c] - target)
+        while True:
+            norm = record_norms[i]
+            for t in range(n_tables):
+                norm += candidates.norms[first_norm[t] + place[t]]
+            distance = abs(norm - target)
             if distance < best:
                 best = distance
-                chosen[i] = c
+                chosen[i] = place
+            t = n_tables - 1
+            while t >= 0:
+                at = first_start[t] + candidates.group[i, t]
+                place[t] += 1
+                if place[t] < starts[at + 1]:
+                    break
+                place[t] = starts[at]
+                t -= 1
+            if t < 0:
+                break
     return chosen
 
 

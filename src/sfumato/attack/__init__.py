@@ -11,6 +11,7 @@ from sfumato.registry import Family, lazy_names
 
 if TYPE_CHECKING:
     from sfumato.attack.anatomy_attacks import definetti as definetti
+    from sfumato.attack.anatomy_attacks import definetti_of_all as definetti_of_all
     from sfumato.attack.anatomy_attacks import minimality as minimality
     from sfumato.attack.attribute import attack_attribute as attack_attribute
     from sfumato.attack.definetti_release import definetti_from_release as definetti_from_release
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from sfumato.attack.samples import Samples as Samples
     from sfumato.attack.similarity import guess_from_similar_values as guess_from_similar_values
     from sfumato.attack.skewness import guess_from_skewed_groups as guess_from_skewed_groups
+    from sfumato.attack.slice_matching import match_slices as match_slices
+    from sfumato.attack.table_intersection import intersect_tables as intersect_tables
 
 ATTACKS = Family(
     "attack",
@@ -82,6 +85,7 @@ _HOME_OF = {
     "check_order": "reconstruction_scoring",
     "definetti": "anatomy_attacks",
     "definetti_from_release": "definetti_release",
+    "definetti_of_all": "anatomy_attacks",
     "downcode_release": "downcoding",
     "FamilySettings": "reconstruction_adversaries",
     "find_members_of_release": "release_membership",
@@ -89,10 +93,12 @@ _HOME_OF = {
     "guess_from_skewed_groups": "skewness",
     "infer_from_release": "release_attacks",
     "intersect_all_releases": "intersection",
+    "intersect_tables": "table_intersection",
     "judge": "result",
     "link_records": "generalization_attacks",
     "link_through_release": "release_attacks",
     "match_by_row_order": "row_order",
+    "match_slices": "slice_matching",
     "MembershipResult": "membership",
     "minimality": "anatomy_attacks",
     "minimality_from_release": "minimality_release",

@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attacks on anatomized tables: guess which member of a group has which sensitive value.
 
-Both take the two published tables, whose last column is the group, and the truth, which the attacker does not have.
-:func:`definetti` learns from all groups together which identifying values go with which sensitive ones;
-:func:`minimality` assumes that groups were joined only if necessary. Audits and the command line call them.
+Both take the published tables, whose last column is the group, and the truth, which the attacker does not have.
+:func:`definetti` learns from all groups of all tables together which identifying and sensitive values go together;
+:func:`minimality` assumes that groups were joined only if necessary. Audits and the command line call them. What
+several sensitive tables reveal to an attacker who knows how their columns depend on each other is in
+``table_intersection``.
 """
 
 from __future__ import annotations
 
 import itertools
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sfumato.attack.group_guessing import SensitiveGroups, judge_guesses, learn_values
+from sfumato.attack.anatomy_tables import Attacked, PublishedTables, listed_values, read_anatomy
+from sfumato.attack.group_guessing import judge_guesses
+from sfumato.attack.group_learning import learn_tables
 from sfumato.attack.result import AttackResult
 from sfumato.backends.memory import MemorySource
 from sfumato.errors import InputError, ParameterError, named
@@ -41,12 +46,15 @@ def definetti(
 
     Groups are mixtures of the same few kinds of people. From an even guess in every group the attacker counts which
     identifying values go with which sensitive value, weighs the possible orders of each group by that (a naive Bayes
-    model), counts again, and so on.
+    model), counts again, and so on. Sensitive columns in one row are weighed together, since whoever has one value has
+    the others; what is learned of a person in one sensitive table is used in the others.
 
     Parameters
     ----------
-    identifying, sensitive : frame or array
-        The published tables; the last column of both is the group.
+    identifying : frame or array
+        The published identifying table; its last columns are the groups, one per sensitive table.
+    sensitive : frame or array, or tuple of these
+        The published sensitive tables; the last column of each is the group.
     truth : array-like
         The true sensitive value of every identifying row.
     column : str or int, optional
@@ -80,19 +88,100 @@ def definetti(
     >>> definetti(who, what, ills).rate
     1.0
     """
+    published = read_anatomy(identifying, sensitive)
+    attacked = published.attacked(column, truth)
+    settings = _Settings(n_iterations, max_bins, random_state)
+    return _learned_and_judged(published, [attacked], settings)[0]
+
+
+def definetti_of_all(
+    identifying: Any,
+    sensitive: Any,
+    truth: Any,
+    *,
+    n_known: int = 0,
+    n_iterations: int = 30,
+    max_bins: int = 16,
+    random_state: int = 0,
+) -> list[AttackResult]:
+    """Guess every sensitive column by :func:`definetti`, which learns all of them at once.
+
+    Parameters
+    ----------
+    identifying, sensitive, n_iterations, max_bins, random_state
+        As for :func:`definetti`; the seed also draws the known people.
+    truth : frame or array
+        The true values of all sensitive columns for every identifying row, in the order of the sensitive tables.
+    n_known : int, default=0
+        People of whom the attacker knows all sensitive values, drawn at random; they are not judged. A few tell which
+        of the learned kinds of people has which value, where all groups are alike.
+
+    Returns
+    -------
+    list of AttackResult
+        One per sensitive column.
+    """
+    published = read_anatomy(identifying, sensitive)
+    told = read_table(truth)
+    attacked = [
+        published.attacked(place if len(published.columns) > 1 else None, listed_values(told.column(name)))
+        for place, name in enumerate(told.names)
+    ]
+    if len(attacked) != len(published.columns):
+        raise InputError(
+            f"truth has {len(attacked)} columns for {len(published.columns)} sensitive ones: expected one for each, in "
+            "the order of the sensitive tables."
+        )
+    return _learned_and_judged(published, attacked, _Settings(n_iterations, max_bins, random_state), n_known)
+
+
+@dataclass(frozen=True)
+class _Settings:
+    n_iterations: int
+    max_bins: int
+    random_state: int
+
+    def __post_init__(self) -> None:
+        if self.n_iterations < 1:
+            raise ParameterError(f"{named('n_iterations', self.n_iterations)}: expected a whole number of at least 1.")
+
+
+def _learned_and_judged(
+    published: PublishedTables, attacked: list[Attacked], settings: _Settings, n_known: int = 0
+) -> list[AttackResult]:
+    """Learn all tables at once, and judge the guesses of some columns, without the people who are known."""
     started = time.perf_counter()
-    if n_iterations < 1:
-        raise ParameterError(f"{named('n_iterations', n_iterations)}: expected a whole number of at least 1.")
-    table, groups = _read(identifying, sensitive, truth, column)
-    names = table.names[:-1]
-    codes = [c.codes.astype(np.int64) for c in MemorySource(table, names, max_bins=max_bins).columns]
-    learned = learn_values(groups, codes, [int(code.max()) + 1 for code in codes], n_iterations)
-    details = {
-        "n_iterations": learned.n_iterations,
-        "n_columns": len(names),
-        "n_not_weighed": learned.n_not_weighed,
-    }
-    return judge_guesses("definetti", groups, learned.guesses, details, started=started, seed=random_state)
+    columns = MemorySource(published.identifying, published.names, max_bins=settings.max_bins).columns
+    codes = [own.codes.astype(np.int64) for own in columns]
+    rows = published.rows_coded_as(attacked)
+    is_known = np.zeros(published.identifying.n_records, np.bool_)
+    if n_known:
+        is_known[np.random.default_rng(settings.random_state).permutation(len(is_known))[:n_known]] = True
+        rows = published.rows_with_known(rows, attacked, is_known)
+    learned = learn_tables(rows, codes, [int(code.max()) + 1 for code in codes], settings.n_iterations)
+    results = []
+    for own in attacked:
+        of_table = learned[own.table]
+        details = {
+            "n_iterations": of_table.n_iterations,
+            "n_columns": len(codes),
+            "n_not_weighed": of_table.n_not_weighed,
+            **({"n_tables": len(rows)} if len(rows) > 1 else {}),
+            **({"n_known": n_known} if n_known else {}),
+        }
+        guesses = of_table.guesses(own.place)
+        results.append(
+            judge_guesses(
+                "definetti",
+                own.groups,
+                guesses,
+                details,
+                started=started,
+                seed=settings.random_state,
+                is_judged=~is_known if n_known else None,
+            )
+        )
+    return results
 
 
 def minimality(
@@ -115,7 +204,8 @@ def minimality(
     Parameters
     ----------
     identifying, sensitive, truth, column, random_state
-        As for :func:`definetti`; the seed also serves the orders drawn in groups of more than 5.
+        As for :func:`definetti`; of several sensitive tables, the one with the column is looked at. The seed also
+        serves the orders drawn in groups of more than 5.
     l : int
         What the groups were made for.
     columns : list of str or int, optional
@@ -144,8 +234,9 @@ def minimality(
     25
     """
     started = time.perf_counter()
-    table, groups = _read(identifying, sensitive, truth, column)
-    names = table.names[:-1] if columns is None else table.resolve(columns, "columns")
+    published = read_anatomy(identifying, sensitive)
+    table, groups = published.identifying, published.attacked(column, truth).groups
+    names = published.names if columns is None else table.resolve(columns, "columns")
     classes = _classes(table, names)
     random = np.random.default_rng(random_state)
     guesses = groups.most_frequent[groups.group]
@@ -160,54 +251,6 @@ def minimality(
                 n_telling += 1
     details = {"n_telling_groups": n_telling, "n_groups": groups.n_groups, "l": int(l)}
     return judge_guesses("minimality", groups, guesses, details, started=started, seed=random_state)
-
-
-def _read(
-    identifying: Any, sensitive: Any, truth: ArrayLike, column: str | int | None
-) -> tuple[Table, SensitiveGroups]:
-    """Check that the tables fit together and number groups and values."""
-    who, what = read_table(identifying), read_table(sensitive)
-    if len(who.names) < 2 or len(what.names) < 2:
-        raise InputError("a table with one column: expected some columns and, last, the group, in both tables.")
-    if column is None and len(what.names) > 2:
-        raise ParameterError(
-            f"column=None with {len(what.names) - 1} sensitive columns: expected which of them is attacked. Name it."
-        )
-    name = what.names[0] if column is None else what.resolve([column], "column")[0]
-    groups = [table.column(table.names[-1]).values.astype(np.int64) for table in (who, what)]
-    labels, numbered = np.unique(np.concatenate(groups), return_inverse=True)
-    own, theirs = numbered[: who.n_records], numbered[who.n_records :]
-    sizes = np.bincount(own, minlength=len(labels))
-    if not np.array_equal(sizes, np.bincount(theirs, minlength=len(labels))):
-        raise InputError(
-            "group sizes differ between the tables: expected equal row counts per group. Pass both tables of one "
-            "release."
-        )
-    answers = np.asarray(truth)
-    if answers.shape != (who.n_records,):
-        raise InputError(f"truth of shape {answers.shape} for {who.n_records} rows: expected one value per row.")
-    values, known = _coded_alike(what.column(name, for_counting=True), answers)
-    return who, SensitiveGroups(own, theirs, values, known, len(labels))
-
-
-def _coded_alike(column: Any, truth: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Give equal numbers to equal values of the sensitive column and of the truth."""
-    told = read_table(truth.astype(object)[:, None]).column("x0", for_counting=True)
-    listed: list[list[Any]] = []
-    for part in (column, told):
-        values = part.categories if part.categories is not None else part.values
-        plain = values[part.values].tolist() if part.categories is not None and len(values) else part.values.tolist()
-        missing = part.missing if part.missing is not None else np.zeros(len(plain), bool)
-        listed.append([None if absent else value for value, absent in zip(plain, missing, strict=True)])
-    place = {value: number for number, value in enumerate(dict.fromkeys(listed[0]))}
-    unknown = sum(value not in place for value in listed[1])
-    if unknown:
-        raise InputError(
-            f"truth has {unknown} values that the sensitive table does not have: expected the values of its column. "
-            "Give them in the same type."
-        )
-    first, second = (np.array([place[value] for value in values], np.int64) for values in listed)
-    return first, second
 
 
 def _classes(table: Table, names: tuple[str, ...]) -> NDArray[np.int64]:

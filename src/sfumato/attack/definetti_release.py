@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.attack.group_guessing import Learned, judge_guesses, learn_values
+from sfumato.attack.group_guessing import judge_guesses
+from sfumato.attack.group_learning import Learned, learn_values
 from sfumato.attack.named_attack import AttackedRelease, AttackFacts, Case, NamedAttack
 from sfumato.attack.released_cells import Names
 from sfumato.attack.released_secrets import (
@@ -120,7 +121,7 @@ def definetti_from_release(
     return judge_guesses(
         "definetti on a release",
         groups,
-        learned.guesses,
+        learned.guesses(),
         details,
         started=started,
         seed=random_state,
@@ -136,7 +137,7 @@ def _guessed_outside(secrets: ReleasedSecrets, learned: Learned, codes: list[NDA
     score = np.full((secrets.groups.n_groups, secrets.groups.n_values), -np.inf)
     score[of_group, values] = np.log(counts)
     found = score[secrets.other_group]
-    for code, chance in zip(codes, learned.chances, strict=True):
+    for code, chance in zip(codes, learned.chances[0], strict=True):
         found = found + chance[:, code].T
     return np.asarray(found.argmax(axis=1))
 

@@ -1,17 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups of people with a list of sensitive values each: guess who has which value, and judge the guesses.
+"""Groups of people with a list of sensitive values each, and how guesses of who has which value are judged.
 
 An anatomy and a table of groups show an attacker the same: some people, and their sensitive values in no order. The
-attacks on both call this module. :func:`learn_values` is deFinetti's attack.
-
-References
-----------
-Kifer, D. (2009). Attacks on privacy and deFinetti's theorem.
+attacks on both call this module; ``group_learning`` guesses by what all groups together show.
 """
 
 from __future__ import annotations
 
-import itertools
 import time
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,21 +17,22 @@ from numpy.typing import NDArray
 
 from sfumato.attack.result import AttackResult, Hits, judge, wilson_interval
 
-_MOST_ENUMERATED = 5  # groups of up to so many records have few enough orders to try them all
-_N_ROUNDS = 30  # of making rows and columns of larger groups sum to 1
-_MOST_BY_ROWS = 32  # records of a group up to which every sensitive row is looked at by itself
+MOST_BY_ROWS = 32
+"""Records of a group up to which every sensitive row is looked at by itself."""
 _MOST_WEIGHED = 20_000_000  # records times values of one group
 
 
 @dataclass(frozen=True, eq=False)
-class _Block:
+class Block:
     """Some groups: records, shape (groups, size), the values they may have, and how many records have each.
 
-    A group too large to be weighed has its most frequent value alone.
+    `slots` is a sensitive row with each of the values. A group too large to be weighed has its most frequent value
+    alone.
     """
 
     records: NDArray[np.int64]
     values: NDArray[np.int64]
+    slots: NDArray[np.int64]
     counts: NDArray[np.float64]
     is_weighed: bool = True
 
@@ -127,152 +123,35 @@ class SensitiveGroups:
         """Return the people of a group."""
         return self.records[self.starts[group] : self.starts[group + 1]]
 
-    def blocks(self) -> list[_Block]:
+    def blocks(self) -> list[Block]:
         """Return the groups, those of a size together; of a large group, equal sensitive rows are one with a number."""
         found = []
-        by_rows = (self.sizes <= _MOST_BY_ROWS) & (self.sizes == self.slot_sizes)
-        for size in np.unique(self.sizes[self.sizes > 0]):
-            together = np.flatnonzero((self.sizes == size) & by_rows)
-            if len(together):
-                places = self.starts[together][:, None] + np.arange(size)
-                rows = self.slot_starts[together][:, None] + np.arange(size)
-                values = self.values[self.slots[rows]]
-                found.append(_Block(self.records[places], values, np.ones(values.shape)))
-            found += [self._counted(group) for group in np.flatnonzero((self.sizes == size) & ~by_rows).tolist()]
-        return found
+        by_rows = (self.sizes <= MOST_BY_ROWS) & (self.slot_sizes <= MOST_BY_ROWS) & (self.sizes > 0)
+        shapes = np.unique(np.stack([self.sizes, self.slot_sizes], axis=1)[by_rows], axis=0)
+        for size, n_rows in shapes.tolist():
+            together = np.flatnonzero((self.sizes == size) & (self.slot_sizes == n_rows))
+            places = self.starts[together][:, None] + np.arange(size)
+            slots = self.slots[self.slot_starts[together][:, None] + np.arange(n_rows)]
+            counts = np.full(slots.shape, size / n_rows)  # other than 1 where some of the group's people are missing
+            found.append(Block(self.records[places], self.values[slots], slots, counts))
+        return found + [self._counted(group) for group in np.flatnonzero((self.sizes > 0) & ~by_rows).tolist()]
 
-    def _counted(self, group: int) -> _Block:
+    def _counted(self, group: int) -> Block:
         """Return one group; its counts are scaled to its people, where it has another number of sensitive rows."""
-        values, counts = np.unique(self.values_of(group), return_counts=True)
+        slots = self.slots[self.slot_starts[group] : self.slot_starts[group + 1]]
+        values, first, counts = np.unique(self.values[slots], return_index=True, return_counts=True)
+        slots = slots[first]
         records = self.members_of(group)
         is_weighed = len(records) * len(values) <= _MOST_WEIGHED
         if not is_weighed:
-            values, counts = values[[counts.argmax()]], counts[[counts.argmax()]]
-        return _Block(records[None], values[None], (counts * len(records) / counts.sum())[None], is_weighed)
+            most = [int(counts.argmax())]
+            values, slots, counts = values[most], slots[most], counts[most]
+        shares = counts * len(records) / counts.sum()
+        return Block(records[None], values[None], slots[None], shares[None], is_weighed)
 
 
 def _starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate(([0], np.cumsum(sizes)))
-
-
-# -- learning from all groups ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Learned:
-    """What was learned from all groups together.
-
-    Attributes
-    ----------
-    guesses : ndarray of int64
-        Code of the value guessed of each person.
-    chances : list of ndarray of float64
-        Per column, the logarithm of how likely each code is for each value.
-    n_iterations, n_not_weighed : int
-        Rounds, and people of groups too large for this attack, who were guessed by the most frequent value.
-    """
-
-    guesses: NDArray[np.int64]
-    chances: list[NDArray[np.float64]]
-    n_iterations: int
-    n_not_weighed: int
-
-
-def learn_values(
-    groups: SensitiveGroups, codes: list[NDArray[np.int64]], n_codes: list[int], n_iterations: int
-) -> Learned:
-    """Guess values by the relation of known columns and values over all groups.
-
-    From an even guess in every group, count which codes go with which value, weigh the orders of each group by that (a
-    naive Bayes model), count again, and so on.
-
-    Parameters
-    ----------
-    groups : SensitiveGroups
-    codes : list of ndarray of int64
-        Per known column, the code of each person.
-    n_codes : list of int
-        Per known column, one more than the highest code.
-    n_iterations : int
-        Most rounds; ends early when nothing moves.
-    """
-    blocks = groups.blocks()
-    weights = [_even(block) for block in blocks]
-    n_done, moved = 0, np.inf
-    chances: list[NDArray[np.float64]] = []
-    while n_done < n_iterations and moved > 1e-3:
-        chances = _count(blocks, weights, codes, n_codes, groups.n_values)
-        fresh = [_weigh(block, codes, chances) for block in blocks]
-        moved = max(float(np.abs(new - old).mean()) for new, old in zip(fresh, weights, strict=True))
-        weights = fresh
-        n_done += 1
-    guesses = np.empty(len(groups.group), np.int64)
-    for block, weight in zip(blocks, weights, strict=True):
-        values = block.values
-        if values.shape[1] <= _MOST_BY_ROWS:
-            is_same = values[:, :, None] == values[:, None, :]  # rows of the same value are one answer
-            weight = weight @ is_same.astype(np.float64)
-        guesses[block.records] = np.take_along_axis(values, weight.argmax(axis=2), axis=1)
-    return Learned(guesses, chances, n_done, sum(block.records.size for block in blocks if not block.is_weighed))
-
-
-def _count(
-    blocks: list[_Block],
-    weights: list[NDArray[np.float64]],
-    codes: list[NDArray[np.int64]],
-    n_codes: list[int],
-    n_values: int,
-) -> list[NDArray[np.float64]]:
-    """Return, per identifying column, the logarithm of how likely each code is for each sensitive value."""
-    chances = []
-    for code, n in zip(codes, n_codes, strict=True):
-        counts = np.full(n_values * n, 1 / n)  # no code is impossible
-        for block, weight in zip(blocks, weights, strict=True):
-            if not block.is_weighed:
-                continue
-            pairs = block.values[:, None, :] * n + code[block.records][:, :, None]
-            counts += np.bincount(pairs.ravel(), weight.ravel(), minlength=n_values * n)
-        table = counts.reshape(n_values, n)
-        chances.append(np.log(table / table.sum(axis=1, keepdims=True)))
-    return chances
-
-
-def _even(block: _Block) -> NDArray[np.float64]:
-    """Return the weights of an attacker who knows only the group."""
-    size = block.records.shape[1]
-    return np.repeat(block.counts[:, None, :] / size, size, axis=1)
-
-
-def _weigh(block: _Block, codes: list[NDArray[np.int64]], chances: list[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return how likely each record of a group has each of its values, shape (groups, records, values)."""
-    records, values = block.records, block.values
-    if not block.is_weighed:
-        return _even(block)
-    fit = np.zeros((*records.shape, values.shape[1]))
-    for code, chance in zip(codes, chances, strict=True):
-        fit += chance[values[:, None, :], code[records][:, :, None]]
-    size = records.shape[1]
-    has_all_rows = values.shape[1] == size and bool((block.counts == 1).all())
-    if size > _MOST_ENUMERATED or not has_all_rows:  # people who were placed by their values may be more than rows
-        return _balanced(fit, block.counts)
-    weight = np.zeros_like(fit)
-    orders = np.array(list(itertools.permutations(range(size))))
-    own = np.arange(size)
-    scores = np.stack([fit[:, own, order].sum(axis=1) for order in orders], axis=1)
-    scores = np.exp(scores - scores.max(axis=1, keepdims=True))
-    scores /= scores.sum(axis=1, keepdims=True)
-    for order, score in zip(orders, scores.T, strict=True):
-        weight[:, own, order] += score[:, None]
-    return weight
-
-
-def _balanced(fit: NDArray[np.float64], counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scale columns to their counts and rows to 1 in turns: a stand-in for trying all orders of a large group."""
-    weight: NDArray[np.float64] = np.exp(np.clip(fit - fit.max(axis=2, keepdims=True), -50, 0))
-    for _ in range(_N_ROUNDS):
-        weight *= counts[:, None, :] / weight.sum(axis=1, keepdims=True)
-        weight /= weight.sum(axis=2, keepdims=True)
-    return weight
 
 
 # -- judging -----------------------------------------------------------------------------------------------------
@@ -287,6 +166,8 @@ def judge_guesses(
     started: float,
     seed: int,
     outside: float | None = None,
+    baseline: NDArray[np.bool_] | None = None,
+    is_judged: NDArray[np.bool_] | None = None,
     names_control: bool = False,
     confidence: float = 0.95,
 ) -> AttackResult:
@@ -305,25 +186,31 @@ def judge_guesses(
     seed : int
     outside : float, optional
         Rate of the same attack on people outside the release; the control is the higher of the two then.
+    baseline : ndarray of bool, optional
+        Whether an attacker who does not see the release guesses each person; the baseline is this one or the group's
+        most frequent value, whichever is right more often.
+    is_judged : ndarray of bool, optional
+        The people whose guesses count; all unless given.
     names_control : bool, default False
         Whether the details say where the control and the baseline come from.
     confidence : float, default 0.95
     """
-    is_right = guesses == groups.truth
-    interval = clustered_interval(is_right, groups.group, confidence)
-    is_frequent = groups.most_frequent[groups.group] == groups.truth
-    baseline = float(is_frequent.mean())
+    some = np.arange(len(guesses)) if is_judged is None else np.flatnonzero(is_judged)
+    is_right = (guesses == groups.truth)[some]
+    interval = clustered_interval(is_right, groups.group[some], confidence)
+    without = [groups.most_frequent[groups.group] == groups.truth, *([] if baseline is None else [baseline])]
+    by_baseline = max((hits[some] for hits in without), key=lambda hits: float(hits.mean()))
     shuffled = np.empty(len(guesses), np.int64)
     order = np.random.default_rng(seed).permutation(len(guesses))
     shuffled[groups.records] = groups.truth[order[np.argsort(groups.group[order], kind="stable")]]
-    control, named = higher_control(float((guesses == shuffled).mean()), outside, details)
+    control, named = higher_control(float((guesses == shuffled)[some].mean()), outside, details)
     rate = float(is_right.mean())
-    verdict = judge(rate, interval, baseline, control=control)
+    verdict = judge(rate, interval, float(by_baseline.mean()), control=control)
     if names_control:
         details = {**named, "baseline_from": "by the most frequent value of the group"}
     seconds = time.perf_counter() - started
-    hits = Hits(np.arange(len(guesses)), is_right, is_frequent, groups.truth, groups.group)
-    return AttackResult(name, rate, interval, baseline, control, verdict, seconds, seed, details, hits)
+    hits = Hits(some, is_right, by_baseline, groups.truth[some], groups.group[some])
+    return AttackResult(name, rate, interval, float(by_baseline.mean()), control, verdict, seconds, seed, details, hits)
 
 
 def higher_control(

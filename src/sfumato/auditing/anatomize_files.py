@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Anatomize a table into two files, attack what would be published, and write it only if no attack gains too much."""
+"""Anatomize a table into files, attack what would be published, and write it only if no attack gains too much."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from sfumato.anatomize import AnatomizedTable
     from sfumato.attack.result import AttackResult
     from sfumato.backends.blocks.block_table import BlockTable
+    from sfumato.parquet import ParquetAnatomy
     from sfumato.progress import Reporter
 
-_TABLES = ("identifying", "sensitive")
 _MOST_NAMED = 3
+_MOST_KNOWN = 100  # people whom the deFinetti attacker knows, one in a hundred at the most
 _LEAST_TOLD = 0.05  # a column that adds fewer right guesses is not worth dropping
 
 
@@ -34,11 +35,14 @@ class AnatomizeSettings:
     Attributes
     ----------
     folder : Path
-        Both files and their manifest go here.
+        The files and their manifest go here.
     format : {"csv", "parquet"}
-    l : int
+    l : int or mapping of str to int
+        One number, or one for each sensitive column.
     sensitive, identifiers, keep : sequence of str
         Sensitive columns, columns to drop, and columns to share although they seem to name people.
+    joint : bool or list of list of str
+        Sensitive columns that share a table, see ``Anatomizer``.
     suppression_limit : float
     assignment : {"largest", "random"}
     seed : int or None
@@ -48,10 +52,11 @@ class AnatomizeSettings:
 
     folder: Path
     format: Literal["csv", "parquet"]
-    l: int  # noqa: E741
+    l: int | Mapping[str, int]  # noqa: E741
     sensitive: Sequence[str]
     identifiers: Sequence[str] = ()
     keep: Sequence[str] = ()
+    joint: bool | list[list[str]] = False
     suppression_limit: float = 0.0
     assignment: Literal["largest", "random"] = "largest"
     seed: int | None = None
@@ -64,60 +69,86 @@ class AnatomizeSettings:
         if self.max_attack is not None and not 0 <= self.max_attack <= 1:
             raise ParameterError(f"{named('max_attack', self.max_attack)}: expected a share from 0 to 1.")
 
-    def paths(self, written_as: str | None = None) -> list[Path]:
-        """Return the files that are written, the manifest last."""
-        from sfumato.anatomize.tables import MANIFEST
+    @property
+    def largest_l(self) -> int:
+        """The largest l of all columns."""
+        return max(self.l.values()) if isinstance(self.l, Mapping) else self.l
 
-        ending = written_as or self.format
-        return [*(self.folder / f"{name}.{ending}" for name in _TABLES), self.folder / MANIFEST]
+    def paths(self, n_tables: int) -> list[Path]:
+        """Return the files that are written with so many sensitive tables, the manifest last."""
+        from sfumato.anatomize.tables import MANIFEST, sensitive_labels
 
-    def check_folder(self, *, force: bool, file: Location) -> None:
+        labels = ["identifying", *sensitive_labels(n_tables)]
+        return [*(self.folder / f"{label}.{self.format}" for label in labels), self.folder / MANIFEST]
+
+    def check_folder(self, *, force: bool, file: Location, n_tables: int = 1) -> None:
         """Raise ParameterError for a folder that cannot or should not be written to, before any work."""
         folder, output = self.folder, f"{named('output')} {str(self.folder)!r}"
         if folder.exists() and not folder.is_dir():
             raise ParameterError(f"{output} is a file: expected a folder. Give another name.")
-        if folder.is_dir():
-            for path in self.paths():
-                check_output(path, force=force, inputs=[file])
-            for other in self.paths("csv" if self.format == "parquet" else "parquet")[:-1]:
-                if other.exists():
-                    raise ParameterError(
-                        f"{output} has {other.name!r} of an earlier run: expected no other grouping of the same "
-                        "people, since two reveal more than either. Give another folder, or remove it."
-                    )
-        elif not folder.absolute().parent.is_dir():
-            raise ParameterError(f"{output} lies in a folder that does not exist. Create that first.")
-        else:
-            for path in self.paths():
+        if not folder.is_dir():
+            if not folder.absolute().parent.is_dir():
+                raise ParameterError(f"{output} lies in a folder that does not exist. Create that first.")
+            for path in self.paths(n_tables):
                 look_at(path)
+            return
+        own = self.paths(n_tables)
+        for path in own:
+            check_output(path, force=force, inputs=[file])
+        earlier = [path for name in ("identifying.*", "sensitive.*", "sensitive-*.*") for path in folder.glob(name)]
+        other = [path for path in earlier if path not in own and path.suffix in (".csv", ".parquet")]
+        if other:
+            raise ParameterError(
+                f"{output} has {other[0].name!r} of an earlier run: expected no other grouping of the same "
+                "people, since two reveal more than either. Give another folder, or remove it."
+            )
 
 
 @dataclass(frozen=True)
 class Anatomized:
-    """Two published tables, and the attacks on them.
+    """Published tables, and the attacks on them.
 
     Attributes
     ----------
     anatomizer : Anatomizer
         Fitted.
     dropped : list of str
+    written : list of Path
+    n_records : int
+        Released records.
     diversity : dict of str to float
         The l of each sensitive column, as counted on the written files.
     attacks : list of (str, AttackResult)
         Sensitive column, and an attack on it.
+    if_known : list of (str, str, AttackResult)
+        Sensitive column, another one whose value the attacker knows of everybody, and what is guessed then; of each
+        column the worst. These attacks say what a known value reveals, and no limit is set to them.
     """
 
     anatomizer: Any
     dropped: list[str]
+    written: list[Path]
+    n_records: int
     diversity: dict[str, float]
-    attacks: list[tuple[str, AttackResult]]
+    attacks: list[tuple[str, AttackResult]] = field(default_factory=list)
+    if_known: list[tuple[str, str, AttackResult]] = field(default_factory=list)
 
 
-def anatomize_table(reporter: Reporter, table: FileTable | BlockTable, settings: AnatomizeSettings) -> Anatomized:
-    """Anatomize a table, attack the result, write both tables and judge the files.
+def anatomize_table(
+    reporter: Reporter,
+    table: FileTable | BlockTable,
+    settings: AnatomizeSettings,
+    *,
+    force: bool = False,
+    file: Location | None = None,
+) -> Anatomized:
+    """Anatomize a table, attack the result, write all tables and judge the files.
 
     Columns without a role that seem to name people are dropped. Out of core, no attack is run.
     """
+    from sfumato.anatomize.table_division import sensitive_tables
+    from sfumato.frames import read_table
+
     columns = columns_of(table)
     decided = {*settings.sensitive, *settings.identifiers, *settings.keep}
     others = [name for name in columns if name not in decided]
@@ -126,31 +157,37 @@ def anatomize_table(reporter: Reporter, table: FileTable | BlockTable, settings:
     )
     dropped = [*settings.identifiers, *(name for name in others if name not in shared)]
     anatomizer = _new_anatomizer(settings, columns, dropped)
+    n_tables = len(sensitive_tables(anatomizer, read_table(example_of(table))))
+    if file is not None:
+        settings.check_folder(force=force, file=file, n_tables=n_tables)
+    paths = settings.paths(n_tables)
     if not isinstance(table, FileTable):
-        return Anatomized(anatomizer, dropped, _write_blocks(reporter, table, anatomizer, settings), [])
+        made = _write_blocks(reporter, table, anatomizer, settings, paths)
+        return Anatomized(anatomizer, dropped, paths, made.n_records, made.diversity)
     records = table.table
     with reporter.step(f"dividing {records.num_rows:,} records into groups"):
         anatomized, rows = anatomizer.fit_transform_with_rows(records)
     attacks: list[tuple[str, AttackResult]] = []
+    if_known: list[tuple[str, str, AttackResult]] = []
     if settings.max_attack is not None:
-        for name in settings.sensitive:
-            with reporter.step(f"attacking {name}"):
-                attacks += [(name, result) for result in _attacked(anatomized, records, rows, name, settings.l)]
-        check_attacks(attacks, settings.max_attack, settings.l, records, anatomized.identifying_columns)
+        with reporter.step(f"attacking {', '.join(settings.sensitive)}"):
+            attacks, if_known = _attacked(anatomized, records, rows)
+        check_attacks(attacks, settings.max_attack, anatomized, records)
     with reporter.step(f"writing to {settings.folder.name}, reading it back and counting its groups"):
-        diversity = _write(anatomized, table, settings)
-    return Anatomized(anatomizer, dropped, diversity, attacks)
+        diversity = _write(anatomized, table, settings, paths)
+    return Anatomized(anatomizer, dropped, paths, anatomized.n_records, diversity, attacks, if_known)
 
 
 def _new_anatomizer(settings: AnatomizeSettings, columns: Sequence[str], dropped: Sequence[str]) -> Any:
     from sfumato.anatomize import Anatomizer
 
     group = "group"
-    while group in columns:
+    while any(name == group or name.startswith(f"{group}_") for name in columns):
         group += "_"
     return Anatomizer(
         settings.l,
         sensitive=list(settings.sensitive),
+        joint=settings.joint,
         identifiers=list(dropped) or None,
         keep=[name for name in columns if name not in (*settings.sensitive, *dropped)],  # decided above
         suppression_limit=settings.suppression_limit,
@@ -160,28 +197,45 @@ def _new_anatomizer(settings: AnatomizeSettings, columns: Sequence[str], dropped
     )
 
 
-def _attacked(anatomized: AnatomizedTable, table: Any, rows: Any, name: str, l: int) -> list[AttackResult]:  # noqa: E741
-    """Attack one sensitive column with the tables that would be published."""
+def _attacked(
+    anatomized: AnatomizedTable, table: Any, rows: Any
+) -> tuple[list[tuple[str, AttackResult]], list[tuple[str, str, AttackResult]]]:
+    """Attack every sensitive column with the tables that would be published."""
     import numpy as np
+    import pyarrow as pa
 
-    from sfumato.attack.anatomy_attacks import definetti, minimality
+    from sfumato.attack.anatomy_attacks import definetti_of_all, minimality
+    from sfumato.attack.table_intersection import intersect_tables
     from sfumato.files.verified_output import plain_values
 
-    truth = np.array(plain_values(table.column(name)).to_pylist(), dtype=object)[rows]
-    tables = anatomized.identifying, anatomized.sensitive, truth
-    return [definetti(*tables, column=name), minimality(*tables, l=l, column=name)]
+    tables, names = (anatomized.identifying, anatomized.sensitive), anatomized.sensitive_columns
+    truth = pa.table({name: plain_values(table.column(name)) for name in names}).take(rows)
+    n_known = min(_MOST_KNOWN, anatomized.n_records // 100)
+    learned = definetti_of_all(*tables, truth, n_known=n_known if n_known >= 10 else 0)
+    attacks, if_known = [], []
+    for name, result, l in zip(names, learned, anatomized.diversities, strict=True):  # noqa: E741
+        attacks.append((name, result))
+        values = np.array(truth.column(name).to_pylist(), dtype=object)
+        attacks.append((name, minimality(*tables, values, l=l, column=name)))
+        others = [other for other in names if other != name]
+        if others:
+            attacks.append((name, intersect_tables(*tables, truth, column=name)))
+            knowing = [(other, intersect_tables(*tables, truth, column=name, known=[other])) for other in others]
+            if_known.append((name, *max(knowing, key=lambda found: found[1].rate)))
+    return attacks, if_known
 
 
 def _write_blocks(
-    reporter: Reporter, blocks: BlockTable, anatomizer: Any, settings: AnatomizeSettings
-) -> dict[str, float]:
-    """Anatomize and judge a table out of core; return the l of each sensitive column."""
+    reporter: Reporter, blocks: BlockTable, anatomizer: Any, settings: AnatomizeSettings, paths: Sequence[Path]
+) -> ParquetAnatomy:
+    """Anatomize and judge a table out of core."""
     from sfumato.parquet.anatomizing import write_anatomy
 
     folder = settings.folder
     step = reporter.step(f"dividing {blocks.n_records:,} records into groups and writing to {folder.name}")
-    with step, _made(folder), unfinished(*settings.paths()) as paths:
-        made = write_anatomy(anatomizer, blocks, paths, folder, progress=progress_of(reporter))
+    with step, _made(folder), unfinished(*paths) as working:
+        path_of = dict(zip((path.name for path in paths), working, strict=True))
+        made = write_anatomy(anatomizer, blocks, path_of.__getitem__, folder, progress=progress_of(reporter))
     if settings.max_attack is not None:
         reporter.note(
             Sentence(
@@ -190,35 +244,41 @@ def _write_blocks(
             ),
             is_warning=True,
         )
-    found: dict[str, float] = made.diversity
-    return found
+    return made
 
 
-def _write(anatomized: AnatomizedTable, source: FileTable, settings: AnatomizeSettings) -> dict[str, float]:
-    """Write both tables and the manifest; return the l of each sensitive column, counted on what was read back."""
-    from sfumato.anatomize.tables import check_groups, plain_table
+def _write(
+    anatomized: AnatomizedTable, source: FileTable, settings: AnatomizeSettings, paths: Sequence[Path]
+) -> dict[str, float]:
+    """Write all tables and the manifest; return the l of each sensitive column, counted on what was read back."""
+    from sfumato.anatomize import AnatomizedTable
     from sfumato.files.csv_reading import CsvStyle
     from sfumato.files.table_file import write_file
     from sfumato.files.verified_output import check_same, read_back
     from sfumato.verification import diversity_of
 
-    tables = {name: plain_table(getattr(anatomized, name)) for name in _TABLES}
+    tables = anatomized.plain_tables()
     manifest: dict[str, Any] = anatomized.manifest(settings.format, tables)
     style = None
     if settings.format == "csv":
         given = source.style or CsvStyle()
         style = CsvStyle(separator=given.separator, decimal=given.decimal)
         manifest["csv"] = {"separator": given.separator, "decimal": given.decimal}
-    with _made(settings.folder), unfinished(*settings.paths()) as paths:
-        read = {}
-        for path, (name, table) in zip(paths, tables.items(), strict=False):
+    with _made(settings.folder), unfinished(*paths) as working:
+        read = []
+        for path, table in zip(working, tables.values(), strict=False):
             write_file(table, path, settings.format, style)
-            read[name] = read_back(table, path, settings.format, style)
-            check_same(table, read[name])
-        check_groups(read["identifying"], read["sensitive"], settings.l)
-        paths[-1].write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    group = anatomized.group
-    return {name: diversity_of(read["sensitive"], group, name) for name in settings.sensitive}
+            read.append(read_back(table, path, settings.format, style))
+            check_same(table, read[-1])
+        identifying, *sensitive = read
+        several = tuple(sensitive) if len(sensitive) > 1 else sensitive[0]
+        AnatomizedTable(identifying, several, anatomized.l, anatomized.group).check()
+        working[-1].write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return {
+        name: diversity_of(table, table.column_names[-1], name)
+        for table in sensitive
+        for name in table.column_names[:-1]
+    }
 
 
 @contextlib.contextmanager
@@ -236,11 +296,7 @@ def _made(folder: Path) -> Iterator[None]:
 
 
 def check_attacks(
-    attacks: Sequence[tuple[str, AttackResult]],
-    limit: float,
-    l: int,  # noqa: E741 - the literature's own letter
-    table: Any,
-    identifying: Sequence[str],
+    attacks: Sequence[tuple[str, AttackResult]], limit: float, anatomized: AnatomizedTable, table: Any
 ) -> None:
     """Raise GuaranteeError if an attack is right in more records than `limit` beyond its baseline.
 
@@ -249,11 +305,10 @@ def check_attacks(
     attacks : sequence of (str, AttackResult)
         Sensitive columns, and what an attack on each found.
     limit : float
-    l : int
+    anatomized : AnatomizedTable
+        The tables that would be shared.
     table : pyarrow.Table
         The original records.
-    identifying : sequence of str
-        Columns that would be shared beside the sensitive ones.
     """
     if not attacks:
         return
@@ -261,11 +316,16 @@ def check_attacks(
     advantage = worst.rate - worst.baseline
     if advantage <= limit:
         return
-    telling = telling_columns(table, name, [column for column in identifying if column in table.column_names])
+    shared = [column for column in anatomized.identifying_columns if column in table.column_names]
+    telling = telling_columns(table, name, shared)
     drop = f"drop more columns with {named('identifiers')}"
     if telling:
         columns = ", ".join(f"{column!r} (alone right in {rate:.0%})" for column, rate in telling)
         drop = f"drop columns that predict {name!r} with {named('identifiers')}, such as {columns}"
+    combined = [found for own, found in attacks if own == name and found.attack == "intersection of tables"]
+    if any(found.rate - found.baseline > limit for found in combined):
+        drop += f", put columns that depend on {name!r} into one table with {named('joint')}"
+    l = dict(zip(anatomized.sensitive_columns, anatomized.diversities, strict=True))[name]  # noqa: E741
     raise GuaranteeError(
         f"l = {l} holds, but the {worst.attack} attack guesses {name!r} right in {worst.rate:.1%} of the records, and "
         f"{worst.baseline:.1%} are guessed by the group alone: advantage {advantage:.1%}, limit {limit:.1%}. Nothing "

@@ -144,7 +144,7 @@ def _on_two_tables(split: AttackedSplit, shared: Shared) -> Round:
     assert shared.anatomy is not None
     tables, rows = shared.anatomy
     original, outcomes = read_table(split.train), []
-    for secret in read_table(tables.sensitive).names[:-1]:
+    for secret in tables.sensitive_columns:
         if secret not in split.secrets:
             continue
         column = original.column(secret, for_counting=True)

@@ -205,7 +205,7 @@ def _buckets(fitted: Any, X: Any) -> Shared:
 def _two_tables(anatomizer: Any, fitted: Any, X: Any) -> Shared:
     tables, rows = clone(anatomizer).fit_transform_with_rows(X)
     identifying = read_table(tables.identifying)
-    exact = identifying.replaced({}, drop=[identifying.names[-1]])  # without the group
+    exact = identifying.replaced({}, drop=identifying.names[-len(tables.groups) :])
     return Shared(table=exact, is_aligned=False, anatomy=(tables, rows))
 
 
@@ -330,14 +330,15 @@ def _of_anatomy(name: str, given: Any, scope: Scope) -> Protection:
     check_classes(name, scope)
     shared = {
         part: getattr(given, part)
-        for part in ("l", "sensitive", "identifiers", "suppression_limit", "assignment", "random_state")
+        for part in ("l", "sensitive", "joint", "identifiers", "suppression_limit", "assignment", "random_state")
     }
     if isinstance(given, Anatomizer):
         estimator, anatomizer = PrunedClassifier(scope.last_step(), **shared), clone(given)
     else:
         # What a classifier keeps to itself is not checked for names of people; what is shared is.
         estimator, anatomizer = clone(given), Anatomizer(**shared, keep=list(range(len(scope.names))))
-    return _protection(name, "anatomy", float(given.l), estimator, partial(_two_tables, anatomizer))
+    least = min(given.l.values()) if isinstance(given.l, Mapping) else given.l
+    return _protection(name, "anatomy", float(least), estimator, partial(_two_tables, anatomizer))
 
 
 def _checked(name: str, given: Any, scope: Scope) -> Any:

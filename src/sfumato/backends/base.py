@@ -255,29 +255,111 @@ def check_of(counter: Counter) -> Check:
 # -- anatomies ---------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, eq=False)
+class KeptKinds:
+    """How many records of each kind stay, where some must be suppressed.
+
+    Attributes
+    ----------
+    n_frequent : list of int
+        Per sensitive column, how many of its most frequent values are told apart.
+    kinds : ndarray of int64, shape (kinds, columns)
+        Per kind and column, the rank of the value from 1; 0 for all that are not among the frequent ones.
+    n_kept : ndarray of int64
+        Records that stay, of each kind.
+    """
+
+    n_frequent: list[int]
+    kinds: NDArray[np.int64]
+    n_kept: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """The sources of all randomness of an anatomy, which know nothing of each other.
+
+    Attributes
+    ----------
+    orders : list of numpy.random.Generator
+        For the orders of the identifying and the sensitive tables.
+    suppression : numpy.random.Generator
+        For the records that are suppressed.
+    groups : list of numpy.random.Generator
+        For the groups of each sensitive table.
+    """
+
+    orders: list[np.random.Generator]
+    suppression: np.random.Generator
+    groups: list[np.random.Generator]
+
+
 class GroupingRule(Protocol):
     """Groups records so that no sensitive value is above 1/l; codes have a column per sensitive column."""
 
     @property
-    def l(self) -> int:  # noqa: E743 - the literature's own letter
-        """No value may have more than 1/l of a group."""
+    def ls(self) -> tuple[int, ...]:
+        """No value of a column may have more than 1/l of a group, by its own l."""
         ...
 
     def check_enough(self, n_records: int) -> None:
         """Raise InputError if a table has fewer records than one group."""
         ...
 
-    def check_suppressed(self, n_suppressed: int, n_records: int, largest_l: int) -> None:
-        """Raise GuaranteeError if too many records must be suppressed; up to `largest_l` none must."""
+    def suppress(
+        self,
+        n_records: int,
+        counts: Sequence[NDArray[np.int64]],
+        count_kinds: Callable[[list[int]], tuple[NDArray[np.int64], NDArray[np.int64]]],
+    ) -> KeptKinds | None:
+        """Return which records stay, None for all; raise GuaranteeError if too many must be suppressed.
+
+        `counts` are those of each column's values, in falling order. `count_kinds` returns, for a number of frequent
+        values per column, the kinds that occur and the records of each.
+        """
         ...
 
-    def group(self, codes: NDArray[np.int32], random: np.random.Generator) -> NDArray[np.int64]:
-        """Return the group of every record, -1 where it is suppressed; both checks are made."""
+    @property
+    def apart(self) -> list[tuple[int, int]]:
+        """All pairs of columns by their place, in both orders, that are in tables of their own."""
         ...
 
-    def assign(self, codes: NDArray[np.int32], random: np.random.Generator) -> NDArray[np.int64]:
-        """Return the group of every record, where no value has more than 1/l of the records."""
+    def warn_of_dependence(self, shares: Mapping[tuple[int, int], float]) -> None:
+        """Warn of columns in tables of their own of which one nearly determines the other.
+
+        `shares` has, for the pairs of `apart`, the share of published records whose value of the second column is the
+        most frequent one among other records with the same value of the first.
+        """
         ...
+
+    def group(self, codes: NDArray[np.int32], draws: Draws) -> NDArray[np.int64]:
+        """Return the groups of every record, a column per sensitive table, -1 for suppressed ones; both are checked."""
+        ...
+
+    def assign(self, codes: NDArray[np.int32], random: np.random.Generator, table: int) -> NDArray[np.int64]:
+        """Return the group of every record in one sensitive table, by the codes of that table's columns.
+
+        No value may have more than 1/l of the records.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class SensitiveTable:
+    """A table of sensitive columns.
+
+    Attributes
+    ----------
+    label : str
+        Of the table and its file: ``"sensitive"``, or with a number where there are several.
+    columns : list of str
+        In the order of the source.
+    group : str
+        The name of the column with its group, the last of the table.
+    """
+
+    label: str
+    columns: list[str]
+    group: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,27 +370,51 @@ class Division:
     ----------
     head : Table
         The example, as it is read.
-    sensitive : list of str
-        The columns by which records are grouped, in the order of their codes.
-    tables : mapping of str to list of str
-        The columns of ``"identifying"`` and ``"sensitive"``, in the order of the source.
-    group : str
-        The name of the column with the group, the last of both tables.
+    identifying : list of str
+        The columns of the identifying table, in the order of the source; the groups come behind them.
+    sensitive : tuple of SensitiveTable
     seed : list of int
         All randomness comes from it.
     rule : GroupingRule
+        Its codes have the columns of all sensitive tables, one table after the other.
     """
 
     head: Table
-    sensitive: list[str]
-    tables: Mapping[str, list[str]]
-    group: str
+    identifying: list[str]
+    sensitive: tuple[SensitiveTable, ...]
     seed: list[int]
     rule: GroupingRule
 
+    @property
+    def columns(self) -> list[str]:
+        """The sensitive columns, in the order of their codes."""
+        return [name for table in self.sensitive for name in table.columns]
+
+    @property
+    def groups(self) -> list[str]:
+        """The names of the columns with groups, one per sensitive table."""
+        return [table.group for table in self.sensitive]
+
+    @property
+    def labels(self) -> list[str]:
+        """The names of all tables, the identifying one first."""
+        return ["identifying", *(table.label for table in self.sensitive)]
+
+    def draws(self) -> Draws:
+        """Return the sources of randomness, fresh from the seed."""
+        random = np.random.default_rng(self.seed)
+        orders = random.spawn(len(self.labels))
+        groups = [random] if len(self.sensitive) == 1 else random.spawn(len(self.sensitive))
+        return Draws(orders, random, groups)
+
+    def ls_of(self, table: SensitiveTable) -> dict[str, int]:
+        """Return the l of each column of a sensitive table."""
+        of_column = dict(zip(self.columns, self.rule.ls, strict=True))
+        return {name: of_column[name] for name in table.columns}
+
 
 class WrittenAnatomy(Protocol):
-    """Two tables that are not published yet."""
+    """The tables of an anatomy that are not published yet."""
 
     @property
     def n_suppressed(self) -> int:
@@ -317,19 +423,19 @@ class WrittenAnatomy(Protocol):
 
     @property
     def group_sizes(self) -> NDArray[np.int64] | None:
-        """Records of each group; None where the groups are too many to be gathered."""
+        """Records of each group, one sensitive table after the other; None where they are too many to be gathered."""
         ...
 
-    def recount(self, l: int) -> int:  # noqa: E741
-        """Count the groups of both tables again with nothing of what made them; return how many there are.
+    def recount(self) -> int:
+        """Count the groups of all tables again with nothing of what made them; return how many there are.
 
-        Raises GuaranteeError when the tables have different groups, or a value is above 1/l of one.
+        Raises GuaranteeError when the identifying table has other groups, or a value is above 1/l of one.
         """
         ...
 
 
 class AnatomyBackend(Protocol):
-    """A table that can be divided in two."""
+    """A table that can be divided into an identifying and sensitive ones."""
 
     def example(self) -> Any:
         """Return some records; one without any value where records must not be seen."""
@@ -340,5 +446,5 @@ class AnatomyBackend(Protocol):
         ...
 
     def divided(self, division: Division) -> AbstractContextManager[WrittenAnatomy]:
-        """Yield the two tables; they may be returned if the context ends without an error."""
+        """Yield the tables; they may be returned if the context ends without an error."""
         ...

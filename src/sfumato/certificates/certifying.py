@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -170,24 +170,47 @@ def _certify_inside(tables: TwoTables, holdout: Any, secrets: Any, confidence: f
             f"{named('holdout')} with an anatomized table: expected none, since its groups are those of the people "
             "inside, and the numbers are exact for them. Leave it out."
         )
-    table = read_table(tables.sensitive)
-    names = table.names[:-1] if secrets is None else table.resolve(secrets, "secrets")
-    cells = number_values(table.column(table.names[-1])).astype(np.int64)
+    frames = tables.sensitive if isinstance(tables.sensitive, tuple) else (tables.sensitive,)
+    read = [read_table(frame) for frame in frames]
+    home: dict[str, tuple[Table, str]] = {}
+    for number, table in enumerate(read, start=1):
+        for name in table.names[:-1]:  # arrays call the columns of every table alike
+            home[f"{name} of table {number}" if name in home else name] = table, name
+    wanted = list(home) if secrets is None else _named_secrets(home, read, as_list(secrets))
     found = {}
-    for name in names:
-        secret = as_secret(table.column(name), tolerance)
+    for name in wanted:
+        table, column = home[name]
+        cells = number_values(table.column(table.names[-1])).astype(np.int64)
+        secret = as_secret(table.column(column), tolerance)
         share = secret.counts(cells, int(cells.max()) + 1).hits / table.n_records
         baseline = secret.counts(np.zeros_like(cells), 1).hits / table.n_records
         found[name] = SecretBound(
             name, secret.tolerance, table.n_records, secret.n_values, int(cells.max()) + 1,
             baseline, share, share, share, share - baseline, is_exact=True,
         )  # fmt: skip
-    said = (
+    said: tuple[str, ...] = (
         "Exact, not estimated: the mean over the people inside of the best guess from their group alone.",
         "An attacker who also learns from all groups how identifying and sensitive values are related can do better: "
         "see the deFinetti attack.",
     )
-    return Certificate("the group of an anatomized table", (), table.n_records, confidence, found, said, False)
+    if len(frames) > 1:
+        said += (
+            "Every sensitive table is looked at by itself. An attacker who knows how the sensitive columns depend on "
+            "each other can combine them: see intersect_tables.",
+        )
+    return Certificate("the group of an anatomized table", (), read[0].n_records, confidence, found, said, False)
+
+
+def _named_secrets(home: Mapping[str, Any], tables: Sequence[Table], secrets: list[Any]) -> list[str]:
+    """Return the columns of sensitive tables that are named; of one table, also by position."""
+    if len(tables) == 1:
+        return list(tables[0].resolve(secrets, "secrets"))
+    unknown = [name for name in secrets if name not in home]
+    if unknown:
+        raise ParameterError(
+            f"{named('secrets')} names {unknown[0]!r}: expected columns of the sensitive tables: {', '.join(home)}."
+        )
+    return secrets
 
 
 def _secret_names(encoder: Encoder, table: Table, secrets: Any) -> tuple[str, ...]:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``sfumato anatomize``: divide a file in two, and print the judged and attacked result."""
+"""``sfumato anatomize``: divide a file, and print the judged and attacked result."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -10,21 +11,24 @@ import typer
 
 from sfumato.cli import options
 from sfumato.cli.console import Console
+from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
+    from sfumato.attack.result import AttackResult
     from sfumato.auditing.anatomize_files import Anatomized, AnatomizeSettings
     from sfumato.files.table_file import Location
 
 HELP = options.help_text(
     "Share exact values, but not who has which sensitive value.",
-    "Write two files to a folder: one with the identifying columns, one with the sensitive columns, each in its own "
-    "random order. Only a group number connects them, and in every group no sensitive value is more frequent "
-    "than 1 in l. Two known attacks then guess who has which value: if one gains more than --max-attack, nothing is "
-    "written. Both files are read back and verified before they appear.",
+    "Write files to a folder: one with the identifying columns, and one for each sensitive column, each in its own "
+    "random order. Only group numbers connect them, and in every group no sensitive value is more frequent "
+    "than 1 in l. Known attacks then guess who has which value: if one gains more than --max-attack, nothing is "
+    "written. All files are read back and verified before they appear.",
     examples=[
         "sfumato anatomize people.csv --sensitive illness --l 3 -o shared",
         "sfumato anatomize people.csv --sensitive illness,wage --identifiers name,ssn\n"
         "    --l 2 --suppression-limit 0.01 -o shared",
+        "sfumato anatomize people.csv --sensitive illness,drug,wage --joint illness,drug -o shared",
     ],
 )
 
@@ -55,6 +59,26 @@ def anatomize(
             "--l", "-l", help="No sensitive value in more than 1/l of a group.", rich_help_panel=options.METHOD
         ),
     ] = 2,
+    l_of: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--l-of",
+            help="Another l for some sensitive columns.",
+            metavar="COLUMN=L,...",
+            rich_help_panel=options.METHOD,
+            show_default="--l",
+        ),
+    ] = None,
+    joint: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Sensitive columns that share a file and its groups, or 'all'. It keeps how they are related, and "
+            "reveals them to anyone who knows one of them. Give it once for each file.",
+            metavar="A,B,...",
+            rich_help_panel=options.METHOD,
+            show_default="one file for each",
+        ),
+    ] = None,
     suppression_limit: Annotated[
         float,
         typer.Option(
@@ -128,17 +152,40 @@ def anatomize(
             sensitive=options.named_columns("--sensitive", sensitive, columns),
             identifiers=options.named_columns("--identifiers", identifiers, columns),
             keep=options.named_columns("--keep", keep, columns),
+            joint=_joint_columns(joint, columns),
         )
-        done = anatomize_table(console, table, settings)
+        settings = replace(settings, l=_diversities(l, l_of, settings.sensitive))
+        done = anatomize_table(console, table, settings, force=force, file=file)
     _report(console, file, settings, done)
+
+
+def _joint_columns(given: list[str] | None, columns: list[str]) -> bool | list[list[str]]:
+    """Return which sensitive columns share a table, as ``Anatomizer`` takes it."""
+    if given is None:
+        return False
+    if given == ["all"] and "all" not in columns:
+        return True
+    return [options.named_columns("--joint", [own], columns) for own in given]
+
+
+def _diversities(l: int, given: list[str] | None, sensitive: Sequence[str]) -> int | dict[str, int]:  # noqa: E741
+    """Return one l for all sensitive columns, or one for each."""
+    if not given:
+        return l
+    pairs = options.split_pairs(given, "--l-of", "illness=3")
+    options.check_columns("--l-of", list(pairs), list(sensitive))
+    wrong = [name for name, value in pairs.items() if not value.isdecimal()]
+    if wrong:
+        raise ParameterError(f"--l-of {wrong[0]}={pairs[wrong[0]]}: expected an integer of at least 2.")
+    return {name: int(pairs.get(name, l)) for name in sensitive}
 
 
 def _report(console: Console, file: Location, settings: AnatomizeSettings, done: Anatomized) -> None:
     from sfumato.files.verified_output import blurred
 
     sizes = done.anatomizer.group_sizes_
-    n_suppressed = blurred(done.anatomizer.n_suppressed_, settings.l)
-    written = [str(path) for path in settings.paths()]
+    n_suppressed = blurred(done.anatomizer.n_suppressed_, settings.largest_l)
+    written = [str(path) for path in done.written]
     if console.as_json:
         console.result(
             {
@@ -149,23 +196,27 @@ def _report(console: Console, file: Location, settings: AnatomizeSettings, done:
                 "sensitive": settings.sensitive,
                 "dropped": done.dropped,
                 "assignment": settings.assignment,
-                "n_records": int(sizes.sum()),
+                "n_records": done.n_records,
                 "n_groups": len(sizes),
                 "largest_group": int(sizes.max()),
                 "n_suppressed": n_suppressed,
                 "diversity": done.diversity,
                 "max_attack": settings.max_attack,
                 "attacks": {f"{result.attack} on {name}": result.to_dict() for name, result in done.attacks},
+                "attacks_if_known": {
+                    f"{result.attack} on {name}, knowing {known}": result.to_dict()
+                    for name, known, result in done.if_known
+                },
                 "holds": True,
                 "judged_on": "the written files",
                 "seconds": round(console.seconds, 3),
             }
         )
         return
-    console.heading(f"two tables of {file.name}")
+    console.heading(f"{len(written) - 1} tables of {file.name}")
     console.facts(
         [
-            ("records", f"{int(sizes.sum()):,}"),
+            ("records", f"{done.n_records:,}"),
             ("suppressed records", n_suppressed),
             ("groups", f"{len(sizes):,}"),
             ("largest group", f"{int(sizes.max()):,}"),
@@ -174,23 +225,16 @@ def _report(console: Console, file: Location, settings: AnatomizeSettings, done:
         ]
     )
     for name, result in done.attacks:
-        low, high = result.interval
-        console.heading(f"{result.attack} attack on {name}")
-        console.facts(
-            [
-                ("guessed right", f"{result.rate:.1%}", f"95% CI [{low:.1%}, {high:.1%}]"),
-                ("reference rate", f"{result.baseline:.1%}", "the most frequent value of the group"),
-                (
-                    "advantage",
-                    f"{result.rate - result.baseline:+.1%}",
-                    f"limit {settings.max_attack:.1%} (--max-attack)",
-                ),
-                ("verdict", "", result.verdict),
-            ]
-        )
+        _report_attack(console, f"{result.attack} attack on {name}", result, settings.max_attack)
+    for name, known, result in done.if_known:
+        _report_attack(console, f"{name}, if {known} is known", result, None)
     console.verdict(
         f"l = {settings.l} holds: no sensitive value in more than 1/{settings.l} of a group (recounted on the written "
-        "files).",
+        "files)."
+        if isinstance(settings.l, int)
+        else "l holds in every sensitive column (recounted on the written files): "
+        + ", ".join(f"{own} in {name}" for name, own in settings.l.items())
+        + ".",
         holds=True,
     )
     console.text(f"Written: {', '.join(written)}")
@@ -201,3 +245,21 @@ def _report(console: Console, file: Location, settings: AnatomizeSettings, done:
             "raise --l.",
             is_warning=True,
         )
+
+
+def _report_attack(console: Console, heading: str, result: AttackResult, limit: float | None) -> None:
+    low, high = result.interval
+    by = "the most frequent value of the group" if limit is not None else "the group, or the known value, alone"
+    console.heading(heading)
+    console.facts(
+        [
+            ("guessed right", f"{result.rate:.1%}", f"95% CI [{low:.1%}, {high:.1%}]"),
+            ("reference rate", f"{result.baseline:.1%}", by),
+            (
+                "advantage",
+                f"{result.rate - result.baseline:+.1%}",
+                "no limit: l-diversity does not cover it" if limit is None else f"limit {limit:.1%} (--max-attack)",
+            ),
+            ("verdict", "", result.verdict),
+        ]
+    )

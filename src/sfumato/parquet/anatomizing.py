@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Anatomize Parquet files larger than memory, with the groups and orders of the same table in memory.
 
-The two files and their manifest appear together or not at all.
+The files and their manifest appear together or not at all.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,13 +27,13 @@ from sfumato.progress import Progress
 
 @dataclass(frozen=True)
 class ParquetAnatomy:
-    """Two tables that were written.
+    """Tables that were written.
 
     Attributes
     ----------
     path : Path
-        The folder with ``identifying.parquet``, ``sensitive.parquet`` and ``manifest.json``;
-        ``AnatomizedTable.load`` reads it.
+        The folder with ``identifying.parquet``, ``sensitive.parquet`` (with several sensitive tables
+        ``sensitive-1.parquet`` and so on) and ``manifest.json``; ``AnatomizedTable.load`` reads it.
     n_records, n_groups, n_suppressed : int
     diversity : dict of str to float
         The l that each sensitive column reaches, counted on the written files.
@@ -53,7 +53,7 @@ def anatomize(
     *,
     progress: Progress | None = None,
 ) -> ParquetAnatomy:
-    """Divide Parquet files in two tables, and fit the anatomizer.
+    """Divide Parquet files into an identifying and sensitive ones, and fit the anatomizer.
 
     Parameters
     ----------
@@ -102,8 +102,7 @@ def anatomize(
     try:
         temporary.mkdir(mode=0o700)
         with named_at_the_end(temporary, final):
-            paths = [temporary / name for name in ("identifying.parquet", "sensitive.parquet", MANIFEST)]
-            made = write_anatomy(anatomizer, files, paths, final, progress=progress)
+            made = write_anatomy(anatomizer, files, lambda name: temporary / name, final, progress=progress)
     except OSError as error:
         raise InputError(
             f"{final.name!r} cannot be written: {error.strerror or 'input/output error'}. Nothing was published."
@@ -114,19 +113,20 @@ def anatomize(
 def write_anatomy(
     anatomizer: Anatomizer,
     files: BlockTable,
-    paths: Sequence[Path],
+    path_of: Callable[[str], Path],
     folder: Path,
     *,
     progress: Progress | None = None,
 ) -> ParquetAnatomy:
-    """Write the identifying table, the sensitive table and the manifest to these paths, and recount them.
+    """Write the identifying table, the sensitive ones and the manifest, and recount them.
 
-    `folder` is where the files will be. Working files lie in a private folder beside it while they are needed, or
-    beside the first path where that cannot be written to.
+    `path_of` says where the file of a name is written. `folder` is where the files will be. Working files lie in a
+    private folder beside it while they are needed, or beside the first file where that cannot be written to.
     """
-    *tables, manifest = paths
-    made = anatomize_table(anatomizer, BlockAnatomies(files, tables, folder, progress=progress))
-    counts = int(made.group_sizes.sum()), len(made.group_sizes), made.n_suppressed
-    described = describe_files(anatomizer.l, anatomizer.group, counts, "parquet", made.schemas)
-    manifest.write_text(json.dumps(described, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    backend = BlockAnatomies(files, lambda label: path_of(f"{label}.parquet"), folder, progress=progress)
+    made = anatomize_table(anatomizer, backend)
+    counts = int(made.sizes[0].sum()), anatomizer.n_groups_, made.n_suppressed
+    division = made.division
+    described = describe_files(division.rule.ls, division.groups, counts, "parquet", made.schemas)
+    path_of(MANIFEST).write_text(json.dumps(described, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return ParquetAnatomy(folder, *counts, made.diversity)

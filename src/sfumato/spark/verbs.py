@@ -161,20 +161,22 @@ def release(
 
 @dataclass(frozen=True, eq=False)
 class AnatomizedFrames:
-    """An identifying and a sensitive Spark DataFrame that only the number of a group connects.
+    """An identifying Spark DataFrame and sensitive ones that only the numbers of groups connect.
 
     Attributes
     ----------
     identifying : pyspark.sql.DataFrame
-        One row per record: all columns but identifiers and sensitive ones, and the group, which is the last column.
-    sensitive : pyspark.sql.DataFrame
-        One row per record, in another order: the sensitive columns, and the group, which is the last column.
-    l : int
-        No value of a sensitive column is above 1/l of any group.
-    group : str
-        The name of the column with the group.
+        One row per record: all columns but identifiers and sensitive ones, and last the group of the record in each
+        sensitive table, in their order.
+    sensitive : pyspark.sql.DataFrame or tuple of these
+        One row per record, in another order: some sensitive columns, and the group, which is the last column. One
+        table, or several with groups and an order of their own.
+    l : int or tuple of int
+        No value of a sensitive column is above 1/l of any group; one for all columns, or one each, in their order.
+    group : str or tuple of str
+        The name of the column with the group, of one table or of each.
     n_records, n_groups, n_suppressed : int
-        Released records, their groups, and suppressed records.
+        Released records, the groups of all sensitive tables together, and suppressed records.
 
     Notes
     -----
@@ -183,19 +185,23 @@ class AnatomizedFrames:
 
     identifying: Any
     sensitive: Any
-    l: int  # noqa: E741 - the literature's own letter
-    group: str
+    l: int | tuple[int, ...]  # noqa: E741 - the literature's own letter
+    group: str | tuple[str, ...]
     n_records: int
     n_groups: int
     n_suppressed: int
 
     def join(self) -> Any:
-        """Return every identifying row once with each sensitive row of its group: naive training data."""
-        return self.identifying.join(self.sensitive, on=self.group).drop(self.group)
+        """Return every identifying row once with each sensitive row of its groups: naive training data."""
+        joined = self.identifying
+        tables = self.sensitive if isinstance(self.sensitive, tuple) else (self.sensitive,)
+        for table, group in zip(tables, self.group if isinstance(self.group, tuple) else (self.group,), strict=True):
+            joined = joined.join(table, on=group).drop(group)
+        return joined
 
 
 def anatomize(anatomizer: Anatomizer, frame: Any, *, most_held: int = MOST_HELD) -> AnatomizedFrames:
-    """Divide a Spark DataFrame in two, and fit the anatomizer.
+    """Divide a Spark DataFrame into an identifying and sensitive ones, and fit the anatomizer.
 
     Parameters
     ----------
@@ -211,7 +217,7 @@ def anatomize(anatomizer: Anatomizer, frame: Any, *, most_held: int = MOST_HELD)
     Returns
     -------
     AnatomizedFrames
-        Both tables were counted by Spark's own ``groupBy``. They stay in Spark's cache, so that what was counted is
+        All tables were counted by Spark's own ``groupBy``. They stay in Spark's cache, so that what was counted is
         what is written; ``spark.catalog.clearCache()`` frees them.
 
     Raises
@@ -224,14 +230,17 @@ def anatomize(anatomizer: Anatomizer, frame: Any, *, most_held: int = MOST_HELD)
     -----
     *Guarantee.* As of ``Anatomizer.fit_transform``, counted again on the result.
 
-    The same records and the same seed give the same tables. With at most `most_held` records, a multiple of l, one
-    sensitive column and no suppression the sensitive table is that of ``Anatomizer.fit_transform`` with this seed, up
-    to its order: the same values in the same groups. Who is in which group differs, since a DataFrame has no order
-    that the draw could refer to. Otherwise the groups are others by the same rules, and as many.
+    The same records and the same seed give the same tables. With at most `most_held` records, a multiple of l, and no
+    suppression, a sensitive table of one column is that of ``Anatomizer.fit_transform`` with this seed, up to its
+    order: the same values in the same groups. Who is in which group differs, since a DataFrame has no order that the
+    draw could refer to. Otherwise the groups are others by the same rules. As many records are suppressed as in memory;
+    of several solutions with the same number another may be taken.
     """
     made = anatomize_table(anatomizer, SparkAnatomies(frame, most_held))
+    ls, groups, is_one = made.division.rule.ls, made.division.groups, len(made.sensitive) == 1
     return AnatomizedFrames(
-        made.identifying, made.sensitive, int(anatomizer.l), anatomizer.group,
+        made.identifying, made.sensitive[0] if is_one else tuple(made.sensitive),
+        ls[0] if len(set(ls)) == 1 else ls, groups[0] if is_one else tuple(groups),
         made.n_records, anatomizer.n_groups_, anatomizer.n_suppressed_,
     )  # fmt: skip
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Divide a table that is read in blocks into two Parquet files, with the groups and orders of the same table in memory.
+"""Divide a table that is read in blocks into Parquet files, with the groups and orders of the same table in memory.
 
-Memory holds per record a number for each sensitive value, its group and a place in either order. The records pass
-through private files, once for each of the two tables.
+Memory holds per record a number for each sensitive value, its groups and a place in one order at a time. The records
+pass through private files, once for each of the tables.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -38,23 +38,28 @@ _JUDGED_FIRST = 1 << 20  # records by which columns are judged before all of the
 
 
 class BlockAnatomies:
-    """A table in files or in a database, and the two files that its anatomy becomes.
+    """A table in files or in a database, and the files that its anatomy becomes.
 
     Parameters
     ----------
     table : BlockTable
-    paths : sequence of Path
-        Where the identifying and the sensitive file are written. To give them their names is up to the caller.
+    path_of : callable
+        From the name of a table to where its file is written. To give it its name is up to the caller.
     folder : Path
         Where the files will be. Working files lie in a private folder beside it while they are needed, or beside the
-        first path where that cannot be written to.
+        identifying file where that cannot be written to.
     progress : callable or None
     """
 
     def __init__(
-        self, table: BlockTable, paths: Sequence[Path], folder: Path, *, progress: Progress | None = None
+        self,
+        table: BlockTable,
+        path_of: Callable[[str], Path],
+        folder: Path,
+        *,
+        progress: Progress | None = None,
     ) -> None:
-        self.table, self.paths, self.folder, self.progress = table, paths, folder, progress
+        self.table, self.path_of, self.folder, self.progress = table, path_of, folder, progress
 
     def example(self) -> Any:
         """Return the first records."""
@@ -82,19 +87,26 @@ class BlockAnatomies:
 
     @contextmanager
     def divided(self, division: Division) -> Iterator[AnatomyInFiles]:
-        """Write both files."""
+        """Write all files."""
+        paths = [self.path_of(label) for label in division.labels]
+        of_table = [division.identifying, *(own.columns for own in division.sensitive)]
+        groups = [division.groups, *([own.group] for own in division.sensitive)]
         # Not in the folder itself: what a killed process leaves there could be shared with it, and links records.
         beside = self.folder.absolute().parent
-        with WorkingFiles(beside if os.access(beside, os.W_OK) else self.paths[0].parent) as working:
-            random = np.random.default_rng(division.seed)
-            orders = random.spawn(2)
-            group = division.rule.group(self._codes(division, working), random)
+        with WorkingFiles(beside if os.access(beside, os.W_OK) else paths[0].parent) as working:
+            draws = division.draws()
+            group = division.rule.group(self._codes(division, working), draws)
+            is_kept = group[:, 0] >= 0
             schemas = {}
-            for path, order, (name, columns) in zip(self.paths, orders, division.tables.items(), strict=True):
-                place = _places(order.permutation(self.table.n_records), group)
-                schemas[name] = self._write(path, columns, place, group, division.group, working)
-        sizes = np.bincount(group[group >= 0]).astype(np.int64)
-        yield AnatomyInFiles(self.paths, schemas, sizes, int((group < 0).sum()), self.progress)
+            for path, order, label, columns, shown in zip(
+                paths, draws.orders, division.labels, of_table, groups, strict=True
+            ):
+                place = _places(order.permutation(self.table.n_records), is_kept)
+                numbers = {name: group[:, division.groups.index(name)] for name in shown}
+                schemas[label] = self._write(path, columns, place, numbers, working)
+        sizes = [np.bincount(own[is_kept]).astype(np.int64) for own in group.T]
+        n_suppressed = len(is_kept) - int(is_kept.sum())
+        yield AnatomyInFiles(division, paths, schemas, sizes, n_suppressed, self.progress)
 
     def _batches(self, what: str, names: Sequence[str]) -> Iterator[Any]:
         """Read some columns and report progress."""
@@ -103,7 +115,7 @@ class BlockAnatomies:
 
     def _codes(self, division: Division, working: WorkingFiles) -> NDArray[np.int32]:
         """Return a number from 0 for every sensitive value, in the order of the values, missing last."""
-        names = division.sensitive
+        names = division.columns
         coded = ColumnCodes(
             working,
             Blocks(self.table.n_records, self.table.batches),
@@ -129,85 +141,86 @@ class BlockAnatomies:
         path: Path,
         names: Sequence[str],
         place: NDArray[np.integer[Any]],
-        group: NDArray[np.int64],
-        group_name: str,
+        groups: Mapping[str, NDArray[np.int64]],
         working: WorkingFiles,
     ) -> Any:
-        """Write some columns and the group, in the order of the places; return the schema of the file."""
+        """Write some columns and the groups, in the order of the places; return the schema of the file."""
         import pyarrow as pa
 
         fields = [pa.field(name, value_type(self.table.schema.field(name).type)) for name in names]
-        schema = pa.schema([*fields, pa.field(group_name, pa.int64())])
+        schema = pa.schema([*fields, *(pa.field(name, pa.int64()) for name in groups)])
 
-        def with_group() -> Iterator[Any]:
+        def with_groups() -> Iterator[Any]:
             start = 0
             for batch in self._batches(f"writing {path.stem}", names):
-                own = group[start : start + batch.num_rows]
+                own = [pa.array(group[start : start + batch.num_rows], pa.int64()) for group in groups.values()]
                 start += batch.num_rows
                 plain = [batch.column(field.name).cast(field.type) for field in fields]
-                yield pa.table([*plain, pa.array(own, pa.int64())], schema=schema)
+                yield pa.table([*plain, *own], schema=schema)
 
-        write_in_order(with_group(), place, schema, path, working.path)
+        write_in_order(with_groups(), place, schema, path, working.path)
         return schema
 
 
-def _places(order: NDArray[np.int64], group: NDArray[np.int64]) -> NDArray[Any]:
+def _places(order: NDArray[np.int64], is_kept: NDArray[np.bool_]) -> NDArray[Any]:
     """Return the place of every record in an order, -1 for suppressed ones."""
-    rows = order[group[order] >= 0] if (group < 0).any() else order
-    place = np.full(len(group), -1, np.int32 if len(group) < 2**31 else np.int64)
+    rows = order if is_kept.all() else order[is_kept[order]]
+    place = np.full(len(is_kept), -1, np.int32 if len(is_kept) < 2**31 else np.int64)
     place[rows] = np.arange(len(rows), dtype=place.dtype)
     return place
 
 
 @dataclass(eq=False)
 class AnatomyInFiles:
-    """Two files that are not published yet.
+    """Files that are not published yet.
 
     Attributes
     ----------
+    division : Division
     paths : sequence of Path
-        The identifying and the sensitive file.
+        The identifying and the sensitive files.
     schemas : dict of str to pyarrow.Schema
-        Of both files.
-    group_sizes : ndarray of int64
+        Of all files, by the names of the tables.
+    sizes : list of ndarray of int64
+        Per sensitive table, the records of each group.
     n_suppressed : int
     progress : callable or None
     diversity : dict of str to float
         The l that each sensitive column reaches, once it was recounted.
     """
 
+    division: Division
     paths: Sequence[Path]
     schemas: dict[str, Any]
-    group_sizes: NDArray[np.int64]
+    sizes: list[NDArray[np.int64]]
     n_suppressed: int
     progress: Progress | None
     diversity: dict[str, float] = field(default_factory=dict)
 
-    def recount(self, l: int) -> int:  # noqa: E741
-        """Read both files, count their groups with independent code, and return the number of groups."""
-        identifying, sensitive = map(ParquetFiles, self.paths)
-        sizes = self._sizes(identifying)
-        if not np.array_equal(sizes, self._sizes(sensitive)) or not sizes.all():
-            raise GuaranteeError(
-                "the identifying and the sensitive file do not have the same numbers of records in the same groups. "
-                "Nothing is published; please report this."
-            )
-        self.diversity = self._diversity(sensitive, sizes)
-        for name, value in self.diversity.items():
-            if value < l:
-                raise GuaranteeError(
-                    f"l = {l} does not hold: a group of the written file has a value of {name!r} in more than 1/{l} of "
-                    "its records. Nothing is published; please report this."
-                )
-        return len(sizes)
+    @property
+    def group_sizes(self) -> NDArray[np.int64]:
+        """Records of each group, one sensitive table after the other."""
+        return np.concatenate(self.sizes)
 
-    def _sizes(self, file: ParquetFiles) -> NDArray[np.int64]:
-        """Count the records of each group; the group is the last column."""
-        group = file.names[-1]
-        sizes = np.zeros(len(self.group_sizes), np.int64)
-        for batch in file.batches([group]):
-            sizes += np.bincount(batch.column(group).to_numpy(), minlength=len(sizes))
-        return sizes
+    def recount(self) -> int:
+        """Read all files, count their groups with independent code, and return the number of groups."""
+        identifying, *sensitive = map(ParquetFiles, self.paths)
+        for file, own, expected in zip(sensitive, self.division.sensitive, self.sizes, strict=True):
+            sizes = _sizes(identifying, own.group, len(expected))
+            if not np.array_equal(sizes, _sizes(file, own.group, len(expected))) or not sizes.all():
+                raise GuaranteeError(
+                    "the identifying and the sensitive file do not have the same numbers of records in the same "
+                    "groups. Nothing is published; please report this."
+                )
+            reached = self._diversity(file, sizes)
+            for name, l in self.division.ls_of(own).items():  # noqa: E741
+                if reached[name] < l:
+                    raise GuaranteeError(
+                        f"l = {l} does not hold: a group of the written file has a value of {name!r} in more than "
+                        f"1/{l} of its records. Nothing is published; please report this."
+                    )
+            self.diversity |= reached
+        return len(self.group_sizes)
 
     def _diversity(self, file: ParquetFiles, sizes: NDArray[np.int64]) -> dict[str, float]:
         """Return the l that each column reaches, counted over groups whose records fit in memory."""
@@ -227,3 +240,11 @@ class AnatomyInFiles:
             if self.progress is not None:
                 self.progress("recounting", file.n_records * number // (len(limits) - 1), file.n_records)
         return reached
+
+
+def _sizes(file: ParquetFiles, group: str, n_groups: int) -> NDArray[np.int64]:
+    """Count the records of each group, by the column that holds it."""
+    sizes = np.zeros(n_groups, np.int64)
+    for batch in file.batches([group]):
+        sizes += np.bincount(batch.column(group).to_numpy(), minlength=n_groups)
+    return sizes
