@@ -202,9 +202,10 @@ class Split:
         """Train on a release and return accuracy and area under the curve on test records."""
         from studies.models import make_model
 
-        model = make_model(self._model, self.key["seed"], self.X).fit(X, y)
+        told = [name for name in self.X if X[name].notna().any()]  # a release may have no value of a rare column
+        model = make_model(self._model, self.key["seed"], self.X[told]).fit(X[told], y)
         shares = np.zeros((len(self.y_test), len(self.classes)))
-        shares[:, np.searchsorted(self.classes, model.classes_)] = model.predict_proba(X_test)
+        shares[:, np.searchsorted(self.classes, model.classes_)] = model.predict_proba(X_test[told])
         accuracy = 100 * float((self.classes[shares.argmax(axis=1)] == self.y_test).mean())
         return {name: round(accuracy, 3), f"{name}_auc": round(area(self.y_test, shares, self.classes), 4)}
 

@@ -90,7 +90,7 @@ def shown(number: Estimate | None, *, percent: bool, is_change: bool = False) ->
 
     Examples
     --------
-    >>> shown(Estimate(0.8561, (0.851, 0.8605), (0.85, 0.86)), percent=True)
+    >>> shown(Estimate(0.8561, (0.851, 0.8602), (0.85, 0.86)), percent=True)
     '85.6 [85.1, 86.0]'
     """
     if number is None:
