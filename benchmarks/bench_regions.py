@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.harness import Context, at_most
 from benchmarks.workloads import census_workload
 from sfumato import ModelGuidedAnonymizer
-from sfumato.anonymize.region_training import strata_of
+from sfumato.regions import code_target
 
 TITLE = "learning from regions"
 SIZES = (10, 100)
@@ -42,8 +42,6 @@ def run(context: Context) -> None:
 def draw_all(anonymizer: Any, fitted: Any, target: Any) -> object:
     """Describe the groups, and draw a record for each person."""
     floor, n_threads = min(anonymizer.k, MOST_FLOOR), anonymizer._n_threads()
-    strata = strata_of(target, is_number=False, k=anonymizer.k, floor=floor)
-    regions = anonymizer._describe_regions(fitted, strata.of_record, strata.n, floor)
-    generator = np.random.default_rng(0)
-    drawn = regions.draw(fitted.group, strata.of_record, generator, with_classes=True, n_threads=n_threads)
+    regions = anonymizer._describe_regions(fitted, code_target(target, is_number=False), target, floor)
+    drawn = regions.draw(np.random.default_rng(0), n_threads=n_threads)
     return fitted.table.replaced(drawn.columns)

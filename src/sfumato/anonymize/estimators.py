@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from typing import Any, Self
 
@@ -17,12 +18,13 @@ from sfumato.anonymize.fit_inputs import names_target
 from sfumato.anonymize.guide_from_target import GuideKind, as_target_array, fit_weighted, predictions_of, train_guide
 from sfumato.anonymize.model_guided import ModelGuidedAnonymizer
 from sfumato.anonymize.partitioners import Fit
-from sfumato.anonymize.region_training import strata_of, train_on_regions
+from sfumato.anonymize.region_training import mean_weights, train_on_regions
 from sfumato.arguments import as_table_like, check_choice, check_integer, check_wrapped, checked_weight, wrapped_has
 from sfumato.criteria import Criterion
 from sfumato.criteria.base import asks_records_alone
 from sfumato.errors import InputError, KeptIndexWarning, ParameterError, named
 from sfumato.frames import read_table
+from sfumato.regions import code_target
 
 _LOOKED_AT = 2_000  # records at most to see whether a model can be asked about raw ones
 _DEFAULT_K = 10
@@ -90,8 +92,9 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", KeptIndexWarning)  # nothing is released here
             if self._learns_from(anonymizer) == "regions":
-                fitted, anonymized = anonymizer._fit_recounted(X, guide, weight, more.get("target"))
-                self.estimator_ = self._train_on_regions(anonymizer, fitted, y, weight)
+                floor = min(anonymizer.k, _MOST_FLOOR) if self.floor is None else self.floor
+                fitted, anonymized = anonymizer._fit_recounted(X, guide, weight, more.get("target"), floor)
+                self.estimator_ = self._train_on_regions(anonymizer, fitted, y, weight, floor)
             else:
                 anonymized = anonymizer.fit_transform(X, guide, **more)
                 self.estimator_ = fit_weighted(clone(self.estimator), anonymized, y, weight)
@@ -122,17 +125,21 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
             raise ParameterError(f"learn_from='regions' with {why}: expected 'points', or None to have that chosen.")
         return "points"
 
-    def _train_on_regions(self, anonymizer: Anonymizer, fitted: Fit, y: Any, weight: Any) -> Any:
+    def _train_on_regions(self, anonymizer: Anonymizer, fitted: Fit, y: Any, weight: Any, floor: int) -> Any:
         target = as_target_array(y)
-        floor = min(anonymizer.k, _MOST_FLOOR) if self.floor is None else self.floor
-        strata = strata_of(target, is_number=self._guide_kind == "numbers", k=anonymizer.k, floor=floor)
-        self.regions_ = anonymizer._describe_regions(fitted, strata.of_record, strata.n, floor)
-        schema = anonymizer.schema_
+        coding = code_target(target, is_number=self._guide_kind == "numbers")
+        self.regions_ = regions = anonymizer._describe_regions(fitted, coding, target, floor)
+        table, schema, model = fitted.table, anonymizer.schema_, clone(self.estimator)
         generator = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        is_alone = set(fitted.table.names) == {*schema.dropped, *schema.quasi_identifiers}
+        n_threads = anonymizer._n_threads()
+        classes = coding.classes(target)
+        if not regions.target.is_known or set(table.names) != {*schema.dropped, *schema.quasi_identifiers}:
+            # A drawn record keeps the other columns of the record that it stands for, and with them its target.
+            drawn = regions.draw_beside(fitted.group, classes, generator, n_threads=n_threads)
+            return fit_weighted(model, table.replaced(drawn.columns, drop=schema.dropped), y, weight)
         return train_on_regions(
-            clone(self.estimator), self.regions_, fitted.table, schema.dropped, fitted.group, target, strata, weight,
-            generator, is_alone=is_alone, n_threads=anonymizer._n_threads(),
+            model, regions, lambda columns: table.replaced(columns, drop=schema.dropped),
+            mean_weights(regions, fitted.group, classes, weight), generator, n_threads=n_threads,
         )  # fmt: skip
 
     def _warn_of_raw_records(self, raw: Any, anonymized: Any, y: Any) -> None:
@@ -216,7 +223,17 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         if self.transform_at_predict:
             return self.anonymizer_.transform(X)
         dropped = self.anonymizer_.schema_.dropped
-        return table.replaced({}, drop=dropped) if dropped else X
+        new = self._known_values(X)
+        return table.replaced(new, drop=dropped) if dropped or new else X
+
+    def _known_values(self, X: Any) -> dict[str, Any]:
+        """Return what stands for categories that the model has never seen, as drawn records have none but common ones."""
+        if not hasattr(self, "regions_"):
+            return {}
+        table = read_table(X, categorical=self.anonymizer_.schema_.categorical_features)
+        partition = getattr(self.anonymizer_, "partition_", None)
+        group = None if partition is None else functools.cache(lambda: partition.apply_to(table))
+        return self.regions_.known_values(table, group)
 
     @available_if(wrapped_has("predict"))
     def predict(self, X: Any) -> Any:
@@ -376,6 +393,8 @@ class AnonymizedRegressor(RegressorMixin, _Anonymized):  # noqa: D101 - the text
         from sklearn.metrics import r2_score
 
         try:
-            return float(r2_score(true, self.estimator_.predict(records)))
+            new = self._known_values(records)
+            known = read_table(records).replaced(new) if new else records
+            return float(r2_score(true, self.estimator_.predict(known)))
         except Exception:  # a look must not undo the fit: encoders refuse categories that went, models other columns
             return None
