@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import warnings
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -15,10 +16,11 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 
 from sfumato.anonymize.anonymizer import Anonymizer
 from sfumato.anonymize.fit_inputs import names_target
+from sfumato.anonymize.fitted_partition import Partition
 from sfumato.anonymize.guide_from_target import GuideKind, as_target_array, fit_weighted, predictions_of, train_guide
 from sfumato.anonymize.model_guided import ModelGuidedAnonymizer
 from sfumato.anonymize.partitioners import Fit
-from sfumato.anonymize.region_training import mean_weights, train_on_regions
+from sfumato.anonymize.region_training import checked_regions, framed, mean_weights, train_on_regions
 from sfumato.arguments import as_table_like, check_choice, check_integer, check_wrapped, checked_weight, wrapped_has
 from sfumato.criteria import Criterion
 from sfumato.criteria.base import asks_records_alone
@@ -129,8 +131,10 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         target = as_target_array(y)
         coding = code_target(target, is_number=self._guide_kind == "numbers")
         self.regions_ = regions = anonymizer._describe_regions(fitted, coding, target, floor)
+        if isinstance(getattr(anonymizer, "partition_", None), Partition):
+            anonymizer.partition_ = replace(anonymizer.partition_, regions=regions)
         table, schema, model = fitted.table, anonymizer.schema_, clone(self.estimator)
-        generator = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        generator = self._generator()
         n_threads = anonymizer._n_threads()
         classes = coding.classes(target)
         if not regions.target.is_known or set(table.names) != {*schema.dropped, *schema.quasi_identifiers}:
@@ -141,6 +145,55 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
             model, regions, lambda columns: table.replaced(columns, drop=schema.dropped),
             mean_weights(regions, fitted.group, classes, weight), generator, n_threads=n_threads,
         )  # fmt: skip
+
+    def _generator(self) -> np.random.Generator:
+        return np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def fit_partition(self, partition: Partition, *, n_records: int | None = None, frame: str = "pandas") -> Self:
+        """Train the estimator on the regions of a partition, without any record.
+
+        For partitions that were fitted where the records are: on a table larger than memory (``sfumato.parquet.fit``,
+        ``sfumato.duckdb.fit``, ``sfumato.spark.fit``), or by an estimator that was fitted elsewhere, and saved. The
+        model sees the quasi-identifiers; other columns of later records are left out. Settings that say how groups are
+        formed are not used.
+
+        Parameters
+        ----------
+        partition : Partition
+            With regions, in memory or loaded.
+        n_records : int, optional
+            How many records are drawn to train with. None: one for each person.
+        frame : {"pandas", "polars", "pyarrow", "numpy"}, default="pandas"
+            The kind of table that the estimator is trained on.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.tree import DecisionTreeClassifier
+        >>> from sfumato import AnonymizedClassifier
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> model = AnonymizedClassifier(DecisionTreeClassifier(random_state=0), k=5, random_state=0).fit(X, y)
+        >>> partition = model.anonymizer_.partition_  # partition.save(path) writes it, regions included
+        >>> again = AnonymizedClassifier(DecisionTreeClassifier(random_state=0), random_state=0).fit_partition(partition)
+        >>> bool(again.score(X, y) > 0.8)
+        True
+        """
+        check_wrapped(self, (), such_as="LogisticRegression()")
+        check_choice("frame", frame, ("pandas", "polars", "pyarrow", "numpy"))
+        if n_records is not None:
+            check_integer("n_records", n_records, 1)
+        regions = checked_regions(partition, is_number=self._guide_kind == "numbers")
+        self.estimator_ = train_on_regions(
+            clone(self.estimator), regions, framed(regions, frame), None, self._generator(), n_records=n_records
+        )
+        self.regions_, self.partition_ = regions, partition
+        names = [column.name for column in regions.columns]
+        self.n_features_in_ = len(names)
+        if frame != "numpy":
+            self.feature_names_in_ = np.array(names, object)
+        if hasattr(self.estimator_, "classes_"):
+            self.classes_ = self.estimator_.classes_
+        return self
 
     def _warn_of_raw_records(self, raw: Any, anonymized: Any, y: Any) -> None:
         """Warn if the model cannot predict raw records; only a regressor overrides this."""
@@ -219,10 +272,16 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "estimator_")
         X = as_table_like(X)
         table = read_table(X)
+        if hasattr(self, "partition_"):  # trained without records: what it has not seen is left out
+            own = {column.name for column in self.regions_.columns}
+            dropped = [name for name in table.names if name not in own] if table.library != "numpy" else []
+            X = table.replaced({}, drop=dropped) if dropped else X
+            table, dropped = read_table(X), []
+        else:
+            dropped = list(self.anonymizer_.schema_.dropped)
         validate_data(self, X, reset=False, skip_check_array=True)
         if self.transform_at_predict:
             return self.anonymizer_.transform(X)
-        dropped = self.anonymizer_.schema_.dropped
         new = self._known_values(X)
         return table.replaced(new, drop=dropped) if dropped or new else X
 
@@ -230,8 +289,9 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         """Return what stands for categories that the model has never seen, as drawn records have none but common ones."""
         if not hasattr(self, "regions_"):
             return {}
-        table = read_table(X, categorical=self.anonymizer_.schema_.categorical_features)
-        partition = getattr(self.anonymizer_, "partition_", None)
+        partition = self.partition_ if hasattr(self, "partition_") else getattr(self.anonymizer_, "partition_", None)
+        categorical = self.anonymizer_.schema_.categorical_features if partition is None else partition.categorical
+        table = read_table(X, categorical=categorical)
         group = None if partition is None else functools.cache(lambda: partition.apply_to(table))
         return self.regions_.known_values(table, group)
 

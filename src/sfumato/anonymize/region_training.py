@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from sfumato.anonymize.guide_from_target import fit_weighted, takes_weights
 from sfumato.columns import GroupedValues
+from sfumato.errors import ParameterError
 from sfumato.frames import read_table
+from sfumato.frames.building import FrameKind, build_frame
 from sfumato.regions import Regions
 
 _LEAST_SHARE = 0.02
@@ -64,6 +66,34 @@ def train_on_regions(
     share *= total / _positive(share.sum(axis=1, keepdims=True))
     row, chosen = np.nonzero(is_likely)
     return fit_weighted(estimator, _rows(records, row), target.labels[chosen], share[row, chosen])
+
+
+def framed(regions: Regions, library: str) -> Callable[[dict[str, GroupedValues]], Any]:
+    """Return a function that makes a frame of drawn columns, for an estimator that is trained without records."""
+    names = [column.name for column in regions.columns]
+    kind = FrameKind(library, {name: name for name in names}, frozenset())
+
+    def write(columns: dict[str, GroupedValues]) -> Any:
+        return build_frame(kind, [(name, name, columns[name]) for name in names], len(columns[names[0]].group))
+
+    return write
+
+
+def checked_regions(partition: Any, *, is_number: bool) -> Regions:
+    """Return the regions of a partition; raise ParameterError if there are none, or none for such a model."""
+    regions = getattr(partition, "regions", None)
+    if not isinstance(regions, Regions) or not regions.target.is_known:
+        raise ParameterError(
+            f"a {type(partition).__name__} without regions of a target: expected a partition that was fitted with "
+            "target=, such as by sfumato.parquet.fit, or partition_ of the anonymizer_ of a fitted estimator."
+        )
+    if is_number != (regions.target.labels is None):
+        given, expected = ("classes", "numbers") if is_number else ("numbers", "classes")
+        raise ParameterError(
+            f"regions of a target with {given}: expected {expected}. Take AnonymizedClassifier for classes and "
+            "AnonymizedRegressor for numbers."
+        )
+    return regions
 
 
 def mean_weights(

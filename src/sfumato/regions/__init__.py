@@ -10,6 +10,7 @@ Records that are drawn from regions are for training a model and nothing else: t
 """
 
 from sfumato.regions.describing import RegionParts, RegionPlan, describe_regions, find_weights, plan_regions
+from sfumato.regions.document import regions_from_dict, regions_to_dict
 from sfumato.regions.regions import Drawn, RegionColumn, Regions
 from sfumato.regions.target import RegionTarget, TargetCoding, code_target
 from sfumato.regions.weights import Weights
@@ -27,4 +28,6 @@ __all__ = [
     "describe_regions",
     "find_weights",
     "plan_regions",
+    "regions_from_dict",
+    "regions_to_dict",
 ]

@@ -92,12 +92,15 @@ class RegionTarget:
         Of numbers.
     is_flat : bool
         As of `TargetCoding`.
+    coarse : ndarray of int64, shape (groups, classes), or None
+        The people of each class as a document has them, if the regions were read from one.
     """
 
     labels: NDArray[Any] | None
     n_in_class: NDArray[np.float64]
     means: NDArray[np.float64]
     is_flat: bool = True
+    coarse: NDArray[np.int64] | None = None
 
     @property
     def is_known(self) -> bool:
