@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 SECONDS = {"seconds", "shadow_seconds"}
+PERSON_BY_PERSON = {"hits"}  # of attacks: the rates that they add up to are recorded
 LONGEST_WORDS = 150
 
 
@@ -43,7 +44,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(plain(name)): plain(own) for name, own in value.items() if name not in SECONDS}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return plain({field.name: getattr(value, field.name) for field in dataclasses.fields(value)})
+        names = [field.name for field in dataclasses.fields(value) if field.name not in PERSON_BY_PERSON]
+        return plain({name: getattr(value, name) for name in names})
     if isinstance(value, set | frozenset):
         return sorted((plain(own) for own in value), key=repr)
     frame = _plain_frame(value)

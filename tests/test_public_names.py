@@ -27,6 +27,7 @@ PUBLIC_NAMES = [
     "Comparison",
     "DeltaDisclosure",
     "DeltaPresence",
+    "EvidencePack",
     "FeatureSelectionMinimizer",
     "FullDomainAnonymizer",
     "Generalization",
@@ -58,6 +59,7 @@ PUBLIC_NAMES = [
     "SfumatoError",
     "TCloseness",
     "UniformMinimizer",
+    "VerifiedEvidence",
     "WorkloadAwareAnonymizer",
     "__version__",
     "attack",
@@ -66,11 +68,13 @@ PUBLIC_NAMES = [
     "coarsest_generalization",
     "compare_protections",
     "datasets",
+    "evidence",
     "measure",
     "read_hierarchy",
     "run",
     "sweep_minimizers",
     "usual_protections",
+    "verify_evidence",
 ]
 ESTIMATORS = [name for name in PUBLIC_NAMES if name.startswith("Anonymized") or name.endswith("Anonymizer")]
 HEAVY_PACKAGES = {"lightgbm", "narwhals", "numba", "numpy", "pandas", "polars", "pyarrow", "scipy", "sklearn"}

@@ -35,9 +35,13 @@ if TYPE_CHECKING:  # the same names for type checkers and editors; a test keeps 
     from sfumato.auditing.audit import audit as audit
     from sfumato.auditing.compare_protections import Comparison as Comparison
     from sfumato.auditing.compare_protections import compare_protections as compare_protections
+    from sfumato.auditing.evidence import EvidencePack as EvidencePack
+    from sfumato.auditing.evidence import evidence as evidence
     from sfumato.auditing.protections import usual_protections as usual_protections
     from sfumato.auditing.run import PolicyRun as PolicyRun
     from sfumato.auditing.run import run as run
+    from sfumato.auditing.verify_evidence import VerifiedEvidence as VerifiedEvidence
+    from sfumato.auditing.verify_evidence import verify_evidence as verify_evidence
     from sfumato.certificates import Certificate as Certificate
     from sfumato.certificates import certify as certify
     from sfumato.criteria import AlphaKAnonymity as AlphaKAnonymity
@@ -89,6 +93,7 @@ _HOME_OF = {
     "Comparison": "sfumato.auditing.compare_protections",
     "DeltaDisclosure": "sfumato.criteria",
     "DeltaPresence": "sfumato.criteria",
+    "EvidencePack": "sfumato.auditing.evidence",
     "FeatureSelectionMinimizer": "sfumato.minimize",
     "FullDomainAnonymizer": "sfumato.anonymize",
     "Generalization": "sfumato.generalization",
@@ -120,6 +125,7 @@ _HOME_OF = {
     "SfumatoError": "sfumato.errors",
     "TCloseness": "sfumato.criteria",
     "UniformMinimizer": "sfumato.minimize",
+    "VerifiedEvidence": "sfumato.auditing.verify_evidence",
     "WorkloadAwareAnonymizer": "sfumato.anonymize",
     "attack": "sfumato.attack",
     "audit": "sfumato.auditing.audit",
@@ -127,11 +133,13 @@ _HOME_OF = {
     "coarsest_generalization": "sfumato.minimize",
     "compare_protections": "sfumato.auditing.compare_protections",
     "datasets": "sfumato.datasets",
+    "evidence": "sfumato.auditing.evidence",
     "measure": "sfumato.measurement",
     "read_hierarchy": "sfumato.hierarchies",
     "run": "sfumato.auditing.run",
     "sweep_minimizers": "sfumato.minimize",
     "usual_protections": "sfumato.auditing.protections",
+    "verify_evidence": "sfumato.auditing.verify_evidence",
 }
 
 __all__ = ["__version__", *_HOME_OF]

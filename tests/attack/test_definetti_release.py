@@ -104,3 +104,13 @@ def test_what_cannot_be_attacked_is_refused():
         definetti_from_release(frame, frame, ["town"], "place")
     with pytest.raises(InputError, match="no column 'ill'"):
         definetti_from_release(frame, frame.drop(columns="ill"), ["town"], "ill")
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_people_who_are_placed_by_their_values_may_be_more_than_the_rows_of_their_group(size):
+    frame = people(240)
+    shown = released(frame, size)
+    # The release has lost records, so some groups have fewer rows than people who are placed in them.
+    left = shown.drop(index=range(0, 240, 2 * size)).sample(frac=1, random_state=0)
+    result = definetti_from_release(frame, left, KNOWN, "ill", is_aligned=False)
+    assert 0 <= result.rate <= 1 and result.hits.success.mean() == pytest.approx(result.rate)

@@ -121,7 +121,7 @@ def test_an_audit_warns_of_names_and_writes_itself(tmp_path):
         found = sfumato.audit(table, table)
     assert any(issubclass(one.category, PrivacyWarning) and "'name'" in str(one.message) for one in caught)
     found.write(tmp_path / "audit.json")
-    assert json.loads((tmp_path / "audit.json").read_text("utf-8"))["version"] == 1
+    assert json.loads((tmp_path / "audit.json").read_text("utf-8"))["version"] == 2
     with pytest.raises(ParameterError, match=r"ends in \.html, \.md or \.json"):
         found.write(tmp_path / "audit.txt")
 

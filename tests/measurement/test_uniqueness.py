@@ -179,6 +179,16 @@ def test_the_weighted_risk_equals_the_negative_binomial_sum(count, weight):
     assert expected_inverse(np.array([count]), np.array([count * weight]))[0] == pytest.approx(total, rel=1e-6)
 
 
+@pytest.mark.parametrize("fraction", [1e-5, 0.01, 0.4, 0.97])
+@pytest.mark.parametrize("count", [1, 19, 20, 100, 334, 1000, 10**6])
+def test_the_weighted_risk_of_groups_of_any_size_is_between_its_bounds(count, fraction):
+    # By Jensen it is at least 1 / E[F]; a person of the sample is one of at least `count`.
+    found = float(expected_inverse(np.array([count]), np.array([count / fraction]))[0])
+    assert fraction / count * (1 - 1e-12) <= found <= 1 / count * (1 + 1e-12)
+    if count >= 100:  # F is then near its mean, as close as its deviation
+        assert found == pytest.approx(fraction / count, rel=1.5 / count)
+
+
 def test_weights_of_one_mean_that_the_sample_is_the_population():
     frame = pd.DataFrame({"age": [30, 30, 31], "w": [1, 1, 1]})
     found = measure(frame, ["age"], weights="w")

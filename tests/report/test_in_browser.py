@@ -1,22 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page as people see it: in a real browser, in both themes, on paper, and by the rules of accessibility."""
 
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from browser import Browser, Page
+from sfumato.auditing.reidentification import measure_reidentification
 from sfumato.report import to_html
+from sfumato.report.data import Audit
 from sfumato.report.page import curve_page
+from sfumato.report.questionnaire_page import questionnaires_page
+from sfumato.report.questionnaires import NAMES, fill_in
+from sfumato.report.risk_data import AttackedSubgroup, FileHash
 
 from .audits import HOSTILE, audit
+
+
+def with_context(made: Audit, said: str = "research") -> Audit:
+    """Return an audit with everything that a run of a policy adds: context, risks, subgroups, hashes."""
+    context = {"purpose": said, "recipient": said, "access": "public", "threshold": 0.1, "reviewer": said}
+    found, _ = measure_reidentification(
+        np.array([1] * 20 + [5] * 40), np.array([10] * 22), context={**context, "sampling_fraction": 0.1},
+        smallest_shown=10,
+    )  # fmt: skip
+    worst = AttackedSubgroup("job", said, 60, 0.6, (0.5, 0.7), 0.4)
+    risks = tuple(replace(risk, knowledge=said, access=said, attempts=60, worst=worst) for risk in made.risks)
+    outputs = {"release": FileHash(said, "ab" * 32), "artifact": FileHash("partition.json", "cd" * 32)}
+    return replace(made, context=context, reidentification=found, risks=risks, outputs=outputs)
+
+
+def filled(made: Audit) -> str:
+    return questionnaires_page(made, [fill_in(name, made) for name in NAMES])
+
 
 PAGES = {
     "everyday": lambda: to_html(audit()),
     "failed": lambda: to_html(audit(passed=False)),
     "hostile": lambda: to_html(audit(HOSTILE)),
     "many columns": lambda: to_html(audit(n_columns=400)),
+    "context": lambda: to_html(with_context(audit())),
+    "hostile context": lambda: to_html(with_context(audit(HOSTILE), " ".join(HOSTILE))),
+    "questionnaires": lambda: filled(with_context(audit())),
+    "hostile questionnaires": lambda: filled(with_context(audit(HOSTILE), " ".join(HOSTILE))),
     "curve": lambda: curve_page(audit().curve, name="policy.toml"),
 }
 
@@ -77,7 +106,7 @@ def test_nothing_has_to_be_scrolled_sideways_on_a_phone(browser, tmp_path, name)
     assert page.evaluate(f"{seen}.filter({beyond}).map(e => e.outerHTML.slice(0, 80))") == []
     # Letters of pictures stay large enough to be read.
     scale = "s => s.getBoundingClientRect().width / s.viewBox.baseVal.width"
-    assert 0.8 < page.evaluate(f"Math.min(...[...document.querySelectorAll('svg.chart')].map({scale}))") <= 1
+    assert 0.8 < page.evaluate(f"Math.min(1, ...[...document.querySelectorAll('svg.chart')].map({scale}))") <= 1
     assert page.evaluate(CUT_TEXTS) == [] and page.evaluate(OVERLAPS) == []
     page.close()
 
@@ -120,8 +149,24 @@ def test_the_page_keeps_the_rules_of_accessibility(browser, tmp_path, name, them
     page.close()
 
 
-def test_the_page_prints_on_light_paper(browser, tmp_path):
-    page, _ = opened(browser, tmp_path, "everyday", theme="light")
+@pytest.mark.parametrize("name", ["everyday", "context", "questionnaires"])
+def test_the_page_prints_on_light_paper(browser, tmp_path, name):
+    page, _ = opened(browser, tmp_path, name, theme="light")
     printed = page.call("Page.printToPDF", {"printBackground": True})
     assert len(printed["data"]) > 10_000
+    page.close()
+
+
+@pytest.mark.parametrize("name", ["context", "questionnaires"])
+def test_there_is_room_to_sign_and_to_answer(browser, tmp_path, name):
+    page, _ = opened(browser, tmp_path, name, theme="dark", width=700)
+    page.call("Emulation.setEmulatedMedia", {"media": "print"})
+    tall = "e => e.getBoundingClientRect().height"
+    assert page.evaluate(f"Math.min(...[...document.querySelectorAll('.sign-off td')].map({tall}))") >= 40
+    lines = "[...document.querySelectorAll('.sign-off td, .answer')]"
+    assert page.evaluate(f"{lines}.every(e => getComputedStyle(e).borderBottomStyle === 'solid')")
+    if name == "questionnaires":
+        assert page.evaluate(f"Math.min(...[...document.querySelectorAll('.answer')].map({tall}))") >= 40
+        breaks = "[...document.querySelectorAll('.new-page')].slice(1)"
+        assert page.evaluate(f"{breaks}.every(e => getComputedStyle(e).breakBefore === 'page')")
     page.close()

@@ -24,7 +24,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 from sfumato.attack.membership_signals import Floats, Reader, reader_of
 from sfumato.attack.named_attack import AttackFacts, NamedAttack
-from sfumato.attack.result import AttackResult, bootstrap_interval, judge, wilson_interval
+from sfumato.attack.result import AttackResult, Hits, bootstrap_interval, judge, wilson_interval
 from sfumato.columns import Column, GroupedValues
 from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames import Table, read_table
@@ -155,6 +155,7 @@ def attack_attribute(
             seconds=time.perf_counter() - start,
             seed=random_state,
             details=details,
+            hits=Hits(np.arange(len(guesses)), guesses == victims.truth, baseline == victims.truth, victims.truth),
         )
     return results
 

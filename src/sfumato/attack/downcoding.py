@@ -257,6 +257,7 @@ DOWNCODING = NamedAttack(
         "inference",
         result="downcoding",
         remedy="representative",
+        knows="nothing but the release",
     ),
     _cases,
 )

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.attack.result import AttackResult, judge, wilson_interval
+from sfumato.attack.result import AttackResult, Hits, judge, wilson_interval
 
 _MOST_ENUMERATED = 5  # groups of up to so many records have few enough orders to try them all
 _N_ROUNDS = 30  # of making rows and columns of larger groups sum to 1
@@ -252,7 +252,8 @@ def _weigh(block: _Block, codes: list[NDArray[np.int64]], chances: list[NDArray[
     for code, chance in zip(codes, chances, strict=True):
         fit += chance[values[:, None, :], code[records][:, :, None]]
     size = records.shape[1]
-    if size > _MOST_ENUMERATED:
+    has_all_rows = values.shape[1] == size and bool((block.counts == 1).all())
+    if size > _MOST_ENUMERATED or not has_all_rows:  # people who were placed by their values may be more than rows
         return _balanced(fit, block.counts)
     weight = np.zeros_like(fit)
     orders = np.array(list(itertools.permutations(range(size))))
@@ -310,7 +311,8 @@ def judge_guesses(
     """
     is_right = guesses == groups.truth
     interval = clustered_interval(is_right, groups.group, confidence)
-    baseline = float((groups.most_frequent[groups.group] == groups.truth).mean())
+    is_frequent = groups.most_frequent[groups.group] == groups.truth
+    baseline = float(is_frequent.mean())
     shuffled = np.empty(len(guesses), np.int64)
     order = np.random.default_rng(seed).permutation(len(guesses))
     shuffled[groups.records] = groups.truth[order[np.argsort(groups.group[order], kind="stable")]]
@@ -319,7 +321,9 @@ def judge_guesses(
     verdict = judge(rate, interval, baseline, control=control)
     if names_control:
         details = {**named, "baseline_from": "by the most frequent value of the group"}
-    return AttackResult(name, rate, interval, baseline, control, verdict, time.perf_counter() - started, seed, details)
+    seconds = time.perf_counter() - started
+    hits = Hits(np.arange(len(guesses)), is_right, is_frequent, groups.truth, groups.group)
+    return AttackResult(name, rate, interval, baseline, control, verdict, seconds, seed, details, hits)
 
 
 def higher_control(

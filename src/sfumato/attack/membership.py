@@ -23,7 +23,7 @@ from sfumato.attack.membership_metrics import judged, said_members
 from sfumato.attack.membership_network import network_learner
 from sfumato.attack.membership_signals import Floats, Reader, reader_of
 from sfumato.attack.named_attack import AttackFacts, Level, NamedAttack
-from sfumato.attack.result import AttackResult
+from sfumato.attack.result import AttackResult, Hits
 from sfumato.attack.shadows import Progress, ShadowOutputs, train_shadows
 from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames import read_table
@@ -149,7 +149,8 @@ def _rmia(scene: _Scene) -> Floats:
 
 
 def _named(name: str, title: str, sentence: str, from_level: Level, *needs: str) -> NamedAttack:
-    return NamedAttack(AttackFacts(name, title, sentence, "membership", "inference", from_level, needs))
+    sees = "the model's answers to the candidates, and models trained in the same way" if _SHADOWS in needs else ""
+    return NamedAttack(AttackFacts(name, title, sentence, "membership", "inference", from_level, needs, sees=sees))
 
 
 _SHADOWS = "shadow models"
@@ -302,6 +303,7 @@ def _result(
     accuracy, interval, verdict, details = judged(scores, scene.is_member, scene.fold, confidence)
     control = scene.control()
     said = said_members(_SCORES[name](control), control.is_member, control.fold)
+    is_right = said_members(scores, scene.is_member, scene.fold) == scene.is_member
     details["outputs"] = scene.reader.kind
     if name in NEED_SHADOWS:
         details["n_shadows"] = len(scene.known_shadows().was_in)
@@ -316,6 +318,7 @@ def _result(
         seconds=time.perf_counter() - start + (shadow_seconds if name in NEED_SHADOWS else 0.0),
         seed=scene.seed,
         details=details,
+        hits=Hits(records, is_right, np.full(len(records), 0.5), is_member=scene.is_member),
         records=records,
         scores=scores,
         is_member=scene.is_member,

@@ -357,6 +357,7 @@ MINIMALITY = NamedAttack(
         "inference",
         result="minimality on a release",
         remedy="larger k",
+        knows="the quasi-identifiers of people, in full resolution, and how the groups were formed",
     ),
     _cases,
 )

@@ -11,6 +11,21 @@ Level = Literal["none", "quick", "standard", "full"]
 LEVELS: tuple[str, ...] = get_args(Level)
 """Levels of an audit, from no attacks to all attacks of the papers."""
 
+CONFIDENCE = 0.95
+"""Confidence of the intervals in audits: the default of every attack."""
+
+# What an attacker knows and sees, by the target of the attack, unless its facts say otherwise.
+_KNOWS = {
+    "membership": "records and labels of candidates, and of half of them whether the model was trained on them",
+    "attribute": "all other columns and the label of people, and of half of them the column itself",
+    "release": "the quasi-identifiers of people, in full resolution",
+}
+_SEES = {
+    "membership": "the model's answers to the candidates",
+    "attribute": "the model's answers to any record",
+    "release": "the released records",
+}
+
 
 @dataclass(frozen=True)
 class AttackFacts:
@@ -35,6 +50,8 @@ class AttackFacts:
         What its results are called, where a remedy is known for them.
     remedy : {"larger k", "shuffle", "protect columns", "diversity", "representative"}
         What lowers its advantage.
+    knows, sees : str
+        What the attacker knows beforehand and has access to; empty: as usual for the target.
     """
 
     name: str
@@ -46,6 +63,18 @@ class AttackFacts:
     needs: tuple[str, ...] = ()
     result: str = ""
     remedy: Literal["larger k", "shuffle", "protect columns", "diversity", "representative"] = "larger k"
+    knows: str = ""
+    sees: str = ""
+
+    @property
+    def knowledge(self) -> str:
+        """What the attacker knows beforehand, for reports."""
+        return self.knows or _KNOWS[self.target]
+
+    @property
+    def access(self) -> str:
+        """What the attacker can see or query, for reports."""
+        return self.sees or _SEES[self.target]
 
     def runs_at(self, level: str) -> bool:
         """Return True if audits of a level run it."""

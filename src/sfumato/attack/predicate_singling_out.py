@@ -283,6 +283,7 @@ PREDICATE_SINGLING_OUT = NamedAttack(
         "singling out",
         result="predicate singling out",
         remedy="representative",
+        knows="a sample of other people",
     ),
     _cases,
 )

@@ -32,7 +32,7 @@ from sfumato.attack.released_cells import (
     distances_by_block,
     read_release,
 )
-from sfumato.attack.result import AttackResult, result_of_counts
+from sfumato.attack.result import AttackResult, Hits, result_of_counts
 from sfumato.errors import ParameterError
 from sfumato.frames import read_table
 from sfumato.grouping import merge_rows
@@ -203,22 +203,23 @@ def link_through_release(
         raise ParameterError("left and right share columns, or one is empty: expected different columns. Name others.")
     generator = np.random.default_rng(random_state)
     drawn = _drawn(table.n_people, n_targets, generator)
-    successes, baseline = _linked(sides, [table.people(side)[drawn] for side in sides])
+    is_linked, is_frequent = _linked(sides, [table.people(side)[drawn] for side in sides])
     outside = None
     if control is not None:
         others = _drawn(table.n_others, n_targets, generator)
         found, _ = _linked(sides, [table.others(side)[others] for side in sides])
-        outside = found / len(others)
+        outside = float(found.sum()) / len(others)
     return result_of_counts(
         "linkability through a release",
-        successes,
+        float(is_linked.sum()),
         len(drawn),
-        baseline,
+        float(is_frequent.mean()),
         control=outside,
         confidence=confidence,
         started=start,
         seed=random_state,
         details={"n_targets": len(drawn), "left": [c.name for c in sides[0]], "right": [c.name for c in sides[1]]},
+        hits=Hits(drawn, is_linked, is_frequent),
     )
 
 
@@ -284,17 +285,18 @@ def infer_from_release(
     if control is not None:
         others = _drawn(table.n_others, n_targets, generator)
         outside = float(_inferred(columns, hidden, table.others(columns)[others], hidden.other_codes[others]).mean())
-    baseline = float((hidden.codes[drawn] == np.bincount(hidden.codes).argmax()).mean())
+    is_frequent = hidden.codes[drawn] == np.bincount(hidden.codes).argmax()
     return result_of_counts(
         "inference from a release",
         float(is_right.sum()),
         len(drawn),
-        baseline,
+        float(is_frequent.mean()),
         control=outside,
         confidence=confidence,
         started=start,
         seed=random_state,
         details={"n_targets": len(drawn), "known": [column.name for column in columns], "secret": hidden.name},
+        hits=Hits(drawn, is_right, is_frequent, hidden.codes[drawn]),
     )
 
 
@@ -328,8 +330,10 @@ def _near(columns: Sequence[ReleasedColumn], people: NDArray[np.int64]) -> tuple
     return group, near
 
 
-def _linked(sides: Sequence[Sequence[ReleasedColumn]], people: Sequence[NDArray[np.int64]]) -> tuple[float, float]:
-    """Return how many people are linked on average, and the share that the most frequent entry alone would link."""
+def _linked(
+    sides: Sequence[Sequence[ReleasedColumn]], people: Sequence[NDArray[np.int64]]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return the chance to link each person, and whether the most frequent entry would link the person."""
     (group_left, near_left), (group_right, near_right) = (
         _near(columns, part) for columns, part in zip(sides, people, strict=True)
     )
@@ -341,7 +345,7 @@ def _linked(sides: Sequence[Sequence[ReleasedColumn]], people: Sequence[NDArray[
     share = n_of / (fits @ np.bincount(group_right))
     likely = (near_left.astype(np.float64) @ together) @ (fits * share[:, None]).T
     best = likely >= likely.max(axis=1, keepdims=True) * (1 - 1e-9)
-    return float((best[np.arange(len(entry)), entry] / best.sum(axis=1)).sum()), float(n_of.max() / len(entry))
+    return best[np.arange(len(entry)), entry] / best.sum(axis=1), entry == n_of.argmax()
 
 
 def _inferred(
@@ -409,6 +413,7 @@ SINGLING_OUT = NamedAttack(
         "singling out",
         result="singling out of a release",
         remedy="protect columns",
+        knows="nothing but the release",
     ),
     _single_out,
 )
@@ -419,6 +424,7 @@ LINKABILITY = NamedAttack(
         "finds the same people in two lists that share no column, through the release",
         "release",
         "linkability",
+        knows="two lists of the same people, with one half of the quasi-identifiers each",
     ),
     _link,
 )

@@ -185,6 +185,7 @@ RELEASE_MEMBERSHIP = NamedAttack(
         "inference",
         result="membership of a release",
         remedy="representative",
+        knows="the quasi-identifiers of candidates, of a quarter of them whether they are members, and other people",
     ),
     _cases,
 )

@@ -29,6 +29,38 @@ invalid, and says nothing about safety."""
 _DRAWN_AT_ONCE = 1 << 22  # counts held at a time while resampling
 
 
+@dataclass(frozen=True, eq=False)
+class Hits:
+    """The success of an attack person by person. It stays with the owner: `AttackResult.to_dict` leaves it out.
+
+    Attributes
+    ----------
+    rows : ndarray of int
+        Positions of the attacked people in the original table.
+    success : ndarray of float
+        1 or 0 for each of them, or a chance where some is left to chance.
+    baseline : ndarray of float
+        The same for an attacker who does not see the attacked data.
+    truth : ndarray of int, optional
+        Code of what is guessed about each: an attacker who knows more of some people may name what most of them have.
+    cluster : ndarray of int, optional
+        People with equal numbers are not independent of each other.
+    is_member : ndarray of bool, optional
+        For membership: who is one. Rates are means of members and others then.
+    """
+
+    rows: NDArray[Any]
+    success: NDArray[Any]
+    baseline: NDArray[Any]
+    truth: NDArray[Any] | None = None
+    cluster: NDArray[Any] | None = None
+    is_member: NDArray[np.bool_] | None = None
+
+    def at(self, rows: NDArray[Any]) -> Hits:
+        """Return the same people by their positions in a larger table, given those of the attacked rows in it."""
+        return replace(self, rows=rows[self.rows])
+
+
 @dataclass(frozen=True)
 class AttackResult:
     """The success rate of an attack, the rates it is compared with, and its cost.
@@ -52,6 +84,8 @@ class AttackResult:
         The seed of everything random in it; None when nothing was.
     details : mapping
         More numbers, by name. No cell values: names of columns and counts only.
+    hits : Hits or None
+        Success person by person, where people are attacked one by one.
     """
 
     attack: str
@@ -63,10 +97,12 @@ class AttackResult:
     seconds: float
     seed: int | None
     details: Mapping[str, Any] = field(default_factory=dict)
+    hits: Hits | None = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain dicts, lists, numbers and text; None (null in JSON) for numbers that are not finite."""
-        document: dict[str, Any] = plain(self)
+        document: dict[str, Any] = plain(replace(self, hits=None))
+        del document["hits"]
         return document
 
     @classmethod
@@ -90,6 +126,7 @@ def result_of_counts(
     started: float,
     seed: int | None,
     details: Mapping[str, Any],
+    hits: Hits | None = None,
 ) -> AttackResult:
     """Return the result of an attack on independent people: the share of successes with Wilson's interval.
 
@@ -99,7 +136,7 @@ def result_of_counts(
     successes : float
         Expected number where some are decided by chance.
     trials : int
-    baseline, control, confidence, seed, details
+    baseline, control, confidence, seed, details, hits
         As in `AttackResult` and `judge`.
     started : float
         ``time.perf_counter()`` when the attack began.
@@ -108,7 +145,7 @@ def result_of_counts(
     interval = wilson_interval(min(successes, trials), trials, confidence)  # sums of shares may exceed it by rounding
     verdict = judge(rate, interval, baseline, control=control)
     seconds = time.perf_counter() - started
-    return AttackResult(attack, rate, interval, baseline, control, verdict, seconds, seed, details)
+    return AttackResult(attack, rate, interval, baseline, control, verdict, seconds, seed, details, hits)
 
 
 def recalled(cache: str | Path | None, key: object, run: Callable[[], AttackResult]) -> AttackResult:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato.attack.named_attack import AttackedRelease, AttackFacts, Case, NamedAttack
 from sfumato.attack.released_cells import Names, released_names
-from sfumato.attack.result import AttackResult, result_of_counts
+from sfumato.attack.result import AttackResult, Hits, result_of_counts
 from sfumato.columns import Column
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import read_table
@@ -94,26 +94,28 @@ def match_by_row_order(
     known = [name for name in before.names if name in names or name not in after.names]
     ranks = {name: _ranks(before.column(name, for_counting=True)) for name in known}
 
-    def find(at: NDArray[np.int64]) -> tuple[float, str]:
-        """Return how many of the attacked people are found on average, and by what."""
+    def find(at: NDArray[np.int64]) -> tuple[NDArray[np.float64], str]:
+        """Return the chance to find each of the attacked people, and by what."""
         keys = np.sort(group * n_people + at)
         expected = _expected_places(ranks, at, learned, np.concatenate([chosen, attacked]))
-        found = {by: _found(keys, group, at, chosen, place[: len(chosen)]) for by, place in expected.items()}
+        found = {by: _found(keys, group, at, chosen, place[: len(chosen)]).sum() for by, place in expected.items()}
         by = max(found, key=lambda name: found[name])
         return _found(keys, group, at, attacked, expected[by][len(chosen) :]), by
 
-    successes, by = find(at)
+    is_found, by = find(at)
     outside, _ = find(generator.permutation(n_people))
+    by_chance = (1 / np.bincount(group))[group[attacked]]
     return result_of_counts(
         "row order",
-        successes,
+        float(is_found.sum()),
         len(attacked),
-        baseline=float((1 / np.bincount(group))[group[attacked]].mean()),
-        control=outside / len(attacked),
+        baseline=float(by_chance.mean()),
+        control=float(outside.sum()) / len(attacked),
         confidence=confidence,
         started=start,
         seed=random_state,
         details={"n_targets": len(attacked), "places_from": by},
+        hits=Hits(attacked, is_found, by_chance),
     )
 
 
@@ -160,8 +162,8 @@ def _found(
     at: NDArray[np.int64],
     people: NDArray[np.int64],
     expected: NDArray[np.float64],
-) -> float:
-    """Return how many people's own record is the one of their group nearest to its expected place; ties count half.
+) -> NDArray[np.float64]:
+    """Return whose own record is the one of their group nearest to its expected place; ties count half.
 
     `keys` are all places behind their group's number, sorted.
     """
@@ -173,7 +175,7 @@ def _found(
     is_nearest = gap == gap.min(axis=0)
     is_nearest[1] &= near[1] != near[0]
     is_own = keys[near] == group[people] * n + at[people]
-    return float(((is_nearest & is_own).sum(axis=0) / is_nearest.sum(axis=0)).sum())
+    return np.asarray((is_nearest & is_own).sum(axis=0) / is_nearest.sum(axis=0))
 
 
 def _by_row_order(about: AttackedRelease) -> list[Case] | str:
@@ -197,6 +199,8 @@ ROW_ORDER = NamedAttack(
         "singling out",
         result="row order",
         remedy="shuffle",
+        knows="the original values and the groups of people, and the places of two fifths of the people",
+        sees="the released records, in the order of the file",
     ),
     _by_row_order,
 )

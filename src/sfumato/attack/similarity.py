@@ -23,7 +23,7 @@ from sfumato.attack.group_guessing import SensitiveGroups, clustered_interval, h
 from sfumato.attack.named_attack import AttackedRelease, AttackFacts, Case, NamedAttack
 from sfumato.attack.released_cells import Names
 from sfumato.attack.released_secrets import ReleasedSecrets, cases_of, read_secrets
-from sfumato.attack.result import AttackResult, judge
+from sfumato.attack.result import AttackResult, Hits, judge
 from sfumato.columns import Column
 from sfumato.errors import InputError, ParameterError, named
 from sfumato.hierarchies import Hierarchy
@@ -103,6 +103,7 @@ def guess_from_similar_values(
     numbers = _numbers(secrets, classes, level)
     if tolerance is None:
         tolerance = _usual_tolerance(numbers[secrets.groups.values]) if classes is None else 0.0
+    rows = np.flatnonzero(~np.isnan(numbers[secrets.groups.truth]))
     secrets = _with_value(secrets, np.isnan(numbers))
     groups = secrets.groups
     guess_of = _best_guesses(groups.slot_group, numbers[groups.values], groups.n_groups, tolerance)
@@ -122,10 +123,14 @@ def guess_from_similar_values(
     }
     control_rate, details = higher_control(shuffled, outside, details)
     rate, interval = float(is_right.mean()), clustered_interval(is_right, groups.group, confidence)
-    baseline = float(_is_near(whole, numbers[groups.truth], tolerance).mean())
+    is_usual = _is_near(whole, numbers[groups.truth], tolerance)
+    baseline = float(is_usual.mean())
     verdict = judge(rate, interval, baseline, control=control_rate)
     seconds = time.perf_counter() - started
-    return AttackResult("similarity", rate, interval, baseline, control_rate, verdict, seconds, random_state, details)
+    hits = Hits(rows, is_right, is_usual, cluster=groups.group)
+    return AttackResult(
+        "similarity", rate, interval, baseline, control_rate, verdict, seconds, random_state, details, hits
+    )
 
 
 # -- reading -----------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from sfumato.attack.group_guessing import SensitiveGroups, clustered_interval, h
 from sfumato.attack.named_attack import AttackedRelease, AttackFacts, Case, NamedAttack
 from sfumato.attack.released_cells import Names
 from sfumato.attack.released_secrets import MOST_VALUES, cases_of, check_few_values, has_few_values, read_secrets
-from sfumato.attack.result import AttackResult, judge
+from sfumato.attack.result import AttackResult, Hits, judge
 from sfumato.errors import ParameterError, named
 
 _BY_CHANCE = 0.01  # groups that chance alone fills as much are not taken for skewed, but for about one in a hundred
@@ -106,7 +106,11 @@ def guess_from_skewed_groups(
         if (of_others != _NOBODY).any():
             outside = float((of_others == secrets.other_truth)[of_others != _NOBODY].mean())
     rate = float(is_right.mean()) if len(is_right) else 0.0
-    baseline = float(share_of[guesses[is_guessed]].mean()) if len(is_right) else 0.0
+    hits = Hits(
+        np.flatnonzero(is_guessed), is_right, share_of[guesses[is_guessed]], groups.truth[is_guessed],
+        groups.group[is_guessed],
+    )  # fmt: skip
+    baseline = float(hits.baseline.mean()) if len(is_right) else 0.0
     details = {
         "secret": secrets.secret,
         "known": [column.name for column in secrets.columns],
@@ -120,7 +124,9 @@ def guess_from_skewed_groups(
     interval = clustered_interval(is_right, groups.group[is_guessed], confidence)
     verdict = judge(rate, interval, baseline, control=control_rate)
     seconds = time.perf_counter() - started
-    return AttackResult("skewness", rate, interval, baseline, control_rate, verdict, seconds, random_state, details)
+    return AttackResult(
+        "skewness", rate, interval, baseline, control_rate, verdict, seconds, random_state, details, hits
+    )
 
 
 def _raised(

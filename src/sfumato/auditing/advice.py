@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from sfumato.attack import ATTACKS
+from sfumato.auditing.reidentification import smallest_group_for
 from sfumato.errors import Sentence, named
 from sfumato.report.data import Audit, ColumnChange, GateCheck, Point, Risk
 
@@ -202,8 +202,12 @@ def _named(audit: Audit, name: str) -> str:
 
 
 def _risk(audit: Audit, check: GateCheck, _: Any) -> str:
-    needed = math.ceil(1 / check.required - 1e-9)
-    return f"max_risk: groups of at least {needed} meet it; set k = {needed} under [method]."
+    known = audit.reidentification
+    limit = known.threshold if known is not None and check.name == "max_share_at_risk" else check.required
+    fraction = None if known is None or check.name in ("max_risk", "max_share_at_risk") else known.sampling_fraction
+    needed = smallest_group_for(limit or check.required, fraction)
+    how = f"set k = {needed} under [method]" if "k" in audit.method else "raise k where the release is made"
+    return f"{check.name}: groups of at least {needed} meet it; {how}."
 
 
 def _certified(audit: Audit, check: GateCheck, _: Any) -> str:
@@ -222,6 +226,9 @@ _ADVICE: dict[str, Callable[[Audit, GateCheck, Any], str]] = {
     "min_k": _groups,
     "min_l": _diversity,
     "max_risk": _risk,
+    "max_journalist_risk": _risk,
+    "max_marketer_risk": _risk,
+    "max_share_at_risk": _risk,
     "max_attack_advantage": _attack,
     "max_certified_advantage": _certified,
     "max_unique": _unique,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any
@@ -20,15 +20,17 @@ from numpy.typing import ArrayLike
 from sfumato.attack import ATTACKS as _FAMILY
 from sfumato.attack.attribute import attack_attribute
 from sfumato.attack.membership import NEED_SHADOWS, attack_membership
-from sfumato.attack.named_attack import LEVELS, AttackedRelease, AttackFacts
+from sfumato.attack.named_attack import CONFIDENCE, LEVELS, AttackedRelease, AttackFacts
 from sfumato.attack.result import AttackResult
+from sfumato.auditing.subgroups import Subgroups
 from sfumato.errors import MissingExtraError, ParameterError, Sentence, SfumatoError
 from sfumato.frames import read_table
-from sfumato.report.data import EuRisk, Risk
+from sfumato.report.data import Risk
 
 _MOST_VALUES_GUESSED = 50  # of an attribute; what has more is not guessed value by value
 _FEWEST_OF_CONTROL = 20  # records of people who are not in the release, with values to guess
 NO_TITLES: Mapping[str, str] = MappingProxyType({})
+NO_SUBGROUPS = Subgroups()
 _MOST_NAMES = 8  # of columns in a note
 
 
@@ -128,6 +130,7 @@ def attack_model(
     cache: str | os.PathLike[str] | None = None,
     leave_out: Collection[str] = (),
     titles: Mapping[str, str] = NO_TITLES,
+    subgroups: Subgroups = NO_SUBGROUPS,
     say: Callable[[str], Any] | None = None,
 ) -> Attacks:
     """Attack a model that was trained on protected records.
@@ -153,6 +156,8 @@ def attack_model(
         Attacks of the level that are not wanted.
     titles : mapping of str to str
         Titles of columns for readers.
+    subgroups : Subgroups
+        Of the records: the one that each attack gains most on is named.
     say : callable, optional
         Called with a sentence before each attack, and now and then while shadow models are trained.
 
@@ -184,7 +189,7 @@ def attack_model(
         except (MissingExtraError, SfumatoError) as error:
             not_run += [SkippedAttack(name, _facts_of(name).title, error.args[0]) for name in names]
             continue
-        risks += [make_risk(_facts_of(name).title, _facts_of(name).eu_risk, found[name]) for name in names]
+        risks += [make_risk(_facts_of(name), _on(rows, found[name]), subgroups) for name in names]
     inside = members[rows]
     chosen, notes = _to_guess(table, attributes, plan.n_attributes if "attribute" in wanted else 0)
     for attribute in chosen:
@@ -201,8 +206,9 @@ def attack_model(
         except SfumatoError as error:
             not_run.append(SkippedAttack("attribute", f"guessing {attribute!r} with the model", error.sentence))
             continue
+        title = f"{titles.get(attribute, attribute)}, from the model"
         ways = [
-            make_risk(f"{titles.get(attribute, attribute)}, from the model", "inference", result)
+            make_risk(_facts_of("attribute"), _on(rows[masks[0]], result), subgroups, title)
             for result in found_values.values()
         ]
         # Each has a control of its own: the one that is right most often may be as right about people in general.
@@ -234,6 +240,7 @@ def attack_release(
     random_state: int = 0,
     leave_out: Collection[str] = (),
     titles: Mapping[str, str] = NO_TITLES,
+    subgroups: Subgroups = NO_SUBGROUPS,
     say: Callable[[str], Any] | None = None,
 ) -> Attacks:
     """Attack a released table: the three risks of the EU opinion, on people whose original values are known.
@@ -264,6 +271,8 @@ def attack_release(
         Attacks that are not wanted.
     titles : mapping of str to str
         Titles of columns for readers.
+    subgroups : Subgroups
+        Of the records: the one that each attack gains most on is named.
     say : callable, optional
 
     Returns
@@ -303,17 +312,51 @@ def attack_release(
             if say is not None:
                 say(f"attacking: {case.title}")
             try:
-                risks.append(make_risk(case.title, facts.eu_risk, case.run()))
+                risks.append(make_risk(facts, case.run(), subgroups, case.title))
             except SfumatoError as error:
                 not_run.append(SkippedAttack(attack, case.title, error.sentence))
     return Attacks(tuple(risks), tuple(not_run), tuple(told))
 
 
-def make_risk(title: str, eu_risk: EuRisk, result: AttackResult) -> Risk:
-    """Put an attack's result into words."""
+def make_risk(facts: AttackFacts, result: AttackResult, subgroups: Subgroups, title: str | None = None) -> Risk:
+    """Put an attack's result into words.
+
+    Parameters
+    ----------
+    facts : AttackFacts
+    result : AttackResult
+    subgroups : Subgroups
+    title : str, optional
+        Of this case; that of the attack, where not given.
+    """
     document = result.to_dict()
     document.pop("most_exposed", None)  # positions of single records stay with the owner of the table
-    return Risk(title, eu_risk, document, sentence_of(result))
+    return Risk(
+        title or facts.title,
+        facts.eu_risk,
+        document,
+        sentence_of(result),
+        facts.knowledge,
+        facts.access,
+        _n_attempts(result),
+        CONFIDENCE,
+        subgroups.worst(result.hits, CONFIDENCE),
+    )
+
+
+def _n_attempts(result: AttackResult) -> int | None:
+    """Return the number of guesses that a rate was counted over."""
+    if result.hits is not None:
+        return len(result.hits.rows)
+    known = result.details
+    if "n_members" in known:
+        return int(known["n_members"] + known["n_others"])
+    return next((int(known[name]) for name in ("n_attempts", "n_guesses") if name in known), None)
+
+
+def _on(rows: Any, result: AttackResult) -> AttackResult:
+    """Return a result whose people are known by their rows in a larger table."""
+    return result if result.hits is None else replace(result, hits=result.hits.at(rows))
 
 
 def sentence_of(result: AttackResult) -> str:

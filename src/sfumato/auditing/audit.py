@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from sfumato.auditing.attacks import Attacks
     from sfumato.auditing.pairing import Pair
     from sfumato.report.data import Audit, Uniqueness
+    from sfumato.report.risk_data import FileHash
 
 _SIDE = "\x00side"  # no column of a table is called this
 _FEWEST_TO_TELL = 10  # records that must be alone in a file before it is compared with another by them
 _SMALLEST_SHOWN = 10  # records, where nothing is required
 _LARGEST_SEED = 2**32 - 1  # what scikit-learn takes
-_COUNTS, _SHARES = ("min_k", "min_l"), ("max_attack_advantage", "max_unique", "max_unique_target")
+_COUNTS, _SHARES = ("min_k", "min_l"), ("max_risk", "max_attack_advantage", "max_unique", "max_unique_target")
 
 
 def audit(
@@ -51,8 +52,8 @@ def audit(
     control : frame, optional
         Holdout records (people outside the release), with the columns of `original`.
     gate : mapping, optional
-        Conditions as under ``[gate]`` of a policy: ``min_k``, ``min_l``, ``max_attack_advantage``, ``max_unique``,
-        ``max_unique_target``.
+        Conditions as under ``[gate]`` of a policy: ``min_k``, ``min_l``, ``max_risk``, ``max_attack_advantage``,
+        ``max_unique``, ``max_unique_target``.
     random_state : int, default=0
         Seed of the attacks.
     reporter : Reporter, optional
@@ -90,13 +91,14 @@ def audit(
 
 @dataclass(frozen=True, eq=False)
 class NamedTables:
-    """The Arrow tables of an audit, and their name in the report."""
+    """The Arrow tables of an audit, their name in the report, and the hashes of the files they come from."""
 
     before: Any
     after: Any
     control: Any
     name: str
     fingerprint: str
+    release: FileHash | None = None
 
 
 def audit_tables(
@@ -190,6 +192,8 @@ def _audit(reporter: Reporter, tables: NamedTables, pair: Pair, required: dict[s
     from sfumato.auditing.column_changes import describe_columns, describe_sizes, fewest_values, roles_of
     from sfumato.auditing.gate import judge_gate
     from sfumato.auditing.pipeline import versions
+    from sfumato.auditing.reidentification import measure_reidentification
+    from sfumato.auditing.run_outputs import moment
     from sfumato.auditing.unique_records import measure_uniqueness
     from sfumato.loss import ncp
     from sfumato.report.data import Audit
@@ -208,6 +212,9 @@ def _audit(reporter: Reporter, tables: NamedTables, pair: Pair, required: dict[s
         if pair.is_aligned:
             losses = {name: float(penalty.mean()) for name, penalty in ncp(before, after, names).items()}
         uniqueness, unique = measure_uniqueness(after, pair.released_as, target=pair.target, smallest_shown=shown)
+        reidentification, reidentified = measure_reidentification(
+            count_groups(before, names), sizes, context={}, smallest_shown=shown
+        )
     with reporter.step("attacking the release"):
         attacks = attack_release(
             before,
@@ -250,6 +257,7 @@ def _audit(reporter: Reporter, tables: NamedTables, pair: Pair, required: dict[s
             least_values=fewest_values(after, pair.released_as, secrets),
             utility=None,
             risks=attacks.risks,
+            reidentified=reidentified,
             unique=unique,
             n_records=after.num_rows,
             smallest_shown=shown,
@@ -266,6 +274,10 @@ def _audit(reporter: Reporter, tables: NamedTables, pair: Pair, required: dict[s
         fingerprint=fingerprint,
         smallest_shown=shown,
         seconds=reporter.seconds,
+        made_at=moment().isoformat(timespec="seconds"),
+        reidentification=reidentification,
+        grouped_by=tuple(pair.released_as),
+        outputs={} if tables.release is None else {"release": tables.release},
     )
 
     def smallest_without() -> dict[str, int]:

@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compare two releases of the same people: which columns are compared, and whether their rows correspond."""
+"""Compare releases of the same people: two files, or the release of a policy with what was kept of earlier ones."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import InputError, ParameterError, named
+from sfumato.files.publishing import fingerprint_of
 from sfumato.files.table_file import unknown_column
 from sfumato.files.verified_output import plain_values
+from sfumato.report.risk_data import EarlierRelease
 
 if TYPE_CHECKING:
+    from sfumato.anonymize import Publication
     from sfumato.attack.intersection import Intersection
+    from sfumato.policy import Policy
     from sfumato.progress import Reporter
 
 
@@ -88,3 +93,33 @@ def _sorted(column: Any) -> Any:
     import pyarrow.compute as pc
 
     return column.take(pc.sort_indices(column))
+
+
+# -- policies ------------------------------------------------------------------------------------------------------
+
+
+def load_earlier(policy: Policy) -> dict[Path, Publication]:
+    """Read what was kept of the earlier releases that a policy names."""
+    from sfumato.anonymize import Publication
+
+    return {path: Publication.load(path) for path in policy.files("earlier")}
+
+
+def describe_earlier(earlier: Mapping[Path, Publication], release: Any, k: int) -> tuple[EarlierRelease, ...]:
+    """Return what a release and each earlier one show together; counts below k are None."""
+
+    def shown(count: int) -> int | None:
+        return None if 0 < count < k else count
+
+    found = zip(earlier, release.measures.get("together", ()), strict=True)
+    return tuple(
+        EarlierRelease(
+            path.name,
+            fingerprint_of(path),
+            shown(together["n_people"]),
+            shown(together["n_below"]),
+            together["is_safe"],
+            together["is_counted"],
+        )
+        for path, together in found
+    )

@@ -22,6 +22,7 @@ def judge_gate(
     utility: UtilityResult | None,
     risks: tuple[Risk, ...],
     certified: float | None = None,
+    reidentified: Mapping[str, float] = NOTHING_COUNTED,
     unique: Mapping[str, float] = NOTHING_COUNTED,
     n_suppressed: int = 0,
     n_records: int = 1,
@@ -37,9 +38,9 @@ def judge_gate(
     Parameters
     ----------
     required : mapping
-        ``min_k``, ``min_l``, ``max_risk``, ``max_attack_advantage``, ``max_certified_advantage``,
-        ``max_unique``, ``max_unique_target``, ``min_accuracy_kept``, ``min_gain_kept``, ``max_suppressed``; None or
-        absent: not required.
+        ``min_k``, ``min_l``, ``max_risk``, ``max_journalist_risk``, ``max_marketer_risk``, ``max_share_at_risk``,
+        ``max_attack_advantage``, ``max_certified_advantage``, ``max_unique``, ``max_unique_target``,
+        ``min_accuracy_kept``, ``min_gain_kept``, ``max_suppressed``; None or absent: not required.
     smallest_group : int
         Records of the smallest group, as counted on the release, or persons where they were counted.
     least_values : int or None
@@ -48,6 +49,8 @@ def judge_gate(
     risks : tuple of Risk
     certified : float or None
         The certified advantage of any attacker; None where nothing was certified.
+    reidentified : mapping
+        Risks of re-identification as `measure_reidentification` gives them, by the name of the condition.
     unique : mapping
         Shares of unique records as `measure_uniqueness` gives them, by the name of the condition.
     n_suppressed, n_records : int
@@ -69,7 +72,7 @@ def judge_gate(
     measured = {
         "min_k": smallest_group,
         "min_l": least_values,
-        "max_risk": 1 / smallest_group,
+        **{name: reidentified.get(name) for name in _OF_RISK},
         "max_attack_advantage": max((risk.advantage for risk in risks), default=None),
         "max_certified_advantage": certified,
         "max_unique": unique.get("max_unique"),
@@ -90,7 +93,7 @@ def judge_gate(
     if 0 < n_suppressed < smallest_shown:
         checks = [_blurred(check, smallest_shown) if check.name == "max_suppressed" else check for check in checks]
     fewest = smallest_shown / n_records
-    checks = [_few_unique(check, smallest_shown) if _is_of_few(check, fewest) else check for check in checks]
+    checks = [_of_few(check, smallest_shown) if _is_of_few(check, fewest) else check for check in checks]
     return tuple(checks)
 
 
@@ -101,7 +104,24 @@ _JUDGES: dict[str, tuple[str, str]] = {
         "the least diverse group has {measured:.0f} values of a sensitive column, {required:.0f} are required",
         "no sensitive column was counted",
     ),
-    "max_risk": ("the chance to re-identify a record is at most {measured:.3f}, limit {required:.3f}", ""),
+    "max_risk": (
+        "the chance to re-identify a record is at most {measured:.3f}, limit {required:.3f}",
+        "no risk was measured",
+    ),
+    "max_journalist_risk": (
+        "for an attacker who does not know who is in the table, the chance to re-identify a record is at most "
+        "{measured:.3f}, limit {required:.3f}",
+        "no risk was measured",
+    ),
+    "max_marketer_risk": (
+        "an attacker who matches all {counted} re-identifies {measured:.1%} of them on average, limit {required:.1%}",
+        "no risk was measured",
+    ),
+    "max_share_at_risk": (
+        "{measured:.1%} of the {counted} can be re-identified with a chance above the threshold of the context, limit "
+        "{required:.1%}",
+        "there is no threshold under [context]",
+    ),
     "max_attack_advantage": (
         "the strongest attack has an advantage of {measured:.3f}, limit {required:.3f}",
         "nothing was attacked",
@@ -130,6 +150,9 @@ _JUDGES: dict[str, tuple[str, str]] = {
 }
 
 
+_OF_RISK = ("max_risk", "max_journalist_risk", "max_marketer_risk", "max_share_at_risk")
+
+
 def _hangs_on_attacks_not_run(check: GateCheck) -> bool:
     """Return True if a condition depends on attacks and those that were run do not fail it already."""
     return check.name == "max_attack_advantage" and (check.passed or check.measured is None)
@@ -142,16 +165,17 @@ def _unjudged(check: GateCheck, not_run: Collection[str], to_run_them: str) -> G
 
 
 def _is_of_few(check: GateCheck, fewest: float) -> bool:
-    """Return True if a condition was judged by a number of unique records that must be masked."""
-    return check.name in _OF_UNIQUE and check.measured is not None and 0 < check.measured < fewest
+    """Return True if a condition was judged by a number of records that must be masked."""
+    return check.name in _OF_FEW and check.measured is not None and 0 < check.measured < fewest
 
 
-def _few_unique(check: GateCheck, smallest_shown: int) -> GateCheck:
-    sentence = f"fewer than {smallest_shown} records {_OF_UNIQUE[check.name]}, limit {check.required:.1%} of all"
+def _of_few(check: GateCheck, smallest_shown: int) -> GateCheck:
+    sentence = f"fewer than {smallest_shown} records {_OF_FEW[check.name]}, limit {check.required:.1%} of all"
     return replace(check, measured=None, sentence=sentence)
 
 
-_OF_UNIQUE = {
+_OF_FEW = {
+    "max_share_at_risk": "can be re-identified with a chance above the threshold of the context",
     "max_unique": "are unique by the columns released unchanged",
     "max_unique_target": "have a unique target",
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from math import ceil
@@ -122,7 +122,23 @@ def describe_utility(job: PolicyJob, compared: Comparison) -> Any:
         subgroups=subgroups,
         notes=notes,
         same_answer=_same_answer(job, *compared.rows),
+        n_parameters=count_parameters(compared.model),
     )
+
+
+def count_parameters(model: Any) -> int | None:
+    """Return how many numbers a fitted model learned: weights, or one for each node of a tree; None if not known."""
+    model = getattr(model, "steps", [("", model)])[-1][1]  # the last step of a pipeline
+    model = getattr(model, "regressor_", model)  # the model inside one that scales its target
+    if hasattr(model, "tree_"):
+        return int(model.tree_.node_count)
+    if hasattr(model, "estimators_"):
+        return sum(int(tree.tree_.node_count) for tree in model.estimators_)
+    if hasattr(model, "_predictors"):
+        return sum(len(tree.nodes) for trees in model._predictors for tree in trees)
+    weights = [getattr(model, name, None) for name in ("coef_", "intercept_")]
+    weights += [*getattr(model, "coefs_", ()), *getattr(model, "intercepts_", ())]
+    return sum(int(np.size(part)) for part in weights if part is not None) or None
 
 
 def _same_answer(job: Job, train: Rows, test: Rows) -> float | None:
@@ -157,10 +173,21 @@ def _r2_interval(job: Job, raw: npt.NDArray[Any], own: npt.NDArray[Any], test: R
     return low, high
 
 
-def release_all(reporter: Reporter, job: Job) -> tuple[Any, Any, Any]:
+def release_all(
+    reporter: Reporter, job: Job, *, earlier: Sequence[Any] = (), recognized_by: str | None = None
+) -> tuple[Any, Any, Any]:
     """Fit on all records; return the anonymizer, its release, and the person of each released record, if k counts them.
 
     Where records may be left out, persons travel with the table until it is released, and no further.
+
+    Parameters
+    ----------
+    reporter : Reporter
+    job : Job
+    earlier : sequence of Publication
+        Earlier releases, to compare this one with.
+    recognized_by : str, optional
+        The column that recognizes people in them.
     """
     model = None
     if job.method.needs_model:
@@ -180,7 +207,7 @@ def release_all(reporter: Reporter, job: Job) -> tuple[Any, Any, Any]:
         give_back_small_pieces()
         anonymizer.fit(job.table, guide)
         give_back_small_pieces()
-        release = anonymizer.release(job.table, guide, shuffle=False)
+        release = anonymizer.release(job.table, guide, earlier=earlier, persons=recognized_by, shuffle=False)
         give_back_small_pieces()
     if unit is not None and unit in release.table.column_names:
         units = plain_values(release.table.column(unit))
@@ -237,6 +264,13 @@ def partition_writer(
         beside = fingerprints_path(path)
         writers[beside] = lambda temporary, digests: write_json(temporary, known.to_dict(digests[path]), indent=None)
     return writers
+
+
+def publication_writer(policy: Policy, release: Any) -> dict[Path, Writer]:
+    """Return the writer of what the owner keeps of a release by path, if the policy names a file for it."""
+    path = policy.file("publication")
+    kept = release.publication
+    return {} if path is None else {path: lambda temporary, _: write_json(temporary, kept.to_dict(), indent=None)}
 
 
 def write_json(path: Path, document: dict[str, Any], *, indent: int | None = 1) -> None:

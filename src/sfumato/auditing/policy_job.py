@@ -253,6 +253,7 @@ def _roles(policy: Policy, columns: list[str]) -> tuple[list[str], list[str]]:
     guide = policy.get("model", "guide_column")
     unit = [own["unit"]] if own["unit"] is not None and own["unit"] not in own["keep"] else []
     dropped = [*own["identifiers"], *([guide] if guide is not None and guide not in own["keep"] else [])]
+    dropped += [name for name in [own["persons"]] if name not in (None, own["unit"], *dropped)]
     others = {own["target"], *dropped, *unit, *own["sensitive"], *own["keep"]}
     chosen = own["quasi_identifiers"]
     quasi_identifiers = list(chosen) if chosen is not None else [name for name in columns if name not in others]

@@ -7,16 +7,16 @@ The report tells nothing of the records that the release does not tell: no exact
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from sfumato.anonymize.private_release import PrivateSettings, release_privately
 from sfumato.auditing.column_changes import describe_sizes
-from sfumato.auditing.pipeline import versions, write_json
+from sfumato.auditing.pipeline import versions
 from sfumato.auditing.policy_job import read_source
+from sfumato.auditing.run_outputs import document_writers, moment
 from sfumato.auditing.saved_documents import load_partition
+from sfumato.documents import plain
 from sfumato.errors import GuaranteeError, ParameterError, named
-from sfumato.files.publishing import described_outputs
 from sfumato.files.table_file import unknown_column
 from sfumato.files.verified_output import Recount, judged_in_memory, recount, write_judged
 from sfumato.fingerprints import Fingerprints
@@ -65,9 +65,9 @@ def run_privately(reporter: Reporter, policy: Policy, table: Any = None) -> tupl
             f"the release has no records: expected some. Its epsilon is spent. Raise {named('epsilon')}, or use a "
             "partition with fewer cells."
         )
-    audit = _audit(policy, source.name, partition, made, released, ledger, reporter)
+    audit = [_audit(policy, source.name, partition, made, released, ledger, reporter)]
     _publish(reporter, policy, released, audit, source.style)
-    return audit, released
+    return audit[0], released
 
 
 def _ledger(policy: Policy) -> PrivacyLedger | None:
@@ -93,8 +93,10 @@ def _audit(
     own = policy.values["privacy"]
     shown = ("mechanism", "epsilon", "rate", "k", "most_per_person")
     notes = [f"Everything on this page follows from the release, whose {released.num_rows:,} records are nobody's."]
+    privacy = plain(made.privacy) | {"membership_limit": made.privacy.membership_limit}
     if ledger is not None:
         total = ledger.total()
+        privacy["ledger"] = {"n_releases": total.n_releases, "epsilon": total.epsilon, "delta": total.delta}
         notes.append(
             f"All {total.n_releases} releases of the ledger together have epsilon {total.epsilon:.4g} and delta "
             f"{total.delta:.2g}."
@@ -116,6 +118,11 @@ def _audit(
         versions=versions(),
         smallest_shown=1,
         seconds=reporter.seconds,
+        context=policy.context,
+        made_at=moment().isoformat(timespec="seconds"),
+        policy_sha256=policy.digest,
+        privacy=privacy,
+        grouped_by=tuple(_rewritten(partition)),
     )
 
 
@@ -123,8 +130,8 @@ def _rewritten(partition: Any) -> list[str]:
     return [part.name for parts in partition.values.values() for part in parts]
 
 
-def _publish(reporter: Reporter, policy: Policy, released: Any, audit: Audit, style: Any) -> None:
-    """Write the release and what describes it; all files appear, or none."""
+def _publish(reporter: Reporter, policy: Policy, released: Any, audit: list[Audit], style: Any) -> None:
+    """Write the release and what describes it; all files appear, or none. The audit gets their hashes."""
 
     def judge(read: Any) -> Recount:
         return recount(read, read.column_names, 1)  # nothing about sizes is promised: it is read back and compared
@@ -133,14 +140,5 @@ def _publish(reporter: Reporter, policy: Policy, released: Any, audit: Audit, st
     if output is None:
         judged_in_memory(released, judge=judge, beside={})
         return
-    outputs = {name: path for name in ("release", "report", "audit") if (path := policy.file(name)) is not None}
-    beside: dict[Path, Any] = {}
-    if "report" in outputs:
-        words = audit.to_markdown if outputs["report"].suffix == ".md" else audit.to_html
-        beside[outputs["report"]] = lambda path, _: path.write_text(words(), encoding="utf-8")
-    if "audit" in outputs:
-        beside[outputs["audit"]] = lambda path, digests: write_json(
-            path, audit.to_dict() | {"outputs": described_outputs(outputs, digests)}
-        )
     with reporter.step(f"writing {output.name} and reading it back"):
-        write_judged(released, output, style=style, judge=judge, beside=beside)
+        write_judged(released, output, style=style, judge=judge, beside=document_writers(policy, audit))

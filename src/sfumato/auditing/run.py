@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sfumato.errors import ParameterError
 from sfumato.policy import Policy
 from sfumato.progress import QuietReporter, Reporter
 
@@ -44,7 +42,9 @@ class PolicyRun:
     @property
     def left_before(self) -> tuple[Path, ...]:
         """Files of an earlier run in the place of those that were not written."""
-        return tuple(p for p in _outputs(self.policy).values() if p not in self.written and p.exists())
+        from sfumato.auditing.run_outputs import outputs_of
+
+        return tuple(p for p in outputs_of(self.policy).values() if p not in self.written and p.exists())
 
     @property
     def passed(self) -> bool | None:
@@ -102,14 +102,17 @@ def run(
     >>> done.passed, done.release.num_rows
     (True, 60)
     """
+    from sfumato.auditing.run_outputs import check_outputs, written
+
     reporter = reporter or QuietReporter()
     asked = policy if isinstance(policy, Policy) else Policy.read(policy)
     if asked.get("privacy", "mechanism") is not None:
         from sfumato.auditing.private_run import run_privately
 
+        warn_of_review(reporter, asked)
         check_outputs(reporter, asked, force=force)
         audit, released = run_privately(reporter, asked, table)
-        return PolicyRun(asked, audit, released, _written(asked, ("release", "audit", "report")))
+        return PolicyRun(asked, audit, released, written(asked))
     job = prepare(asked, table=table, n_jobs=n_jobs, force=force, reporter=reporter)
     return run_job(reporter, job, keep_report=keep_report)
 
@@ -124,6 +127,7 @@ def prepare(
 ) -> PolicyJob:
     """Check what can be checked before a policy runs, and return it with its table; parameters as of `run`."""
     from sfumato.auditing.policy_job import open_job
+    from sfumato.auditing.run_outputs import check_outputs
 
     asked = policy if isinstance(policy, Policy) else Policy.read(policy)
     warn_of_review(reporter, asked)
@@ -133,50 +137,14 @@ def prepare(
 
 def warn_of_review(reporter: Reporter, policy: Policy) -> None:
     """Warn if the date has passed by which a policy was to be reviewed again."""
+    from sfumato.auditing.run_outputs import moment
+
     review = policy.get("context", "review_by")
-    if review is not None and date.fromisoformat(review) < datetime.now(UTC).date():
+    if review is not None and date.fromisoformat(review) < moment().date():
         reporter.note(
             f"{policy.where('context', 'review_by')}: {review} has passed. Review the policy and set a new date.",
             is_warning=True,
         )
-
-
-def _outputs(policy: Policy) -> dict[str, Path]:
-    """Return the files to write by role; those that describe others come last."""
-    if policy.file("release") is None:
-        return {}
-    paths = {name: policy.file(name) for name in ("release", "artifact", "report", "audit")}
-    return {name: path for name, path in paths.items() if path is not None}
-
-
-def _written(policy: Policy, names: Sequence[str]) -> tuple[Path, ...]:
-    """Return the files that were written, in the order in which people look at them."""
-    outputs = _outputs(policy)
-    return tuple(outputs[name] for name in names if name in outputs)
-
-
-def check_outputs(reporter: Reporter, policy: Policy, *, force: bool) -> None:
-    """Raise ParameterError before any work for outputs that cannot be written."""
-    from sfumato.files.publishing import mixture_in
-    from sfumato.files.table_file import check_output, format_of
-
-    release = policy.file("release")
-    if release is None:
-        return  # nothing is written
-    inputs = [place for place in (policy.path, policy.source(), policy.file("holdout")) if place is not None]
-    others = _outputs(policy)
-    index = others.pop("audit", None)
-    if index is not None and (mixture := mixture_in(others, index)):
-        reporter.note(mixture, is_warning=True)
-    named: dict[Path, str] = {}
-    for name, path in _outputs(policy).items():
-        check_output(path, force=force, inputs=inputs, option=policy.where("data", name))
-        earlier = named.setdefault(path.resolve(), name)
-        if earlier != name:
-            raise ParameterError(
-                f"{policy.where('data', name)} and {earlier} are the same file: expected one file each. Rename one."
-            )
-    format_of(release)  # an ending that says nothing is refused before any work
 
 
 class _GateNotPassedError(Exception):
@@ -187,24 +155,31 @@ def run_job(reporter: Reporter, job: PolicyJob, *, keep_report: bool = False) ->
     """Measure, attack, protect, judge and publish the table of a policy."""
     from sfumato.auditing.advice import what_to_try
     from sfumato.auditing.certify_files import certify_release
+    from sfumato.auditing.compare_releases import describe_earlier, load_earlier
     from sfumato.auditing.methods import rewritten_columns
     from sfumato.auditing.pipeline import (
         compare_models,
         describe_utility,
         partition_writer,
+        publication_writer,
         publish,
         ready_to_write,
         release_all,
     )
+    from sfumato.auditing.run_outputs import document_writers, write_documents, written
     from sfumato.files.verified_output import recount
     from sfumato.policy.setting_names import with_keys
 
+    earlier = load_earlier(job.policy)
     compared = compare_models(reporter, job, job.policy.get("model", "test_fraction"))
     utility = None if compared is None else describe_utility(job, compared)
     attacks = _no_attacks(reporter, job) if compared is None else _attack(reporter, job, compared)
     curve = () if compared is None else _curve(reporter, job)
     del compared  # its models and tables are not needed while all records are protected
-    anonymizer, release, persons = release_all(reporter, job)
+    sizes_before = _group_sizes(job)
+    anonymizer, release, persons = release_all(
+        reporter, job, earlier=list(earlier.values()), recognized_by=job.policy.get("columns", "persons")
+    )
     n_records, columns = job.table.num_rows, _described_columns(job, release)
     certificate = certify_release(reporter, job, anonymizer)
     job.free_records()  # one table less while the release is written and read back
@@ -215,23 +190,25 @@ def run_job(reporter: Reporter, job: PolicyJob, *, keep_report: bool = False) ->
     def judge(read: Any) -> Recount:
         counted = recount(read, rewritten, job.method.k, units=persons, **job.method.promises())
         told = (n_records, columns, utility, attacks, tuple(map(with_keys, notes)))
-        judged = _audit(reporter, job, anonymizer, release, read, counted, *told, certificate)
-        judged = replace(judged, curve=curve)
+        judged = _audit(reporter, job, anonymizer, release, read, counted, *told, certificate, sizes_before)
+        judged = replace(judged, curve=curve, earlier=describe_earlier(earlier, release, job.policy.get("method", "k")))
         made.append(replace(judged, advice=what_to_try(judged)))
         if made[0].passed is False:
             raise _GateNotPassedError
         return counted
 
-    is_written = job.policy.file("release") is not None
-    documents = _documents(job, made) if is_written else {}
-    beside = partition_writer(job.policy, job.method, anonymizer, job.source.style) | documents if is_written else {}
+    documents = document_writers(job.policy, made)
+    beside: dict[Path, Any] = {}
+    if job.policy.file("release") is not None:
+        beside |= partition_writer(job.policy, job.method, anonymizer, job.source.style)
+        beside |= publication_writer(job.policy, release) | documents
     try:
         publish(reporter, job, table, judge, beside)
     except _GateNotPassedError:
         if keep_report:
-            _write_documents(documents)
-        return PolicyRun(job.policy, made[0], None, _written(job.policy, ("audit", "report")) if keep_report else ())
-    return PolicyRun(job.policy, made[0], table, _written(job.policy, ("release", "artifact", "audit", "report")))
+            write_documents(documents)
+        return PolicyRun(job.policy, made[0], None, written(job.policy, is_released=False) if keep_report else ())
+    return PolicyRun(job.policy, made[0], table, written(job.policy))
 
 
 def _no_attacks(reporter: Reporter, job: PolicyJob) -> Attacks:
@@ -258,6 +235,7 @@ def _attack(reporter: Reporter, job: PolicyJob, compared: Any) -> Attacks:
     from sfumato.auditing.attacks import Attacks, attack_model, attack_release
     from sfumato.auditing.audit import warn_of_skipped
     from sfumato.auditing.pipeline import model_for_raw_records, protected_estimator
+    from sfumato.auditing.subgroups import subgroups_of
     from sfumato.auditing.utility import rows_of
 
     level = job.policy.get("audit", "level")
@@ -270,6 +248,7 @@ def _attack(reporter: Reporter, job: PolicyJob, compared: Any) -> Attacks:
     left_out = job.policy.get("audit", "leave_out")
     common: dict[str, Any] = {"random_state": seed, "leave_out": _left_out(job), "say": reporter.progress}
     common["titles"] = job.policy.titles
+    subgroups = subgroups_of(job, cut_by=test)
     with reporter.step("attacking the released records"):
         on_records = attack_release(
             rows_of(job.table, train),
@@ -280,6 +259,7 @@ def _attack(reporter: Reporter, job: PolicyJob, compared: Any) -> Attacks:
             control=rows_of(job.table, test),
             places=_places(job, len(train)),
             level=level,
+            subgroups=subgroups.among(train),
             **common,
         )
     rows = np.concatenate([train, test])
@@ -296,6 +276,7 @@ def _attack(reporter: Reporter, job: PolicyJob, compared: Any) -> Attacks:
             attributes=[name for name in dict.fromkeys(wanted) if name in table.column_names],
             n_jobs=job.method.jobs,
             cache=None if unfinished is None else job.policy.folder / unfinished,
+            subgroups=subgroups.among(rows),
             **common,
         )
     attacks = on_model.and_also(on_records)
@@ -324,6 +305,15 @@ def _curve(reporter: Reporter, job: PolicyJob) -> tuple[Any, ...]:
     choices = [(job.method.method, job.policy.get("model", "name"))]
     is_attacked = job.policy.get("audit", "level") != "none" and "threshold" not in _left_out(job)
     return tuple(points_over_k(reporter, job, sizes, choices, attacks=is_attacked))
+
+
+def _group_sizes(job: PolicyJob) -> Any:
+    """Return the sizes of the groups of the original table, in persons where k counts them."""
+    from sfumato.auditing.utility import person_codes
+    from sfumato.verification import count_groups
+
+    persons = None if job.method.unit is None else person_codes(job.table, job.method.unit)
+    return count_groups(job.table, job.method.quasi_identifiers, distinct=persons)
 
 
 def _described_columns(job: PolicyJob, release: Any) -> tuple[ColumnChange, ...]:
@@ -355,6 +345,7 @@ def _audit(
     attacks: Attacks,
     notes: tuple[str, ...],
     certificate: Certificate | None,
+    sizes_before: Any,
 ) -> Audit:
     """Judge the table that was read back, and put all that is known of the release together."""
     from sfumato.auditing.audit import warn_of_unique
@@ -362,6 +353,8 @@ def _audit(
     from sfumato.auditing.gate import judge_gate
     from sfumato.auditing.methods import rewritten_columns
     from sfumato.auditing.pipeline import versions
+    from sfumato.auditing.reidentification import measure_reidentification
+    from sfumato.auditing.run_outputs import moment
     from sfumato.auditing.unique_records import measure_uniqueness
     from sfumato.report.data import Audit
     from sfumato.verification import count_groups
@@ -373,6 +366,11 @@ def _audit(
     settings = {name: value for section in ("method", "model") for name, value in job.policy.values[section].items()}
     uniqueness, unique = measure_uniqueness(read, names, target=own["target"], smallest_shown=k)
     warn_of_unique(reporter, uniqueness, job.policy.titles)
+    context = job.policy.context
+    reidentification, reidentified = measure_reidentification(
+        sizes_before, counted.sizes, context=context, smallest_shown=k,
+        counted="records" if own["unit"] is None else "persons",
+    )  # fmt: skip
     return Audit(
         name=job.source.name,
         n_records=n_records,
@@ -392,11 +390,12 @@ def _audit(
             utility=utility,
             risks=attacks.risks,
             certified=None if certificate is None else certificate.advantage,
+            reidentified=reidentified,
             unique=unique,
             n_suppressed=n_suppressed,
             n_records=n_records,
             smallest_shown=k,
-            counted="records" if own["unit"] is None else "persons",
+            counted=reidentification.counted,
             not_run=[attack.title for attack in attacks.not_run],
             to_run_them=_to_run_them(attacks, utility),
         ),
@@ -412,9 +411,11 @@ def _audit(
         fingerprint=job.fingerprint,
         smallest_shown=k,
         seconds=reporter.seconds,
-        context={name: value for name, value in job.policy.values["context"].items() if value is not None},
-        made_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        context=context,
+        made_at=moment().isoformat(timespec="seconds"),
         policy_sha256=job.policy.digest,
+        reidentification=reidentification,
+        grouped_by=tuple(names),
     )
 
 
@@ -430,29 +431,3 @@ def _to_run_them(attacks: Attacks, utility: Any) -> str:
         return "no model was measured; lower k or test_fraction, or give more records"
     names = ", ".join(dict.fromkeys(f'"{attack.attack.replace("_", "-")}"' for attack in attacks.not_run))
     return f"the notes say why; give what they need, or add {names} to leave_out under [audit]"
-
-
-def _documents(job: PolicyJob, made: list[Audit]) -> dict[Path, Any]:
-    """Return the writers of the report and the audit by path; call them after the audit was made."""
-    from sfumato.auditing.pipeline import write_json
-    from sfumato.files.publishing import described_outputs
-    from sfumato.report import to_html, to_markdown
-
-    documents: dict[Path, Any] = {}
-    report, data = job.policy.file("report"), job.policy.file("audit")
-    if report is not None:
-        words = to_markdown if report.suffix == ".md" else to_html
-        documents[report] = lambda path, _: path.write_text(words(made[0]), encoding="utf-8")
-    if data is not None:
-        documents[data] = lambda path, digests: write_json(
-            path, made[0].to_dict() | {"outputs": described_outputs(_outputs(job.policy), digests)}
-        )
-    return documents
-
-
-def _write_documents(documents: dict[Path, Any]) -> None:
-    from sfumato.files.table_file import unfinished
-    from sfumato.files.verified_output import write_beside
-
-    with unfinished(*documents) as paths:
-        write_beside(paths, documents, {})

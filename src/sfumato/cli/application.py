@@ -17,6 +17,7 @@ from sfumato.cli import (
     certify,
     compare,
     demo,
+    evidence,
     init,
     measure,
     minimize,
@@ -91,6 +92,7 @@ application.command(cls=Command, help=measure.HELP)(measure.measure)
 application.command(cls=Command, help=init.HELP)(init.init)
 application.command(cls=Command, help=run.HELP)(run.run)
 application.command(cls=Command, help=audit.HELP)(audit.audit)
+application.command(cls=Command, help=evidence.HELP)(evidence.evidence)
 application.command(cls=Command, help=certify.HELP)(certify.certify)
 application.command(cls=Command, help=compare.HELP)(compare.compare)
 application.command(cls=Command, help=sweep.HELP)(sweep.sweep)

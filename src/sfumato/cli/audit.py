@@ -72,6 +72,14 @@ def audit(
             help="Minimum distinct values of a sensitive column per group.", rich_help_panel=_GATE, show_default="none"
         ),
     ] = None,
+    max_risk: Annotated[
+        float | None,
+        typer.Option(
+            help="Maximum chance to re-identify a record: 1 / smallest group.",
+            rich_help_panel=_GATE,
+            show_default="none",
+        ),
+    ] = None,
     max_advantage: Annotated[
         float | None,
         typer.Option(help="Maximum attack advantage.", rich_help_panel=_GATE, show_default="none"),
@@ -102,8 +110,10 @@ def audit(
     from sfumato.auditing.audit import NamedTables, audit_tables, check_gate
     from sfumato.files.publishing import digest_of, fingerprint_of
     from sfumato.files.table_file import check_output, read_files, unfinished
+    from sfumato.report.risk_data import FileHash
 
-    gate = {"min_k": min_k, "min_l": min_l, "max_attack_advantage": max_advantage, "max_unique": max_unique}
+    gate = {"min_k": min_k, "min_l": min_l, "max_risk": max_risk}
+    gate |= {"max_attack_advantage": max_advantage, "max_unique": max_unique}
     check_gate(gate)
     inputs = [original, release, *([control] if control else [])]
     for option, path in (("--report", report), ("-o", output)):
@@ -119,10 +129,11 @@ def audit(
         console.note(sentence)
     before, after, others = [file.table for file in read] + [None] * (3 - len(read))
     fingerprint = fingerprint_of(original) if isinstance(original, Path) else digest_of(before)
+    released = FileHash(release.name, fingerprint_of(release) if isinstance(release, Path) else digest_of(after))
     with console.warnings_as_notes():
         made, pair = audit_tables(
             console,
-            NamedTables(before, after, others, original.name, fingerprint),
+            NamedTables(before, after, others, original.name, fingerprint, released),
             quasi_identifiers=options.split_names(quasi_identifiers, before.column_names),
             sensitive=options.split_names(sensitive, before.column_names),
             target=target,

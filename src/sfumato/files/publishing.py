@@ -26,6 +26,7 @@ from sfumato.errors import InputError, ParameterError, Sentence, named
 State = tuple[int, int, int, int] | None
 """Identifies a version of a file; None if there is no file."""
 
+_OF_THE_OWNER = (fingerprints.SUFFIX, ".publication")  # endings of files that recognize people
 _SEEN: dict[Path, State] = {}  # the state of this command's outputs when it began
 
 
@@ -158,7 +159,7 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def _mode_for(final: Path) -> int:
-    if final.suffix == fingerprints.SUFFIX:
+    if final.suffix in _OF_THE_OWNER:
         return 0o600  # whatever it was: only the owner may test who is in a table
     if final.exists():
         return final.stat().st_mode & 0o777
@@ -185,11 +186,6 @@ def digest_of(table: Any) -> str:
     return digest.hexdigest()
 
 
-def described_outputs(outputs: Mapping[str, Path], digests: Mapping[Path, str]) -> dict[str, dict[str, str]]:
-    """Return the name and the SHA-256 of each output that was written, by its role, for the last file of a run."""
-    return {role: {"file": path.name, "sha256": digests[path]} for role, path in outputs.items() if path in digests}
-
-
 def mixture_in(outputs: Mapping[str, Path], index: Path) -> str | None:
     """Return a warning if some existing outputs are not from the run that `index` describes, or None.
 
@@ -198,7 +194,7 @@ def mixture_in(outputs: Mapping[str, Path], index: Path) -> str | None:
     outputs : mapping of str to Path
         By their roles, without the index.
     index : Path
-        The last file that a run writes; it holds what `described_outputs` returns.
+        The last file that a run writes; its ``outputs`` hold the name and the SHA-256 of each output by role.
     """
     present = {role: path for role, path in outputs.items() if path.exists()}
     try:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _SMALLEST_ALPHA, _LARGEST_ALPHA = 1e-4, 1 - 1e-6
+_FEWEST_FOR_SERIES, _N_TERMS = 20, 60  # records of a group from which on so many terms are exact
 
 
 @dataclass(frozen=True)
@@ -254,7 +255,15 @@ def expected_inverse(counts: NDArray[np.int64], weights: NDArray[np.float64]) ->
     from scipy.special import hyp2f1
 
     chance = np.minimum(1.0, counts / weights)
-    return np.asarray(chance / counts * hyp2f1(1.0, 1.0, counts + 1.0, 1.0 - chance), np.float64)
+    function = np.ones(len(chance))
+    is_small = np.asarray(counts) < _FEWEST_FOR_SERIES
+    function[is_small] = hyp2f1(1.0, 1.0, counts[is_small] + 1.0, 1.0 - chance[is_small])
+    # scipy overflows for large counts, where the series itself converges within a few terms.
+    size, other, term = counts[~is_small] + 1.0, 1.0 - chance[~is_small], np.ones(int((~is_small).sum()))
+    for n in range(1, _N_TERMS):
+        term = term * (n / (size + n - 1) * other)
+        function[~is_small] += term
+    return np.asarray(chance / counts * function, np.float64)
 
 
 def estimates_from_sizes(

@@ -92,9 +92,9 @@ class Policy:
         Parameters
         ----------
         **sections : mapping
-            ``data``, ``columns``, ``method``, ``model``, ``audit``, ``privacy``, ``gate``, ``titles``. Omitted
-            settings have their defaults; None means that there is none. Without a file in ``data``, pass the table to
-            `sfumato.run`.
+            ``data``, ``columns``, ``method``, ``model``, ``audit``, ``privacy``, ``gate``, ``context``, ``titles``.
+            Omitted settings have their defaults; None means that there is none. Without a file in ``data``, pass the
+            table to `sfumato.run`.
             With ``categorical = None``, integers that are surely codes are treated as categories.
             ``criteria`` is a list of dicts, one for each criterion.
         """
@@ -150,6 +150,15 @@ class Policy:
         """Return a path of the ``data`` section, relative to the folder of the policy; None where none is given."""
         given = self.values["data"][name]
         return None if given is None else self.folder / given
+
+    def files(self, name: str) -> tuple[Path, ...]:
+        """Return the paths of a list of the ``data`` section, relative to the folder of the policy."""
+        return tuple(self.folder / given for given in self.values["data"][name])
+
+    @property
+    def context(self) -> dict[str, Any]:
+        """What the policy says under ``[context]``."""
+        return {name: value for name, value in self.values["context"].items() if value is not None}
 
     def source(self) -> Location | None:
         """Return the place of the table: a file, or a table of a database; None if it is not given."""
@@ -291,6 +300,11 @@ def _check_context(policy: Policy) -> None:
             f"{policy.said('context', 'review_by')}: expected a date such as 2027-01-31. Correct it."
         ) from None
     threshold, allowed = policy.get("context", "threshold"), policy.get("gate", "max_risk")
+    if threshold is None and policy.get("gate", "max_share_at_risk") is not None:
+        raise ParameterError(
+            f"{policy.where('gate', 'max_share_at_risk')} without a threshold: expected the largest acceptable chance "
+            "to re-identify a record. Add threshold = 0.1 or the like under [context], or remove the condition."
+        )
     if threshold is not None and allowed is not None and allowed > threshold:
         raise ParameterError(
             f"{policy.said('gate', 'max_risk')} above the threshold {threshold:g} under [context]: expected at most "
@@ -377,7 +391,7 @@ def _check_attacks_can_run(policy: Policy) -> None:
             )
 
 
-_ENDINGS = {"artifact": (".json",), "report": (".html", ".md"), "audit": (".json",)}
+_ENDINGS = {"artifact": (".json",), "publication": (".publication",), "report": (".html", ".md"), "audit": (".json",)}
 
 
 def _check_endings(policy: Policy) -> None:
@@ -426,6 +440,8 @@ def _secrets(policy: Policy) -> tuple[str, ...]:
 _MAY_BE_BOTH = {
     ("target", "sensitive"),
     ("identifiers", "guide_column"),
+    ("identifiers", "persons"),
+    ("unit", "persons"),
     *((role, "keep") for role in ("target", "sensitive", "unit", "guide_column")),
 }
 """A target may be sensitive, and `keep` releases columns that would be dropped or whose values are nearly unique."""
@@ -434,7 +450,7 @@ _MAY_BE_BOTH = {
 def _check_roles(policy: Policy) -> None:
     """Raise ParameterError for a column with two roles; a subgroup may be any column."""
     roles: dict[str, str] = {}
-    for name in ("target", "identifiers", "quasi_identifiers", "sensitive", "unit", "guide_column", "keep"):
+    for name in ("target", "identifiers", "quasi_identifiers", "sensitive", "unit", "persons", "guide_column", "keep"):
         section = "model" if name == "guide_column" else "columns"
         value = policy.get(section, name)
         for column in (value,) if isinstance(value, str) else value or ():

@@ -41,6 +41,12 @@ def check_privacy(policy: Policy) -> None:
             f"{policy.where('privacy', budgets[0])} without {'a ledger' if own['ledger'] is None else 'budget_epsilon'}"
             ": expected the budget of a ledger. Add it under [privacy]."
         )
+    for section, name in (("data", "artifact"), ("data", "earlier"), ("data", "publication"), ("columns", "persons")):
+        if policy.get(section, name):
+            raise ParameterError(
+                f"{policy.where(section, name)} with a mechanism, which forms no groups and compares no releases: "
+                "expected none. Remove it. A ledger under [privacy] adds releases up."
+            )
     conditions = [name for name, value in policy.values["gate"].items() if value is not None]
     if asked := [name for name in conditions if f"gate.{name}" in policy.places.given]:
         raise ParameterError(

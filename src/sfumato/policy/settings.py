@@ -176,6 +176,10 @@ SECTIONS: dict[str, dict[str, Setting]] = {
         "release": Setting("text", None, "the protected table; nothing is written if the gate fails"),
         "artifact": Setting("text", None, "the partition, for 'sfumato apply'; it is personal data, too"),
         "holdout": Setting("text", None, "people who are not in the table, to bound what any attacker learns"),
+        "earlier": Setting(
+            "words", (), "publications of earlier releases of the same people, to compare this one with"
+        ),
+        "publication": Setting("text", None, "what to keep of this release for such comparisons; for its owner alone"),
         "report": Setting("text", "report.html", "the report, one HTML page"),
         "audit": Setting("text", "audit.json", "the results as JSON"),
         "keep_order": Setting("choice", "no", "yes: keep the order of the input, which can reveal who is who", YES_NO),
@@ -195,6 +199,9 @@ SECTIONS: dict[str, dict[str, Setting]] = {
         "keep": Setting("names", (), "columns to release unchanged even if nearly all their values are unique"),
         "unit": Setting(
             "name", None, "the column that identifies the person of each record, if a person has several; dropped"
+        ),
+        "persons": Setting(
+            "name", None, "the column that recognizes people in earlier releases, each person once; dropped"
         ),
         "categorical": Setting("names", (), "numeric categories: numbers that are codes, not amounts"),
         "limits": Setting("numbers by name", {}, "the finest detail to release, such as age = 5, zip = 3"),
@@ -255,7 +262,20 @@ SECTIONS: dict[str, dict[str, Setting]] = {
             "integer", None, "minimum distinct values of a sensitive column per group; missing is one", at_least=1
         ),
         "max_attack_advantage": Setting("share", None, "maximum attack advantage over baseline and control"),
-        "max_risk": Setting("share above 0", None, "maximum chance to re-identify a record: 1 / smallest group"),
+        "max_risk": Setting(
+            "share above 0", None, "maximum chance to re-identify a record: 1 / smallest group (prosecutor)"
+        ),
+        "max_journalist_risk": Setting(
+            "share above 0",
+            None,
+            "the same if an attacker does not know who is in the table; see sampling_fraction",
+        ),
+        "max_marketer_risk": Setting(
+            "share above 0", None, "maximum share that an attacker who matches all records re-identifies on average"
+        ),
+        "max_share_at_risk": Setting(
+            "share", None, "maximum share of records with a higher risk than threshold under [context] (prosecutor)"
+        ),
         "max_certified_advantage": Setting(
             "share", None, "maximum advantage of any attacker on the sensitive columns; needs holdout"
         ),
@@ -274,7 +294,11 @@ SECTIONS: dict[str, dict[str, Setting]] = {
         "recipient": Setting("text", None, "who gets the release"),
         "access": Setting("choice", None, "who can read it", ACCESS),
         "population": Setting("text", None, "the people whom the table is a sample of"),
-        "sampling_fraction": Setting("share above 0", None, "share of that population that is in the table"),
+        "sampling_fraction": Setting(
+            "share above 0",
+            None,
+            "share of that population that is in the table; 1 if omitted",
+        ),
         "threshold": Setting("share above 0", None, "largest acceptable chance to re-identify a record"),
         "reviewer": Setting("text", None, "who approved the policy"),
         "review_by": Setting("text", None, "date by which it is reviewed again, such as 2027-01-31"),

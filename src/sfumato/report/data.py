@@ -19,10 +19,13 @@ from typing import Any, Literal
 
 from sfumato.documents import plain
 from sfumato.errors import ParameterError
+from sfumato.report.risk_data import AttackedSubgroup, EarlierRelease, FileHash, Reidentification
 
-VERSION = 1
+VERSION = 2
 
-OPTIONAL = ("certificate", "context", "made_at", "policy_sha256")
+OPTIONAL = (
+    "certificate", "context", "made_at", "policy_sha256", "outputs", "reidentification", "privacy", "earlier",
+)  # fmt: skip
 """Parts of an audit that its document has only where there is something to say."""
 
 EuRisk = Literal["singling out", "linkability", "inference"]
@@ -76,6 +79,8 @@ class UtilityResult:
         The accuracy of always giving the most frequent answer of the training records; None for numbers.
     notes : tuple of str
         Columns whose subgroups are not shown, and why.
+    n_parameters : int or None
+        Numbers that the model learned from the release: weights, or nodes of trees; None where they are not known.
     """
 
     metric: str
@@ -89,6 +94,7 @@ class UtilityResult:
     subgroups: tuple[Subgroup, ...] = ()
     same_answer: float | None = None
     notes: tuple[str, ...] = ()
+    n_parameters: int | None = None
 
     @property
     def judged(self) -> float:
@@ -195,12 +201,25 @@ class Risk:
         The attack's result as `AttackResult.to_dict` gives it.
     sentence : str
         What it means.
+    knowledge, access : str
+        What the attacker knows beforehand, and can see or query.
+    attempts : int or None
+        Guesses that the rate was counted over.
+    confidence : float
+        Of the interval.
+    worst : AttackedSubgroup or None
+        The subgroup that the attack gains most on; None where no subgroup was compared.
     """
 
     title: str
     eu_risk: EuRisk
     result: Mapping[str, Any]
     sentence: str
+    knowledge: str = ""
+    access: str = ""
+    attempts: int | None = None
+    confidence: float = 0.95
+    worst: AttackedSubgroup | None = None
 
     @property
     def without(self) -> float:
@@ -344,6 +363,16 @@ class Audit:
         Date and time in UTC.
     policy_sha256 : str
         SHA-256 of the policy file, or of the settings of a policy made in Python.
+    outputs : dict
+        Role to the name and the SHA-256 of each file that the audit is about: ``release``, ``artifact`` and others.
+    reidentification : Reidentification or None
+        Risks of re-identification before and after.
+    privacy : dict or None
+        The promise of differential privacy: epsilon, delta and what it rests on; None for other releases.
+    earlier : tuple of EarlierRelease
+        Earlier releases of the same people that this one was compared with.
+    grouped_by : tuple of str
+        Columns of the release that form its groups, by their released names.
     """
 
     name: str
@@ -370,6 +399,11 @@ class Audit:
     context: Mapping[str, Any] = field(default_factory=dict)
     made_at: str = ""
     policy_sha256: str = ""
+    outputs: Mapping[str, FileHash] = field(default_factory=dict)
+    reidentification: Reidentification | None = None
+    privacy: Mapping[str, Any] | None = None
+    earlier: tuple[EarlierRelease, ...] = ()
+    grouped_by: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool | None:
@@ -387,6 +421,13 @@ class Audit:
     def to_json(self) -> str:
         """Return the audit as JSON, as ``audit.json`` holds it."""
         return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Audit:
+        """Rebuild an audit from `to_dict`'s document; raise InputError for any other document."""
+        from sfumato.report.schema import read_audit
+
+        return read_audit(document)
 
     def to_html(self) -> str:
         """Return the report as one self-contained HTML page."""

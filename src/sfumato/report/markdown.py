@@ -32,6 +32,8 @@ def to_markdown(audit: Audit) -> str:
         if utility.same_answer is not None:
             rows.append(["majority-class baseline", f"{utility.same_answer:.4f}"])
         parts += [_cell(wording.utility_sentence(utility)), _table([_cell(utility.model), utility.metric], rows)]
+        if said := wording.parameters_sentence(utility):
+            parts.append(_cell(said))
         if utility.subgroups:
             parts.append(
                 _table(
@@ -46,7 +48,11 @@ def to_markdown(audit: Audit) -> str:
     if audit.context:
         rows = [[_cell(name), _cell(value)] for name, value in wording.context(audit)]
         parts += ["## Context", _table(["", "as the policy says"], rows)]
+        parts += [_cell(sentence) for sentence in wording.precedents(audit)]
     parts += ["## Group sizes", *_sizes(audit)]
+    if audit.reidentification is not None:
+        parts += ["## Re-identification risk", _table(*wording.reidentification_table(audit.reidentification))]
+        parts += [_cell(sentence) for sentence in wording.reidentification(audit.reidentification)]
     parts.append("## Attacks")
     if audit.risks:
         rows = [
@@ -65,6 +71,8 @@ def to_markdown(audit: Audit) -> str:
         if any(risk.result["verdict"] == "failed attack" for risk in audit.risks):
             parts.append(_cell(wording.BELOW_BASELINE))
         parts.append("\n".join(f"- {_cell(f'{risk.title}: {risk.sentence}')}" for risk in audit.risks))
+        names, attackers = wording.attackers_table(audit)
+        parts.append(_table(names, [list(map(_cell, row)) for row in attackers]))
     else:
         parts.append("No attack was run.")
     if audit.certificate is not None:
@@ -87,6 +95,8 @@ def to_markdown(audit: Audit) -> str:
         parts += ["## Privacy-utility trade-off", _table(names, rows)]
     parts.append("## Limits of this protection")
     parts.append("\n".join(f"- {_cell(sentence)}" for sentence in [*wording.limits(audit), *audit.notes]))
+    signed = [[role, _cell(name), "", ""] for role, name in wording.signatories(audit)]
+    parts += ["## Sign-off", wording.SIGN_OFF, _table(["role", "name", "date", "signature"], signed)]
     parts.append("## Reproducibility")
     parts.append(_table(["setting", "value"], [[_cell(a), _cell(b)] for a, b in wording.parameters(audit)]))
     return "\n\n".join(parts) + "\n"

@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.resources import files
-from string import Template
 from typing import Any
 
 from sfumato.report import charts, wording
 from sfumato.report.charts import safe
 from sfumato.report.data import Audit, ColumnChange, Point, UtilityResult
+from sfumato.report.html_parts import bullets as _bullets
+from sfumato.report.html_parts import definitions, whole_page
+from sfumato.report.html_parts import paragraphs as _paragraphs
+from sfumato.report.html_parts import section as _section
+from sfumato.report.html_parts import table as _table
 
 _MOST_COLUMNS = 200
 _LEAST_SPAN_OF_ATTACKS = 0.1
@@ -18,82 +21,28 @@ _LEAST_SPAN_OF_ATTACKS = 0.1
 
 def to_html(audit: Audit) -> str:
     """Return the whole page as text."""
-    folder = files("sfumato.report").joinpath("templates")
-    page = Template(folder.joinpath("page.html").read_text(encoding="utf-8"))
-    style = folder.joinpath("style.css").read_text(encoding="utf-8")
     sections = [
         _verdict(audit),
         _context(audit),
         _section("Method", _paragraphs(wording.what_was_done(audit))),
         _utility(audit),
         _sizes(audit),
+        _reidentification(audit),
         _risks(audit),
         _certificate(audit),
         _columns(audit),
         _curve(audit.curve),
         _section("Limits of this protection", _bullets([*wording.limits(audit), *audit.notes])),
+        sign_off(audit),
         _method(audit),
     ]
     version = audit.versions.get("sfumato", "")
-    return page.substitute(
-        title=safe(wording.title(audit)),
-        lead=safe(wording.lead(audit)),
-        style=style,
+    return whole_page(
+        title=wording.title(audit),
+        lead=wording.lead(audit),
         content="\n".join(part for part in sections if part),
-        footer=safe(
-            f"Made by sfumato {version}. audit.json holds the same numbers. This page shows no value of a single "
-            f"record; counts below {audit.smallest_shown} are masked."
-        ),
-    )
-
-
-def _section(heading: str, content: str, *, css_class: str = "") -> str:
-    identity = "".join(c if c.isalnum() else "-" for c in heading.lower())
-    attribute = f' class="{css_class}"' if css_class else ""
-    return (
-        f'<section{attribute} aria-labelledby="{identity}"><h2 id="{identity}">{safe(heading)}</h2>{content}</section>'
-    )
-
-
-def _paragraphs(sentences: Sequence[str]) -> str:
-    return "".join(f"<p>{safe(sentence)}</p>" for sentence in sentences)
-
-
-def _bullets(sentences: Sequence[str]) -> str:
-    return f"<ul>{''.join(f'<li>{safe(sentence)}</li>' for sentence in sentences)}</ul>"
-
-
-def _table(
-    caption: str,
-    names: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    *,
-    numbers: Sequence[int] = (),
-    words: int | None = None,
-) -> str:
-    """Make a table; cells are HTML already. `numbers` are columns to align right, `words` is one of whole sentences."""
-    kind = [' class="number"' if place in numbers else "" for place in range(len(names))]
-    if words is not None:
-        kind[words] = ' class="words"'
-    head = "".join(
-        f'<th scope="col" role="columnheader"{kind[place]}>{safe(name)}</th>' for place, name in enumerate(names)
-    )
-    body = "".join(
-        '<tr role="row">'
-        + "".join(
-            f'<th scope="row" role="rowheader">{cell}</th>'
-            if place == 0
-            else f'<td role="cell"{kind[place]} data-name="{safe(names[place])}">{cell}</td>'
-            for place, cell in enumerate(row)
-        )
-        + "</tr>"
-        for row in rows
-    )
-    # On a phone a row becomes a card with the names of its cells; the roles keep it a table for screen readers.
-    return (
-        f'<table role="table"><caption>{safe(caption)}</caption>'
-        f'<thead role="rowgroup"><tr role="row">{head}</tr></thead>'
-        f'<tbody role="rowgroup">{body}</tbody></table>'
+        footer=f"Made by sfumato {version}. audit.json holds the same numbers. This page shows no value of a single "
+        f"record; counts below {audit.smallest_shown} are masked.",
     )
 
 
@@ -143,6 +92,8 @@ def _utility(audit: Audit) -> str:
     )
     content = f"<p>{safe(wording.utility_sentence(utility))}</p>"
     content += _table(caption, ["model", utility.metric, "change"], rows, numbers=(1, 2))
+    if said := wording.parameters_sentence(utility):
+        content += f"<p>{safe(said)}</p>"
     if utility.subgroups:
         content += "<h3>Effect by subgroup</h3>"
         drawn = [
@@ -233,12 +184,35 @@ def _risks(audit: Audit) -> str:
     if any(risk.result["verdict"] == "failed attack" for risk in audit.risks):
         content += f'<p class="quiet">{safe(wording.BELOW_BASELINE)}</p>'
     content += _bullets([f"{risk.title}: {risk.sentence}" for risk in audit.risks])
+    names, rows = wording.attackers_table(audit)
+    attackers = _table("What each attacker knows and sees", names, [list(map(safe, row)) for row in rows], numbers=(3,))
+    content += f'<div class="breaks">{attackers}</div>'
+    if any(risk.worst is not None for risk in audit.risks):
+        content += f'<p class="quiet">{safe(wording.WORST_SUBGROUP)}</p>'
     return _section("Attacks", content, css_class="long")
 
 
 def _context(audit: Audit) -> str:
-    facts = "".join(f"<dt>{safe(name)}</dt><dd>{safe(value)}</dd>" for name, value in wording.context(audit))
-    return _section("Context", f"<dl>{facts}</dl>") if facts else ""
+    facts = definitions(wording.context(audit))
+    return _section("Context", facts + _paragraphs(wording.precedents(audit))) if facts else ""
+
+
+def _reidentification(audit: Audit) -> str:
+    if audit.reidentification is None:
+        return ""
+    names, rows = wording.reidentification_table(audit.reidentification)
+    cells = [list(map(safe, row)) for row in rows]
+    content = _table("Chance to find the right record", names, cells, numbers=tuple(range(1, len(names))))
+    content += _paragraphs(wording.reidentification(audit.reidentification))
+    return _section("Re-identification risk", content)
+
+
+def sign_off(audit: Audit) -> str:
+    """Return lines to sign: people decide, not the page."""
+    names = ["role", "name", "date", "signature"]
+    rows = [[safe(role), safe(name) or "&nbsp;", "&nbsp;", "&nbsp;"] for role, name in wording.signatories(audit)]
+    content = f"<p>{safe(wording.SIGN_OFF)}</p>{_table('Signatures', names, rows)}"
+    return _section("Sign-off", content, css_class="sign-off")
 
 
 def _certificate(audit: Audit) -> str:
@@ -320,15 +294,12 @@ _CHOICES = {
 
 def curve_page(points: Sequence[Point], *, name: str) -> str:
     """Return a page with the trade-off of k, method and model, or of alpha and leaves."""
-    folder = files("sfumato.report").joinpath("templates")
-    page = Template(folder.joinpath("page.html").read_text(encoding="utf-8"))
     title, _, _, footer = _CHOICES[points[0].by if points else "k"]
-    return page.substitute(
-        title=safe(f"{title} for {name}"),
-        lead=safe("One split of the records, protected in different ways; scores are of held-out records."),
-        style=folder.joinpath("style.css").read_text(encoding="utf-8"),
+    return whole_page(
+        title=f"{title} for {name}",
+        lead="One split of the records, protected in different ways; scores are of held-out records.",
         content=_curve(points),
-        footer=safe(footer),
+        footer=footer,
     )
 
 
@@ -374,14 +345,13 @@ def _curve(points: Sequence[Point]) -> str:
 
 
 def _method(audit: Audit) -> str:
-    facts = "".join(f"<dt>{safe(name)}</dt><dd>{safe(value)}</dd>" for name, value in wording.parameters(audit))
     terms = wording.terms()
     rows = [[safe(t["ours"]), safe(t["opinion"]), safe(t["iso"]), safe(t["dpia"])] for t in terms["techniques"]]
     risks = [[safe(r["name"]), safe(r["meaning"]), safe(r["section"])] for r in terms["risks"]]
     sources = " ".join(f"{source}." for source in terms["sources"].values())
     return _section(
         "Reproducibility and terms",
-        f"<dl>{facts}</dl>"
+        definitions(wording.parameters(audit))
         + _table("The three risks of the EU opinion", ["risk", "meaning", "where"], risks)
         + _table("Techniques and their equivalents", ["here", "EU opinion", "ISO/IEC 20889", "DPIA"], rows)
         + f'<p class="quiet">Table of terms, version {safe(terms["version"])}. {safe(sources)}</p>',

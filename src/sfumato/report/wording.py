@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from sfumato.report.data import Audit, GroupSizes, Risk, Subgroup, Uniqueness, UtilityResult
+from sfumato.report.risk_data import AttackedSubgroup, Reidentification
 from sfumato.representatives import REPRESENTATIVES
 
 
@@ -172,11 +173,28 @@ def limits(audit: Audit) -> list[str]:
         "Attacks that fail here may succeed with other knowledge or later methods. A rate and its interval are "
         "evidence about the attacks that were run, nothing more."
     )
-    sentences.append(
+    sentences += earlier(audit) or [
         "The release was audited alone. An attacker can combine it with another release of the same people: compare "
         "the two with 'sfumato compare' before you publish the second."
-    )
+    ]
     return sentences
+
+
+def earlier(audit: Audit) -> list[str]:
+    """Return what the release shows together with each earlier one that it was compared with."""
+    found = []
+    for own in audit.earlier:
+        how = "people recognized" if own.is_counted else "by numbers of records, since people were not recognized"
+        if own.is_safe:
+            both = "everyone is hidden among k people in both together"
+        elif own.n_below is None:
+            both = f"fewer than {audit.smallest_shown} people share their two groups with fewer than k"
+        elif own.n_below:
+            both = f"{own.n_below:,} people share their two groups with fewer than k"
+        else:
+            both = "some people were added or removed with fewer than k"
+        found.append(f"Compared with the earlier release in “{own.file}” ({how}): {both}.")
+    return found
 
 
 @cache
@@ -193,6 +211,8 @@ def parameters(audit: Audit) -> list[tuple[str, str]]:
         rows.append(("SHA-256 of the data", audit.fingerprint))
     if audit.policy_sha256:
         rows.append(("SHA-256 of the policy", audit.policy_sha256))
+    hashed = {role: own for role, own in audit.outputs.items() if role != "report"}  # which cannot hold its own
+    rows += [(f"SHA-256 of the {role} “{own.file}”", own.sha256) for role, own in hashed.items()]
     if audit.made_at:
         rows.append(("made at", audit.made_at))
     rows.append(("time taken", f"{audit.seconds:.0f} s"))
@@ -202,6 +222,21 @@ def parameters(audit: Audit) -> list[tuple[str, str]]:
 def context(audit: Audit) -> list[tuple[str, str]]:
     """Return what a policy says about purpose, recipient and review, in words."""
     return [(name.replace("_", " "), shown(value)) for name, value in audit.context.items() if value is not None]
+
+
+def precedents(audit: Audit) -> list[str]:
+    """Return the risks that others have accepted for such access, with their sources; nothing without an access."""
+    access = audit.context.get("access")
+    own = [one for one in terms()["precedents"] if access in one["access"]]
+    if not own:
+        return []
+    listed = " and ".join(f"{one['risk']:g} (groups of {one['group']})" for one in own)
+    sources = "; ".join(dict.fromkeys(one["source"] for one in own))
+    readers = "public releases" if access == "public" else "releases that are not public"
+    return [
+        f"For orientation: for {readers}, a chance to re-identify a record of at most {listed} has been accepted "
+        f"elsewhere. A precedent is not a rule: people set the threshold and justify it. Sources: {sources}."
+    ]
 
 
 def shown(value: Any) -> str:
@@ -260,4 +295,123 @@ def certificate_sentence(certificate: Mapping[str, Any]) -> str:
         f"An attacker who sees of a person {certificate['sees']} is right at most this often, whatever the attack: "
         f"bounds with {certificate['confidence']:.0%} confidence, from {certificate['n_records']:,} people who are not "
         f"in the table.{worse}"
+    )
+
+
+# -- attackers -----------------------------------------------------------------------------------------------------
+
+WORST_SUBGROUP = (
+    "Worst subgroup: the one in which the lower end of the success rate is furthest above the baseline of the same "
+    "people. The 95% confidence is shared by all subgroups that were compared."
+)
+
+
+def attackers_table(audit: Audit) -> tuple[list[str], list[list[str]]]:
+    """Return the columns and rows of what each attacker knows and sees."""
+    rows = [
+        [
+            risk.title,
+            risk.knowledge,
+            risk.access,
+            "-" if risk.attempts is None else f"{risk.attempts:,}",
+            "-" if risk.worst is None else _worst(audit, risk.worst),
+        ]
+        for risk in audit.risks
+    ]
+    return ["attack", "knows", "sees", "attempts", "worst subgroup"], rows
+
+
+def _worst(audit: Audit, own: AttackedSubgroup) -> str:
+    low, high = own.interval
+    return (
+        f"{titled(audit, own.column)}: {own.group}, {own.rate:.3f} [{low:.3f}, {high:.3f}], baseline "
+        f"{own.baseline:.3f}, {own.n_people:,} people"
+    )
+
+
+_USUAL_THRESHOLD = 0.09  # whose share is shown where the policy names no threshold
+
+
+def reidentification_table(found: Reidentification) -> tuple[list[str], list[list[str]]]:
+    """Return the columns and rows of the risks of re-identification, before and after."""
+    profiles = (found.before, found.after)
+    threshold = f"{_USUAL_THRESHOLD if found.threshold is None else found.threshold:g}"
+    rows = []
+    for place, attacker in enumerate(found.after.attackers):
+        both = [profile.attackers[place] for profile in profiles]
+        name = attacker.attacker
+        if attacker.maximum is not None:
+            rows.append([f"{name}, maximum", *(f"{own.maximum:.3f}" for own in both)])
+        if name != "journalist":  # whose average is the marketer's
+            rows.append([f"{name}, average", *(f"{own.average:.3f}" for own in both)])
+        if threshold in attacker.above:
+            shares = (_share(own.above[threshold]) for own in both)
+            rows.append([f"{name}, share of {found.counted} above {threshold}", *shares])
+    rows.append(["unique in the table", *(_share(profile.unique) for profile in profiles)])
+    if found.sampling_fraction is not None:
+        rows.append(
+            ["unique in the population, estimated", *(_estimates(profile.population_unique) for profile in profiles)]
+        )
+    return ["risk", "before", "after"], rows
+
+
+def _share(share: float | None) -> str:
+    return "masked" if share is None else f"{share:.1%}"
+
+
+def _estimates(shares: Mapping[str, float | None]) -> str:
+    known = [share for share in shares.values() if share is not None]
+    if not known:
+        return "no estimate"
+    low, high = min(known), max(known)
+    return f"{low:.1%}" if low == high else f"{low:.1%} to {high:.1%}"
+
+
+def reidentification(found: Reidentification) -> list[str]:
+    """Return who the attackers are and what their numbers rest on."""
+    sentences = [
+        "By the quasi-identifiers alone. The prosecutor knows that a person is in the table; the journalist and the "
+        "marketer know only that the person is in the population. The marketer matches all records at once, so only an "
+        "average counts."
+    ]
+    if found.sampling_fraction is None:
+        sentences.append(
+            "No sampling fraction is given. The table counts as the whole population, which overstates what the "
+            "journalist and the marketer achieve."
+        )
+    else:
+        sentences.append(
+            f"With {found.sampling_fraction:.3g} of the population in the table, the journalist and the marketer are "
+            "estimated by a negative binomial model (Benedetti and Franconi 1998), unique people by several models."
+        )
+    if found.threshold is not None:
+        sentences.append(f"The policy accepts a chance of at most {found.threshold:g}.")
+    return sentences
+
+
+# -- people --------------------------------------------------------------------------------------------------------
+
+SIGN_OFF = (
+    "The numbers on this page are evidence. Whether the release may be handed to its recipients is for the people who "
+    "sign to decide."
+)
+
+
+def signatories(audit: Audit) -> list[tuple[str, str]]:
+    """Return who signs, by role; a name where the policy says it."""
+    return [
+        ("prepared by", ""),
+        ("reviewed by", str(audit.context.get("reviewer", ""))),
+        ("approved by", ""),
+    ]
+
+
+def parameters_sentence(utility: UtilityResult) -> str:
+    """Return how many records the model had for each number that it learned."""
+    if not utility.n_parameters:
+        return ""
+    per = utility.n_train / utility.n_parameters
+    return (
+        f"The model learned {utility.n_parameters:,} numbers from {utility.n_train:,} records of the release: "
+        f"{per:.3g} records per parameter. Few records per parameter make it easier for a model to remember people."
     )
