@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What do regions add to an anonymization, on 1,000,000 census-like records?
 
-Both start from the same table, guide and target. First `fit_transform` alone, then `fit_transform` and all that learning
-from regions adds to it: values for the floor, counting, weights, drawing a record for each person, and writing the drawn
-table. The model's own training is not in it. Both use all cores and take turns; what is added is their difference.
+Both start from the same table, guide and target. First `fit_transform` alone, then `fit_transform` and all that
+learning from regions adds to it: values for the floor, counting, weights, drawing a record for each person, and writing
+the drawn table. The model's own training is not in it. Both use all cores and take turns; what is added is their
+difference.
 """
 
 import functools

@@ -131,8 +131,9 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         target = as_target_array(y)
         coding = code_target(target, is_number=self._guide_kind == "numbers")
         self.regions_ = regions = anonymizer._describe_regions(fitted, coding, target, floor)
-        if isinstance(getattr(anonymizer, "partition_", None), Partition):
-            anonymizer.partition_ = replace(anonymizer.partition_, regions=regions)
+        partition = getattr(anonymizer, "partition_", None)
+        if isinstance(partition, Partition):
+            anonymizer.partition_ = replace(partition, regions=regions)
         table, schema, model = fitted.table, anonymizer.schema_, clone(self.estimator)
         generator = self._generator()
         n_threads = anonymizer._n_threads()
@@ -174,7 +175,7 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         >>> X, y = load_iris(return_X_y=True, as_frame=True)
         >>> model = AnonymizedClassifier(DecisionTreeClassifier(random_state=0), k=5, random_state=0).fit(X, y)
         >>> partition = model.anonymizer_.partition_  # partition.save(path) writes it, regions included
-        >>> again = AnonymizedClassifier(DecisionTreeClassifier(random_state=0), random_state=0).fit_partition(partition)
+        >>> again = AnonymizedClassifier(DecisionTreeClassifier(), random_state=0).fit_partition(partition)
         >>> bool(again.score(X, y) > 0.8)
         True
         """
@@ -286,7 +287,7 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         return table.replaced(new, drop=dropped) if dropped or new else X
 
     def _known_values(self, X: Any) -> dict[str, Any]:
-        """Return what stands for categories that the model has never seen, as drawn records have none but common ones."""
+        """Return what stands for categories that the model has never seen: drawn records have only common ones."""
         if not hasattr(self, "regions_"):
             return {}
         partition = self.partition_ if hasattr(self, "partition_") else getattr(self.anonymizer_, "partition_", None)

@@ -95,7 +95,8 @@ def in_tree_order(
         paths[column.name] = own.code_paths(places[order], has_missing=column.bins.has_missing)
         bins = column.bins
         shared = [
-            part if part is None or not len(order)
+            part
+            if part is None or not len(order)
             else replace(part, is_common=part.is_common[order], most_common=int(rank[part.most_common]))
             for part in (bins.shared, bins.finer)
         ]

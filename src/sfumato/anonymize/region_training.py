@@ -55,7 +55,8 @@ def train_on_regions(
     if target.labels is None:
         numbers = drawn.numbers[:, 0] if target.is_flat else drawn.numbers
         return fit_weighted(estimator, records, numbers, None if weight is None else weight[:, 0])
-    share = drawn.shares if weight is None else drawn.shares * weight  # a class weighs what the people weigh who have it
+    # A class weighs what the people weigh who have it.
+    share = drawn.shares if weight is None else drawn.shares * weight
     if not takes_weights(estimator):
         chosen = _drawn_classes(share, random_state)
         return fit_weighted(estimator, records, target.labels[chosen], None)
@@ -99,7 +100,7 @@ def checked_regions(partition: Any, *, is_number: bool) -> Regions:
 def mean_weights(
     regions: Regions, group: NDArray[np.int32], classes: NDArray[np.int32], weight: NDArray[np.float64] | None
 ) -> NDArray[np.float64] | None:
-    """Return the mean weight of each group's records of each class; of all groups where fewer than the floor have it."""
+    """Return the mean weight of each group's records of a class; that of all where fewer than the floor have it."""
     if weight is None:
         return None
     n_classes = regions.target.n_in_class.shape[1]

@@ -58,7 +58,9 @@ class Entries(NamedTuple):
     def trimmed(self) -> Entries:
         """Return the entries without unused room."""
         n = int(self.stop[-1]) if len(self.stop) else 0
-        return Entries(self.stop, *(part[:n].copy() for part in self[1:]))
+        return Entries(
+            self.stop, self.unit[:n].copy(), self.width[:n].copy(), self.n_records[:n].copy(), self.target[:n].copy()
+        )
 
 
 class GroupCounts(NamedTuple):
@@ -167,7 +169,7 @@ def _room(n_rows: int, n_entries: int, n_outputs: int, kind: Any, n_widths: int 
     )  # fmt: skip
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def _count_groups(codes, order, unit_of_code, classes, target, offsets, kind, counted, left, whole):  # type: ignore[no-untyped-def]
     n_outputs, n_units, n_classes, floor = target.shape[1], kind.n_units, kind.n_classes, kind.floor
     left_unit, left_n, left_target = left.unit, left.n_records, left.target
@@ -214,7 +216,7 @@ def _count_groups(codes, order, unit_of_code, classes, target, offsets, kind, co
             counted.stop[g * n_classes + c], left.stop[g * n_classes + c] = n_counted, n_left
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def _sort(numbers, n):  # type: ignore[no-untyped-def]
     """Sort the first numbers of an array; groups are small, and so are their lists."""
     if n > _SORTED_BY_HAND:
@@ -228,7 +230,7 @@ def _sort(numbers, n):  # type: ignore[no-untyped-def]
         numbers[at] = own
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def _write_common(found, sums, n_found, total, kind, is_top, entries, n_entries):  # type: ignore[no-untyped-def]
     """Write the values, then the intervals, that enough records have; `found` keeps those that are left.
 
@@ -315,7 +317,7 @@ def _above(entries: Entries, means: NDArray[np.float64], n_classes: int) -> Entr
     return entries._replace(target=entries.target - entries.n_records[:, np.newaxis] * means[group])
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def _sum_rows(stop, numbers, out):  # type: ignore[no-untyped-def]
     at = np.int64(0)
     for row in range(stop.shape[0]):
@@ -324,7 +326,7 @@ def _sum_rows(stop, numbers, out):  # type: ignore[no-untyped-def]
             at += 1
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def _count_pools(below, n_below, kind, is_top, counted, left):  # type: ignore[no-untyped-def]
     n_outputs, n_units, n_classes = below.target.shape[1], kind.n_units, kind.n_classes
     stop, unit, n_records, target = below.stop, below.unit, below.n_records, below.target

@@ -202,7 +202,7 @@ def _make_room(drawing: Drawing) -> Room:
     )  # fmt: skip
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def _find_commonest(room, out):  # type: ignore[no-untyped-def]
     own, of_pools, place, whole = room.own, room.of_pools, room.place, room.whole_share
     for g in range(out.shape[0]):
@@ -218,38 +218,36 @@ def _find_commonest(room, out):  # type: ignore[no-untyped-def]
                     out[g], most = u, n
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def _draw(room, weight, groups, offsets, classes, picks, said, place, out):  # type: ignore[no-untyped-def]
-    listed, summed, n_listed, n_drawn = room.listed, room.summed, room.n_listed, room.n_drawn
-    of_pools, pooled_sum, stamp, says, entered = room.of_pools, room.pooled_sum, room.stamp, room.says, room.place
-    voice = _voice(room)
-    n_said, n_units, n_outputs = said.shape[1], pooled_sum.shape[1], room.target.shape[1]
+    stamp, says, entered = room.stamp, room.says, room.place
+    voice, hand = _voice(room), _hand(room)
+    n_said, n_outputs, n_classes = said.shape[1], room.target.shape[1], room.of_pools.shape[1]
+    most = np.int64(0)
+    for at in range(groups.shape[0]):
+        most = max(most, offsets[at + 1] - offsets[at])
+    dealt, first, left = np.empty(most, np.int64), np.zeros(n_classes, np.int64), np.zeros(n_classes, np.int64)
+    start = np.zeros(n_classes)
     for at in range(groups.shape[0]):
         g = groups[at]
         q = g % FAN
         if entered[1] != g // FAN:
             _enter(room, g // FAN)
+        left[:] = 0
+        for i in range(offsets[at], offsets[at + 1]):
+            left[classes[i]] += 1
+            start[classes[i]] = picks[i]  # that of the last record, which takes what the others leave
+        n = np.int64(0)
+        for c in range(n_classes):
+            first[c] = n
+            _deal(hand, q, c, left[c], start[c], dealt, n)
+            n += left[c]
         for i in range(offsets[at], offsets[at + 1]):
             c = classes[i]
-            n, low = n_listed[q, c], np.int64(0)
-            of_own = summed[q, c, n - 1] if n > 0 else 0.0
-            wanted = picks[i] * n_drawn[q, c]
-            if wanted < of_own or of_pools[q, c] == 0.0:
-                while n > 1:
-                    half = n >> 1
-                    low += half * np.int64(summed[q, c, low + half - 1] <= wanted)
-                    n -= half
-                u = np.int64(listed[q, c, low])
-            else:
-                wanted = (wanted - of_own) / of_pools[q, c]
-                n = np.int64(n_units)
-                while n > 1:
-                    half = n >> 1
-                    low += half * np.int64(pooled_sum[c, low + half - 1] <= wanted)
-                    n -= half
-                while low > 0 and pooled_sum[c, low] == pooled_sum[c, low - 1]:  # rounded beyond the last
-                    low -= 1
-                u = low
+            taken = first[c] + np.int64(picks[i] * left[c])
+            left[c] -= 1
+            u = dealt[taken]
+            dealt[taken] = dealt[first[c] + left[c]]
             out[place[i]] = u
             if n_said > 0:
                 if stamp[u] != g:
@@ -258,11 +256,53 @@ def _draw(room, weight, groups, offsets, classes, picks, said, place, out):  # t
                         for o in range(n_outputs):
                             says[u, o] = weight * _above(voice, q, u, o, 0.0, 0.0)
                     else:
-                        first = _share(voice, q, u, 0, 0.0)
+                        own = _share(voice, q, u, 0, 0.0)
                         for s in range(n_said):
-                            says[u, s] = weight * np.log(_share(voice, q, u, s + 1, 0.0) / first)
+                            says[u, s] = weight * np.log(_share(voice, q, u, s + 1, 0.0) / own)
                 for s in range(n_said):
                     said[i, s] += says[u, s]
+
+
+class Hand(NamedTuple):
+    """The parts of a room from which values are dealt."""
+
+    listed: NDArray[np.int32]
+    summed: NDArray[np.float64]
+    n_listed: NDArray[np.int64]
+    n_drawn: NDArray[np.float64]
+    of_pools: NDArray[np.float64]
+    pooled_sum: NDArray[np.float64]
+
+
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _hand(room):  # type: ignore[no-untyped-def]
+    return Hand(room.listed, room.summed, room.n_listed, room.n_drawn, room.of_pools, room.pooled_sum)
+
+
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _deal(hand, q, c, n, start, dealt, at):  # type: ignore[no-untyped-def]
+    """Write values for some records of a group and class: at equal steps of its shares, from a random start."""
+    listed, summed, pooled_sum = hand.listed, hand.summed, hand.pooled_sum
+    n_listed, total, s = hand.n_listed[q, c], hand.n_drawn[q, c], np.int64(0)
+    of_own = summed[q, c, n_listed - 1] if n_listed > 0 else 0.0
+    is_all = of_own >= total
+    step = total / max(n, 1)
+    for i in range(n):
+        wanted = (i + start) * step
+        if is_all or wanted < of_own:
+            while s < n_listed - 1 and summed[q, c, s] <= wanted:
+                s += 1
+            dealt[at + i] = listed[q, c, s]
+            continue
+        wanted = (wanted - of_own) / hand.of_pools[q, c]
+        low, m = np.int64(0), np.int64(pooled_sum.shape[1])
+        while m > 1:
+            half = m >> 1
+            low += half * np.int64(pooled_sum[c, low + half - 1] <= wanted)
+            m -= half
+        while low > 0 and pooled_sum[c, low] == pooled_sum[c, low - 1]:  # rounded beyond the last
+            low -= 1
+        dealt[at + i] = low
 
 
 class Voice(NamedTuple):
@@ -279,7 +319,7 @@ class Voice(NamedTuple):
     target: NDArray[np.float64]
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _voice(room):  # type: ignore[no-untyped-def]
     return Voice(
         room.own, room.own_target, room.pooled[1], room.pooled_target[1], room.of_pools, room.n_records,
@@ -287,14 +327,14 @@ def _voice(room):  # type: ignore[no-untyped-def]
     )  # fmt: skip
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _share(voice, q, u, c, less):  # type: ignore[no-untyped-def]
     """Return the share of a value in a class of a group, of all but some records that have it."""
     n = max(voice.own[q, c, u] + voice.of_pools[q, c] * voice.pooled[c, u] - less, 0.0)
     return (n + _AS_MANY * max(voice.share[c, u], voice.least[c])) / (voice.n_records[q, c] + _AS_MANY)
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _above(voice, q, u, o, less, less_target):  # type: ignore[no-untyped-def]
     """Return how far the mean target of those with a value lies above that of their groups, but for some records."""
     n = max(voice.own[q, 0, u] + voice.of_pools[q, 0] * voice.pooled[0, u] - less, 0.0)
@@ -305,17 +345,19 @@ def _above(voice, q, u, o, less, less_target):  # type: ignore[no-untyped-def]
 # -- what a pool and its groups count ------------------------------------------------------------------------------
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def _enter(room, pool):  # type: ignore[no-untyped-def]
     """Bring the room up to date for the groups of a pool."""
     _enter_pools(room, pool)
     start, own, listed, summed, n_listed = room.start, room.own, room.listed, room.summed, room.n_listed
-    own_target, mark, of_pools, pooled, holds = room.own_target, room.mark, room.of_pools, room.pooled[1], room.holds
+    own_target, of_pools, pooled, holds = room.own_target, room.of_pools, room.pooled[1], room.holds
+    share, pooled_sum, n_from_pools = room.whole_share, room.pooled_sum, room.n_from_pools
+    n_records, n_to_draw, cells, whole_cells = room.n_records, room.n_drawn, room.cell, room.is_whole
     n_classes, n_units = pooled.shape
     book = _book(room)
     for g in range(pool * FAN, min(pool * FAN + FAN, room.levels[0])):
-        q, cell = g % FAN, room.cell[g]
-        is_whole = room.is_whole[cell]
+        q, cell = g % FAN, cells[g]
+        is_whole = whole_cells[cell]
         for c in range(n_classes):
             for s in range(n_listed[q, c]):
                 own[q, c, listed[q, c, s]] = 0.0
@@ -323,18 +365,11 @@ def _enter(room, pool):  # type: ignore[no-untyped-def]
                     own_target[q, listed[q, c, s], o] = 0.0
             row, n, n_own = g * n_classes + c, np.int64(0), 0.0
             if start[row] < start[row + 1]:
-                _spread(book, row, cell, 1.0, room.whole_share[c], own[q, c], own_target[q])
-            for e in range(start[row], start[row + 1]):
-                for u in range(room.unit[e], room.unit[e] + room.width[e]):
-                    if mark[u] == row:
-                        mark[u] = -1
-                        n_own += own[q, c, u]
-                        listed[q, c, n], summed[q, c, n] = u, n_own
-                        n += 1
-            n_drawn = float(room.n_from_pools[g, c])
+                n, n_own = _spread(book, row, cell, 1.0, share[c], own[q, c], own_target[q], listed[q, c], summed[q, c])
+            n_drawn = float(n_from_pools[g, c])
             if n_own == 0.0 and n_drawn == 0.0:
                 n_drawn = 1.0  # nothing of its own: all of it is drawn from pools
-            in_pools = room.pooled_sum[c, n_units - 1]
+            in_pools = pooled_sum[c, n_units - 1]
             if not is_whole and n_drawn > 0.0:
                 in_pools = 0.0
                 for u in range(n_units):
@@ -343,12 +378,12 @@ def _enter(room, pool):  # type: ignore[no-untyped-def]
             if in_pools == 0.0:
                 n_drawn = 0.0
             of_pools[q, c] = n_drawn / in_pools if n_drawn > 0.0 else 0.0
-            room.n_records[q, c] = n_own + n_drawn
+            n_records[q, c] = n_own + n_drawn
             if n_own + n_drawn == 0.0:  # from the whole table, if it has values in the cell of the group from these
                 for anywhere in range(2):
                     for u in range(n_units if n == 0 else 0):
-                        if room.whole_share[c, u] > 0.0 and (holds[cell, u] or anywhere == 1):
-                            n_own += room.whole_share[c, u]
+                        if share[c, u] > 0.0 and (holds[cell, u] or anywhere == 1):
+                            n_own += share[c, u]
                             listed[q, c, n], summed[q, c, n] = u, n_own
                             n += 1
             elif not is_whole and n_drawn > 0.0:  # not all values of the pools are drawn: those that are go on the list
@@ -359,34 +394,36 @@ def _enter(room, pool):  # type: ignore[no-untyped-def]
                         n += 1
                 n_drawn = 0.0
             n_listed[q, c] = n
-            room.n_drawn[q, c] = n_own + n_drawn
+            n_to_draw[q, c] = n_own + n_drawn
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def _enter_pools(room, pool):  # type: ignore[no-untyped-def]
     """Bring what a pool and those above it count up to date; most of them are those of the pool before."""
     pooled, pooled_sum, pooled_target, levels = room.pooled, room.pooled_sum, room.pooled_target, room.levels
     n_classes, n_units = pooled_sum.shape
     book = _book(room)
-    first, is_new = np.int64(0), False
-    for level in range(levels.shape[0]):
-        first += levels[level]
-    for level in range(levels.shape[0] - 1, 0, -1):
+    first, place, new = levels[0], pool, 1
+    while new < levels.shape[0] and room.place[new] != place:  # those above a pool that is known are known, too
+        room.place[new] = place
+        first += levels[new]
+        place //= FAN
+        new += 1
+    for level in range(new - 1, 0, -1):
         first -= levels[level]
-        place = pool // FAN ** (level - 1)
-        is_new |= place != room.place[level]
-        if not is_new:
-            continue
-        room.place[level] = place
+        scale = 1.0 / FAN**level
         for u in range(n_units if pooled_target.shape[2] > 0 else 0):
             for o in range(pooled_target.shape[2]):
                 pooled_target[level, u, o] = pooled_target[level + 1, u, o]
         for c in range(n_classes):
             for u in range(n_units):
                 pooled[level, c, u] = pooled[level + 1, c, u]
-            row = (first + place) * n_classes + c
-            scale = 1.0 / FAN**level
-            _spread(book, row, -1, scale, room.whole_share[c], pooled[level, c], pooled_target[level])
+            row = (first + room.place[level]) * n_classes + c
+            if room.start[row] < room.start[row + 1]:
+                _spread(
+                    book, row, -1, scale, room.whole_share[c], pooled[level, c], pooled_target[level],
+                    room.listed[0, 0, :0], room.summed[0, 0, :0],
+                )  # fmt: skip
     for c in range(n_classes):
         running = 0.0
         for u in range(n_units):
@@ -406,50 +443,58 @@ class Book(NamedTuple):
     holds: NDArray[np.bool_]
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _book(room):  # type: ignore[no-untyped-def]
     return Book(room.start, room.unit, room.width, room.n_counted, room.target, room.mark, room.holds)
 
 
-@njit(nogil=True, cache=True, inline="always")
-def _spread(book, row, cell, scale, share, out, out_target):  # type: ignore[no-untyped-def]
-    """Add what the entries of a row count to their values; `mark` says which values it counts.
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _spread(book, row, cell, scale, share, out, out_target, listed, summed):  # type: ignore[no-untyped-def]
+    """Add what the entries of a row count to their values, list these, and return their number and sum.
 
     Those who are counted in an interval have none of the values that the row counts before it, and of the others those
-    that the cell holds (-1: any), as `share` has them.
+    that the cell holds (-1: any), as `share` has them. `mark` says which values a row has counted. A list of no length
+    is left alone.
     """
+    n_listed, running = np.int64(0), 0.0
     for e in range(book.start[row], book.start[row + 1]):
-        first, last = np.int64(book.unit[e]), np.int64(book.unit[e] + book.width[e])
-        n = scale * book.n_counted[e]
-        in_whole, n_open = 0.0, 0
-        for u in range(first, last if last > first + 1 else first):
+        first, width = np.int64(book.unit[e]), np.int64(book.width[e])
+        n, in_whole, n_open = scale * book.n_counted[e], 0.0, 0
+        for u in range(first, first + width if width > 1 else first):
             if book.mark[u] != row and (cell < 0 or book.holds[cell, u]):
                 in_whole += share[u]
                 n_open += 1
-        for u in range(first, last):
+        for u in range(first, first + width):
             part = n
-            if last > first + 1:
+            if width > 1:
                 if book.mark[u] == row or (cell >= 0 and not book.holds[cell, u]):
                     continue
                 part = n * (share[u] / in_whole if in_whole > 0.0 else 1.0 / n_open)
-            out[u] += part
             book.mark[u] = row
+            if part == 0.0:
+                continue
+            out[u] += part
             for o in range(book.target.shape[1]):
                 out_target[u, o] += part * book.target[e, o]
+            if listed.shape[0] > 0:
+                running += part
+                listed[n_listed], summed[n_listed] = u, running
+                n_listed += 1
+    return n_listed, running
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def _add_up(room, people, sums):  # type: ignore[no-untyped-def]
     """Add up what all groups and pools count, of a target of numbers, which has one class."""
     book, share = _book(room), room.whole_share[0]
     for row in range(room.start.shape[0] - 1):
-        _spread(book, row, -1, 1.0, share, people, sums)
+        _spread(book, row, -1, 1.0, share, people, sums, room.listed[0, 0, :0], room.summed[0, 0, :0])
 
 
 # -- counted records -----------------------------------------------------------------------------------------------
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def _look_up(room, groups, offsets, classes, units, above, out):  # type: ignore[no-untyped-def]
     n_outputs = above.shape[1]
     voice, book, levels, of_pools, share = _voice(room), _book(room), room.levels, room.of_pools, room.whole_share
@@ -470,16 +515,17 @@ def _look_up(room, groups, offsets, classes, units, above, out):  # type: ignore
                     out[i, s] = np.log(_share(voice, q, u, s + 1, less if c == s + 1 else 0.0) / first)
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _own_part(book, levels, of_pools, share, g, c, u):  # type: ignore[no-untyped-def]
     """Return how much of what is counted of a value is a single record of a group and class that has it."""
-    first, less, level = np.int64(0), 0.0, 0
-    while less == 0.0 and level < levels.shape[0]:
+    first, less, level, is_counted = np.int64(0), 0.0, 0, False
+    while not is_counted and level < levels.shape[0]:
         row = (first + g // FAN**level) * of_pools.shape[1] + c
         e, stop = book.start[row], book.start[row + 1]
         while e < stop and not book.unit[e] <= u < book.unit[e] + book.width[e]:
             e += 1
         if e < stop:
+            is_counted = True
             less = 1.0 if level == 0 else of_pools[g % FAN, c] / FAN**level
             if book.width[e] > 1:
                 less *= _part_of_interval(book.start, book.unit, book.width, share[c], row, e, u)
@@ -488,7 +534,7 @@ def _own_part(book, levels, of_pools, share, g, c, u):  # type: ignore[no-untype
     return less
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def _part_of_interval(start, unit, width, share, row, entry, own):  # type: ignore[no-untyped-def]
     in_whole, n_open = 0.0, 0
     for u in range(unit[entry], unit[entry] + width[entry]):

@@ -40,4 +40,4 @@ def inside_of(cells: ColumnCells, reach: NDArray[np.int64], missing: NDArray[np.
         holds = (cells.low[:, np.newaxis] <= last) & (first <= cells.high[:, np.newaxis])
     holds = np.where(missing, cells.has_missing[:, np.newaxis], holds)
     holds[:, -1] = False
-    return Inside(cells.of_group, holds, holds[:, :-1].all(axis=1))
+    return Inside(cells.of_group, holds, np.asarray(holds[:, :-1].all(axis=1)))

@@ -108,10 +108,12 @@ class CountedColumn:
         """Whether the column has bins of numbers."""
         return self.column is not None and self.column.bins.is_ordered
 
-    def with_shared(self, **shared: SharedValues) -> CountedColumn:
-        """Return the column with the publishable values of its bins."""
+    def with_shared(self, shared: SharedValues, *, is_finer: bool) -> CountedColumn:
+        """Return the column with the publishable values of its bins, or those of the smaller floor."""
         assert self.column is not None
-        return replace(self, column=replace(self.column, bins=replace(self.column.bins, **shared)))
+        bins = self.column.bins
+        bins = replace(bins, finer=shared) if is_finer else replace(bins, shared=shared)
+        return replace(self, column=replace(self.column, bins=bins))
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,15 +174,15 @@ def _whole(
         _counted(own, seen[place], totals.get(place, (0, 0, 0)), rows.get(place, []), n_records)
         for place, own in enumerate(asked)
     ]
-    for name in ("shared", "finer"):
-        floors = {place: own.floor if name == "shared" else own.finer for place, own in enumerate(asked)}
+    for is_finer in (False, True):
+        floors = {place: own.finer if is_finer else own.floor for place, own in enumerate(asked)}
         described = {
             place: describe_bins(floor, seen[place], rows[place])
             for place, floor in floors.items()
             if floor and place in rows and counted[place].is_ordered
         }
         for place, shared in share_bins(added, described).items():
-            counted[place] = counted[place].with_shared(**{name: shared})
+            counted[place] = counted[place].with_shared(shared, is_finer=is_finer)
     return Counts(counted, n_records, totals[len(wanted) + 1][0])
 
 
