@@ -50,7 +50,7 @@ from sfumato.partition.group_summaries import Groups, collect
 from sfumato.partition.guides import Guide
 from sfumato.partition.records import make_layout
 from sfumato.private.ledger import PrivacyLedger
-from sfumato.regions import Regions, TargetCoding, Weights, describe_regions, find_weights, plan_regions
+from sfumato.regions import RegionCounting, Regions, TargetCoding, plan_regions
 from sfumato.representatives import REPRESENTATIVES, looks_at_classes
 from sfumato.schema import Schema
 
@@ -244,19 +244,10 @@ class Anonymizer(TransformerMixin, GroupParameters):
             columns = source.columns
         columns = [column.finer for column in columns]
         classes, numbers = target.classes(y), target.numbers(y)
-        plan = plan_regions(columns, target, floor)
-        groups = collect(fitted.group, self.n_groups_)
-        n_threads = self._n_threads()
-        counted = plan.count(lambda j: columns[j].codes, groups, classes, numbers, n_threads=n_threads)
-
-        def weigh(regions: Regions, chosen: NDArray[np.int64]) -> Weights:
-            rows = np.concatenate([groups.order[groups.offsets[g] : groups.offsets[g + 1]] for g in chosen])
-            codes = [column.codes[rows] for column in columns]
-            return find_weights(regions, plan, codes, fitted.group[rows], classes[rows], numbers[rows])
-
+        counting = RegionCounting(plan_regions(columns, target, floor), len(fitted.group), n_threads=self._n_threads())
+        counting.add(lambda j: columns[j].codes, collect(fitted.group, self.n_groups_), classes, numbers)
         partition = getattr(self, "partition_", None)
-        cells = None if partition is None else partition.cell_columns(columns, {})
-        return describe_regions(plan, [counted], weigh, cells=cells, n_threads=n_threads)
+        return counting.regions(None if partition is None else partition.cell_columns(columns, {}))
 
     def _rewrite_fitted(self, fitted: Fit) -> Any:
         return self.partition_.rewrite(fitted.table, fitted.group, n_threads=self._n_threads())

@@ -9,24 +9,20 @@ neighbouring groups, and values that fewer people of the whole table have are no
 Records that are drawn from regions are for training a model and nothing else: they are not k-anonymous.
 """
 
-from sfumato.regions.describing import RegionParts, RegionPlan, describe_regions, find_weights, plan_regions
+from sfumato.regions.describing import RegionCounting, RegionPlan, plan_regions
 from sfumato.regions.document import regions_from_dict, regions_to_dict
 from sfumato.regions.regions import Drawn, RegionColumn, Regions
 from sfumato.regions.target import RegionTarget, TargetCoding, code_target
-from sfumato.regions.weights import Weights
 
 __all__ = [
     "Drawn",
     "RegionColumn",
-    "RegionParts",
+    "RegionCounting",
     "RegionPlan",
     "RegionTarget",
     "Regions",
     "TargetCoding",
-    "Weights",
     "code_target",
-    "describe_regions",
-    "find_weights",
     "plan_regions",
     "regions_from_dict",
     "regions_to_dict",

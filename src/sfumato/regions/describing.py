@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Describe groups by the values that several of their people share.
 
-A plan says which values of each column may be named. Groups are counted by it, all at once or in parts, on any machine;
-what the parts left over is counted in pools, and a few groups are looked at once more for the weights of the columns.
+A plan says which values of each column may be named. Groups are counted by it, all at once or in parts; what the parts
+left over is counted in pools, and the weights of the columns are found with the records of a few groups.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from numpy.typing import NDArray
 
 from sfumato.coded_columns import CodedColumn
 from sfumato.partition.group_summaries import Groups
+from sfumato.partition.guides import NUMBER_SCALE, Spread
 from sfumato.partition.phantom_search import NOTHING
 from sfumato.partition.records import make_layout
-from sfumato.partition.region_counts import GroupCounts, Kind, count_groups, count_pools, joined
+from sfumato.partition.region_counts import FAN, GroupCounts, Kind, count_groups, count_pools, joined
 from sfumato.regions.cells import inside_of, reach_of
 from sfumato.regions.regions import RegionColumn, Regions, runs_of
 from sfumato.regions.target import RegionTarget, TargetCoding
-from sfumato.regions.weights import Sample, Weights, learn_weights
+from sfumato.regions.weights import Sample, joined_samples, learn_weights, sample_of
 from sfumato.representatives import CellColumn, shown_of
 from sfumato.representatives.representative import values_of_bins
 from sfumato.threads import map_in_threads
 
 _COUNTED_AT_ONCE = 1 << 18  # records of a task
 _JUDGED = 10_000  # records with which weights are found
-_DIGITS = 6  # of means; the others are those of single people
 
 
 class RegionParts(NamedTuple):
@@ -41,11 +41,14 @@ class RegionParts(NamedTuple):
     n_in_class : ndarray of int64, shape (groups, classes)
     sums : ndarray of int64, shape (groups, outputs)
         Of the target's numbers.
+    spread : list of Spread
+        Of each output.
     """
 
     columns: list[GroupCounts]
     n_in_class: NDArray[np.int64]
     sums: NDArray[np.int64]
+    spread: list[Spread]
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,11 +115,8 @@ class RegionPlan:
         n_in_class = np.bincount(of_record * shape[1] + own, minlength=shape[0] * shape[1]).reshape(shape)
         summed = np.concatenate([np.zeros((1, target.shape[1]), np.int64), np.cumsum(target, axis=0)])
         sums = np.diff(summed[groups.offsets], axis=0)
-        return RegionParts(columns, n_in_class, sums)
-
-    def sampled(self, n_groups: int, n_records: int) -> NDArray[np.int64]:
-        """Return the groups with whose records weights are found."""
-        return np.arange(0, n_groups, max(1, n_records // _JUDGED))
+        spread = [Spread.of(np.ascontiguousarray(output)) for output in target.T]
+        return RegionParts(columns, n_in_class, sums, spread)
 
 
 def plan_regions(columns: Sequence[CodedColumn], target: TargetCoding, floor: int) -> RegionPlan:
@@ -148,43 +148,84 @@ def _units(run: NDArray[np.int32], may_show: NDArray[np.bool_]) -> tuple[NDArray
     return unit_of_code.astype(np.int32), codes
 
 
-def describe_regions(
-    plan: RegionPlan,
-    parts: Sequence[RegionParts],
-    weigh: Callable[[Regions, NDArray[np.int64]], Weights],
-    *,
-    cells: Sequence[CellColumn] | None = None,
-    n_threads: int = 1,
-) -> Regions:
-    """Put the counts of all groups together.
+class RegionCounting:
+    """Counts groups from the first to the last, all at once or in parts.
+
+    The records of one group in several are kept until the weights of the columns are found with them.
 
     Parameters
     ----------
     plan : RegionPlan
-    parts : sequence of RegionParts
-        Of all groups, in their order.
-    weigh : callable
-        Takes regions without weights and the numbers of some groups, and returns what `find_weights` makes of the
-        records of these groups, wherever they are.
-    cells : sequence of CellColumn, optional
-        What the tree leaves to each group. None: groups that are not boxes.
+    n_records : int
+        Of the whole table.
     n_threads : int
     """
-    n_in_class = np.concatenate([part.n_in_class for part in parts])
-    sums = np.concatenate([part.sums for part in parts])
-    sizes = n_in_class.sum(axis=1)
+
+    def __init__(self, plan: RegionPlan, n_records: int, *, n_threads: int = 1) -> None:
+        self.plan, self.n_threads = plan, n_threads
+        self._every = max(1, n_records // _JUDGED)
+        self._n_groups = 0
+        self._parts: list[RegionParts] = []
+        self._samples: list[Sample] = []
+
+    def add(
+        self,
+        codes: Callable[[int], NDArray[Any]],
+        groups: Groups,
+        classes: NDArray[np.int32],
+        numbers: NDArray[np.int64],
+    ) -> None:
+        """Count the groups that come next; parameters are those of `RegionPlan.count`."""
+        self._parts.append(self.plan.count(codes, groups, classes, numbers, n_threads=self.n_threads))
+        chosen = np.arange(-self._n_groups % self._every, groups.n_groups, self._every)
+        if len(chosen):
+            rows = np.concatenate([groups.order[groups.offsets[g] : groups.offsets[g + 1]] for g in chosen])
+            units = np.stack([own[codes(j)[rows]] for j, own in enumerate(self.plan.unit_of_code)], axis=1)
+            group = np.repeat(self._n_groups + chosen, groups.sizes[chosen])
+            self._samples.append(sample_of(group, units, classes[rows], numbers[rows]))
+        self._n_groups += groups.n_groups
+
+    def regions(self, cells: Sequence[CellColumn] | None) -> Regions:
+        """Put the counts of all groups together.
+
+        Parameters
+        ----------
+        cells : sequence of CellColumn or None
+            What the tree leaves to each group. None: groups that are not boxes.
+        """
+        plan, parts = self.plan, self._parts
+        n_in_class = np.concatenate([part.n_in_class for part in parts])
+        sizes = n_in_class.sum(axis=1)
+        means = _shared_means(np.concatenate([part.sums for part in parts]), sizes, plan.floor)
+        target = RegionTarget(plan.target.labels, n_in_class.astype(np.float64), means, plan.target.is_flat)
+
+        def described(j: int) -> RegionColumn:
+            counts = count_pools(joined([part.columns[j] for part in parts]), means, plan.kinds[j])
+            made = _region_column(plan, j, counts)
+            stays = cells is not None and target.stays_in_cells
+            return _in_cells(made, cells[j], plan.unit_of_code[j]) if cells is not None and stays else made
+
+        columns = map_in_threads(described, range(len(plan.columns)), self.n_threads)
+        bare = Regions(tuple(columns), sizes, target, None, plan.floor)
+        made = bare.with_weights(learn_weights(bare, joined_samples(self._samples)))
+        if plan.target.scale is None:
+            return made
+        spread = [sum(own, Spread()) for own in zip(*(part.spread for part in parts), strict=True)]
+        return _in_own_unit(made, plan.target, np.sqrt([own.variance for own in spread]))
+
+
+def _shared_means(sums: NDArray[np.int64], sizes: NDArray[np.int64], floor: int) -> NDArray[np.float64]:
+    """Return the mean target of each group, or of the first pool around it that has as many people as the floor."""
+    place = np.arange(len(sizes))
     means = sums / np.maximum(sizes, 1)[:, np.newaxis]
-
-    def described(j: int) -> RegionColumn:
-        counts = count_pools(joined([part.columns[j] for part in parts]), means, plan.kinds[j])
-        made = _region_column(plan, j, counts)
-        return made if cells is None or not target.stays_in_cells else _in_cells(made, cells[j], plan.unit_of_code[j])
-
-    target = RegionTarget(plan.target.labels, n_in_class.astype(np.float64), means, plan.target.is_flat)
-    columns = map_in_threads(described, range(len(plan.columns)), n_threads)
-    bare = Regions(tuple(columns), sizes, target, None, plan.floor)
-    made = bare.with_weights(weigh(bare, plan.sampled(len(sizes), int(sizes.sum()))))
-    return made if plan.target.scale is None else _in_own_unit(made, plan.target)
+    is_small = sizes < floor
+    while is_small.any() and len(sizes) > 1:
+        place, pools = place // FAN, np.arange(len(sizes)) // FAN
+        sizes = np.bincount(pools, weights=sizes).astype(np.int64)
+        sums = np.stack([np.bincount(pools, weights=own).astype(np.int64) for own in sums.T], axis=1)
+        means[is_small] = (sums / np.maximum(sizes, 1)[:, np.newaxis])[place[is_small]]
+        is_small &= sizes[place] < floor
+    return means
 
 
 def _region_column(plan: RegionPlan, j: int, counts: Any) -> RegionColumn:
@@ -219,40 +260,20 @@ def _first_codes(unit_of_code: NDArray[np.int32], n_units: int) -> NDArray[np.in
     return first
 
 
-def _in_own_unit(regions: Regions, coding: TargetCoding) -> Regions:
-    """Return regions whose means are those of the target's own numbers, with few digits.
+def _in_own_unit(regions: Regions, coding: TargetCoding, spread: NDArray[np.float64]) -> Regions:
+    """Return regions whose means are those of the target's own numbers, in coarse steps.
 
-    How numbers became whole ones, by the smallest and the largest of all, is not kept: those are single people's.
+    A step is what one person of `floor` moves a mean who is a standard deviation away from it: from the mean of a group
+    and that of all but one of its people, nobody can tell the number of that one any better. How numbers became whole
+    ones, by the smallest and the largest of all, is not kept: those are single people's.
     """
     assert coding.scale is not None
-    origin = coding.scale.numbers(np.zeros((1, coding.n_outputs)))
+    scale, unit = coding.scale, (coding.scale.span / coding.scale.factor) / NUMBER_SCALE
+    steps = np.array([float(f"{step:.1g}") for step in (spread * unit / regions.floor).tolist()])
+    steps[steps == 0] = 1.0
     columns = tuple(
-        replace(column, counts=column.counts._replace(target=_rounded(coding.scale.numbers(own) - origin)))
-        for column, own in ((column, column.counts.target) for column in regions.columns)
+        replace(column, counts=column.counts._replace(target=np.round(column.counts.target * unit / steps) * steps))
+        for column in regions.columns
     )
-    target = replace(regions.target, means=_rounded(coding.scale.numbers(regions.target.means)))
-    return replace(regions, columns=columns, target=target)
-
-
-def _rounded(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return numbers with as many digits as the largest of them shows in so many."""
-    largest = np.abs(numbers).max(initial=0.0)
-    digits = _DIGITS - 1 - int(np.floor(np.log10(largest))) if largest > 0 else 0
-    return np.round(numbers, digits)
-
-
-def find_weights(
-    regions: Regions,
-    plan: RegionPlan,
-    codes: Sequence[NDArray[Any]],
-    group: NDArray[np.int32],
-    classes: NDArray[np.int32],
-    numbers: NDArray[np.int64],
-) -> Weights:
-    """Find the weights of columns with the records of some groups, given column by column in any order."""
-    units = np.stack([plan.unit_of_code[j][own] for j, own in enumerate(codes)], axis=1)
-    order = np.lexsort((*units.T, *numbers.T, classes, group))  # any order of the records gives the same weights
-    found, sizes = np.unique(group, return_counts=True)
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    sample = Sample(found.astype(np.int64), offsets, units[order], classes[order], numbers[order].astype(np.float64))
-    return learn_weights(regions, sample)
+    means = np.round(scale.numbers(regions.target.means) / steps) * steps
+    return replace(regions, columns=columns, target=replace(regions.target, means=means))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -58,6 +59,24 @@ class Sample(NamedTuple):
     numbers: NDArray[np.float64]  # (records, outputs)
 
 
+def sample_of(
+    group: NDArray[np.int64], units: NDArray[np.int32], classes: NDArray[np.int32], numbers: NDArray[np.int64]
+) -> Sample:
+    """Return records of some groups in an order that does not depend on theirs."""
+    order = np.lexsort((*units.T, *numbers.T, classes, group))
+    found, sizes = np.unique(group, return_counts=True)
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return Sample(found.astype(np.int64), offsets, units[order], classes[order], numbers[order].astype(np.float64))
+
+
+def joined_samples(samples: Sequence[Sample]) -> Sample:
+    """Return the records of all samples, whose groups rise."""
+    before = np.cumsum([0, *(len(sample.classes) for sample in samples)])
+    stops = [sample.offsets[1:] + n for sample, n in zip(samples, before[:-1], strict=True)]
+    groups, _, units, classes, numbers = (np.concatenate(own) for own in zip(*samples, strict=True))
+    return Sample(groups, np.concatenate([[0], *stops]).astype(np.int64), units, classes, numbers)
+
+
 def learn_weights(regions: Regions, sample: Sample) -> Weights:
     """Find the weights under which the targets of counted records are expected best; each is left out for itself."""
     n_classes, n_outputs = regions.target.n_in_class.shape[1], regions.target.means.shape[1]
@@ -75,7 +94,7 @@ def learn_weights(regions: Regions, sample: Sample) -> Weights:
         for j, column in enumerate(regions.columns)
     ]  # fmt: skip
     if n_outputs:
-        n = np.repeat(sizes, sizes)[:, np.newaxis]
+        n = regions.sizes[of_record][:, np.newaxis]
         return Weights(_least_squares(np.stack(said, axis=2), above * n / np.maximum(n - 1, 1)), 1.0, np.zeros(1))
     n_in_class = regions.target.n_in_class[of_record]
     others = np.log(np.maximum(n_in_class - (np.arange(n_classes) == sample.classes[:, np.newaxis]), 0.0) + HALF)

@@ -46,15 +46,12 @@ class Wanted:
         Whether the column is read as one that is rewritten or split on, with its limit, or only to be counted.
     floor : int
         Fewest records that share what is published of a bin; 0: nothing is to be published.
-    finer : int
-        A smaller floor for which that is wanted, too; 0: none.
     """
 
     name: str
     most_bins: int
     is_split: bool
     floor: int = 0
-    finer: int = 0
 
     def read(self, table: Table, limits: Mapping[str, Any]) -> Column:
         """Read the column of a block."""
@@ -108,12 +105,10 @@ class CountedColumn:
         """Whether the column has bins of numbers."""
         return self.column is not None and self.column.bins.is_ordered
 
-    def with_shared(self, shared: SharedValues, *, is_finer: bool) -> CountedColumn:
-        """Return the column with the publishable values of its bins, or those of the smaller floor."""
+    def with_shared(self, shared: SharedValues) -> CountedColumn:
+        """Return the column with the publishable values of its bins."""
         assert self.column is not None
-        bins = self.column.bins
-        bins = replace(bins, finer=shared) if is_finer else replace(bins, shared=shared)
-        return replace(self, column=replace(self.column, bins=bins))
+        return replace(self, column=replace(self.column, bins=replace(self.column.bins, shared=shared)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,15 +169,13 @@ def _whole(
         _counted(own, seen[place], totals.get(place, (0, 0, 0)), rows.get(place, []), n_records)
         for place, own in enumerate(asked)
     ]
-    for is_finer in (False, True):
-        floors = {place: own.finer if is_finer else own.floor for place, own in enumerate(asked)}
-        described = {
-            place: describe_bins(floor, seen[place], rows[place])
-            for place, floor in floors.items()
-            if floor and place in rows and counted[place].is_ordered
-        }
-        for place, shared in share_bins(added, described).items():
-            counted[place] = counted[place].with_shared(shared, is_finer=is_finer)
+    described = {
+        place: describe_bins(own.floor, seen[place], rows[place])
+        for place, own in enumerate(asked)
+        if own.floor and place in rows and counted[place].is_ordered
+    }
+    for place, shared in share_bins(added, described).items():
+        counted[place] = counted[place].with_shared(shared)
     return Counts(counted, n_records, totals[len(wanted) + 1][0])
 
 
@@ -371,15 +364,15 @@ def _counted(
     if own.kind == "category":
         categories, n_each, of_bins = as_counted({pickle.loads(row["text"]): row["n"] for row in rows})
         counts = of_bins.tolist()
-        column = coded_categories(wanted.name, categories, has_missing, n_each, wanted.floor, wanted.finer)
+        column = coded_categories(wanted.name, categories, has_missing, n_each, wanted.floor)
     else:
         rows = sorted(rows, key=lambda row: int(row["low"]))
         is_real = any(found.is_real for found in known)
         low, high, mode = (
             from_keys(np.array([row[end] for row in rows], np.int64), is_real) for end in ("low", "high", "mode")
         )
-        shared = [nothing_shared(mode, floor) if floor and not rows else None for floor in (wanted.floor, wanted.finer)]
-        bins = Bins(True, mode, low, high, has_missing, *shared)
+        shared = nothing_shared(mode, wanted.floor) if wanted.floor and not rows else None
+        bins = Bins(True, mode, low, high, has_missing, shared)
         nothing = np.zeros(0, code_type(bins.n_bins))
         column = CodedColumn(wanted.name, own.kind, bins, nothing, None, own.moment, own.width, own.is_zoned)
         counts = [row["n"] for row in rows]
