@@ -243,9 +243,8 @@ class Anonymizer(TransformerMixin, GroupParameters):
             source, _ = self._coded(fitted.table, names, self.schema_, self.hierarchies_, floor=floor, finer=floor)
             columns = source.columns
         columns = [column.finer for column in columns]
-        classes, numbers = target.classes(y), target.numbers(y)
         counting = RegionCounting(plan_regions(columns, target, floor), len(fitted.group), n_threads=self._n_threads())
-        counting.add(lambda j: columns[j].codes, collect(fitted.group, self.n_groups_), classes, numbers)
+        counting.add(lambda j: columns[j].codes, collect(fitted.group, self.n_groups_), *target.coded(y))
         partition = getattr(self, "partition_", None)
         return counting.regions(None if partition is None else partition.cell_columns(columns, {}))
 

@@ -20,17 +20,22 @@ from sfumato.anonymize.fitted_partition import Partition
 from sfumato.anonymize.guide_from_target import GuideKind, as_target_array, fit_weighted, predictions_of, train_guide
 from sfumato.anonymize.model_guided import ModelGuidedAnonymizer
 from sfumato.anonymize.partitioners import Fit
-from sfumato.anonymize.region_training import checked_regions, framed, mean_weights, train_on_regions
+from sfumato.anonymize.region_training import (
+    checked_regions,
+    chosen_floor,
+    framed,
+    mean_weights,
+    train_on_regions,
+    why_no_regions,
+)
 from sfumato.arguments import as_table_like, check_choice, check_integer, check_wrapped, checked_weight, wrapped_has
 from sfumato.criteria import Criterion
-from sfumato.criteria.base import asks_records_alone
 from sfumato.errors import InputError, KeptIndexWarning, ParameterError, named
 from sfumato.frames import read_table
 from sfumato.regions import code_target
 
 _LOOKED_AT = 2_000  # records at most to see whether a model can be asked about raw ones
 _DEFAULT_K = 10
-_MOST_FLOOR = 20  # of the default: beyond it, accuracy falls and attacks do not
 
 
 class _Anonymized(MetaEstimatorMixin, BaseEstimator):
@@ -94,7 +99,7 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", KeptIndexWarning)  # nothing is released here
             if self._learns_from(anonymizer) == "regions":
-                floor = min(anonymizer.k, _MOST_FLOOR) if self.floor is None else self.floor
+                floor = chosen_floor(self.floor, anonymizer.k)
                 fitted, anonymized = anonymizer._fit_recounted(X, guide, weight, more.get("target"), floor)
                 self.estimator_ = self._train_on_regions(anonymizer, fitted, y, weight, floor)
             else:
@@ -110,17 +115,14 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
     def _learns_from(self, anonymizer: Any) -> str:
         """Return whether the estimator is trained on records drawn from regions, or on representatives."""
         check_choice("learn_from", self.learn_from, (None, "regions", "points"))
-        if self.floor is not None:
-            check_integer("floor", self.floor, 1)
-        why = None
+        chosen_floor(self.floor, 1)
+        why: str | None
         if self.transform_at_predict:
             why = "transform_at_predict=True, which asks the model about representatives"
         elif not isinstance(anonymizer, Anonymizer):
             why = f"a {type(anonymizer).__name__}, which is not one of sfumato's anonymizers"
-        elif not all(map(asks_records_alone, anonymizer._all_criteria())):
-            why = (
-                "criteria on persons or sensitive values, which hold for groups and not for what is counted inside them"
-            )
+        else:
+            why = why_no_regions(anonymizer._all_criteria())
         if why is None:
             return self.learn_from or "regions"
         if self.learn_from == "regions":
@@ -153,10 +155,10 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
     def fit_partition(self, partition: Partition, *, n_records: int | None = None, frame: str = "pandas") -> Self:
         """Train the estimator on the regions of a partition, without any record.
 
-        For partitions that were fitted where the records are: on a table larger than memory (``sfumato.parquet.fit``,
-        ``sfumato.duckdb.fit``, ``sfumato.spark.fit``), or by an estimator that was fitted elsewhere, and saved. The
-        model sees the quasi-identifiers; other columns of later records are left out. Settings that say how groups are
-        formed are not used.
+        For partitions that were fitted where the records are: on a table larger than memory
+        (``sfumato.parquet.fit_transform`` and ``sfumato.duckdb.fit_transform`` with `target`), or by an estimator that
+        was fitted elsewhere, and saved. The model sees the quasi-identifiers; other columns of later records are left
+        out. Settings that say how groups are formed are not used.
 
         Parameters
         ----------

@@ -264,12 +264,13 @@ class Partition(Recoding):
     def _cells_of(self, column: RegionColumn) -> tuple[ColumnCells, NDArray[np.int64]] | None:
         """Return the cells of a column of regions, and the codes of its values if they are categories."""
         place = next((at for at, own in enumerate(self.columns) if own.name == column.name), None)
-        if place is None:
+        own = None if place is None else self.columns[place]
+        kind = column.categories is None, column.moment
+        if place is None or own is None or (own.categories is None, own.moment) != kind:
             raise InputError(
                 "a partition document whose regions have a column that is not among its own: expected what "
                 "Partition.save wrote. Save the partition again."
             )
-        own = self.columns[place]
         n_codes = own.unseen_code + 1 if own.categories is not None else len(own.cuts) + 1
         cells = tree_cells(self.tree, [place], [n_codes], [own.categories is not None])
         if cells is None:

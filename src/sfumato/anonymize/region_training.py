@@ -6,21 +6,41 @@ Drawn records exist inside this module only: they are handed to the `fit` of the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.anonymize.guide_from_target import fit_weighted, takes_weights
+from sfumato.arguments import check_integer
 from sfumato.columns import GroupedValues
+from sfumato.criteria import Criterion
+from sfumato.criteria.base import asks_records_alone
 from sfumato.errors import ParameterError
 from sfumato.frames import read_table
 from sfumato.frames.building import FrameKind, build_frame
 from sfumato.regions import Regions
 
+_MOST_FLOOR = 20  # of the default: beyond it, accuracy falls and attacks do not
+
 _LEAST_SHARE = 0.02
 """Classes that are less likely than this for a drawn record are left out of it."""
+
+
+def chosen_floor(floor: int | None, k: int) -> int:
+    """Return the fewest people that a number of a region counts, checked; None: as many as are right for k."""
+    if floor is None:
+        return min(k, _MOST_FLOOR)
+    check_integer("floor", floor, 1)
+    return floor
+
+
+def why_no_regions(criteria: Sequence[Criterion]) -> str | None:
+    """Return why an anonymizer with such criteria has no regions; None if it may have them."""
+    if all(map(asks_records_alone, criteria)):
+        return None
+    return "criteria on persons or sensitive values, which hold for groups and not for what is counted inside them"
 
 
 def train_on_regions(
@@ -85,8 +105,8 @@ def checked_regions(partition: Any, *, is_number: bool) -> Regions:
     regions = getattr(partition, "regions", None)
     if not isinstance(regions, Regions) or not regions.target.is_known:
         raise ParameterError(
-            f"a {type(partition).__name__} without regions of a target: expected a partition that was fitted with "
-            "target=, such as by sfumato.parquet.fit, or partition_ of the anonymizer_ of a fitted estimator."
+            f"a {type(partition).__name__} without regions of a target: expected one that was fitted with target= by "
+            "sfumato.parquet.fit_transform, or by an estimator. Pass model.anonymizer_.partition_."
         )
     if is_number != (regions.target.labels is None):
         given, expected = ("classes", "numbers") if is_number else ("numbers", "classes")

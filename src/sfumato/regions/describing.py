@@ -234,9 +234,10 @@ def _region_column(plan: RegionPlan, j: int, counts: Any) -> RegionColumn:
     shown = values_of_bins(column.name, column.bins, codes)
     assert shown.values is not None and shown.missing is not None
     values, categories = shown.values, column.categories
-    if categories is not None:
-        own, values = np.unique(values, return_inverse=True)
-        categories = categories[own] if len(categories) else categories
+    if categories is not None:  # those that are not named are not kept
+        own = np.unique(values[~shown.missing])
+        values = np.where(shown.missing, 0, np.searchsorted(own, values))
+        categories = categories[own]
     is_coarser = column.width is not None
     return RegionColumn(
         column.name, values, shown.missing, categories, column.moment, is_coarser, counts, plan.fallback[j]

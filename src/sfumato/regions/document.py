@@ -144,16 +144,20 @@ def regions_from_dict(document: Mapping[str, Any], sizes: NDArray[np.int64], cel
     """
     _check(find_misfit(document, SHAPE) is None, "parts that are absent or not of their kind")
     _check(document["version"] == VERSION, "another version")
-    floor, n_groups = max(document["floor"], 1), len(sizes)
+    floor, n_groups = document["floor"], len(sizes)
+    names = [part["name"] for part in document["columns"]]
+    _check(floor > 0 and bool(names), "no floor or no columns")
+    _check(len(set(names)) == len(names), "a column twice")
     target = _target_from_dict(document, floor, sizes)
     n_classes, n_outputs = target.n_in_class.shape[1], target.means.shape[1]
     columns = []
     for part in document["columns"]:
         column = _column_from_dict(part, floor, n_groups, n_classes, n_outputs)
-        cells = cells_of(column) if target.stays_in_cells else None
-        if cells is not None:
+        cells = cells_of(column)
+        if cells is not None and target.stays_in_cells:
             own, codes = cells
             is_category = column.categories is not None
+            _check(is_category == (column.reach is None), "numbers of no reach")
             reach = np.column_stack([codes, codes]) if column.reach is None else column.reach
             column = replace(column, inside=inside_of(own, reach, column.missing, is_category=is_category))
         columns.append(column)
@@ -175,7 +179,8 @@ def _target_from_dict(document: Mapping[str, Any], floor: int, sizes: NDArray[np
         means = _shaped(listed, (n_groups, n_outputs), np.float64)
         return RegionTarget(None, sizes[:, np.newaxis].astype(np.float64), means, document.get("is_flat", True))
     labels = np.array(document["labels"])
-    _check(2 <= len(labels) <= MOST_CLASSES and len(document["labels"]) == len(labels), "other classes")
+    _check(labels.ndim in (1, 2) and 2 <= len(labels) <= MOST_CLASSES, "other classes")
+    _check(len(np.unique(labels, axis=0)) == len(labels), "a class twice")
     coarse = _shaped(document.get("classes", []), (n_groups, len(labels)), np.int64)
     _check(bool((coarse % floor == 0).all()), "classes of fewer people than the floor")
     return RegionTarget(labels, _expected(coarse, floor), np.zeros((n_groups, 0)), coarse=coarse)
@@ -221,15 +226,21 @@ def _counts_from_dict(
     document: Mapping[str, Any], floor: int, n_units: int, n_groups: int, n_classes: int, n_outputs: int
 ) -> ColumnCounts:
     n_rows = int(n_pools(n_groups).sum()) * n_classes
-    per_row = _shaped(document["per_row"], (n_rows,), np.int64)
-    n = int(per_row.sum())
+    per_row, n = _shaped(document["per_row"], (n_rows,), np.int64), len(document["people"])
+    _check(bool((per_row <= n).all()) and int(per_row.sum()) == n, "lists of other lengths")
     unit, width = (_shaped(document[name], (n,), np.int32) for name in ("value", "width"))
     people = _shaped(document["people"], (n,), np.int64)
     _check(bool((people >= floor).all()), "counts of fewer people than the floor")
     _check(bool((width > 0).all() and (unit.astype(np.int64) + width < n_units).all()), "counts of other values")
+    row = np.repeat(np.arange(n_rows), per_row)
+    alone = (row * n_units + unit)[width == 1]
+    goes_back = (row[1:] == row[:-1]) & (width[1:] == 1) & (width[:-1] > 1)
+    _check(len(np.unique(alone)) == len(alone) and not goes_back.any(), "a value twice")
     above = _shaped(document.get("above", np.zeros((n, 0))), (n, n_outputs), np.float64)
     from_pools = _shaped(document["from_pools"], (n_groups, n_classes), np.int64)
     whole = _shaped(document["whole"], (n_classes, n_units), np.int64)
+    _check(not (from_pools % floor).any() and not (whole % floor).any(), "counts of fewer people than the floor")
+    _check(not whole[:, -1].any(), "counts of no value")
     start = np.concatenate([[0], np.cumsum(per_row)]).astype(np.int64)
     return ColumnCounts(start, unit, width, people, above, from_pools, whole)
 

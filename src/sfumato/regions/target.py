@@ -58,6 +58,10 @@ class TargetCoding:
             known = known * len(different) + np.searchsorted(different, listed)
         return np.searchsorted(known, own).astype(np.int32)
 
+    def coded(self, y: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Return the classes and the numbers of some records."""
+        return self.classes(y), self.numbers(y)
+
     def numbers(self, y: NDArray[Any]) -> NDArray[np.int64]:
         """Return the numbers of some records as whole ones, shape (records, outputs)."""
         if self.scale is None:
