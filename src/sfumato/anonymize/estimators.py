@@ -358,7 +358,8 @@ _PARAMETERS = """
         The model.
     anonymizer_ : anonymizer
     regions_ : Regions
-        What the model has learned from, if that are regions.
+        What the model has learned from, if that are regions; also part of ``anonymizer_.partition_``, and saved with
+        it. ``regions_.describe(group)`` shows those of a group as text.
 
     Notes
     -----
@@ -367,8 +368,9 @@ _PARAMETERS = """
 
     *Guarantee with regions.* All that `estimator_` has seen of the quasi-identifiers are numbers that each count at
     least `floor` people who are of one class and of one group of at least k people, or of several neighbouring groups;
-    nobody is counted twice in a column. Beside them it knows how many people of each group have which class, as a
-    released table would show it, and one weight per column. The records that are drawn are not k-anonymous themselves
+    nobody is counted twice in a column. Of a target of numbers it has seen means of as many people, in steps that hide
+    the number of a single one. Beside them it knows how many people of each group have which class, as a released table
+    would show it, and one weight per column. The records that are drawn are not k-anonymous themselves
     and never leave `fit`. Columns that are not quasi-identifiers are used as they are.
 
     The model trained on raw records only makes the predictions that guide the groups. It is discarded with them: a
