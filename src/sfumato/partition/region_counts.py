@@ -178,7 +178,7 @@ def _count_groups(codes, order, unit_of_code, classes, target, offsets, kind, co
     seen = np.empty(n_classes * n_units, np.int64)
     found = np.empty((n_units, 2), np.int64)
     found_sums = np.empty((n_units, n_outputs), np.int64)
-    n_counted, n_left = np.int64(0), np.int64(0)
+    n_counted, n_left, is_top = np.int64(0), np.int64(0), np.bool_(False)
     for g in range(offsets.shape[0] - 1):
         n_seen = np.int64(0)
         for i in range(offsets[g], offsets[g + 1]):
@@ -206,7 +206,9 @@ def _count_groups(codes, order, unit_of_code, classes, target, offsets, kind, co
                     found_sums[s, o] = sums[key, o]
                     sums[key, o] = 0
             if total >= floor:
-                n_counted, n_found = _write_common(found, found_sums, n_found, total, kind, False, counted, n_counted)
+                n_counted, n_found = _write_common(
+                    found, found_sums, n_found, total, kind, np.bool_(False), counted, n_counted
+                )
             for s in range(n_found):
                 left_unit[n_left], left_n[n_left] = found[s, 0], found[s, 1]
                 for o in range(n_outputs):

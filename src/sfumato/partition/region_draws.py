@@ -256,7 +256,7 @@ def _draw(room, weight, groups, offsets, classes, picks, said, place, out):  # t
                         for o in range(n_outputs):
                             says[u, o] = weight * _above(voice, q, u, o, 0.0, 0.0)
                     else:
-                        own = _share(voice, q, u, 0, 0.0)
+                        own = _share(voice, q, u, np.int64(0), 0.0)
                         for s in range(n_said):
                             says[u, s] = weight * np.log(_share(voice, q, u, s + 1, 0.0) / own)
                 for s in range(n_said):
@@ -421,7 +421,7 @@ def _enter_pools(room, pool):  # type: ignore[no-untyped-def]
             row = (first + room.place[level]) * n_classes + c
             if room.start[row] < room.start[row + 1]:
                 _spread(
-                    book, row, -1, scale, room.whole_share[c], pooled[level, c], pooled_target[level],
+                    book, row, np.int64(-1), scale, room.whole_share[c], pooled[level, c], pooled_target[level],
                     room.listed[0, 0, :0], room.summed[0, 0, :0],
                 )  # fmt: skip
     for c in range(n_classes):
@@ -488,7 +488,7 @@ def _add_up(room, people, sums):  # type: ignore[no-untyped-def]
     """Add up what all groups and pools count, of a target of numbers, which has one class."""
     book, share = _book(room), room.whole_share[0]
     for row in range(room.start.shape[0] - 1):
-        _spread(book, row, -1, 1.0, share, people, sums, room.listed[0, 0, :0], room.summed[0, 0, :0])
+        _spread(book, row, np.int64(-1), 1.0, share, people, sums, room.listed[0, 0, :0], room.summed[0, 0, :0])
 
 
 # -- counted records -----------------------------------------------------------------------------------------------
@@ -510,7 +510,7 @@ def _look_up(room, groups, offsets, classes, units, above, out):  # type: ignore
                 for o in range(n_outputs):
                     out[i, o] = _above(voice, q, u, o, less, less * above[i, o])
             else:
-                first = _share(voice, q, u, 0, less if c == 0 else 0.0)
+                first = _share(voice, q, u, np.int64(0), less if c == 0 else 0.0)
                 for s in range(out.shape[1]):
                     out[i, s] = np.log(_share(voice, q, u, s + 1, less if c == s + 1 else 0.0) / first)
 
