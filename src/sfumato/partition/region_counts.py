@@ -206,9 +206,7 @@ def _count_groups(codes, order, unit_of_code, classes, target, offsets, kind, co
                     found_sums[s, o] = sums[key, o]
                     sums[key, o] = 0
             if total >= floor:
-                n_counted, n_found = _write_common(
-                    found, found_sums, n_found, total, kind, np.bool_(False), counted, n_counted
-                )
+                n_counted, n_found = _write_common(found, found_sums, n_found, total, kind, is_top, counted, n_counted)
             for s in range(n_found):
                 left_unit[n_left], left_n[n_left] = found[s, 0], found[s, 1]
                 for o in range(n_outputs):
