@@ -136,12 +136,13 @@ def _plain_classifier() -> Any:
     from sfumato import AnonymizedClassifier
     from sfumato.anonymize.guide_from_target import fit_weighted, takes_weights
     from sfumato.frames import read_table
+    from sfumato.regions import TargetCoding
 
     class PlainClassifier(AnonymizedClassifier):
-        def _train_on_regions(self, anonymizer: Any, fitted: Any, y: Any, weight: Any) -> Any:
+        def _train_on_regions(self, anonymizer: Any, fitted: Any, y: Any, weight: Any, floor: int) -> Any:
             group, nobody = fitted.group, np.zeros(len(y), np.int32)
-            regions = anonymizer._describe_regions(fitted, nobody, 1, min(anonymizer.k, 20))
-            drawn = regions.draw(group, nobody, np.random.default_rng(self.random_state))
+            self.regions_ = regions = anonymizer._describe_regions(fitted, TargetCoding(), np.asarray(y), floor)
+            drawn = regions.draw_beside(group, nobody, np.random.default_rng(self.random_state))
             records = fitted.table.replaced(drawn.columns, drop=anonymizer.schema_.dropped)
             names = {*anonymizer.schema_.dropped, *anonymizer.schema_.quasi_identifiers}
             if set(fitted.table.names) != names or not takes_weights(self.estimator):

@@ -86,7 +86,7 @@ def test_every_number_is_a_recount_of_people_of_one_group_and_class(adults):
         for g in range(regions.n_groups):
             for c in range(2):
                 own = Counter(values[(group == g) & (classes == c)].tolist())
-                for entry in range(*(int(part[g * 2 + c]) for part in (column.counts.start, column.counts.stop))):
+                for entry in range(*column.counts.start[g * 2 + c : g * 2 + c + 2].tolist()):
                     if column.counts.width[entry] > 1 or column.missing[column.counts.unit[entry]]:
                         continue
                     value = column.values[column.counts.unit[entry]]
@@ -97,12 +97,12 @@ def test_every_number_is_a_recount_of_people_of_one_group_and_class(adults):
                         assert own[value] == n
                         n_checked += 1
     assert n_checked > 50
-    assert np.array_equal(regions.n_in_class.sum(axis=1), np.bincount(group))
+    assert np.array_equal(regions.sizes, np.bincount(group))
 
 
 def test_regions_name_no_category_that_fewer_people_have_than_the_floor():
     rng = np.random.default_rng(0)
-    rare = np.array(["common", "other", *(f"rare{i}" for i in range(30))], object)
+    rare = np.array(["common", "other", *(f"a rare{i}" for i in range(30))], object)  # the first in any order
     X = pd.DataFrame({"place": rare[np.r_[2:32, rng.integers(0, 2, 970)]], "age": rng.integers(20, 60, 1000)})
     X.loc[0, "age"] = 99
     model = fitted(X, rng.integers(0, 2, 1000))
@@ -223,7 +223,7 @@ def test_without_classes_drawn_records_stay_in_the_cell_of_their_group(adults):
     trained = AnonymizedRegressor(SeenNumbers(), k=K, guide_estimator="labels", random_state=0).fit(X, wage)
     partition = trained.anonymizer_.partition_
     drawn = trained.estimator_.X_
-    assert (partition.apply(drawn) == partition.apply(X)).mean() > 0.95
+    assert np.array_equal(np.sort(partition.apply(drawn)), np.sort(partition.apply(X)))
     assert (drawn != X).any(axis=1).mean() > 0.95
 
 

@@ -57,6 +57,11 @@ class CodedColumn:
         return np.bincount(self.codes, minlength=self.bins.n_bins)
 
     @property
+    def finer(self) -> CodedColumn:
+        """The same column with values that fewer records share; see `Bins`."""
+        return replace(self, bins=replace(self.bins, shared=self.bins.finer, finer=None))
+
+    @property
     def is_text(self) -> bool:
         """True if the values are text; such a column can have missing values without changing its type."""
         return self.categories is not None and all(isinstance(value, str) for value in self.categories)
@@ -66,7 +71,9 @@ def named_anyway(bins: Bins, categories: NDArray[np.object_]) -> Bins:
     """Return the bins of categories; true and false may be named however few records have them, for all know them."""
     if bins.shared is None or not all(isinstance(value, bool | np.bool_) for value in categories):
         return bins
-    return replace(bins, shared=replace(bins.shared, is_common=np.ones(bins.n_values, np.bool_)))
+    is_common = np.ones(bins.n_values, np.bool_)
+    finer = None if bins.finer is None else replace(bins.finer, is_common=is_common)
+    return replace(bins, shared=replace(bins.shared, is_common=is_common), finer=finer)
 
 
 def units_of(moment: Moment | None, width: float | None = None, *, is_decimal: bool = False) -> Sequence[int]:

@@ -348,12 +348,16 @@ def test_a_model_that_inherits_nothing(numbers):
     assert not hasattr(classifier, "predict_proba") and not hasattr(classifier, "decision_function")
 
 
+def without_regions(anonymizer):
+    return {name: part for name, part in anonymizer.partition_.to_dict().items() if name != "regions"}
+
+
 def test_models_without_probabilities_guide_by_their_predictions(numbers):
     X, y = numbers
     svm = LinearSVC(random_state=0)
     fitted = AnonymizedClassifier(svm, k=5).fit(X, y)
     by_hand = ModelGuidedAnonymizer(5).fit(X, clone(svm).fit(X, y).predict(X))
-    assert fitted.anonymizer_.partition_.to_dict() == by_hand.partition_.to_dict()
+    assert without_regions(fitted.anonymizer_) == by_hand.partition_.to_dict()
     assert fitted.decision_function(X).shape == (300,)
     assert not hasattr(fitted, "predict_proba")
 
@@ -382,7 +386,8 @@ def test_the_guide_may_be_another_model_fitted_or_not_or_the_labels(numbers):
     same = unfitted.anonymizer_.partition_.to_dict()
     assert fitted.anonymizer_.partition_.to_dict() == same
     labels = AnonymizedClassifier(LogisticRegression(), k=5, guide_estimator="labels").fit(X, y)
-    assert labels.anonymizer_.partition_.to_dict() == ModelGuidedAnonymizer(5).fit(X, y).partition_.to_dict() != same
+    assert without_regions(labels.anonymizer_) == ModelGuidedAnonymizer(5).fit(X, y).partition_.to_dict()
+    assert without_regions(labels.anonymizer_) != without_regions(unfitted.anonymizer_)
     with pytest.raises(ParameterError, match="guide_estimator='label': expected None, 'labels' or a model"):
         AnonymizedClassifier(LogisticRegression(), k=5, guide_estimator="label").fit(X, y)
 

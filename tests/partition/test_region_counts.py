@@ -1,242 +1,211 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every number of a region counts at least `floor` records, each record once, and draws follow the counts."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.twins.naive_regions import AS_MANY, Case, PlainRegions
 
-from sfumato.partition.region_counts import carried, count_column, n_pools
-from sfumato.partition.region_draws import Evidence, Inside, draw_column, everything, look_up_column
+from sfumato.partition.region_counts import Kind, carried, count_groups, count_pools, joined
+from sfumato.partition.region_draws import Drawing, Inside, draw_column, everything, look_up_column, whole_table
+
+FALLBACK = 0
 
 
 @st.composite
 def some_groups(draw):
-    """Records of a column in groups and classes, and a floor; the last value is the one that may not be named."""
+    """Records of a column in groups and classes; a target of numbers goes with one class."""
     sizes = draw(st.lists(st.integers(1, 30), min_size=1, max_size=40))
     n_units, n_classes = draw(st.integers(2, 40)), draw(st.integers(1, 3))
     n_ordered = draw(st.sampled_from([0, n_units - 1, max(n_units - 2, 0)]))
+    n_outputs = draw(st.integers(1, 2)) if n_classes == 1 else 0
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n = sum(sizes)
     # Few values are frequent, most are rare.
     units = np.minimum(rng.geometric(draw(st.sampled_from([0.5, 0.1])), n) - 1, n_units - 1).astype(np.int32)
-    classes = rng.integers(0, n_classes, n).astype(np.int32)
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    return units, n_units, classes, n_classes, offsets, draw(st.integers(1, 12)), 0, n_ordered
+    return Case(
+        units, rng.integers(0, n_classes, n).astype(np.int32), rng.integers(-50, 50, (n, n_outputs)),
+        np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        n_units, n_ordered, n_classes, draw(st.integers(1, 12)),
+    )  # fmt: skip
+
+
+def kind_of(case):
+    return Kind(case.floor, case.n_units, case.n_ordered, case.n_classes)
+
+
+def counted_groups(case, order=None, first=0, last=None):
+    order = np.arange(len(case.units)) if order is None else order
+    offsets = case.offsets[first : None if last is None else last + 1]
+    own = np.arange(case.n_units, dtype=np.int32)
+    return count_groups(case.units, order, own, case.classes[order], case.target[order], offsets, kind_of(case))
+
+
+def counted(case, order=None):
+    return count_pools(counted_groups(case, order), case.means, kind_of(case))
 
 
 def entries_of(counts, n_classes):
-    """Return what is counted as {(row, class): {(value, width): count}}."""
+    """Return what is counted as {(row, class): {(value, width): (count, mean)}}."""
     found = {}
-    for row, (start, stop) in enumerate(zip(counts.start, counts.stop, strict=True)):
-        if stop > start:
-            keys = list(zip(counts.unit[start:stop].tolist(), counts.width[start:stop].tolist(), strict=True))
-            assert len(set(keys)) == len(keys)
-            found[divmod(row, n_classes)] = dict(zip(keys, counts.n_records[start:stop].tolist(), strict=True))
+    for row, (start, stop) in enumerate(pairwise(counts.start.tolist())):
+        keys = list(zip(counts.unit[start:stop].tolist(), counts.width[start:stop].tolist(), strict=True))
+        assert len(set(keys)) == len(keys)
+        own = zip(counts.n_records[start:stop].tolist(), counts.target[start:stop], strict=True)
+        found[divmod(row, n_classes)] = dict(zip(keys, own, strict=True))
     return found
 
 
-def common_of(values, case, *, is_top):
-    """Return the values, then the intervals, that enough records have, and what is left; plainly."""
-    _, n_units, _, _, _, floor, _, n_ordered = case
-    common, left, width = {}, dict(values), 1
-    while width == 1 or width <= (n_ordered if is_top else n_ordered // 3):
-        nodes = defaultdict(list)
-        for u in left:
-            if u < n_ordered:
-                nodes[u // width].append(u)
-            elif width == 1 and u < n_units - 1:
-                nodes[u].append(u)
-        for node, members in nodes.items():
-            total = sum(left[u] for u in members)
-            if total >= floor:
-                common[node * width, min(width, max(n_ordered - node * width, 1))] = total
-                for u in members:
-                    del left[u]
-        width *= 2
-    return common, left
-
-
-def counted_plainly(case):
-    """Return the same, counted with dictionaries: what is rare in a group goes to fours of groups, and so on."""
-    units, n_units, classes, n_classes, offsets, _, _, _ = case
-    n_groups = len(offsets) - 1
-    sizes = n_pools(n_groups)
-    found, rest, pools = {}, np.zeros((n_groups, n_classes), np.int64), defaultdict(Counter)
-    for g in range(n_groups):
-        for c in range(n_classes):
-            own = slice(offsets[g], offsets[g + 1])
-            values = Counter(units[own][classes[own] == c].tolist())
-            common, left = common_of(values, case, is_top=len(sizes) == 1)
-            if common:
-                found[g, c] = common
-            rest[g, c] = sum(left.values())
-            pools[g, c] = Counter({u: n for u, n in left.items() if u < n_units - 1})
-    for level in range(1, len(sizes)):
-        above = defaultdict(Counter)
-        for (place, c), values in pools.items():
-            above[place // 4, c] += values
-        pools = defaultdict(Counter)
-        for (place, c), values in above.items():
-            common, left = common_of(values, case, is_top=level == len(sizes) - 1)
-            if common:
-                found[int(sizes[:level].sum()) + place, c] = common
-            pools[place, c] = Counter(left)
-    return found, rest
+def test_what_is_left_over_is_carried_on():
+    assert carried(np.array([[3, 0], [3, 7], [3, 0]]), 4).tolist() == [[0, 0], [4, 4], [4, 0]]
 
 
 @given(some_groups())
 @settings(max_examples=150, deadline=None)
 def test_counts_equal_their_plain_twin(case):
-    counts = count_column(*case)
-    found, rest = counted_plainly(case)
-    assert entries_of(counts, case[3]) == found
-    assert np.array_equal(counts.n_from_pools, carried(rest, case[5]))
+    counts, plain = counted(case), PlainRegions(case)
+    found = entries_of(counts, case.n_classes)
+    assert found.keys() == plain.found.keys()
+    for row, entries in found.items():
+        assert {key: n for key, (n, _) in entries.items()} == {k: len(own) for k, own in plain.found[row].items()}
+        for key, (_, mean) in entries.items():
+            assert mean == pytest.approx(plain.above(plain.found[row][key]), abs=1e-9)
+    assert np.array_equal(counts.n_from_pools, plain.n_from_pools)
+    assert np.array_equal(counts.whole, plain.whole)
+
+
+@given(some_groups(), st.integers(0, 40), st.integers(0, 2**32 - 1))
+@settings(max_examples=60, deadline=None)
+def test_neither_parts_nor_the_order_of_records_within_groups_matter(case, first, seed):
+    rng = np.random.default_rng(seed)
+    order = np.concatenate([a + rng.permutation(b - a) for a, b in pairwise(case.offsets)])
+    cut = min(first, case.n_groups)
+    runs = [(a, b) for a, b in ((0, cut), (cut, case.n_groups)) if a < b]
+    parts = joined([counted_groups(case, order, a, b) for a, b in runs])
+    for a, b in zip(counted(case), count_pools(parts, case.means, kind_of(case)), strict=True):
+        assert np.array_equal(a, b)
 
 
 @given(some_groups())
 @settings(max_examples=100, deadline=None)
 def test_no_number_counts_fewer_people_than_the_floor_and_nobody_counts_twice(case):
-    units, n_units, classes, n_classes, _, floor, _, n_ordered = case
-    counts = count_column(*case)
-    assert (counts.n_records >= floor).all()
-    assert (counts.n_from_pools % floor == 0).all()
-    for c in range(n_classes):
-        summed = sum(sum(v.values()) for (_, own), v in entries_of(counts, n_classes).items() if own == c)
-        there = int(((classes == c) & (units < n_units - 1)).sum())
-        n_alone = n_units - 1 - n_ordered  # values that no interval takes in
-        assert 0 <= there - summed <= (floor - 1) * (n_alone + 2 * (n_ordered > 0))
-    assert not counts.otherwise[:, -1].any()
-
-
-@given(some_groups(), st.integers(0, 2**32 - 1))
-@settings(max_examples=60, deadline=None)
-def test_the_order_of_records_within_groups_does_not_matter(case, seed):
-    units, n_units, classes, n_classes, offsets, *more = case
-    rng = np.random.default_rng(seed)
-    order = np.concatenate([a + rng.permutation(b - a) for a, b in pairwise(offsets)])
-    first = count_column(units, n_units, classes, n_classes, offsets, *more)
-    second = count_column(units[order], n_units, classes[order], n_classes, offsets, *more)
-    for a, b in zip(first, second, strict=True):
-        assert np.array_equal(a, b)
+    counts = counted(case)
+    assert (counts.n_records >= case.floor).all()
+    assert (counts.n_from_pools % case.floor == 0).all()
+    assert (counts.whole % case.floor == 0).all() and not counts.whole[:, -1].any()
+    for c in range(case.n_classes):
+        found = entries_of(counts, case.n_classes).items()
+        summed = sum(n for (_, own), entries in found if own == c for n, _ in entries.values())
+        there = int(((case.classes == c) & (case.units < case.n_units - 1)).sum())
+        n_alone = case.n_units - 1 - case.n_ordered  # values that no interval takes in
+        assert 0 <= there - summed <= (case.floor - 1) * (n_alone + 2 * (case.n_ordered > 0))
 
 
 @st.composite
 def some_cells(draw, case):
     """Return cells of some groups, which hold the values of their records and random others; or one of everything."""
-    units, n_units, _, _, offsets, *_ = case
-    n_groups = len(offsets) - 1
     if draw(st.booleans()):
-        return everything(n_groups, n_units)
+        return everything(case.n_groups, case.n_units)
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    cell, holds = rng.integers(0, 3, n_groups), rng.random((3, n_units)) < 0.3
-    holds[np.repeat(cell, np.diff(offsets)), units] = True
-    return Inside(cell, holds)
+    cell, holds = rng.integers(0, 3, case.n_groups), rng.random((3, case.n_units)) < 0.3
+    holds[np.repeat(cell, np.diff(case.offsets)), case.units] = True
+    holds[:, -1] = False
+    return Inside(cell, holds, holds[:, :-1].all(axis=1))
 
 
 some_groups_and_cells = some_groups().flatmap(lambda case: st.tuples(st.just(case), some_cells(case)))
 
 
-def spread(entries, whole, holds):
-    """Return the values of entries: those of an interval that a cell holds, as they are shared in the whole class."""
-    result, seen = Counter(), set()
-    for (first, width), n in entries.items():
-        inside = [u for u in range(first, first + width) if width == 1 or (u not in seen and holds[u])]
-        total = sum(whole[u] for u in inside)
-        for u in inside:
-            result[u] += n * (1.0 if width == 1 else whole[u] / total if total else 1 / len(inside))
-        seen.update(range(first, first + width))
-    return result
+def spoken(case, plain, shown, g, u, *, least, own=None, above=None):
+    """Return what a value says in a group; without a record of it, if its class is given."""
+    every = range(case.n_classes)
+    less = dict.fromkeys(every, 0.0)
+    if own is not None:
+        less[own] = plain.part_of(g, own, u, shown[own][4], plain.share_of_whole(own, FALLBACK))
+    if case.target.shape[1]:
+        _, said, sums, _, _ = shown[0]
+        total = sums.get(u, 0.0) - (0.0 if own is None else less[0] * above)
+        n = max(said.get(u, 0.0) - less[0], 0.0)
+        return (total + AS_MANY * least[u]) / (n + AS_MANY)
+    share = []
+    for c in every:
+        n_of_class = plain.whole[c].sum()
+        whole = max(plain.share_of_whole(c, FALLBACK)[u], 0.5 / (n_of_class + 1))
+        n = max(shown[c][1].get(u, 0.0) - less[c], 0.0)
+        share.append((n + AS_MANY * whole) / (shown[c][3] + AS_MANY))
+    return np.log(np.array(share[1:]) / share[0])
 
 
-def shares_plainly(case, counts, inside, g, c):
-    """Return the shares from which records of a group and class are drawn."""
-    *_, offsets, floor, _, _ = case
-    found, rest = counted_plainly(case)
-    whole, holds = counts.otherwise[c], inside.holds[inside.cell[g]]
-    own, pooled = spread(found.get((g, c), {}), whole, holds), Counter()
-    sizes = n_pools(len(offsets) - 1)
-    for level in range(1, len(sizes)):
-        entries = found.get((int(sizes[:level].sum()) + g // 4**level, c), {})
-        for u, n in spread(entries, whole, np.ones_like(holds)).items():
-            if holds[u]:
-                pooled[u] += n / 4**level
-    n_drawn = carried(rest, floor)[g, c]
-    if not own and not n_drawn:
-        n_drawn = 1
-    for u, n in pooled.items():
-        own[u] += n_drawn * n / sum(pooled.values()) if n else 0
-    total = sum(own.values())
-    if total:
-        return {u: n / total for u, n in own.items() if n}
-    left = {u: share for u, share in enumerate(whole.tolist()) if share and holds[u]}
-    left = left or {u: share for u, share in enumerate(whole.tolist()) if share}
-    return {u: share / sum(left.values()) for u, share in left.items()}
-
-
-def evidence_of(case):
-    _, _, classes, n_classes, offsets, *_ = case
-    groups = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    n_in_class = np.bincount(groups * n_classes + classes, minlength=(len(offsets) - 1) * n_classes)
-    n_in_class = n_in_class.reshape(-1, n_classes)
-    return Evidence(n_in_class, n_in_class.sum(axis=0), 0.5)
-
-
-def speaks_plainly(share, whole, n, n_of_class):
-    return np.log((n * share + 10 * max(whole, 0.5 / (n_of_class + 1))) / (n + 10))
+def whole_targets(case, plain):
+    """Return what each value says in the whole table about a target of numbers."""
+    people, sums = Counter(), {u: np.zeros(case.target.shape[1]) for u in range(case.n_units)}
+    whole, holds = plain.share_of_whole(0, FALLBACK), np.ones(case.n_units, bool)
+    for row, _ in plain.found:
+        for u, n, mean, _ in plain.spread(row, 0, whole, holds):
+            people[u] += n
+            sums[u] += n * mean
+    return {u: own / people[u] if people[u] else own for u, own in sums.items()}
 
 
 @given(some_groups_and_cells)
-@settings(max_examples=60, deadline=None)
-def test_draws_follow_the_shares_and_speak_for_classes(groups_and_cells):
+@settings(max_examples=40, deadline=None)
+def test_draws_follow_the_shares_and_say_what_the_counts_say(groups_and_cells):
     case, inside = groups_and_cells
-    n_classes, offsets = case[3], case[4]
-    counts, evidence = count_column(*case), evidence_of(case)
-    n_draws = 2_000
-    for g in {0, len(offsets) - 2}:
-        present = np.flatnonzero(evidence.n_in_class[g])
-        every = {c: shares_plainly(case, counts, inside, g, c) for c in present}
-        for c in present:
-            drawn, speaks = np.empty(n_draws, np.int32), np.zeros((n_draws, n_classes))
+    counts, plain = counted(case), PlainRegions(case)
+    drawing = Drawing(counts, whole_table(counts, FALLBACK), inside, 0.5)
+    rng, n_draws = np.random.default_rng(0), 500
+    least = whole_targets(case, plain)
+    for g in {0, case.n_groups - 1}:
+        holds = inside.holds[inside.cell[g]]
+        shown = [plain.of_group(g, c, holds, FALLBACK) for c in range(case.n_classes)]
+        for c in range(case.n_classes):
+            drawn = np.empty(n_draws, np.int32)
+            said = np.zeros((n_draws, case.target.shape[1] or case.n_classes - 1))
             draw_column(
-                counts, inside, evidence, np.array([g]), np.array([0, n_draws]), np.full(n_draws, c, np.int32),
-                (np.arange(n_draws) + 0.5) / n_draws, speaks, drawn,
+                drawing, np.array([g]), np.array([0, n_draws]), np.full(n_draws, c, np.int32),
+                rng.random(n_draws), said, np.arange(n_draws), drawn,
             )  # fmt: skip
-            seen = Counter(drawn.tolist())
-            assert set(seen) <= set(every[c])
-            for u, share in every[c].items():
-                assert seen[u] / n_draws == pytest.approx(share, abs=1.5 / n_draws)
+            seen, total = Counter(drawn.tolist()), sum(shown[c][0].values())
+            assert set(seen) <= set(shown[c][0])
+            for u, n in shown[c][0].items():
+                assert seen[u] / n_draws == pytest.approx(n / total, abs=2.5 / n_draws)
             for u in seen:
-                row = speaks[int(np.flatnonzero(drawn == u)[0])]
-                for other in present:
-                    plain = speaks_plainly(
-                        every[other].get(u, 0.0), counts.otherwise[other, u],
-                        evidence.n_in_class[g, other], evidence.n_of_class[other],
-                    )  # fmt: skip
-                    assert row[other] == pytest.approx(0.5 * plain)
+                row = said[int(np.flatnonzero(drawn == u)[0])]
+                assert row == pytest.approx(0.5 * spoken(case, plain, shown, g, u, least=least))
 
 
-@given(some_groups_and_cells)
+def test_records_of_classes_in_any_order_get_the_values_of_their_class():
+    units = np.repeat([0, 1, 2, 3], [30, 10, 5, 35]).astype(np.int32)
+    classes = np.repeat([0, 0, 1, 1], [30, 10, 5, 35]).astype(np.int32)
+    case = Case(units, classes, np.zeros((80, 0), np.int64), np.array([0, 80]), 5, 0, 2, 5)
+    counts = counted(case)
+    rng = np.random.default_rng(0)
+    asked, drawn = rng.permutation(np.repeat([0, 1], 400)).astype(np.int32), np.empty(800, np.int32)
+    place = rng.permutation(800)
+    drawing = Drawing(counts, whole_table(counts, 0), everything(1, 5), 1.0)
+    draw_column(drawing, np.array([0]), np.array([0, 800]), asked, rng.random(800), np.zeros((800, 0)), place, drawn)
+    for c, expected in ((0, {0: 300, 1: 100}), (1, {2: 50, 3: 350})):
+        own = drawn[place[asked == c]]
+        assert Counter(own.tolist()) == pytest.approx(expected, abs=1)
+        assert len(set(own[:50].tolist())) == 2  # not one value after the other
+
+
+@given(some_groups())
 @settings(max_examples=60, deadline=None)
-def test_a_record_is_no_evidence_for_itself(groups_and_cells):
-    case, inside = groups_and_cells
-    units, _, classes, n_classes, offsets, *_ = case
-    counts, evidence = count_column(*case), evidence_of(case)
-    groups = np.arange(len(offsets) - 1)
-    seen = look_up_column(counts, inside, evidence, groups, offsets, classes, units)
-    unknown = look_up_column(counts, inside, evidence, groups, offsets, np.full_like(classes, -1), units)
-    is_own = classes[:, None] == np.arange(n_classes)
-    assert np.array_equal(seen[~is_own], unknown[~is_own])
-    assert (seen[is_own] <= unknown[is_own] + 1e-9).all()
-    g = 0
-    rows = slice(offsets[g], offsets[g + 1])
-    for i in range(rows.start, rows.stop):
-        for c in np.flatnonzero(evidence.n_in_class[g]):
-            share = shares_plainly(case, counts, inside, g, c).get(int(units[i]), 0.0)
-            plain = speaks_plainly(
-                share, counts.otherwise[c, units[i]], evidence.n_in_class[g, c], evidence.n_of_class[c]
-            )
-            assert unknown[i, c] == pytest.approx(plain)
+def test_a_record_does_not_speak_for_itself(case):
+    counts, plain = counted(case), PlainRegions(case)
+    least = whole_targets(case, plain)
+    drawing = Drawing(counts, whole_table(counts, FALLBACK), everything(case.n_groups, case.n_units), 1.0)
+    above = case.target - case.means[case.group] if case.target.shape[1] else np.zeros((len(case.units), 0))
+    said = look_up_column(drawing, np.arange(case.n_groups), case.offsets, case.classes, case.units, above)
+    holds = np.ones(case.n_units, bool)
+    for g in {0, case.n_groups - 1}:
+        shown = [plain.of_group(g, c, holds, FALLBACK) for c in range(case.n_classes)]
+        for i in range(case.offsets[g], case.offsets[g + 1]):
+            u, c = int(case.units[i]), int(case.classes[i])
+            expected = spoken(case, plain, shown, g, u, least=least, own=c, above=above[i])
+            assert said[i] == pytest.approx(expected)

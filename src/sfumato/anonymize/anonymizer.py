@@ -50,7 +50,7 @@ from sfumato.partition.group_summaries import Groups, collect
 from sfumato.partition.guides import Guide
 from sfumato.partition.records import make_layout
 from sfumato.private.ledger import PrivacyLedger
-from sfumato.regions import Regions, describe_regions
+from sfumato.regions import RegionCounting, Regions, TargetCoding, plan_regions
 from sfumato.representatives import REPRESENTATIVES, looks_at_classes
 from sfumato.schema import Schema
 
@@ -90,14 +90,18 @@ class Anonymizer(TransformerMixin, GroupParameters):
         """Return the guide of the groups, which representatives also use."""
         return self._make_guide_for_release(y, n_records) or Guide(0)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any = None, target: Any = None) -> Fit:
-        """Form the groups and set the fitted attributes."""
+    def _fit(self, X: Any, y: Any, sample_weight: Any = None, target: Any = None, finer: int = 0) -> Fit:
+        """Form the groups and set the fitted attributes.
+
+        With `finer`, the fewest people that a number of a region counts, what is returned has the codes of the records.
+        """
         X, table, schema, counters = self._begin_fit(X, y if target is None else target)
         weight = checked_weight(sample_weight, table.n_records)
         hierarchies = self._checked_hierarchies(table, schema)
         guide = self._make_guide(X, y, schema, table.n_records, weight)
         names = self._split_columns(schema)
-        source, paths = self._coded(table, names, schema, hierarchies, floor=publishing_floor(counters))
+        source, paths = self._coded(table, names, schema, hierarchies, floor=publishing_floor(counters), finer=finer)
+        coded = source.columns[: len(schema.quasi_identifiers)] if finer else ()  # before they are forgotten
         divided = self._partitioner().divide(
             Task(
                 source, paths, guide, weight, counters, self._n_threads(), looks_at_classes(self.representative, guide)
@@ -111,7 +115,7 @@ class Anonymizer(TransformerMixin, GroupParameters):
             {}, divided.groups.sizes, **self._partition_facts(schema), fingerprints=self._fingerprints(table, schema)
         )
         self.partition_ = self._described(partition, columns, divided.codes, divided.groups, divided.guide, paths)
-        return Fit(table, counters, divided.group)
+        return Fit(table, counters, divided.group, coded)
 
     def _fingerprints(self, table: Table, schema: Schema) -> Fingerprints:
         """Return the fingerprints of the records that the groups are formed of."""
@@ -150,11 +154,13 @@ class Anonymizer(TransformerMixin, GroupParameters):
         hierarchies: Mapping[str, Hierarchy],
         *,
         floor: int = 0,
+        finer: int = 0,
     ) -> tuple[MemorySource, dict[str, CodePaths]]:
         """Return columns as codes in the order of their hierarchies, and the labels above the codes."""
         source = MemorySource(
-            table, names, limits=schema.limits, max_bins=self.max_bins, floor=floor, n_threads=self._n_threads()
-        )
+            table, names,
+            limits=schema.limits, max_bins=self.max_bins, floor=floor, finer=finer, n_threads=self._n_threads(),
+        )  # fmt: skip
         source.columns, paths = in_tree_order(source.columns, hierarchies)
         return source, paths
 
@@ -203,8 +209,8 @@ class Anonymizer(TransformerMixin, GroupParameters):
     def _fit_transform(self, X: Any, y: Any, sample_weight: Any, target: Any) -> Any:
         return self._fit_recounted(X, y, sample_weight, target)[1]
 
-    def _fit_recounted(self, X: Any, y: Any, sample_weight: Any, target: Any) -> tuple[Fit, Any]:
-        """Form the groups and return them with the rewritten table, which was recounted."""
+    def _fit_recounted(self, X: Any, y: Any, sample_weight: Any, target: Any, finer: int = 0) -> tuple[Fit, Any]:
+        """Form the groups and return them with the rewritten table, which was recounted; `finer` is for regions."""
         self._check_parameters()
         if self.suppression_limit > 0:
             raise ParameterError(
@@ -217,7 +223,7 @@ class Anonymizer(TransformerMixin, GroupParameters):
                     f"{shown(criterion)} with fit_transform, which joins no groups: expected it with release. Use "
                     "fit(X, y).release(X)."
                 )
-        fitted = self._fit(X, y, sample_weight, target)
+        fitted = self._fit(X, y, sample_weight, target, finer)
         released = self._rewrite_fitted(fitted)
         try:
             names = self._released_quasi_identifiers(released)
@@ -229,17 +235,18 @@ class Anonymizer(TransformerMixin, GroupParameters):
         warn_of_telling_index(X)
         return fitted, released
 
-    def _describe_regions(self, fitted: Fit, classes: NDArray[np.int32], n_classes: int, floor: int) -> Regions:
-        """Describe fitted groups by the values that several of their people share, per class of the target."""
-        names = self.schema_.quasi_identifiers
-        source, paths = self._coded(fitted.table, names, self.schema_, self.hierarchies_, floor=floor)
-        # Where classes are told apart, a value from outside the cell brings its evidence along. Where they are not, it
-        # would be taken for one that goes with the group's mean.
-        cells = self.partition_.cell_columns(source.columns, paths) if n_classes == 1 else None
-        return describe_regions(
-            source.columns, fitted.group, self.n_groups_, classes, n_classes,
-            floor=floor, cells=cells, n_threads=self._n_threads(),
-        )  # fmt: skip
+    def _describe_regions(self, fitted: Fit, target: TargetCoding, y: NDArray[Any], floor: int) -> Regions:
+        """Describe fitted groups by the values that several of their people share, with their target."""
+        columns = fitted.columns
+        if not columns:
+            names = self.schema_.quasi_identifiers
+            source, _ = self._coded(fitted.table, names, self.schema_, self.hierarchies_, floor=floor, finer=floor)
+            columns = source.columns
+        columns = [column.finer for column in columns]
+        counting = RegionCounting(plan_regions(columns, target, floor), len(fitted.group), n_threads=self._n_threads())
+        counting.add(lambda j: columns[j].codes, collect(fitted.group, self.n_groups_), *target.coded(y))
+        partition = getattr(self, "partition_", None)
+        return counting.regions(None if partition is None else partition.cell_columns(columns, {}))
 
     def _rewrite_fitted(self, fitted: Fit) -> Any:
         return self.partition_.rewrite(fitted.table, fitted.group, n_threads=self._n_threads())

@@ -20,8 +20,9 @@ from sfumato.anonymize.group_description import cells_for, warn_of_tight_ranges
 from sfumato.anonymize.guide_from_target import kind_of_targets, predictions_of
 from sfumato.anonymize.mondrian import MondrianAnonymizer
 from sfumato.anonymize.partitioners import TreePartitioner
-from sfumato.arguments import as_list
-from sfumato.backends.base import Asked, Growth, Guiding, Learned, Need, TableBackend
+from sfumato.anonymize.region_training import chosen_floor, why_no_regions
+from sfumato.arguments import as_list, check_choice
+from sfumato.backends.base import Asked, Growth, Guiding, Learned, Need, TableBackend, TableRegions
 from sfumato.backends.group_describer import DescribedGroups, GroupDescriber, joined_loss, joined_sizes
 from sfumato.criteria import Criterion
 from sfumato.criteria.criterion_counts import fewest_records
@@ -29,6 +30,7 @@ from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames import read_table
 from sfumato.partition.guides import Guide, Spread, unit_weights
 from sfumato.partition.records import make_layout
+from sfumato.regions import RegionCounting, code_target, plan_regions
 from sfumato.representatives import represent_cells
 from sfumato.schema import Schema
 
@@ -50,8 +52,31 @@ class FittedTable:
     smallest_group: int
 
 
+@dataclass(frozen=True)
+class TargetColumn:
+    """The target for which regions are counted.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"classes", "numbers"}
+    floor : int or None
+        The fewest people that a number of a region counts; None: as many as are right for k.
+    """
+
+    name: str
+    kind: str = "classes"
+    floor: int | None = None
+
+
 def fit_transform_table(
-    anonymizer: Anonymizer, table: TableBackend, *, guide_column: Any = None, model: Any = None, most_held: int
+    anonymizer: Anonymizer,
+    table: TableBackend,
+    *,
+    guide_column: Any = None,
+    model: Any = None,
+    target: TargetColumn | None = None,
+    most_held: int,
 ) -> FittedTable:
     """Anonymize a table, and fit the anonymizer.
 
@@ -65,6 +90,8 @@ def fit_transform_table(
         the anonymizer's `keep`.
     model : fitted estimator, optional
         Predicts block by block instead, from all columns that are not dropped.
+    target : TargetColumn, optional
+        Counts regions, too, which the partition of the anonymizer then has.
     most_held : int
         Maximum number of records in memory at once, as codes.
 
@@ -81,10 +108,14 @@ def fit_transform_table(
     _check_names(table, guides, criteria, model)
     example = table.example()
     head, schema = own._read(example, criteria, is_whole=False)
-    asked = Asked(schema, head, criteria, own._split_columns(schema), own.max_bins, own.quasi_identifiers is not None)
+    floor = 0 if target is None else _checked_floor(target, own, table, schema)
+    asked = Asked(
+        schema, head, criteria, own._split_columns(schema), own.max_bins, own.quasi_identifiers is not None, floor
+    )
     learned = table.learn(asked, own._check_feasible)
     guiding = learn_guide(own, table, guides, schema, model)
-    partition, parts = _grow(own, table, schema, learned, guiding, most_held)
+    regions = None if target is None else _region_counting(own, table, schema, learned, target, floor)
+    partition, parts = _grow(own, table, schema, learned, guiding, regions, most_held)
     with table.rewritten(partition, schema, learned) as written:
         smallest = written.recount(partition.output_names(schema.quasi_identifiers), learned.counters)
         _hand_over(anonymizer, partition, example, schema, parts)
@@ -97,6 +128,7 @@ def _grow(
     schema: Schema,
     learned: Learned,
     guiding: Guiding,
+    regions: TableRegions | None,
     most_held: int,
 ) -> tuple[Partition, list[DescribedGroups]]:
     """Grow the tree over the codes of all records, and describe its groups."""
@@ -112,10 +144,14 @@ def _grow(
         n_threads=anonymizer._n_threads(),
         describer=describer,
         generator=anonymizer._generator(),
+        regions=regions,
     )
     with table.coded(schema, learned, guiding, most_held) as records:
         tree, parts = records.grow(growth)
         partition = partition_from_tree(tree, columns, {}, joined_sizes(parts), **anonymizer._partition_facts(schema))
+        if regions is not None:
+            cells = partition.cell_columns(regions.counting.plan.columns, {})
+            partition = replace(partition, regions=regions.counting.regions(cells))
         cells = cells_for(anonymizer.representative, partition, describer.columns, {})
         warn_of_tight_ranges(anonymizer.representative, cells, stacklevel=5)
         if cells is not None:
@@ -154,6 +190,55 @@ def _check_names(table: TableBackend, guides: Sequence[str], criteria: Sequence[
                 f"{type(criterion).__name__} is on {criterion.column!r}, which is not a column of the table: expected "
                 "one of its columns, the target included. Correct the name, or add the column."
             )
+
+
+# -- regions -----------------------------------------------------------------------------------------------------
+
+
+def _checked_floor(target: TargetColumn, anonymizer: Anonymizer, table: TableBackend, schema: Schema) -> int:
+    """Return the floor of regions; raise ParameterError if they cannot be counted."""
+    check_choice("target_kind", target.kind, ("classes", "numbers"))
+    if target.name not in table.names or target.name in schema.quasi_identifiers:
+        raise ParameterError(
+            f"{named('target')} names {target.name!r}, which is not a column of the table or is a quasi-identifier: "
+            "expected a column that is neither. Correct the name, or leave it out of quasi_identifiers."
+        )
+    why = why_no_regions(anonymizer._all_criteria())
+    if why is not None:
+        raise ParameterError(f"{named('target')} with {why}: expected criteria on records. Leave it out.")
+    return chosen_floor(target.floor, anonymizer.k)
+
+
+def _region_counting(
+    anonymizer: Anonymizer, table: TableBackend, schema: Schema, learned: Learned, target: TargetColumn, floor: int
+) -> TableRegions:
+    """Read the target twice, for its labels or ends and for that of each record."""
+    is_number = target.kind == "numbers"
+
+    def known(_: int, block: Any) -> NDArray[Any]:
+        values = _read_target(block, target)
+        return np.array([values.min(), values.max()]) if is_number else np.unique(values)
+
+    coding = code_target(np.concatenate(table.map_blocks(known, [target.name])), is_number=is_number)
+    read = table.map_blocks(lambda _, block: coding.coded(_read_target(block, target)), [target.name])
+    classes, numbers = (np.concatenate(own) for own in zip(*read, strict=True))
+    columns = [column.finer for column in learned.columns[: len(schema.quasi_identifiers)]]
+    plan = plan_regions(columns, coding, floor)
+    return TableRegions(RegionCounting(plan, learned.n_records, n_threads=anonymizer._n_threads()), classes, numbers)
+
+
+def _read_target(block: Any, target: TargetColumn) -> NDArray[Any]:
+    column = read_table(block).column(target.name)
+    if column.missing is not None and column.missing.any():
+        raise InputError(f"the target {target.name!r} has missing values: expected one per record. Fill them in.")
+    if target.kind == "classes":
+        return column.values if column.categories is None else np.array(column.categories.tolist())[column.values]
+    if column.categories is not None:
+        raise InputError(
+            f"the target {target.name!r} holds no numbers: expected numbers for target_kind='numbers'. Use "
+            "target_kind='classes'."
+        )
+    return column.values.astype(np.float64)
 
 
 # -- what is possible --------------------------------------------------------------------------------------------

@@ -40,6 +40,7 @@ _PARTITION = {
     "columns": [_COLUMN],
     "nodes": [lambda node: isinstance(node, Mapping)],
     "groups": {"sizes": [is_count], "values": MapOf([_PART])},
+    "regions?": lambda regions: isinstance(regions, Mapping),
 }
 _SIDE = one_of("left", "right")
 _ORDERED = {"column": is_text, "at_most": or_none(is_number), "missing": _SIDE, "left": is_count, "right": is_count}

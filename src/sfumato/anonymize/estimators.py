@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,19 +16,26 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 
 from sfumato.anonymize.anonymizer import Anonymizer
 from sfumato.anonymize.fit_inputs import names_target
+from sfumato.anonymize.fitted_partition import Partition
 from sfumato.anonymize.guide_from_target import GuideKind, as_target_array, fit_weighted, predictions_of, train_guide
 from sfumato.anonymize.model_guided import ModelGuidedAnonymizer
 from sfumato.anonymize.partitioners import Fit
-from sfumato.anonymize.region_training import strata_of, train_on_regions
+from sfumato.anonymize.region_training import (
+    checked_regions,
+    chosen_floor,
+    framed,
+    mean_weights,
+    train_on_regions,
+    why_no_regions,
+)
 from sfumato.arguments import as_table_like, check_choice, check_integer, check_wrapped, checked_weight, wrapped_has
 from sfumato.criteria import Criterion
-from sfumato.criteria.base import asks_records_alone
 from sfumato.errors import InputError, KeptIndexWarning, ParameterError, named
 from sfumato.frames import read_table
+from sfumato.regions import code_target
 
 _LOOKED_AT = 2_000  # records at most to see whether a model can be asked about raw ones
 _DEFAULT_K = 10
-_MOST_FLOOR = 20  # of the default: beyond it, accuracy falls and attacks do not
 
 
 class _Anonymized(MetaEstimatorMixin, BaseEstimator):
@@ -90,8 +99,9 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", KeptIndexWarning)  # nothing is released here
             if self._learns_from(anonymizer) == "regions":
-                fitted, anonymized = anonymizer._fit_recounted(X, guide, weight, more.get("target"))
-                self.estimator_ = self._train_on_regions(anonymizer, fitted, y, weight)
+                floor = chosen_floor(self.floor, anonymizer.k)
+                fitted, anonymized = anonymizer._fit_recounted(X, guide, weight, more.get("target"), floor)
+                self.estimator_ = self._train_on_regions(anonymizer, fitted, y, weight, floor)
             else:
                 anonymized = anonymizer.fit_transform(X, guide, **more)
                 self.estimator_ = fit_weighted(clone(self.estimator), anonymized, y, weight)
@@ -105,35 +115,88 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
     def _learns_from(self, anonymizer: Any) -> str:
         """Return whether the estimator is trained on records drawn from regions, or on representatives."""
         check_choice("learn_from", self.learn_from, (None, "regions", "points"))
-        if self.floor is not None:
-            check_integer("floor", self.floor, 1)
-        why = None
+        chosen_floor(self.floor, 1)
+        why: str | None
         if self.transform_at_predict:
             why = "transform_at_predict=True, which asks the model about representatives"
         elif not isinstance(anonymizer, Anonymizer):
             why = f"a {type(anonymizer).__name__}, which is not one of sfumato's anonymizers"
-        elif not all(map(asks_records_alone, anonymizer._all_criteria())):
-            why = (
-                "criteria on persons or sensitive values, which hold for groups and not for what is counted inside them"
-            )
+        else:
+            why = why_no_regions(anonymizer._all_criteria())
         if why is None:
             return self.learn_from or "regions"
         if self.learn_from == "regions":
             raise ParameterError(f"learn_from='regions' with {why}: expected 'points', or None to have that chosen.")
         return "points"
 
-    def _train_on_regions(self, anonymizer: Anonymizer, fitted: Fit, y: Any, weight: Any) -> Any:
+    def _train_on_regions(self, anonymizer: Anonymizer, fitted: Fit, y: Any, weight: Any, floor: int) -> Any:
         target = as_target_array(y)
-        floor = min(anonymizer.k, _MOST_FLOOR) if self.floor is None else self.floor
-        strata = strata_of(target, is_number=self._guide_kind == "numbers", k=anonymizer.k, floor=floor)
-        self.regions_ = anonymizer._describe_regions(fitted, strata.of_record, strata.n, floor)
-        schema = anonymizer.schema_
-        generator = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        is_alone = set(fitted.table.names) == {*schema.dropped, *schema.quasi_identifiers}
+        coding = code_target(target, is_number=self._guide_kind == "numbers")
+        self.regions_ = regions = anonymizer._describe_regions(fitted, coding, target, floor)
+        partition = getattr(anonymizer, "partition_", None)
+        if isinstance(partition, Partition):
+            anonymizer.partition_ = replace(partition, regions=regions)
+        table, schema, model = fitted.table, anonymizer.schema_, clone(self.estimator)
+        generator = self._generator()
+        n_threads = anonymizer._n_threads()
+        classes = coding.classes(target)
+        if not regions.target.is_known or set(table.names) != {*schema.dropped, *schema.quasi_identifiers}:
+            # A drawn record keeps the other columns of the record that it stands for, and with them its target.
+            drawn = regions.draw_beside(fitted.group, classes, generator, n_threads=n_threads)
+            return fit_weighted(model, table.replaced(drawn.columns, drop=schema.dropped), y, weight)
         return train_on_regions(
-            clone(self.estimator), self.regions_, fitted.table, schema.dropped, fitted.group, target, strata, weight,
-            generator, is_alone=is_alone, n_threads=anonymizer._n_threads(),
+            model, regions, lambda columns: table.replaced(columns, drop=schema.dropped),
+            mean_weights(regions, fitted.group, classes, weight), generator, n_threads=n_threads,
         )  # fmt: skip
+
+    def _generator(self) -> np.random.Generator:
+        return np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def fit_partition(self, partition: Partition, *, n_records: int | None = None, frame: str = "pandas") -> Self:
+        """Train the estimator on the regions of a partition, without any record.
+
+        For partitions that were fitted where the records are: on a table larger than memory
+        (``sfumato.parquet.fit_transform`` and ``sfumato.duckdb.fit_transform`` with `target`), or by an estimator that
+        was fitted elsewhere, and saved. The model sees the quasi-identifiers; other columns of later records are left
+        out. Settings that say how groups are formed are not used.
+
+        Parameters
+        ----------
+        partition : Partition
+            With regions, in memory or loaded.
+        n_records : int, optional
+            How many records are drawn to train with. None: one for each person.
+        frame : {"pandas", "polars", "pyarrow", "numpy"}, default="pandas"
+            The kind of table that the estimator is trained on.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.tree import DecisionTreeClassifier
+        >>> from sfumato import AnonymizedClassifier
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> model = AnonymizedClassifier(DecisionTreeClassifier(random_state=0), k=5, random_state=0).fit(X, y)
+        >>> partition = model.anonymizer_.partition_  # partition.save(path) writes it, regions included
+        >>> again = AnonymizedClassifier(DecisionTreeClassifier(), random_state=0).fit_partition(partition)
+        >>> bool(again.score(X, y) > 0.8)
+        True
+        """
+        check_wrapped(self, (), such_as="LogisticRegression()")
+        check_choice("frame", frame, ("pandas", "polars", "pyarrow", "numpy"))
+        if n_records is not None:
+            check_integer("n_records", n_records, 1)
+        regions = checked_regions(partition, is_number=self._guide_kind == "numbers")
+        self.estimator_ = train_on_regions(
+            clone(self.estimator), regions, framed(regions, frame), None, self._generator(), n_records=n_records
+        )
+        self.regions_, self.partition_ = regions, partition
+        names = [column.name for column in regions.columns]
+        self.n_features_in_ = len(names)
+        if frame != "numpy":
+            self.feature_names_in_ = np.array(names, object)
+        if hasattr(self.estimator_, "classes_"):
+            self.classes_ = self.estimator_.classes_
+        return self
 
     def _warn_of_raw_records(self, raw: Any, anonymized: Any, y: Any) -> None:
         """Warn if the model cannot predict raw records; only a regressor overrides this."""
@@ -212,11 +275,28 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "estimator_")
         X = as_table_like(X)
         table = read_table(X)
+        if hasattr(self, "partition_"):  # trained without records: what it has not seen is left out
+            own = {column.name for column in self.regions_.columns}
+            dropped = [name for name in table.names if name not in own] if table.library != "numpy" else []
+            X = table.replaced({}, drop=dropped) if dropped else X
+            table, dropped = read_table(X), []
+        else:
+            dropped = list(self.anonymizer_.schema_.dropped)
         validate_data(self, X, reset=False, skip_check_array=True)
         if self.transform_at_predict:
             return self.anonymizer_.transform(X)
-        dropped = self.anonymizer_.schema_.dropped
-        return table.replaced({}, drop=dropped) if dropped else X
+        new = self._known_values(X)
+        return table.replaced(new, drop=dropped) if dropped or new else X
+
+    def _known_values(self, X: Any) -> dict[str, Any]:
+        """Return what stands for categories that the model has never seen: drawn records have only common ones."""
+        if not hasattr(self, "regions_"):
+            return {}
+        partition = self.partition_ if hasattr(self, "partition_") else getattr(self.anonymizer_, "partition_", None)
+        categorical = self.anonymizer_.schema_.categorical_features if partition is None else partition.categorical
+        table = read_table(X, categorical=categorical)
+        group = None if partition is None else functools.cache(lambda: partition.apply_to(table))
+        return self.regions_.known_values(table, group)
 
     @available_if(wrapped_has("predict"))
     def predict(self, X: Any) -> Any:
@@ -278,7 +358,8 @@ _PARAMETERS = """
         The model.
     anonymizer_ : anonymizer
     regions_ : Regions
-        What the model has learned from, if that are regions.
+        What the model has learned from, if that are regions; also part of ``anonymizer_.partition_``, and saved with
+        it. ``regions_.describe(group)`` shows those of a group as text.
 
     Notes
     -----
@@ -287,8 +368,9 @@ _PARAMETERS = """
 
     *Guarantee with regions.* All that `estimator_` has seen of the quasi-identifiers are numbers that each count at
     least `floor` people who are of one class and of one group of at least k people, or of several neighbouring groups;
-    nobody is counted twice in a column. Beside them it knows how many people of each group have which class, as a
-    released table would show it, and one weight per column. The records that are drawn are not k-anonymous themselves
+    nobody is counted twice in a column. Of a target of numbers it has seen means of as many people, in steps that hide
+    the number of a single one. Beside them it knows how many people of each group have which class, as a released table
+    would show it, and one weight per column. The records that are drawn are not k-anonymous themselves
     and never leave `fit`. Columns that are not quasi-identifiers are used as they are.
 
     The model trained on raw records only makes the predictions that guide the groups. It is discarded with them: a
@@ -376,6 +458,8 @@ class AnonymizedRegressor(RegressorMixin, _Anonymized):  # noqa: D101 - the text
         from sklearn.metrics import r2_score
 
         try:
-            return float(r2_score(true, self.estimator_.predict(records)))
+            new = self._known_values(records)
+            known = read_table(records).replaced(new) if new else records
+            return float(r2_score(true, self.estimator_.predict(known)))
         except Exception:  # a look must not undo the fit: encoders refuse categories that went, models other columns
             return None

@@ -26,9 +26,10 @@ from sfumato.errors import InputError
 from sfumato.fingerprints import Fingerprints, save_beside
 from sfumato.frames import read_table
 from sfumato.hierarchies import CodePaths
-from sfumato.partition.cells import tree_cells
+from sfumato.partition.cells import ColumnCells, tree_cells
 from sfumato.partition.tree import Tree
 from sfumato.private.ledger import PrivacyLedger
+from sfumato.regions import RegionColumn, Regions, regions_from_dict, regions_to_dict
 from sfumato.representatives import CellColumn, GroupValues
 
 FORMAT = "sfumato-partition"
@@ -62,13 +63,16 @@ class Partition(Recoding):
         earlier versions.
     fingerprints : Fingerprints or None
         Of the fitted records, for their owner: never part of the document, and not pickled.
+    regions : Regions or None
+        What the people of each group share, for training a model, where that was asked for.
 
     Notes
     -----
     A partition fitted on people is data about people. Its document holds thresholds between values, the categories
     that at least k records have, one set of values per group and group sizes of at least k. Categories that fewer
     records have are not named in it: a partition that was loaded sends them where it sends categories that were never
-    seen, to the larger side of every split.
+    seen, to the larger side of every split. With regions, the document also names the values that at least `floor`
+    people have, and holds counts and means of at least as many.
     """
 
     columns: tuple[PartitionColumn, ...]
@@ -82,6 +86,7 @@ class Partition(Recoding):
     guarantees: tuple[str, ...] = ()
     criteria: tuple[dict[str, Any], ...] = ()
     fingerprints: Fingerprints | None = field(default=None, repr=False)
+    regions: Regions | None = field(default=None, repr=False)
 
     def apply_codes(self, codes: NDArray[np.uint16]) -> NDArray[np.int32]:
         """Return the group of every record, given its codes in the partition's columns."""
@@ -153,7 +158,7 @@ class Partition(Recoding):
         for position, column in enumerate(self.columns):
             if column.categories is None or column.is_common is None:
                 continue
-            is_named = column.is_common.copy()
+            is_named = column.is_common | np.isin(column.categories, self._named_by_regions(column.name))
             parts = values.get(column.name, [])
             for part in parts:
                 if part.values is not None:  # a value that stands for a group is published with it
@@ -173,7 +178,13 @@ class Partition(Recoding):
             return self
         return replace(self, columns=tuple(columns), values=values, tree=_with_codes(self.tree, self.columns, keeps))
 
+    def _named_by_regions(self, name: str) -> list[Any]:
+        """Return the categories of a column that regions name, and a document with them."""
+        own = () if self.regions is None else (column for column in self.regions.columns if column.name == name)
+        return [value for column in own if column.categories is not None for value in column.categories]
+
     def _to_dict(self) -> dict[str, Any]:
+        regions = None if self.regions is None else regions_to_dict(self.regions)
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -189,6 +200,7 @@ class Partition(Recoding):
                 "sizes": self.group_sizes.tolist(),
                 "values": {name: [_values_to_dict(p) for p in parts] for name, parts in self.values.items()},
             },
+            **({} if regions is None else {"regions": regions}),
         }
 
     def _node_to_dict(self, node: int) -> dict[str, Any]:
@@ -224,7 +236,7 @@ class Partition(Recoding):
             columns = tuple(_column_from_dict(c, document["nodes"]) for c in document["columns"])
             groups = document["groups"]
             _check_nodes(document["nodes"], len(groups["sizes"]))
-            return cls(
+            partition = cls(
                 columns=columns,
                 tree=_tree_from_dicts(columns, document["nodes"]),
                 values={name: [_values_from_dict(p) for p in parts] for name, parts in groups["values"].items()},
@@ -236,6 +248,10 @@ class Partition(Recoding):
                 guarantees=tuple(document["guarantees"]),
                 criteria=tuple(document.get("criteria", ())),
             )
+            if "regions" not in document:
+                return partition
+            regions = regions_from_dict(document["regions"], partition.group_sizes, partition._cells_of)
+            return replace(partition, regions=regions)
         except InputError:
             raise
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
@@ -244,6 +260,24 @@ class Partition(Recoding):
                 "expected what Partition.save wrote. "
                 "Save the partition again."
             ) from error
+
+    def _cells_of(self, column: RegionColumn) -> tuple[ColumnCells, NDArray[np.int64]] | None:
+        """Return the cells of a column of regions, and the codes of its values if they are categories."""
+        place = next((at for at, own in enumerate(self.columns) if own.name == column.name), None)
+        own = None if place is None else self.columns[place]
+        kind = column.categories is None, column.moment
+        if place is None or own is None or (own.categories is None, own.moment) != kind:
+            raise InputError(
+                "a partition document whose regions have a column that is not among its own: expected what "
+                "Partition.save wrote. Save the partition again."
+            )
+        n_codes = own.unseen_code + 1 if own.categories is not None else len(own.cuts) + 1
+        cells = tree_cells(self.tree, [place], [n_codes], [own.categories is not None])
+        if cells is None:
+            return None
+        code_of = own.codes_of(column.categories)
+        codes = np.zeros(len(column.values), np.int64) if not len(code_of) else code_of[column.values]
+        return cells[0], codes
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the partition as a JSON file; a file of that name is replaced only when all is written.

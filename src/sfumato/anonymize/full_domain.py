@@ -163,7 +163,7 @@ class FullDomainAnonymizer(Anonymizer):
     def _grows_from_counts(self) -> bool:
         return False  # levels are compared by all records
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any = None, target: Any = None) -> Fit:
+    def _fit(self, X: Any, y: Any, sample_weight: Any = None, target: Any = None, finer: int = 0) -> Fit:
         X, table, schema, counters = self._begin_fit(X, y if target is None else target)
         hierarchies = checked_hierarchies(self.hierarchies, table, schema.quasi_identifiers)
         domains = [read_domain(table.column(name), hierarchies.get(name)) for name in schema.quasi_identifiers]

@@ -106,14 +106,17 @@ def in_tree_order(
         # Without a declared order, bounds go by the sorted one, as for other categories.
         declared = np.arange(len(order)) if column.places is None else column.places
         paths[column.name] = own.code_paths(places[order], has_missing=column.bins.has_missing)
-        shared = column.bins.shared
-        if shared is not None and len(order):
-            most_common = int(rank[shared.most_common])
-            shared = replace(shared, is_common=shared.is_common[order], most_common=most_common)
+        bins = column.bins
+        shared = [
+            part
+            if part is None or not len(order)
+            else replace(part, is_common=part.is_common[order], most_common=int(rank[part.most_common]))
+            for part in (bins.shared, bins.finer)
+        ]
         ordered.append(
             replace(
                 column, codes=rank[column.codes], categories=column.categories[order], places=declared[order],
-                bins=replace(column.bins, shared=shared),
+                bins=replace(bins, shared=shared[0], finer=shared[1]),
             )
         )  # fmt: skip
     return ordered, paths

@@ -7,7 +7,7 @@ for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -19,6 +19,7 @@ from sfumato.anonymize.hierarchy_columns import taxonomy_of
 from sfumato.anonymize.recoding import Recoding
 from sfumato.backends.base import check_of
 from sfumato.backends.memory import MemorySource
+from sfumato.coded_columns import CodedColumn
 from sfumato.criteria.criterion_counts import Counter, fewest_records
 from sfumato.frames import Table
 from sfumato.hierarchies import CodePaths
@@ -88,11 +89,15 @@ class Divided:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """The state that fitting hands to `fit_transform`; never stored on the estimator."""
+    """The state that fitting hands to `fit_transform`; never stored on the estimator.
+
+    `columns` are the quasi-identifiers with the codes of the records, if regions were asked for.
+    """
 
     table: Table
     counters: list[Counter]
     group: NDArray[np.int32]
+    columns: Sequence[CodedColumn] = ()
 
 
 class Partitioner(Protocol):

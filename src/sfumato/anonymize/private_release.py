@@ -197,9 +197,10 @@ def _check_regions(regions: Any, partition: Recoding, n_labels: int) -> None:
             f"regions is of the type {type(regions).__name__}: expected those of the fitted estimator. Pass "
             "classifier.regions_, and call classifier.anonymizer_.release."
         )
-    if regions.n_in_class.shape != (partition.n_groups, n_labels):
+    n_in_class = regions.target.n_in_class
+    if n_in_class.shape != (partition.n_groups, n_labels):
         raise ParameterError(
-            f"regions of {regions.n_groups} groups and {regions.n_in_class.shape[1]} labels for a partition of "
+            f"regions of {regions.n_groups} groups and {n_in_class.shape[1]} labels for a partition of "
             f"{partition.n_groups} groups and {n_labels} labels: expected the same. Pass the regions that were fitted "
             "with the partition, on people of all labels."
         )
@@ -211,9 +212,10 @@ def _write_regions(
     """Return records of cells and labels with values that are drawn from regions of the people of the partition."""
     rank = np.argsort(np.argsort(labels))[label]  # regions number the labels in sorted order
     # Where nobody of a label was in the group, values are those of its most frequent label.
-    has_own = regions.n_in_class[group, rank] > 0
-    classes = np.where(has_own, rank, regions.n_in_class[group].argmax(axis=1))
-    drawn = regions.draw(group.astype(np.int32), classes.astype(np.int32), np.random.default_rng())
+    n_in_class = regions.target.n_in_class
+    has_own = n_in_class[group, rank] > 0
+    classes = np.where(has_own, rank, n_in_class[group].argmax(axis=1))
+    drawn = regions.draw_beside(group.astype(np.int32), classes.astype(np.int32), np.random.default_rng())
     columns = [(name, name, drawn.columns[name]) for name in kind.labels if name in drawn.columns]
     return build_frame(kind, columns, len(group))
 

@@ -263,8 +263,8 @@ class RPlusTreeAnonymizer(Anonymizer):
             partition = graft(partition, None, np.zeros(0, np.int64), coded)
         self.partition_ = self._described(partition, coded, codes, groups, None, paths)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any = None, target: Any = None) -> Fit:
-        fitted = super()._fit(X, y, sample_weight, target)
+    def _fit(self, X: Any, y: Any, sample_weight: Any = None, target: Any = None, finer: int = 0) -> Fit:
+        fitted = super()._fit(X, y, sample_weight, target, finer)
         self._held = None
         if self.keep_records:
             table = fitted.table

@@ -22,9 +22,11 @@ from sfumato.criteria import Criterion
 from sfumato.criteria.criterion_counts import Counter
 from sfumato.frames import Table
 from sfumato.partition.criterion_checks import Check
+from sfumato.partition.group_summaries import collect
 from sfumato.partition.guides import Guide
-from sfumato.partition.records import Layout
+from sfumato.partition.records import Layout, Records
 from sfumato.partition.tree import Tree
+from sfumato.regions import RegionCounting
 from sfumato.schema import Judgement, Schema
 
 
@@ -114,6 +116,8 @@ class Asked:
     max_bins : int
     is_chosen : bool
         Whether the quasi-identifiers were named, and not all columns taken for them.
+    finer : int
+        A floor for values of regions, beside the one of what is published; 0: none.
     """
 
     schema: Schema
@@ -122,6 +126,7 @@ class Asked:
     split: Sequence[str]
     max_bins: int
     is_chosen: bool
+    finer: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +148,31 @@ class Learned:
 
 
 @dataclass(frozen=True, eq=False)
+class TableRegions:
+    """Counts groups for regions as a tree grows.
+
+    Attributes
+    ----------
+    counting : RegionCounting
+    classes : ndarray of int32
+        The class of every record of the table, in its order.
+    numbers : ndarray of int64, shape (records, outputs)
+    """
+
+    counting: RegionCounting
+    classes: NDArray[np.int32]
+    numbers: NDArray[np.int64]
+
+    def add(self, records: Records, group: NDArray[np.int32], n_groups: int) -> None:
+        """Count the groups that come next; records know their numbers in the table, groups count from 0."""
+        rows = records.rows
+        self.counting.add(
+            lambda j: np.ascontiguousarray(records.codes[:, j]), collect(group, n_groups),
+            self.classes[rows], self.numbers[rows],
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
 class Growth:
     """How a tree is grown.
 
@@ -157,6 +187,8 @@ class Growth:
     describer : GroupDescriber
     generator : numpy.random.Generator or None
         Draws representatives that are drawn.
+    regions : TableRegions or None
+        Counts the groups for regions, from left to right.
     """
 
     layout: Layout
@@ -166,6 +198,7 @@ class Growth:
     n_threads: int
     describer: GroupDescriber
     generator: np.random.Generator | None
+    regions: TableRegions | None = None
 
 
 class CodedTable(Protocol):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace as with_changes
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from sfumato import parquet
 from sfumato.backends.blocks.groups import MOST_HELD as MOST_MEASURED
@@ -40,6 +40,9 @@ def fit_transform(
     *,
     guide_column: str | Sequence[str] | None = None,
     model: Any = None,
+    target: str | None = None,
+    target_kind: Literal["classes", "numbers"] = "classes",
+    floor: int | None = None,
     shuffle: bool = True,
     most_held: int = MOST_HELD,
     replace: bool = False,
@@ -56,7 +59,7 @@ def fit_transform(
     destination : path or str
         A Parquet file, or an address of a table, such as ``duckdb:out.db?table=released``. Either appears when the
         release was recounted, or not at all; a table was then counted by DuckDB's own ``GROUP BY``, too.
-    guide_column, model, shuffle, most_held, progress
+    guide_column, model, target, target_kind, floor, shuffle, most_held, progress
         As of :func:`sfumato.parquet.fit_transform`.
     replace : bool, default=False
         Whether a table of that name may be replaced.
@@ -86,7 +89,8 @@ def fit_transform(
     def made(table: DuckDBTable, file: Path) -> ParquetRelease:
         return parquet.fit_transform(
             anonymizer, table, file,
-            guide_column=guide_column, model=model, shuffle=shuffle, most_held=most_held, progress=progress,
+            guide_column=guide_column, model=model, target=target, target_kind=target_kind, floor=floor,
+            shuffle=shuffle, most_held=most_held, progress=progress,
         )  # fmt: skip
 
     def counted(release: ParquetRelease) -> dict[str, Any]:

@@ -7,13 +7,13 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.anonymize.anonymizer import Anonymizer
-from sfumato.anonymize.backend_fitting import fit_transform_table
+from sfumato.anonymize.backend_fitting import TargetColumn, fit_transform_table
 from sfumato.arguments import thread_count
 from sfumato.backends.blocks.backend import BlockBackend
 from sfumato.backends.blocks.block_table import BlockTable
@@ -60,6 +60,9 @@ def fit_transform(
     *,
     guide_column: str | Sequence[str] | None = None,
     model: Any = None,
+    target: str | None = None,
+    target_kind: Literal["classes", "numbers"] = "classes",
+    floor: int | None = None,
     shuffle: bool = True,
     most_held: int = MOST_HELD,
     progress: Progress | None = None,
@@ -78,6 +81,13 @@ def fit_transform(
         anonymizer's `keep` names it.
     model : fitted estimator, optional
         Predicts in blocks instead, from all columns that are not dropped.
+    target : str, optional
+        The column for which regions are counted. ``anonymizer.partition_`` then has them, and
+        ``AnonymizedClassifier(model).fit_partition(anonymizer.partition_)`` learns from them.
+    target_kind : {"classes", "numbers"}, default="classes"
+        What the target holds: classes for a classifier, or numbers for a regressor.
+    floor : int, optional
+        The fewest people that a number of a region counts. None: k, and 20 for larger k.
     shuffle : bool, default=True
         Write the records in a random order. False keeps the order of the source, which can tell an attacker which
         record of a group belongs to whom: only for files that are compared row by row.
@@ -104,6 +114,9 @@ def fit_transform(
         files, path,
         where=files.words, shuffle=shuffle, n_threads=thread_count(anonymizer.n_jobs), progress=progress,
     )  # fmt: skip
-    made = fit_transform_table(anonymizer, table, guide_column=guide_column, model=model, most_held=most_held)
+    regions = None if target is None else TargetColumn(target, target_kind, floor)
+    made = fit_transform_table(
+        anonymizer, table, guide_column=guide_column, model=model, target=regions, most_held=most_held
+    )
     measures = {"information_loss": anonymizer.information_loss_}
     return ParquetRelease(path, made.n_records, made.n_groups, made.smallest_group, measures, table.order)

@@ -7,7 +7,7 @@ codes. Called by ``sources``; everything after works on codes alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,8 @@ class Bins:
         True when missing values occurred; their code is then the last one.
     shared : SharedValues or None
         What may be published of the bins, where that was asked for.
+    finer : SharedValues or None
+        The same for values that fewer records share, where that was asked for, too.
     """
 
     is_ordered: bool
@@ -53,6 +55,7 @@ class Bins:
     high: NDArray[Any]
     has_missing: bool
     shared: SharedValues | None = None
+    finer: SharedValues | None = None
 
     @property
     def n_values(self) -> int:
@@ -103,6 +106,7 @@ def bin_numbers(
     *,
     max_bins: int = DEFAULT_MAX_BINS,
     floor: int = 0,
+    finer: int = 0,
     units: Sequence[int] = NUMBER_UNITS,
 ) -> tuple[Bins, NDArray[Any]]:
     """Bin a column of numbers.
@@ -118,6 +122,8 @@ def bin_numbers(
     max_bins : int
     floor : int
         Fewest records that share what is published of the bins; 0: nothing is to be published.
+    finer : int
+        A smaller floor for which that is wanted, too; 0: none.
     units : sequence of int
         As of `share_numbers`.
 
@@ -136,10 +142,13 @@ def bin_numbers(
     mask = missing if missing is not None and has_missing else np.zeros(0, np.bool_)
     if len(values) == 0 or (has_missing and bool(mask.all())):
         empty = np.zeros(0, values.dtype)
-        bins = Bins(True, empty, empty, empty, has_missing, nothing_shared(empty, floor) if floor else None)
-        return bins, np.zeros(len(values), np.uint8)
+        return bin_counts(empty, np.zeros(0, np.int64), has_missing=has_missing, floor=floor, finer=finer), np.zeros(
+            len(values), np.uint8
+        )
     distinct, counts = sorted_distinct(values, mask)
-    bins = bin_counts(distinct, counts, has_missing=has_missing, max_bins=max_bins, floor=floor, units=units)
+    bins = bin_counts(
+        distinct, counts, has_missing=has_missing, max_bins=max_bins, floor=floor, finer=finer, units=units
+    )
     codes = search_bins(values, bins.high, code_type(bins.n_bins))
     if has_missing:
         codes[mask] = bins.missing_bin
@@ -153,28 +162,39 @@ def bin_counts(
     has_missing: bool,
     max_bins: int = DEFAULT_MAX_BINS,
     floor: int = 0,
+    finer: int = 0,
     units: Sequence[int] = NUMBER_UNITS,
 ) -> Bins:
     """Return the bins of numbers of which it is known how often each occurs; `distinct` is rising."""
     if not len(distinct):
-        shared = nothing_shared(distinct, floor) if floor else None
-        return Bins(True, distinct, distinct, distinct, has_missing, shared)
+        shared = _for_floors(lambda least: nothing_shared(distinct, least), floor, finer)
+        return Bins(True, distinct, distinct, distinct, has_missing, *shared)
     if len(distinct) <= max_bins:
         starts = modes = np.arange(len(distinct))
     else:
         starts, modes = _cut_at_quantiles(counts, max_bins)
     high = distinct[np.append(starts[1:], len(distinct)) - 1]
-    shared = share_numbers(distinct, counts, starts, floor, units) if floor else None
-    return Bins(True, distinct[modes], distinct[starts], high, has_missing, shared)
+    shared = _for_floors(lambda least: share_numbers(distinct, counts, starts, least, units), floor, finer)
+    return Bins(True, distinct[modes], distinct[starts], high, has_missing, *shared)
+
+
+def _for_floors(
+    share: Callable[[int], SharedValues], floor: int, finer: int
+) -> tuple[SharedValues | None, SharedValues | None]:
+    """Return what may be published for a floor, and for a smaller one; None for those that are 0."""
+    shared = share(floor) if floor else None
+    return shared, shared if finer == floor else share(finer) if finer else None
 
 
 def bin_own_categories(
-    n_categories: int, has_missing: bool, counts: NDArray[np.int64] | None = None, floor: int = 0
+    n_categories: int, has_missing: bool, counts: NDArray[np.int64] | None = None, floor: int = 0, finer: int = 0
 ) -> Bins:
     """Return the bins of categories: one each; with a floor, `counts` say how many records have just that one."""
     own = np.arange(n_categories, dtype=np.int64)
-    shared = share_categories(counts, floor) if floor and counts is not None else None
-    return Bins(False, own, own, own, has_missing, shared)
+    if counts is None:
+        return Bins(False, own, own, own, has_missing)
+    shared = _for_floors(lambda least: share_categories(counts, least), floor, finer)
+    return Bins(False, own, own, own, has_missing, *shared)
 
 
 def most_frequent(counts: NDArray[np.int64], n_most: int = MAX_CODES - 3) -> NDArray[np.int64]:
@@ -200,6 +220,7 @@ def bin_categories(
     *,
     counts: NDArray[np.int64] | None = None,
     floor: int = 0,
+    finer: int = 0,
 ) -> tuple[Bins, NDArray[Any]]:
     """Give every category a bin: its own index. `indexes` point into the sorted categories that occur.
 
@@ -209,7 +230,7 @@ def bin_categories(
     if floor and counts is None:
         present = indexes if missing is None else indexes[~missing]
         counts = np.bincount(present, minlength=n_categories).astype(np.int64)
-    bins = bin_own_categories(n_categories, has_missing, counts, floor)
+    bins = bin_own_categories(n_categories, has_missing, counts, floor, finer)
     codes = indexes.astype(code_type(bins.n_bins))
     if has_missing:
         codes[missing] = bins.missing_bin

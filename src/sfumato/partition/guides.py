@@ -136,6 +136,10 @@ class NumberScale:
         _scale(numbers, self.factor, self.low, self.span, whole)
         return whole
 
+    def numbers(self, channels: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+        """Return the numbers that whole ones, or means of them, stand for."""
+        return np.asarray((self.low + channels / NUMBER_SCALE * self.span) / self.factor)
+
 
 @njit(nogil=True, cache=True)
 def _scale(numbers, factor, low, span, out):  # type: ignore[no-untyped-def]

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draw values from what is counted of groups, and say how strongly a value speaks for each class.
+"""Draw values from what is counted of groups, and say what a value speaks for.
 
 The shares of a group's values are its own counts, and for the records that are drawn from pools those of its pools, the
-nearer ones more. Only values that lie in the cell of the group are drawn. See ``region_counts``.
+nearer ones more. What a value speaks for is added up over columns: for classes the logarithm of its share in each class
+beside that in the first, for numbers how far the mean target of those who have it lies above that of their groups. Both
+are drawn a little towards what the value says in the whole table. See ``region_counts``.
 """
 
 from __future__ import annotations
@@ -16,15 +18,15 @@ from numpy.typing import NDArray
 from sfumato.partition.region_counts import FAN, ColumnCounts, n_pools
 
 _AS_MANY = 10.0
-"""How many records of a group and class its whole class counts for, when values are evidence for classes."""
+"""How many records of a group its whole table counts for, when values speak."""
 
 
-class Evidence(NamedTuple):
-    """How strongly values speak for the classes of a group. Arrays, as kernels need them."""
+class Whole(NamedTuple):
+    """The values of a column in the whole table, as its counts have them. Arrays, as kernels need them."""
 
-    n_in_class: NDArray[np.int64]  # (groups, classes): records
-    n_of_class: NDArray[np.int64]  # (classes,): records of the whole table
-    weight: float  # of this column
+    share: NDArray[np.float64]  # (classes, values)
+    least: NDArray[np.float64]  # (classes,): half a person; a value that is not counted may still be there
+    target: NDArray[np.float64]  # (values, outputs): how far the mean target lies above those of the groups
 
 
 class Inside(NamedTuple):
@@ -32,253 +34,514 @@ class Inside(NamedTuple):
 
     cell: NDArray[np.int64]  # of each group
     holds: NDArray[np.bool_]  # (cells, values)
+    is_whole: NDArray[np.bool_]  # (cells,): whether a cell holds all values
+
+
+class Drawing(NamedTuple):
+    """A column to draw from. Arrays, as kernels need them."""
+
+    counts: ColumnCounts
+    whole: Whole
+    inside: Inside
+    weight: float  # of what its values say
 
 
 def everything(n_groups: int, n_units: int) -> Inside:
     """Return one cell with all values, for groups that are not boxes."""
-    return Inside(np.zeros(n_groups, np.int64), np.ones((1, n_units), np.bool_))
+    return Inside(np.zeros(n_groups, np.int64), np.ones((1, n_units), np.bool_), np.ones(1, np.bool_))
+
+
+def whole_table(counts: ColumnCounts, fallback: int) -> Whole:
+    """Return the shares of values in the whole table, and what they say there about a target of numbers.
+
+    Where a class counts nothing, the values of all classes stand for it, and where nothing is counted the value
+    `fallback`.
+    """
+    n = counts.whole.astype(np.float64)
+    every = n.sum(axis=0)
+    every[fallback] += every.sum() == 0
+    total = n.sum(axis=1, keepdims=True)
+    own = np.where(total > 0, n, every)
+    share = own / own.sum(axis=1, keepdims=True)
+    nothing = Whole(share, 0.5 / (total[:, 0] + 1), np.zeros((n.shape[1], counts.target.shape[1])))
+    if not counts.target.shape[1]:
+        return nothing
+    room = _make_room(Drawing(counts, nothing, everything(len(counts.n_from_pools), n.shape[1]), 1.0))
+    people, sums = np.zeros(n.shape[1]), np.zeros_like(nothing.target)
+    _add_up(room, people, sums)
+    return nothing._replace(target=sums / np.where(people > 0, people, 1.0)[:, np.newaxis])
 
 
 def draw_column(
-    counts: ColumnCounts,
-    inside: Inside,
-    evidence: Evidence,
+    drawing: Drawing,
     groups: NDArray[np.int64],
     offsets: NDArray[np.int64],
     classes: NDArray[np.int32],
     picks: NDArray[np.float64],
-    log_likelihood: NDArray[np.float64],
-    out: NDArray[np.int32],
+    said: NDArray[np.float64],
+    place: NDArray[np.integer],
+    out: NDArray[np.integer],
 ) -> None:
     """Draw a value for each record from what is counted of its group and class.
 
     Parameters
     ----------
-    counts : ColumnCounts
-    inside : Inside
-    evidence : Evidence
+    drawing : Drawing
     groups : ndarray of int64
-        The numbers of some groups.
+        The numbers of some groups, rising.
     offsets : ndarray of int64
         Where the records of each of them begin; one more at the end.
     classes : ndarray of int32
         Of each record.
     picks : ndarray of float64
         A random number from 0 to 1 for each record.
-    log_likelihood : ndarray of float64, shape (records, classes)
-        To which the evidence of the value for each class is added; no classes: nothing to add.
-    out : ndarray of int32
+    said : ndarray of float64, shape (records, classes but the first) or (records, outputs)
+        To which what the value says is added; no columns: nothing to add.
+    place : ndarray of int
+        Where the value of each record goes.
+    out : ndarray of int
         The values.
     """
-    levels = n_pools(len(counts.n_from_pools))
-    room = _make_room(counts, len(levels))
-    _draw(counts, inside, evidence, levels, groups, offsets, classes, picks, log_likelihood, out, room)
+    _draw(_make_room(drawing), drawing.weight, groups, offsets, classes, picks, said, place, out)
 
 
 def look_up_column(
-    counts: ColumnCounts,
-    inside: Inside,
-    evidence: Evidence,
+    drawing: Drawing,
     groups: NDArray[np.int64],
     offsets: NDArray[np.int64],
     classes: NDArray[np.int32],
     units: NDArray[np.int32],
+    above: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return the evidence of the values of counted records for each class, shape (records, classes).
+    """Return what the values of counted records say, shape (records, classes but the first) or (records, outputs).
 
-    For its own class, a record is left out of the counts: it would be evidence for itself.
+    A record is left out of the counts: it would speak for itself.
+
+    Parameters
+    ----------
+    drawing, groups, offsets, classes
+        As of `draw_column`.
+    units : ndarray of int32
+        The value of each record.
+    above : ndarray of float64, shape (records, outputs)
+        How far its target lies above the mean of its group.
     """
-    out = np.zeros((len(units), counts.n_from_pools.shape[1]))
-    levels = n_pools(len(counts.n_from_pools))
-    room = _make_room(counts, len(levels))
-    _look_up(counts, inside, evidence, levels, groups, offsets, classes, units, out, room)
+    room = _make_room(drawing)
+    out = np.zeros((len(units), room.says.shape[1]))
+    _look_up(room, groups, offsets, classes, units, above, out)
+    return out
+
+
+def commonest_values(drawing: Drawing) -> NDArray[np.int32]:
+    """Return the value that most records of each group are expected to have, of all classes together."""
+    out = np.zeros(len(drawing.counts.n_from_pools), np.int32)
+    _find_commonest(_make_room(drawing), out)
     return out
 
 
 class Room(NamedTuple):
-    """Working memory: the shares of values of one group, and of the pools that it belongs to, per class."""
+    """A column, and working memory for the groups of one pool: (groups, classes, values) unless it says otherwise.
 
-    share: NDArray[np.float64]  # (classes, values)
-    others: NDArray[np.float64]  # the same without one of the counted records
-    seen: NDArray[np.int32]  # the values with a share
-    summed: NDArray[np.float64]  # the sum of shares up to each of these
-    n_seen: NDArray[np.int64]
+    One tuple of arrays, since numba hands tuples on array by array: a call costs as much as drawing many values. So a
+    pool of groups is entered with one call, and loops use arrays that were taken out of the tuple before.
+    """
+
+    start: NDArray[np.int64]  # the counts, see `ColumnCounts`
+    unit: NDArray[np.int32]
+    width: NDArray[np.int32]
+    n_counted: NDArray[np.int64]
+    target: NDArray[np.float64]
+    n_from_pools: NDArray[np.int64]
+    n_in_whole: NDArray[np.int64]
+    whole_share: NDArray[np.float64]  # see `Whole`
+    whole_least: NDArray[np.float64]
+    whole_target: NDArray[np.float64]
+    cell: NDArray[np.int64]  # see `Inside`
+    holds: NDArray[np.bool_]
+    is_whole: NDArray[np.bool_]
+    levels: NDArray[np.int64]  # number of pools of each level
+    own: NDArray[np.float64]  # records of the group itself
+    own_target: NDArray[np.float64]  # (groups, values, outputs): sums over these
+    listed: NDArray[np.int32]  # twice the values: those to draw, those of pools perhaps after its own
+    summed: NDArray[np.float64]  # the sum of records up to each of these
+    n_listed: NDArray[np.int64]  # (groups, classes)
+    of_pools: NDArray[np.float64]  # (groups, classes): records of the group for each record in its pools
+    n_records: NDArray[np.float64]  # (groups, classes): what is counted, in the group and in pools
+    n_drawn: NDArray[np.float64]  # (groups, classes): what is drawn from, the same but where nothing is counted
     pooled: NDArray[np.float64]  # (levels, classes, values): records per group in the pools of a level and above it
-    others_pooled: NDArray[np.float64]
+    pooled_target: NDArray[np.float64]  # (levels, values, outputs)
+    pooled_sum: NDArray[np.float64]  # (classes, values): of the nearest pool and those above, up to each value
     place: NDArray[np.int64]  # the pool of each level that is in `pooled`
-    anything: NDArray[np.bool_]  # a cell with all values
+    mark: NDArray[np.int64]  # (values,): the row that counted a value last
+    stamp: NDArray[np.int64]  # (values,): the group for which it is known what a value says
+    says: NDArray[np.float64]  # (values, said)
 
 
-def _make_room(counts: ColumnCounts, n_levels: int) -> Room:
-    shape = counts.otherwise.shape
+def _make_room(drawing: Drawing) -> Room:
+    counts, whole = drawing.counts, drawing.whole
+    levels = n_pools(len(counts.n_from_pools))
+    n_levels, n_outputs = len(levels), counts.target.shape[1]
+    n_classes, n_units = whole.share.shape
     return Room(
-        np.zeros(shape), np.zeros(shape), np.zeros(shape, np.int32), np.zeros(shape), np.zeros(shape[0], np.int64),
-        np.zeros((n_levels + 1, *shape)), np.zeros((n_levels + 1, *shape)), np.full(n_levels, -1, np.int64),
-        np.ones(shape[1], np.bool_),
+        *counts, *whole, *drawing.inside, levels,
+        own=np.zeros((FAN, n_classes, n_units)),
+        own_target=np.zeros((FAN, n_units, n_outputs)),
+        listed=np.zeros((FAN, n_classes, 2 * n_units), np.int32),
+        summed=np.zeros((FAN, n_classes, 2 * n_units)),
+        n_listed=np.zeros((FAN, n_classes), np.int64),
+        of_pools=np.zeros((FAN, n_classes)),
+        n_records=np.zeros((FAN, n_classes)),
+        n_drawn=np.zeros((FAN, n_classes)),
+        pooled=np.zeros((n_levels + 1, n_classes, n_units)),
+        pooled_target=np.zeros((n_levels + 1, n_units, n_outputs)),
+        pooled_sum=np.zeros((n_classes, n_units)),
+        place=np.full(n_levels, -1, np.int64),
+        mark=np.full(n_units, -1, np.int64),
+        stamp=np.full(n_units, -1, np.int64),
+        says=np.zeros((n_units, n_outputs or n_classes - 1)),
     )  # fmt: skip
 
 
-@njit(nogil=True, cache=True)
-def _draw(counts, inside, evidence, levels, groups, offsets, classes, picks, log_likelihood, out, room):  # type: ignore[no-untyped-def]
-    n_classes, n_units = counts.otherwise.shape
-    spoken = np.full((n_classes, n_units), np.nan)  # the evidence of a value, once it is known
+@njit(nogil=True, cache=True, error_model="numpy")
+def _find_commonest(room, out):  # type: ignore[no-untyped-def]
+    own, of_pools, place, whole = room.own, room.of_pools, room.place, room.whole_share
+    for g in range(out.shape[0]):
+        q, most = g % FAN, 0.0
+        if place[1] != g // FAN:
+            _enter(room, g // FAN)
+        for anywhere in range(2):
+            for u in range(whole.shape[1] if most == 0.0 else 0):
+                n = 0.0
+                for c in range(whole.shape[0]):
+                    n += whole[c, u] if anywhere == 1 else own[q, c, u] + of_pools[q, c] * room.pooled[1, c, u]
+                if n > most:
+                    out[g], most = u, n
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _draw(room, weight, groups, offsets, classes, picks, said, place, out):  # type: ignore[no-untyped-def]
+    stamp, says, entered = room.stamp, room.says, room.place
+    voice, hand = _voice(room), _hand(room)
+    n_said, n_outputs, n_classes = said.shape[1], room.target.shape[1], room.of_pools.shape[1]
+    most = np.int64(0)
+    for at in range(groups.shape[0]):
+        most = max(most, offsets[at + 1] - offsets[at])
+    dealt, first, left = np.empty(most, np.int64), np.zeros(n_classes, np.int64), np.zeros(n_classes, np.int64)
+    start = np.zeros(n_classes)
     for at in range(groups.shape[0]):
         g = groups[at]
-        _find_shares(counts, inside.holds[inside.cell[g]], evidence.n_in_class, levels, g, room)
+        q = g % FAN
+        if entered[1] != g // FAN:
+            _enter(room, g // FAN)
+        left[:] = 0
+        for i in range(offsets[at], offsets[at + 1]):
+            left[classes[i]] += 1
+            start[classes[i]] = picks[i]  # that of the last record, which takes what the others leave
+        n = np.int64(0)
+        for c in range(n_classes):
+            first[c] = n
+            _deal(hand, q, c, left[c], start[c], dealt, n)
+            n += left[c]
         for i in range(offsets[at], offsets[at + 1]):
             c = classes[i]
-            low, high = np.int64(0), room.n_seen[c] - 1
-            wanted = picks[i] * room.summed[c, high]
-            while low < high:
-                middle = (low + high) >> 1
-                if room.summed[c, middle] <= wanted:
-                    low = middle + 1
-                else:
-                    high = middle
-            u = room.seen[c, low]
-            out[i] = u
-            for k in range(log_likelihood.shape[1]):
-                if np.isnan(spoken[k, u]):
-                    spoken[k, u] = evidence.weight * _speaks(room.share[k, u], u, g, k, counts, evidence)
-                log_likelihood[i, k] += spoken[k, u]
-        if log_likelihood.shape[1] > 0:
-            for i in range(offsets[at], offsets[at + 1]):
-                for k in range(n_classes):
-                    spoken[k, out[i]] = np.nan
+            taken = first[c] + np.int64(picks[i] * left[c])
+            left[c] -= 1
+            u = dealt[taken]
+            dealt[taken] = dealt[first[c] + left[c]]
+            out[place[i]] = u
+            if n_said > 0:
+                if stamp[u] != g:
+                    stamp[u] = g
+                    if n_outputs > 0:
+                        for o in range(n_outputs):
+                            says[u, o] = weight * _above(voice, q, u, o, 0.0, 0.0)
+                    else:
+                        own = _share(voice, q, u, np.int64(0), 0.0)
+                        for s in range(n_said):
+                            says[u, s] = weight * np.log(_share(voice, q, u, s + 1, 0.0) / own)
+                for s in range(n_said):
+                    said[i, s] += says[u, s]
 
 
-@njit(nogil=True, cache=True)
-def _look_up(counts, inside, evidence, levels, groups, offsets, classes, units, out, room):  # type: ignore[no-untyped-def]
+class Hand(NamedTuple):
+    """The parts of a room from which values are dealt."""
+
+    listed: NDArray[np.int32]
+    summed: NDArray[np.float64]
+    n_listed: NDArray[np.int64]
+    n_drawn: NDArray[np.float64]
+    of_pools: NDArray[np.float64]
+    pooled_sum: NDArray[np.float64]
+
+
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _hand(room):  # type: ignore[no-untyped-def]
+    return Hand(room.listed, room.summed, room.n_listed, room.n_drawn, room.of_pools, room.pooled_sum)
+
+
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _deal(hand, q, c, n, start, dealt, at):  # type: ignore[no-untyped-def]
+    """Write values for some records of a group and class: at equal steps of its shares, from a random start."""
+    listed, summed, pooled_sum = hand.listed, hand.summed, hand.pooled_sum
+    n_listed, total, s = hand.n_listed[q, c], hand.n_drawn[q, c], np.int64(0)
+    of_own = summed[q, c, n_listed - 1] if n_listed > 0 else 0.0
+    is_all = of_own >= total
+    step = total / max(n, 1)
+    for i in range(n):
+        wanted = (i + start) * step
+        if is_all or wanted < of_own:
+            while s < n_listed - 1 and summed[q, c, s] <= wanted:
+                s += 1
+            dealt[at + i] = listed[q, c, s]
+            continue
+        wanted = (wanted - of_own) / hand.of_pools[q, c]
+        low, m = np.int64(0), np.int64(pooled_sum.shape[1])
+        while m > 1:
+            half = m >> 1
+            low += half * np.int64(pooled_sum[c, low + half - 1] <= wanted)
+            m -= half
+        while low > 0 and pooled_sum[c, low] == pooled_sum[c, low - 1]:  # rounded beyond the last
+            low -= 1
+        dealt[at + i] = low
+
+
+class Voice(NamedTuple):
+    """The parts of a room that say something about a value."""
+
+    own: NDArray[np.float64]
+    own_target: NDArray[np.float64]
+    pooled: NDArray[np.float64]
+    pooled_target: NDArray[np.float64]
+    of_pools: NDArray[np.float64]
+    n_records: NDArray[np.float64]
+    share: NDArray[np.float64]
+    least: NDArray[np.float64]
+    target: NDArray[np.float64]
+
+
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _voice(room):  # type: ignore[no-untyped-def]
+    return Voice(
+        room.own, room.own_target, room.pooled[1], room.pooled_target[1], room.of_pools, room.n_records,
+        room.whole_share, room.whole_least, room.whole_target,
+    )  # fmt: skip
+
+
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _share(voice, q, u, c, less):  # type: ignore[no-untyped-def]
+    """Return the share of a value in a class of a group, of all but some records that have it."""
+    n = max(voice.own[q, c, u] + voice.of_pools[q, c] * voice.pooled[c, u] - less, 0.0)
+    return (n + _AS_MANY * max(voice.share[c, u], voice.least[c])) / (voice.n_records[q, c] + _AS_MANY)
+
+
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _above(voice, q, u, o, less, less_target):  # type: ignore[no-untyped-def]
+    """Return how far the mean target of those with a value lies above that of their groups, but for some records."""
+    n = max(voice.own[q, 0, u] + voice.of_pools[q, 0] * voice.pooled[0, u] - less, 0.0)
+    total = voice.own_target[q, u, o] + voice.of_pools[q, 0] * voice.pooled_target[u, o] - less_target
+    return (total + _AS_MANY * voice.target[u, o]) / (n + _AS_MANY)
+
+
+# -- what a pool and its groups count ------------------------------------------------------------------------------
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _enter(room, pool):  # type: ignore[no-untyped-def]
+    """Bring the room up to date for the groups of a pool."""
+    _enter_pools(room, pool)
+    start, own, listed, summed, n_listed = room.start, room.own, room.listed, room.summed, room.n_listed
+    own_target, of_pools, pooled, holds = room.own_target, room.of_pools, room.pooled[1], room.holds
+    share, pooled_sum, n_from_pools = room.whole_share, room.pooled_sum, room.n_from_pools
+    n_records, n_to_draw, cells, whole_cells = room.n_records, room.n_drawn, room.cell, room.is_whole
+    n_classes, n_units = pooled.shape
+    book = _book(room)
+    for g in range(pool * FAN, min(pool * FAN + FAN, room.levels[0])):
+        q, cell = g % FAN, cells[g]
+        is_whole = whole_cells[cell]
+        for c in range(n_classes):
+            for s in range(n_listed[q, c]):
+                own[q, c, listed[q, c, s]] = 0.0
+                for o in range(own_target.shape[2]):
+                    own_target[q, listed[q, c, s], o] = 0.0
+            row, n, n_own = g * n_classes + c, np.int64(0), 0.0
+            if start[row] < start[row + 1]:
+                n, n_own = _spread(book, row, cell, 1.0, share[c], own[q, c], own_target[q], listed[q, c], summed[q, c])
+            n_drawn = float(n_from_pools[g, c])
+            if n_own == 0.0 and n_drawn == 0.0:
+                n_drawn = 1.0  # nothing of its own: all of it is drawn from pools
+            in_pools = pooled_sum[c, n_units - 1]
+            if not is_whole and n_drawn > 0.0:
+                in_pools = 0.0
+                for u in range(n_units):
+                    if holds[cell, u]:
+                        in_pools += pooled[c, u]
+            if in_pools == 0.0:
+                n_drawn = 0.0
+            of_pools[q, c] = n_drawn / in_pools if n_drawn > 0.0 else 0.0
+            n_records[q, c] = n_own + n_drawn
+            if n_own + n_drawn == 0.0:  # from the whole table, if it has values in the cell of the group from these
+                for anywhere in range(2):
+                    for u in range(n_units if n == 0 else 0):
+                        if share[c, u] > 0.0 and (holds[cell, u] or anywhere == 1):
+                            n_own += share[c, u]
+                            listed[q, c, n], summed[q, c, n] = u, n_own
+                            n += 1
+            elif not is_whole and n_drawn > 0.0:  # not all values of the pools are drawn: those that are go on the list
+                for u in range(n_units):
+                    if holds[cell, u] and pooled[c, u] > 0.0:
+                        n_own += of_pools[q, c] * pooled[c, u]
+                        listed[q, c, n], summed[q, c, n] = u, n_own
+                        n += 1
+                n_drawn = 0.0
+            n_listed[q, c] = n
+            n_to_draw[q, c] = n_own + n_drawn
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _enter_pools(room, pool):  # type: ignore[no-untyped-def]
+    """Bring what a pool and those above it count up to date; most of them are those of the pool before."""
+    pooled, pooled_sum, pooled_target, levels = room.pooled, room.pooled_sum, room.pooled_target, room.levels
+    n_classes, n_units = pooled_sum.shape
+    book = _book(room)
+    first, place, new = levels[0], pool, 1
+    while new < levels.shape[0] and room.place[new] != place:  # those above a pool that is known are known, too
+        room.place[new] = place
+        first += levels[new]
+        place //= FAN
+        new += 1
+    for level in range(new - 1, 0, -1):
+        first -= levels[level]
+        scale = 1.0 / FAN**level
+        for u in range(n_units if pooled_target.shape[2] > 0 else 0):
+            for o in range(pooled_target.shape[2]):
+                pooled_target[level, u, o] = pooled_target[level + 1, u, o]
+        for c in range(n_classes):
+            for u in range(n_units):
+                pooled[level, c, u] = pooled[level + 1, c, u]
+            row = (first + room.place[level]) * n_classes + c
+            if room.start[row] < room.start[row + 1]:
+                _spread(
+                    book, row, np.int64(-1), scale, room.whole_share[c], pooled[level, c], pooled_target[level],
+                    room.listed[0, 0, :0], room.summed[0, 0, :0],
+                )  # fmt: skip
+    for c in range(n_classes):
+        running = 0.0
+        for u in range(n_units):
+            running += pooled[1, c, u]
+            pooled_sum[c, u] = running
+
+
+class Book(NamedTuple):
+    """The parts of a room that are read where counts are spread over values."""
+
+    start: NDArray[np.int64]
+    unit: NDArray[np.int32]
+    width: NDArray[np.int32]
+    n_counted: NDArray[np.int64]
+    target: NDArray[np.float64]
+    mark: NDArray[np.int64]
+    holds: NDArray[np.bool_]
+
+
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _book(room):  # type: ignore[no-untyped-def]
+    return Book(room.start, room.unit, room.width, room.n_counted, room.target, room.mark, room.holds)
+
+
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _spread(book, row, cell, scale, share, out, out_target, listed, summed):  # type: ignore[no-untyped-def]
+    """Add what the entries of a row count to their values, list these, and return their number and sum.
+
+    Those who are counted in an interval have none of the values that the row counts before it, and of the others those
+    that the cell holds (-1: any), as `share` has them. `mark` says which values a row has counted. A list of no length
+    is left alone.
+    """
+    n_listed, running = np.int64(0), 0.0
+    for e in range(book.start[row], book.start[row + 1]):
+        first, width = np.int64(book.unit[e]), np.int64(book.width[e])
+        n, in_whole, n_open = scale * book.n_counted[e], 0.0, 0
+        for u in range(first, first + width if width > 1 else first):
+            if book.mark[u] != row and (cell < 0 or book.holds[cell, u]):
+                in_whole += share[u]
+                n_open += 1
+        for u in range(first, first + width):
+            part = n
+            if width > 1:
+                if book.mark[u] == row or (cell >= 0 and not book.holds[cell, u]):
+                    continue
+                part = n * (share[u] / in_whole if in_whole > 0.0 else 1.0 / n_open)
+            book.mark[u] = row
+            if part == 0.0:
+                continue
+            out[u] += part
+            for o in range(book.target.shape[1]):
+                out_target[u, o] += part * book.target[e, o]
+            if listed.shape[0] > 0:
+                running += part
+                listed[n_listed], summed[n_listed] = u, running
+                n_listed += 1
+    return n_listed, running
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _add_up(room, people, sums):  # type: ignore[no-untyped-def]
+    """Add up what all groups and pools count, of a target of numbers, which has one class."""
+    book, share = _book(room), room.whole_share[0]
+    for row in range(room.start.shape[0] - 1):
+        _spread(book, row, np.int64(-1), 1.0, share, people, sums, room.listed[0, 0, :0], room.summed[0, 0, :0])
+
+
+# -- counted records -----------------------------------------------------------------------------------------------
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _look_up(room, groups, offsets, classes, units, above, out):  # type: ignore[no-untyped-def]
+    n_outputs = above.shape[1]
+    voice, book, levels, of_pools, share = _voice(room), _book(room), room.levels, room.of_pools, room.whole_share
     for at in range(groups.shape[0]):
         g = groups[at]
-        _find_shares(counts, inside.holds[inside.cell[g]], evidence.n_in_class, levels, g, room)
+        q = g % FAN
+        if room.place[1] != g // FAN:
+            _enter(room, g // FAN)
         for i in range(offsets[at], offsets[at + 1]):
-            for c in range(out.shape[1]):
-                own = room.others[c, units[i]] if classes[i] == c else room.share[c, units[i]]
-                out[i, c] = _speaks(own, units[i], g, c, counts, evidence)
+            u, c = units[i], classes[i]
+            less = _own_part(book, levels, of_pools, share, g, c, u)
+            if n_outputs > 0:
+                for o in range(n_outputs):
+                    out[i, o] = _above(voice, q, u, o, less, less * above[i, o])
+            else:
+                first = _share(voice, q, u, np.int64(0), less if c == 0 else 0.0)
+                for s in range(out.shape[1]):
+                    out[i, s] = np.log(_share(voice, q, u, s + 1, less if c == s + 1 else 0.0) / first)
 
 
-@njit(nogil=True, cache=True)
-def _speaks(share, unit, g, c, counts, evidence):  # type: ignore[no-untyped-def]
-    """Return the logarithm of the share of a value in a group and class, drawn towards its share in the whole class."""
-    least = 0.5 / (evidence.n_of_class[c] + 1)  # half a person: a value that is not counted may still be there
-    whole = max(counts.otherwise[c, unit], least)
-    n = evidence.n_in_class[g, c]
-    return np.log((n * share + _AS_MANY * whole) / (n + _AS_MANY))
-
-
-@njit(nogil=True, cache=True)
-def _find_shares(counts, holds, n_in_class, levels, g, room):  # type: ignore[no-untyped-def]
-    """Write the shares of the values of one group, of those that its cell holds."""
-    n_classes, n_units = counts.otherwise.shape
-    _find_pooled(counts, levels, g, room)
-    for c in range(n_classes):
-        share, others = room.share[c], room.others[c]
-        share[:] = 0.0
-        others[:] = 0.0
-        room.n_seen[c] = 0
-        if n_in_class[g, c] == 0:
-            continue
-        row = g * n_classes + c
-        total = 0.0
-        for e in range(counts.start[row], counts.stop[row]):
-            total += counts.n_records[e]
-        n_drawn = float(counts.n_from_pools[g, c])
-        if total == 0.0 and n_drawn == 0.0:
-            n_drawn = 1.0  # nothing of its own: all of it is drawn from pools
-        in_pools = 0.0
-        for u in range(n_units if n_drawn > 0.0 else 0):
-            if holds[u]:
-                in_pools += room.pooled[1, c, u]
-        if in_pools == 0.0:
-            n_drawn = 0.0
-        total += n_drawn
-        if total > 0.0:
-            whole = counts.otherwise[c]
-            _add_shares(counts, holds, counts.start[row], counts.stop[row], whole, 1.0 / total, share, others)
-        of_pools = n_drawn / (in_pools * total) if n_drawn > 0.0 else 0.0
-        is_otherwise = total == 0.0
-        is_anywhere = is_otherwise and not _has_share(counts.otherwise[c], holds)
-        running, n_seen = 0.0, 0
-        for u in range(n_units):
-            if is_otherwise:
-                share[u] = others[u] = counts.otherwise[c, u] if holds[u] or is_anywhere else 0.0
-            elif n_drawn > 0.0 and holds[u]:
-                share[u] += of_pools * room.pooled[1, c, u]
-                others[u] += of_pools * room.others_pooled[1, c, u]
-            if share[u] > 0.0:
-                running += share[u]
-                room.seen[c, n_seen], room.summed[c, n_seen] = u, running
-                n_seen += 1
-        room.n_seen[c] = n_seen
-        if is_otherwise:
-            for u in range(n_units):
-                share[u] /= running
-                others[u] /= running
-
-
-@njit(nogil=True, cache=True)
-def _has_share(shares, holds):  # type: ignore[no-untyped-def]
-    for u in range(holds.shape[0]):  # noqa: SIM110 - compiled
-        if holds[u] and shares[u] > 0.0:
-            return True
-    return False
-
-
-@njit(nogil=True, cache=True)
-def _find_pooled(counts, levels, g, room):  # type: ignore[no-untyped-def]
-    """Bring what the pools of a group count up to date: most of them are those of the group before."""
-    n_classes = counts.otherwise.shape[0]
-    first, is_new = np.int64(0), False
-    for level in range(levels.shape[0]):
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _own_part(book, levels, of_pools, share, g, c, u):  # type: ignore[no-untyped-def]
+    """Return how much of what is counted of a value is a single record of a group and class that has it."""
+    first, less, level, is_counted = np.int64(0), 0.0, 0, False
+    while not is_counted and level < levels.shape[0]:
+        row = (first + g // FAN**level) * of_pools.shape[1] + c
+        e, stop = book.start[row], book.start[row + 1]
+        while e < stop and not book.unit[e] <= u < book.unit[e] + book.width[e]:
+            e += 1
+        if e < stop:
+            is_counted = True
+            less = 1.0 if level == 0 else of_pools[g % FAN, c] / FAN**level
+            if book.width[e] > 1:
+                less *= _part_of_interval(book.start, book.unit, book.width, share[c], row, e, u)
         first += levels[level]
-    for level in range(levels.shape[0] - 1, 0, -1):
-        first -= levels[level]
-        size = FAN**level
-        place = g // size
-        is_new |= place != room.place[level]
-        if not is_new:
-            continue
-        room.place[level] = place
-        for c in range(n_classes):
-            row = (first + place) * n_classes + c
-            room.pooled[level, c] = room.pooled[level + 1, c]
-            room.others_pooled[level, c] = room.others_pooled[level + 1, c]
-            _add_shares(
-                counts, room.anything, counts.start[row], counts.stop[row], counts.otherwise[c], 1.0 / size,
-                room.pooled[level, c], room.others_pooled[level, c],
-            )  # fmt: skip
+        level += 1
+    return less
 
 
-@njit(nogil=True, cache=True)
-def _add_shares(counts, holds, start, stop, whole, scale, share, others):  # type: ignore[no-untyped-def]
-    """Add what the entries of a row say; the values of an interval that a cell holds, as the whole class shares them.
-
-    Those who are counted in an interval have none of the values that the row counts alone, which come before it.
-    """
-    for e in range(start, stop):
-        first, last = counts.unit[e], counts.unit[e] + counts.width[e]
-        part, but_one = scale * counts.n_records[e], scale * (counts.n_records[e] - 1)
-        if counts.width[e] == 1:
-            share[first] += part
-            others[first] += but_one
-            continue
-        in_whole, n_open = 0.0, 0
-        for u in range(first, last):
-            if holds[u] and not _is_counted(counts, start, e, u):
-                in_whole += whole[u]
-                n_open += 1
-        for u in range(first, last):
-            if holds[u] and not _is_counted(counts, start, e, u):
-                of_it = whole[u] / in_whole if in_whole > 0.0 else 1.0 / n_open
-                share[u] += part * of_it
-                others[u] += but_one * of_it
-
-
-@njit(nogil=True, cache=True)
-def _is_counted(counts, start, stop, unit):  # type: ignore[no-untyped-def]
-    """Return True if an entry from start to stop counts the value."""
-    for e in range(start, stop):  # noqa: SIM110 - compiled
-        if counts.unit[e] <= unit < counts.unit[e] + counts.width[e]:
-            return True
-    return False
+@njit(nogil=True, cache=True, error_model="numpy")
+def _part_of_interval(start, unit, width, share, row, entry, own):  # type: ignore[no-untyped-def]
+    in_whole, n_open = 0.0, 0
+    for u in range(unit[entry], unit[entry] + width[entry]):
+        is_counted = False
+        for e in range(start[row], entry):
+            is_counted |= unit[e] <= u < unit[e] + width[e]
+        if not is_counted:
+            in_whole += share[u]
+            n_open += 1
+    return share[own] / in_whole if in_whole > 0.0 else 1.0 / n_open

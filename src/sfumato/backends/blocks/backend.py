@@ -97,7 +97,7 @@ class BlockBackend:
         check_feasible(counters, table.n_records)
         learner = ColumnLearner(
             asked.split, categorical=schema.categorical_features, limits=schema.limits, max_bins=asked.max_bins,
-            floor=publishing_floor(counters),
+            floor=publishing_floor(counters), finer=asked.finer,
         )  # fmt: skip
         watched = PassThrough(schema, asked.head, table.n_records, is_chosen=asked.is_chosen)
 
@@ -228,6 +228,8 @@ class _Groups:
     def add(self, branch: Branch) -> None:
         """Number the groups of a branch; its records are freed afterwards."""
         self.parts.append(self._described(branch) if branch.described is None else branch.described)
+        if self.growth.regions is not None:
+            self.growth.regions.add(branch.records, branch.group, branch.n_groups)
         self.group[branch.records.rows] = branch.group + np.int32(self.n_groups)
         self.n_groups += branch.n_groups
         self._n_done += len(branch.group)

@@ -144,9 +144,9 @@ def _translate(places, first, present, first_bit, codes, missing_code, out):  # 
 class ValueCounts:
     """Counts of the values of one column, added up over blocks, from several threads if necessary."""
 
-    def __init__(self, name: str, max_bins: int, floor: int = 0) -> None:
+    def __init__(self, name: str, max_bins: int, floor: int = 0, finer: int = 0) -> None:
         self.name = name
-        self._floor = floor
+        self._floor, self._finer = floor, finer
         self._lock = Lock()
         self._max_bins = max_bins
         self._column: Column | None = None
@@ -234,7 +234,7 @@ class ValueCounts:
         assert column is not None
         if column.kind == "category":
             categories, counts, _ = as_counted(self._categories)
-            coded = coded_categories(self.name, categories, self._has_missing, counts, self._floor)
+            coded = coded_categories(self.name, categories, self._has_missing, counts, self._floor, self._finer)
             places = self._places or {}
             if len(places) < len(categories) or len(set(places.values())) < len(places) or not places:
                 return coded
@@ -244,7 +244,8 @@ class ValueCounts:
         )
         bins = bin_counts(
             values, counts, has_missing=self._has_missing, max_bins=self._max_bins,
-            floor=self._floor, units=units_of(column.moment, self._width, is_decimal=column.is_decimal),
+            floor=self._floor, finer=self._finer,
+            units=units_of(column.moment, self._width, is_decimal=column.is_decimal),
         )  # fmt: skip
         nothing = np.zeros(0, code_type(bins.n_bins))
         return CodedColumn(self.name, column.kind, bins, nothing, None, column.moment, self._width, column.is_zoned)
@@ -256,7 +257,7 @@ class ColumnLearner:
     Parameters
     ----------
     names : sequence of str
-    categorical, limits, max_bins, floor
+    categorical, limits, max_bins, floor, finer
         As of `MemorySource`.
     """
 
@@ -268,8 +269,9 @@ class ColumnLearner:
         limits: Mapping[str, Any] | None = None,
         max_bins: int,
         floor: int = 0,
+        finer: int = 0,
     ) -> None:
-        self._counted = [ValueCounts(name, max_bins, floor) for name in names]
+        self._counted = [ValueCounts(name, max_bins, floor, finer) for name in names]
         self._categorical = frozenset(categorical)
         self._limits = limits or {}
 
@@ -289,9 +291,10 @@ def coded_categories(
     has_missing: bool,
     counts: NDArray[np.int64] | None = None,
     floor: int = 0,
+    finer: int = 0,
 ) -> CodedColumn:
     """Return the bins of a column of categories, sorted ones: one each; see `bin_own_categories`."""
-    bins = named_anyway(bin_own_categories(len(categories), has_missing, counts, floor), categories)
+    bins = named_anyway(bin_own_categories(len(categories), has_missing, counts, floor, finer), categories)
     return CodedColumn(name, "category", bins, np.zeros(0, code_type(bins.n_bins)), categories, None)
 
 

@@ -43,6 +43,8 @@ class MemorySource:
     max_bins : int
     floor : int
         Fewest records that share what is published of a bin; 0: nothing is to be published.
+    finer : int
+        A smaller floor for which that is wanted, too; 0: none.
     n_threads : int
     """
 
@@ -54,6 +56,7 @@ class MemorySource:
         limits: Mapping[str, Any] | None = None,
         max_bins: int = DEFAULT_MAX_BINS,
         floor: int = 0,
+        finer: int = 0,
         n_threads: int = 1,
     ) -> None:
         limits = limits or {}
@@ -61,7 +64,7 @@ class MemorySource:
 
         def read(name: str) -> CodedColumn:
             own = read_limited(table, name, limits) if name in limits else table.column(name, narrow=True)
-            return code_column(own, max_bins=max_bins, floor=floor, limit=limits.get(name))
+            return code_column(own, max_bins=max_bins, floor=floor, finer=finer, limit=limits.get(name))
 
         if n_threads > 1 and table.n_records >= _THREADED_FROM:
             # Numbers of which few are alike take longest: begun last, one would keep a single thread busy at the end.
@@ -109,7 +112,7 @@ def _with_fewer_categories(column: Column) -> tuple[Column, NDArray[np.int64]]:
 
 
 def code_column(
-    column: Column, *, max_bins: int = DEFAULT_MAX_BINS, floor: int = 0, limit: Limit | None = None
+    column: Column, *, max_bins: int = DEFAULT_MAX_BINS, floor: int = 0, finer: int = 0, limit: Limit | None = None
 ) -> CodedColumn:
     """Bin one column, which was coarsened to its limit."""
     width = None if limit is None or column.kind == "category" else checked_limit(column, limit)
@@ -119,11 +122,15 @@ def code_column(
         if len(column.categories) > MAX_CODES - 3:
             column, counts = _with_fewer_categories(column)
         assert column.categories is not None
-        bins, codes = bin_categories(column.values, column.missing, len(column.categories), counts=counts, floor=floor)
+        bins, codes = bin_categories(
+            column.values, column.missing, len(column.categories), counts=counts, floor=floor, finer=finer
+        )
         bins = named_anyway(bins, column.categories)
     else:
         units = units_of(column.moment, width, is_decimal=column.is_decimal)
-        bins, codes = bin_numbers(column.values, column.missing, max_bins=max_bins, floor=floor, units=units)
+        bins, codes = bin_numbers(
+            column.values, column.missing, max_bins=max_bins, floor=floor, finer=finer, units=units
+        )
     return CodedColumn(
         column.name, column.kind, bins, codes, column.categories, column.moment, width, column.is_zoned, column.places
     )

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Describe groups by the values that several of their people share.
+
+A plan says which values of each column may be named. Groups are counted by it, all at once or in parts; what the parts
+left over is counted in pools, and the weights of the columns are found with the records of a few groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.coded_columns import CodedColumn
+from sfumato.partition.group_summaries import Groups
+from sfumato.partition.guides import NUMBER_SCALE, Spread
+from sfumato.partition.phantom_search import NOTHING
+from sfumato.partition.records import make_layout
+from sfumato.partition.region_counts import FAN, GroupCounts, Kind, count_groups, count_pools, joined
+from sfumato.regions.cells import inside_of, reach_of
+from sfumato.regions.regions import RegionColumn, Regions, runs_of
+from sfumato.regions.target import RegionTarget, TargetCoding
+from sfumato.regions.weights import Sample, joined_samples, learn_weights, sample_of
+from sfumato.representatives import CellColumn, shown_of
+from sfumato.representatives.representative import values_of_bins
+from sfumato.threads import map_in_threads
+
+_COUNTED_AT_ONCE = 1 << 18  # records of a task
+_JUDGED = 10_000  # records with which weights are found
+
+
+class RegionParts(NamedTuple):
+    """What some groups count.
+
+    Attributes
+    ----------
+    columns : list of GroupCounts
+    n_in_class : ndarray of int64, shape (groups, classes)
+    sums : ndarray of int64, shape (groups, outputs)
+        Of the target's numbers.
+    spread : list of Spread
+        Of each output.
+    """
+
+    columns: list[GroupCounts]
+    n_in_class: NDArray[np.int64]
+    sums: NDArray[np.int64]
+    spread: list[Spread]
+
+
+@dataclass(frozen=True, eq=False)
+class RegionPlan:
+    """What is counted of each column; holds no records.
+
+    Attributes
+    ----------
+    columns : sequence of CodedColumn
+        The quasi-identifiers; their codes are not looked at.
+    unit_of_code : list of ndarray of int32
+        For each column the value that a code stands for; the last is for all that may not be named.
+    codes : list of ndarray of int64
+        For each column the first code of every value.
+    kinds : list of Kind
+    fallback : list of int
+        For each column the value to draw where nothing is counted.
+    floor : int
+        The fewest people that a number counts.
+    target : TargetCoding
+    """
+
+    columns: Sequence[CodedColumn]
+    unit_of_code: list[NDArray[np.int32]]
+    codes: list[NDArray[np.int64]]
+    kinds: list[Kind]
+    fallback: list[int]
+    floor: int
+    target: TargetCoding
+
+    def count(
+        self,
+        codes: Callable[[int], NDArray[Any]],
+        groups: Groups,
+        classes: NDArray[np.int32],
+        numbers: NDArray[np.int64],
+        *,
+        n_threads: int = 1,
+    ) -> RegionParts:
+        """Count groups, which may be a part of all.
+
+        Parameters
+        ----------
+        codes : callable
+            Takes the place of a column and returns the codes of all records.
+        groups : Groups
+        classes : ndarray of int32
+            Of every record.
+        numbers : ndarray of int64, shape (records, outputs)
+        n_threads : int
+        """
+        own, target = classes[groups.order], numbers[groups.order]
+        runs = runs_of(groups.offsets, _COUNTED_AT_ONCE)
+
+        def task(item: tuple[int, slice]) -> GroupCounts:
+            j, run = item
+            offsets = groups.offsets[run.start : run.stop + 1]
+            return count_groups(codes(j), groups.order, self.unit_of_code[j], own, target, offsets, self.kinds[j])
+
+        made = map_in_threads(task, [(j, run) for j in range(len(self.columns)) for run in runs], n_threads)
+        columns = [joined(made[j * len(runs) : (j + 1) * len(runs)]) for j in range(len(self.columns))]
+        shape = groups.n_groups, self.target.n_classes
+        of_record = np.repeat(np.arange(groups.n_groups), groups.sizes)
+        n_in_class = np.bincount(of_record * shape[1] + own, minlength=shape[0] * shape[1]).reshape(shape)
+        summed = np.concatenate([np.zeros((1, target.shape[1]), np.int64), np.cumsum(target, axis=0)])
+        sums = np.diff(summed[groups.offsets], axis=0)
+        spread = [Spread.of(np.ascontiguousarray(output)) for output in target.T]
+        return RegionParts(columns, n_in_class, sums, spread)
+
+
+def plan_regions(columns: Sequence[CodedColumn], target: TargetCoding, floor: int) -> RegionPlan:
+    """Plan which values are counted: those that `floor` records have, as the bins of the columns say."""
+    layout = make_layout([column.bins for column in columns])
+    shown = shown_of(columns, layout)
+    plan = RegionPlan(columns, [], [], [], [], floor, target)
+    for j, column in enumerate(columns):
+        rows = slice(int(layout.offsets[j]), int(layout.offsets[j + 1]))
+        unit_of_code, codes = _units(shown.run[rows], shown.may_show[rows])
+        n_ordered = len(np.unique(unit_of_code[: column.bins.n_values])) if column.bins.is_ordered else 0
+        fallback = int(shown.fallback[j])
+        plan.unit_of_code.append(unit_of_code)
+        plan.codes.append(codes)
+        plan.kinds.append(Kind(floor, len(codes), n_ordered, target.n_classes))
+        plan.fallback.append(len(codes) - 1 if fallback == NOTHING else int(unit_of_code[fallback]))
+    return plan
+
+
+def _units(run: NDArray[np.int32], may_show: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Number the values that may be named: codes that are published alike are one value.
+
+    Returns the number of each code's value, the last for all that may not be named, and the first code of each value.
+    """
+    _, first, unit = np.unique(np.where(may_show, run, -1), return_index=True, return_inverse=True)
+    n_hidden = int(not may_show.all())  # hidden codes come first
+    codes = np.append(first[n_hidden:], NOTHING)
+    unit_of_code = np.where(may_show, unit - n_hidden, len(codes) - 1)
+    return unit_of_code.astype(np.int32), codes
+
+
+class RegionCounting:
+    """Counts groups from the first to the last, all at once or in parts.
+
+    The records of one group in several are kept until the weights of the columns are found with them.
+
+    Parameters
+    ----------
+    plan : RegionPlan
+    n_records : int
+        Of the whole table.
+    n_threads : int
+    """
+
+    def __init__(self, plan: RegionPlan, n_records: int, *, n_threads: int = 1) -> None:
+        self.plan, self.n_threads = plan, n_threads
+        self._every = max(1, n_records // _JUDGED)
+        self._n_groups = 0
+        self._parts: list[RegionParts] = []
+        self._samples: list[Sample] = []
+
+    def add(
+        self,
+        codes: Callable[[int], NDArray[Any]],
+        groups: Groups,
+        classes: NDArray[np.int32],
+        numbers: NDArray[np.int64],
+    ) -> None:
+        """Count the groups that come next; parameters are those of `RegionPlan.count`."""
+        self._parts.append(self.plan.count(codes, groups, classes, numbers, n_threads=self.n_threads))
+        chosen = np.arange(-self._n_groups % self._every, groups.n_groups, self._every)
+        if len(chosen):
+            rows = np.concatenate([groups.order[groups.offsets[g] : groups.offsets[g + 1]] for g in chosen])
+            units = np.stack([own[codes(j)[rows]] for j, own in enumerate(self.plan.unit_of_code)], axis=1)
+            group = np.repeat(self._n_groups + chosen, groups.sizes[chosen])
+            self._samples.append(sample_of(group, units, classes[rows], numbers[rows]))
+        self._n_groups += groups.n_groups
+
+    def regions(self, cells: Sequence[CellColumn] | None) -> Regions:
+        """Put the counts of all groups together.
+
+        Parameters
+        ----------
+        cells : sequence of CellColumn or None
+            What the tree leaves to each group. None: groups that are not boxes.
+        """
+        plan, parts = self.plan, self._parts
+        n_in_class = np.concatenate([part.n_in_class for part in parts])
+        sizes = n_in_class.sum(axis=1)
+        means = _shared_means(np.concatenate([part.sums for part in parts]), sizes, plan.floor)
+        target = RegionTarget(plan.target.labels, n_in_class.astype(np.float64), means, plan.target.is_flat)
+
+        def described(j: int) -> RegionColumn:
+            counts = count_pools(joined([part.columns[j] for part in parts]), means, plan.kinds[j])
+            made = _region_column(plan, j, counts)
+            stays = cells is not None and target.stays_in_cells
+            return _in_cells(made, cells[j], plan.unit_of_code[j]) if cells is not None and stays else made
+
+        columns = map_in_threads(described, range(len(plan.columns)), self.n_threads)
+        bare = Regions(tuple(columns), sizes, target, None, plan.floor)
+        made = bare.with_weights(learn_weights(bare, joined_samples(self._samples)))
+        if plan.target.scale is None:
+            return made
+        spread = [sum(own, Spread()) for own in zip(*(part.spread for part in parts), strict=True)]
+        return _in_own_unit(made, plan.target, np.sqrt([own.variance for own in spread]))
+
+
+def _shared_means(sums: NDArray[np.int64], sizes: NDArray[np.int64], floor: int) -> NDArray[np.float64]:
+    """Return the mean target of each group, or of the first pool around it that has as many people as the floor."""
+    place = np.arange(len(sizes))
+    means = sums / np.maximum(sizes, 1)[:, np.newaxis]
+    is_small = sizes < floor
+    while is_small.any() and len(sizes) > 1:
+        place, pools = place // FAN, np.arange(len(sizes)) // FAN
+        sizes = np.bincount(pools, weights=sizes).astype(np.int64)
+        sums = np.stack([np.bincount(pools, weights=own).astype(np.int64) for own in sums.T], axis=1)
+        means[is_small] = (sums / np.maximum(sizes, 1)[:, np.newaxis])[place[is_small]]
+        is_small &= sizes[place] < floor
+    return means
+
+
+def _region_column(plan: RegionPlan, j: int, counts: Any) -> RegionColumn:
+    """Return a column with what may be known of its values alone."""
+    column, codes = plan.columns[j], plan.codes[j]
+    shown = values_of_bins(column.name, column.bins, codes)
+    assert shown.values is not None and shown.missing is not None
+    values, categories = shown.values, column.categories
+    if categories is not None:  # those that are not named are not kept
+        own = np.unique(values[~shown.missing])
+        values = np.where(shown.missing, 0, np.searchsorted(own, values))
+        categories = categories[own]
+    is_coarser = column.width is not None
+    return RegionColumn(
+        column.name, values, shown.missing, categories, column.moment, is_coarser, counts, plan.fallback[j]
+    )
+
+
+def _in_cells(column: RegionColumn, own: CellColumn, unit_of_code: NDArray[np.int32]) -> RegionColumn:
+    """Return a column of which only values in the cells of groups are drawn."""
+    if column.categories is None:
+        reach = reach_of(own, unit_of_code, len(column.values))
+        return replace(column, reach=reach, inside=inside_of(own.cells, reach, column.missing, is_category=False))
+    code_of = np.append(own.codes, -1)[np.where(column.missing, -1, _first_codes(unit_of_code, len(column.values)))]
+    reach = np.column_stack([code_of, code_of])
+    return replace(column, inside=inside_of(own.cells, reach, column.missing, is_category=True))
+
+
+def _first_codes(unit_of_code: NDArray[np.int32], n_units: int) -> NDArray[np.int64]:
+    """Return the first code of each value; -1 for a value without one."""
+    first = np.full(n_units, -1, np.int64)
+    first[unit_of_code[::-1]] = np.arange(len(unit_of_code))[::-1]
+    return first
+
+
+def _in_own_unit(regions: Regions, coding: TargetCoding, spread: NDArray[np.float64]) -> Regions:
+    """Return regions whose means are those of the target's own numbers, in coarse steps.
+
+    A step is what one person of `floor` moves a mean who is a standard deviation away from it: from the mean of a group
+    and that of all but one of its people, nobody can tell the number of that one any better. How numbers became whole
+    ones, by the smallest and the largest of all, is not kept: those are single people's.
+    """
+    assert coding.scale is not None
+    scale, unit = coding.scale, (coding.scale.span / coding.scale.factor) / NUMBER_SCALE
+    steps = np.array([float(f"{step:.1g}") for step in (spread * unit / regions.floor).tolist()])
+    steps[steps == 0] = 1.0
+    columns = tuple(
+        replace(column, counts=column.counts._replace(target=np.round(column.counts.target * unit / steps) * steps))
+        for column in regions.columns
+    )
+    means = np.round(scale.numbers(regions.target.means) / steps) * steps
+    return replace(regions, columns=columns, target=replace(regions.target, means=means))
