@@ -22,11 +22,12 @@ from sfumato.coded_columns import CodedColumn
 from sfumato.columns import GroupedValues, Moment
 from sfumato.errors import ParameterError, named
 from sfumato.labels import label_moment, label_number
+from sfumato.partition.cells import Inside, everything
 from sfumato.partition.group_summaries import Groups, collect
 from sfumato.partition.phantom_search import NOTHING
 from sfumato.partition.records import make_layout
 from sfumato.partition.region_counts import ColumnCounts, count_column
-from sfumato.partition.region_draws import Evidence, Inside, draw_column, everything, look_up_column
+from sfumato.partition.region_draws import Evidence, draw_column, look_up_column
 from sfumato.representatives import CellColumn, shown_of
 from sfumato.representatives.representative import values_of_bins
 from sfumato.threads import map_in_threads
@@ -373,18 +374,11 @@ def _units(run: NDArray[np.int32], may_show: NDArray[np.bool_]) -> tuple[NDArray
 
 def _inside(own: CellColumn, unit_of_code: NDArray[np.int32], n_units: int) -> Inside:
     """Return which values lie in the cell of each group; one that stands for several codes, if one of them does."""
-    cells, bins = own.cells, own.column.bins
-    if bins.is_ordered:
-        place = np.searchsorted(own.cuts, bins.values, side="left")
-        holds = (cells.low[:, np.newaxis] <= place) & (place <= cells.high[:, np.newaxis])
-    else:
-        holds = np.stack([cells.holds(cell, own.codes) for cell in range(cells.n_cells)])
-    if bins.has_missing:
-        holds = np.column_stack([holds, cells.has_missing])
-    of_units = np.zeros((cells.n_cells, n_units), np.bool_)
+    of_group, holds = own.inside()
+    of_units = np.zeros((len(holds), n_units), np.bool_)
     for code, unit in enumerate(unit_of_code.tolist()):
         of_units[:, unit] |= holds[:, code]
-    return Inside(cells.of_group, of_units)
+    return Inside(of_group, of_units)
 
 
 def _region_column(column: CodedColumn, codes: NDArray[np.int64], counts: ColumnCounts, inside: Inside) -> RegionColumn:

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sfumato.partition.cells import Inside, everything
 from sfumato.partition.region_counts import carried, count_column, n_pools
-from sfumato.partition.region_draws import Evidence, Inside, draw_column, everything, look_up_column
+from sfumato.partition.region_draws import Evidence, draw_column, look_up_column
 
 
 @st.composite

@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from sfumato.partition.cells import Inside
 from sfumato.partition.region_counts import FAN, ColumnCounts, n_pools
 
 _AS_MANY = 10.0
@@ -25,18 +26,6 @@ class Evidence(NamedTuple):
     n_in_class: NDArray[np.int64]  # (groups, classes): records
     n_of_class: NDArray[np.int64]  # (classes,): records of the whole table
     weight: float  # of this column
-
-
-class Inside(NamedTuple):
-    """The values of a column that lie in the cell of each group. Arrays, as kernels need them."""
-
-    cell: NDArray[np.int64]  # of each group
-    holds: NDArray[np.bool_]  # (cells, values)
-
-
-def everything(n_groups: int, n_units: int) -> Inside:
-    """Return one cell with all values, for groups that are not boxes."""
-    return Inside(np.zeros(n_groups, np.int64), np.ones((1, n_units), np.bool_))
 
 
 def draw_column(
