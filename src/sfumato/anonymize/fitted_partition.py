@@ -117,7 +117,9 @@ class Partition(Recoding):
     ) -> Surroundings | None:
         """Return the neighbours of each group; None for a tree whose records go on elsewhere."""
         cells = self.cell_columns(columns, paths, group_of_leaf)
-        return cells and tree_surroundings(self.tree, sizes, [own.inside() for own in cells], group_of_leaf)
+        if cells is None:
+            return None
+        return tree_surroundings(self.tree, sizes, [own.inside() for own in cells], group_of_leaf)
 
     def _shape(self) -> Iterable[NDArray[Any]]:
         tree = self.tree

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Propose combinations of values for each group, none of which is tied to a single member.
 
-A group's values come from its surroundings, of at least a hundred records: see ``surroundings``. They are dealt like
+A group's values come from its surroundings, of at least two hundred records: see ``surroundings``. They are dealt like
 cards. The values that lie in the group's cell are laid out in order, those of a category from the most frequent one on,
 and cut into as many runs as groups of this size would fill. Each group of the surroundings gets another run in each
 column, and takes its middle or its most frequent value. The group's own members count as everybody else.
@@ -302,7 +302,7 @@ def _list_changes(ranked, n, changes):  # type: ignore[no-untyped-def]
     for i in range(n_inside):
         changes[at, 0], changes[at, 1] = column[i], code[i]
         at += 1
-    for i in range(1, min(n_inside, _N_COMBINED)):
+    for i in range(1, np.int64(min(n_inside, _N_COMBINED))):
         for other in range(i):
             if column[i] != column[other]:
                 changes[at, 0], changes[at, 1] = column[other], code[other]
@@ -326,7 +326,7 @@ def _write_changes(listed, bits, n, needed, changes):  # type: ignore[no-untyped
         best = np.int64(-1)
         for i in range(n):
             if bits[i] < needed and (best < 0 or bits[i] > bits[best]):
-                best = i
+                best = np.int64(i)
         if best < 0:
             break
         changes[at] = listed[best]

@@ -19,7 +19,7 @@ from sfumato.partition.cells import Inside, everything
 from sfumato.partition.records import Layout
 from sfumato.partition.tree import Tree
 
-FEWEST_AROUND = 100
+FEWEST_AROUND = 200
 """The fewest records of a group's surroundings, where the table has as many."""
 
 

@@ -231,7 +231,8 @@ def has_cells(kind: str) -> bool:
 
 def looks_around(kind: str) -> bool:
     """Return True if a representative looks at neighbouring groups, too."""
-    return REPRESENTATIVES[kind].looks_around
+    chosen: NamedRepresentative = REPRESENTATIVES[kind]
+    return chosen.looks_around
 
 
 def _without_hidden(
