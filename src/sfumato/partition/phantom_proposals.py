@@ -165,8 +165,8 @@ def _propose_one(  # type: ignore[no-untyped-def]
             own[start + code] = counts[start + code] if around.holds[place + code] else 0
             scratch.totals[j] += own[start + code]
         turn = np.uint64(g - around.first[g]) * steps[j] + (steps[j] >> np.uint64(1))
-        code = _dealt(own, start, n_codes, layout.is_category[j], shown.may_show, size, turn, scratch.order)
-        typical[j] = code if code >= 0 else shown.fallback[j]
+        dealt = _dealt(own, start, n_codes, layout.is_category[j], shown.may_show, size, turn, scratch.order)
+        typical[j] = dealt if dealt >= 0 else shown.fallback[j]
         bits += _bits_of(own, scratch.totals[j], start, typical[j], shown.own)
         if layout.is_category[j] or typical[j] < 0 or typical[j] == layout.missing[j]:
             n = _other_categories(own, start, n_codes, shown.may_show, typical[j], ranked, n, j)
@@ -195,11 +195,11 @@ def _dealt(counts, start, n_codes, is_category, may_show, size, turn, order):  #
     n, total = np.int64(0), np.int64(0)
     for code in range(n_codes):
         if counts[start + code] > 0 and may_show[start + code]:
-            at = n
-            while is_category and at > 0 and counts[start + order[at - 1]] < counts[start + code]:
-                order[at] = order[at - 1]
-                at -= 1
-            order[at] = code
+            place = n
+            while is_category and place > 0 and counts[start + order[place - 1]] < counts[start + code]:
+                order[place] = order[place - 1]
+                place -= 1
+            order[place] = code
             n += 1
             total += counts[start + code]
     if n == 0:
@@ -302,9 +302,9 @@ def _list_changes(ranked, n, changes):  # type: ignore[no-untyped-def]
     for i in range(n_inside):
         changes[at, 0], changes[at, 1] = column[i], code[i]
         at += 1
-    for i in range(1, np.int64(min(n_inside, _N_COMBINED))):
+    for i in range(1, _N_COMBINED):
         for other in range(i):
-            if column[i] != column[other]:
+            if i < n_inside and column[i] != column[other]:
                 changes[at, 0], changes[at, 1] = column[other], code[other]
                 changes[at, 2], changes[at, 3] = column[i], code[i]
                 at += 1
