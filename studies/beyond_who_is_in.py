@@ -133,7 +133,7 @@ class Pooled:
         """Add up splits of the same release."""
         counts = [row["one_person"] for row in rows]
         return cls(
-            None if None in counts else sum(counts),
+            None if None in counts else round(sum(counts) / len(counts)),
             Rate.of([(row["rate"], row["n_judged"]) for row in rows]),
             Rate.of([(row["control"], row["n_control"]) for row in rows]),
             {rule: Rate.of([(row["rules"][rule], row["n_candidates"]) for row in rows]) for rule in rows[0]["rules"]},
@@ -203,15 +203,7 @@ def findings(rows: list[Row]) -> Iterator[str]:
             for name, k, found in own
             if found.learned.low > max(0.5, found.control.rate)
         ]
-        beyond = [
-            f"{_short(name)} k = {k} ({100 * found.learned.rate:.1f})"
-            for name, k, found in own
-            if found.learned.rate > found.control.high
-        ]
-        yield (
-            f"`{representative}`: the learned attack is above chance and its control at {'; '.join(above) or 'none'}; "
-            f"above its control's interval at {'; '.join(beyond) or 'none'}."
-        )
+        yield f"`{representative}`: the learned attack is above chance and its control at {'; '.join(above) or 'none'}."
     fixed = [(rule, name, k) for name, k, kind, own in releases if kind == "phantom" for rule in own.rules.values()]
     if fixed:
         best, name, k = max(fixed)
