@@ -75,10 +75,10 @@ def test_proposals_equal_their_twin(table, seed):
         near = codes[(group >= first[g]) & (group < stop[g])]
         held = [set(np.flatnonzero(own.holds[own.cell[g]]).tolist()) for own in cells]
         rank = g - int(first[g])
-        typical, changes, is_rare = twin.propose(near.tolist(), held, int(groups.sizes[g]), rank)
+        typical, changes, is_rare, n_around = twin.propose(near.tolist(), held, int(groups.sizes[g]), rank)
         assert made.typical[g].tolist() == typical
         assert [_pairs(change) for change in made.changes[g] if change[0] >= 0] == changes
-        assert made.is_rare[g] == is_rare
+        assert (made.is_rare[g], made.n_around[g]) == (is_rare, n_around)
         counted.append(count_codes(near, layout))
     again = propose_counted(np.stack(counted), np.arange(n_groups), groups.sizes, layout, around, shown)
     for one, other in zip(made, again, strict=True):

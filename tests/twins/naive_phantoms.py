@@ -96,7 +96,7 @@ class Twin:
                 yield outside
 
     def propose(self, around, cells, size, rank):
-        """Return the typical codes, the changes in their order, and whether the typical codes are rare."""
+        """Return the typical codes, the changes in their order, whether the typical codes are rare, and how many occur around."""
         values = [[r[j] for r in around if r[j] in cells[j]] for j in range(len(self.n_codes))]
         typical = [self.dealt(j, own, size, rank) for j, own in enumerate(values)]
         rarity = [self.bits_of(j, own, typical[j]) for j, own in enumerate(values)]
@@ -107,10 +107,11 @@ class Twin:
         near = inside[:N_COMBINED]
         pairs = [near[b] + near[a] for a in range(len(near)) for b in range(a) if near[a][0][0] != near[b][0][0]]
         listed = []
-        for change in inside + pairs + outside:
+        for change in inside + pairs:
             more = sum(self.bits_of(j, values[j], c) - rarity[j] for j, c in change)
             listed.append((sum(rarity) + more, change))
         needed = bits(1, RARE * size)
         rare = [change for own, change in listed if own >= needed]
         others = sorted((own for own in listed if own[0] < needed), key=lambda own: -own[0])
-        return typical, (rare + [change for _, change in others])[:N_CHANGES], sum(rarity) >= needed
+        around = (rare + [change for _, change in others])[:N_CHANGES]
+        return typical, (around + outside)[:N_CHANGES], sum(rarity) >= needed, len(around)

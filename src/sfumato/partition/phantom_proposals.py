@@ -82,6 +82,7 @@ def _nothing_yet(n_groups: int, layout: Layout) -> Proposals:
         np.full((n_groups, layout.n_columns), -1, np.int32),
         np.full((n_groups, _N_CHANGES, 4), -1, np.int32),
         np.zeros(n_groups, np.bool_),
+        np.zeros(n_groups, np.int64),
     )
 
 
@@ -174,7 +175,7 @@ def _propose_one(  # type: ignore[no-untyped-def]
             n = _neighbours(own, layout, shown.run, scratch.centre, typical[j], ranked, n, j)
     needed = _bits(1, _RARE * size)
     proposals.is_rare[row] = bits >= needed
-    n = _list_changes(ranked, n, scratch.changes)
+    n_around, n = _list_changes(ranked, n, scratch.changes)
     for at in range(n):
         scratch.bits[at] = bits
         for part in (0, 2):
@@ -183,7 +184,7 @@ def _propose_one(  # type: ignore[no-untyped-def]
                 start, total = offsets[j], scratch.totals[j]
                 scratch.bits[at] += _bits_of(own, total, start, scratch.changes[at, part + 1], shown.own)
                 scratch.bits[at] -= _bits_of(own, total, start, typical[j], shown.own)
-    _write_changes(scratch.changes, scratch.bits, n, needed, proposals.changes[row])
+    proposals.n_around[row] = _write_changes(scratch.changes, scratch.bits, n_around, n, needed, proposals.changes[row])
 
 
 @njit(nogil=True, cache=True)
@@ -308,23 +309,27 @@ def _list_changes(ranked, n, changes):  # type: ignore[no-untyped-def]
                 changes[at, 0], changes[at, 1] = column[other], code[other]
                 changes[at, 2], changes[at, 3] = column[i], code[i]
                 at += 1
+    n_around = at
     for i in range(n_inside, n):
         changes[at, 0], changes[at, 1] = column[i], code[i]
         at += 1
-    return at
+    return n_around, at
 
 
 @njit(nogil=True, cache=True)
-def _write_changes(listed, bits, n, needed, changes):  # type: ignore[no-untyped-def]
-    """Write the rare changes, the nearest first, then the others, the rarest first."""
+def _write_changes(listed, bits, n_around, n, needed, changes):  # type: ignore[no-untyped-def]
+    """Write the rare changes, the nearest first, the others, the rarest first, and what does not occur around the group.
+
+    Return how many come before the last kind.
+    """
     at = np.int64(0)
-    for i in range(n):
+    for i in range(n_around):
         if bits[i] >= needed and at < changes.shape[0]:
             changes[at] = listed[i]
             at += 1
     while at < changes.shape[0]:
         best = np.int64(-1)
-        for i in range(n):
+        for i in range(n_around):
             if bits[i] < needed and (best < 0 or bits[i] > bits[best]):
                 best = np.int64(i)
         if best < 0:
@@ -332,3 +337,9 @@ def _write_changes(listed, bits, n, needed, changes):  # type: ignore[no-untyped
         changes[at] = listed[best]
         bits[best] = needed  # it is written
         at += 1
+    n_written = at
+    for i in range(n_around, n):
+        if at < changes.shape[0]:
+            changes[at] = listed[i]
+            at += 1
+    return n_written

@@ -50,11 +50,14 @@ class Proposals(NamedTuple):
         Two pairs of a column and a code each; a column of -1 stands for no change. The first that is safe is taken.
     is_rare : ndarray of bool
         Whether the typical values are so rare together that hardly anybody has them; else changes come before them.
+    n_around : ndarray of int64
+        How many of the changes, the first ones, have values that occur around the group.
     """
 
     typical: NDArray[np.int32]
     changes: NDArray[np.int32]
     is_rare: NDArray[np.bool_]
+    n_around: NDArray[np.int64]
 
     @classmethod
     def joined(cls, parts: Sequence[Proposals]) -> Proposals:
@@ -131,6 +134,9 @@ def choose(
     exists = changes[:, :, 0] >= 0
     n_alike = _looked_up(own_hashes.ravel(), (exists & ~own_free).ravel(), count).reshape(exists.shape)
     is_safe = exists & ((n_alike == 0) | ((n_alike >= floor) & own_single))
+    # Typical values that are safe give way to values that occur around the group, not to others.
+    may_replace = np.arange(exists.shape[1]) < proposals.n_around[open_groups, np.newaxis]
+    is_safe &= may_replace | ~is_safe_alone[open_groups, np.newaxis]
     # Where nothing is safe, what several people share: the most, the first on ties, the typical values before all.
     shared = np.where(exists & own_single, n_alike, 0)
     own_typical = np.where(is_single[open_groups], found[open_groups], 0)
