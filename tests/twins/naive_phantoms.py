@@ -96,7 +96,7 @@ class Twin:
                 yield outside
 
     def propose(self, around, cells, size, rank):
-        """Return the typical codes, the changes in their order, whether the typical codes are rare, and how many occur around."""
+        """Return typical codes, changes in order, whether the former are rare, and how many changes occur around."""
         values = [[r[j] for r in around if r[j] in cells[j]] for j in range(len(self.n_codes))]
         typical = [self.dealt(j, own, size, rank) for j, own in enumerate(values)]
         rarity = [self.bits_of(j, own, typical[j]) for j, own in enumerate(values)]

@@ -318,7 +318,7 @@ def _list_changes(ranked, n, changes):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _write_changes(listed, bits, n_around, n, needed, changes):  # type: ignore[no-untyped-def]
-    """Write the rare changes, the nearest first, the others, the rarest first, and what does not occur around the group.
+    """Write rare changes, the nearest first, then others, the rarest first, then what does not occur around the group.
 
     Return how many come before the last kind.
     """
