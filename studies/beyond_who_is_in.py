@@ -8,7 +8,8 @@ exactly one of all people has, that person being released. Attacked: membership,
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from studies.rows import Row, documents, found, how_it_was_run, one_by_one, table, where
 from studies.runner import Experiment
@@ -17,10 +18,11 @@ from studies.tables import TITLES, load
 TABLES = ("adult-12", "acs-income-10", "lending-club-18")
 REPRESENTATIVES = ("phantom", "range", "bounds", "median", "model", "member")
 K = (5, 10, 100)
-SEEDS = (0,)
+SEEDS = (0, 1, 2, 3, 4)
+_N_EACH = 10_000
 REDUCTIONS = (
-    "One split: half of the records are released with `ModelGuidedAnonymizer`, guided by histogram boosting.",
-    "20,000 candidates at most, half of them released. Intervals: 95%, Wilson.",
+    "Five splits: half of the records are released with `ModelGuidedAnonymizer`, guided by histogram boosting.",
+    "20,000 candidates at most in each, half of them released. Intervals: 95%, Wilson, over all splits.",
     "Bounds and ranges name no combination, so nobody's is counted.",
 )
 
@@ -30,7 +32,8 @@ def keys() -> Iterator[Row]:
     for name in TABLES:
         for k in K:
             for representative in REPRESENTATIVES:
-                yield {"table": name, "seed": 0, "k": k, "representative": representative}
+                for seed in SEEDS:
+                    yield {"table": name, "seed": seed, "k": k, "representative": representative}
 
 
 def run(key: Mapping[str, Any], paper_scale: bool = False) -> Row:
@@ -60,17 +63,20 @@ def run(key: Mapping[str, Any], paper_scale: bool = False) -> Row:
         released = anonymizer.fit_transform(inside, guide)
     shown = [name for name in released.columns if name in names or name not in X.columns]
     found = find_members_of_release(
-        inside[names], released[shown], control=outside[names].reset_index(drop=True), n_targets=10_000
+        inside[names], released[shown], control=outside[names].reset_index(drop=True), n_targets=_N_EACH
     )
     rules = {rule: judged["accuracy"] for rule, judged in found.details["rules"].items()}
+    n_others = found.details["n_others"]
     return {
         "one_person": None
         if key["representative"] in ("range", "bounds")
         else _of_one(released, inside, outside, names),
         "rate": found.rate,
-        "interval": list(found.interval),
         "control": found.control,
         "rules": rules,
+        "n_judged": found.details["n_members"] + n_others,
+        "n_control": n_others,
+        "n_candidates": 2 * min(_N_EACH, len(inside), len(outside) - len(outside) // 4),
     }
 
 
@@ -98,7 +104,7 @@ def page(rows: list[Row]) -> str:
         "exactly one of all people has, that person being released. Then how often an attacker is right who says",
         "*released* if a candidate equals a released record (for ranges: lies in a box), or differs in at most one or",
         "two columns, and one who learns what a difference says: in %, where guessing gives 50. *Control*: the learned",
-        "attack on people none of whom was released.",
+        "attack on people none of whom was released. Means of five splits.",
         "",
         "## What was found",
         "",
@@ -113,16 +119,62 @@ def page(rows: list[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
+@dataclass(frozen=True)
+class Pooled:
+    """What all splits of one release say together: rates with their intervals."""
+
+    one_person: int | None
+    learned: Rate
+    control: Rate
+    rules: dict[str, Rate]
+
+    @classmethod
+    def of(cls, rows: list[Row]) -> Pooled:
+        """Add up splits of the same release."""
+        counts = [row["one_person"] for row in rows]
+        return cls(
+            None if None in counts else round(sum(counts) / len(counts)),
+            Rate.of([(row["rate"], row["n_judged"]) for row in rows]),
+            Rate.of([(row["control"], row["n_control"]) for row in rows]),
+            {rule: Rate.of([(row["rules"][rule], row["n_candidates"]) for row in rows]) for rule in rows[0]["rules"]},
+        )
+
+
+class Rate(NamedTuple):
+    """A share of candidates, with its interval."""
+
+    rate: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, parts: list[tuple[float, int]]) -> Rate:
+        """Add up shares of so many candidates each."""
+        from sfumato.attack.result import wilson_interval
+
+        n_right, n = sum(round(rate * n) for rate, n in parts), sum(n for _, n in parts)
+        return cls(n_right / n, *wilson_interval(n_right, n, 0.95))
+
+    def __str__(self) -> str:
+        return f"{100 * self.rate:.1f} [{100 * self.low:.1f}, {100 * self.high:.1f}]"
+
+
+def _releases(rows: list[Row]) -> Iterator[tuple[str, int, str, Pooled]]:
+    """Yield the table, k and representative of each release, with what its splits say."""
+    for name in TABLES:
+        for k in K:
+            for representative in REPRESENTATIVES:
+                own = where(rows, table=name, k=k, representative=representative)
+                if own:
+                    yield name, k, representative, Pooled.of(own)
+
+
 def _table(rows: list[Row]) -> list[str]:
     lines = []
-    for row in rows:
-        rules = [f"{100 * rate:.1f}" for rate in row["rules"].values()]
-        low, high = (100 * end for end in row["interval"])
-        count = "" if row["one_person"] is None else f"{row['one_person']:,}"
-        learned = f"{100 * row['rate']:.1f} [{low:.1f}, {high:.1f}]"
-        lines.append(
-            [str(row["k"]), f"`{row['representative']}`", count, *rules, learned, f"{100 * row['control']:.1f}"]
-        )
+    for _, k, representative, own in _releases(rows):
+        count = "" if own.one_person is None else f"{own.one_person:,}"
+        rules = [f"{100 * rule.rate:.1f}" for rule in own.rules.values()]
+        lines.append([str(k), f"`{representative}`", count, *rules, str(own.learned), str(own.control)])
     header = [
         "k",
         "representative",
@@ -143,13 +195,23 @@ def findings(rows: list[Row]) -> Iterator[str]:
         f"The default, `phantom`: {sum(row['one_person'] for row in default)} combinations of one person in "
         f"{len(default)} releases."
     )
+    releases = list(_releases(rows))
     for representative in REPRESENTATIVES:
+        own = [(name, k, found) for name, k, kind, found in releases if kind == representative]
         above = [
-            f"{TITLES[row['table']].split(',')[0]} k = {row['k']} ({100 * row['rate']:.1f})"
-            for row in where(rows, representative=representative)
-            if row["interval"][0] > max(0.5, row["control"])
+            f"{_short(name)} k = {k} ({100 * found.learned.rate:.1f})"
+            for name, k, found in own
+            if found.learned.low > max(0.5, found.control.rate)
         ]
         yield f"`{representative}`: the learned attack is above chance and its control at {'; '.join(above) or 'none'}."
+    fixed = [(rule, name, k) for name, k, kind, own in releases if kind == "phantom" for rule in own.rules.values()]
+    if fixed:
+        best, name, k = max(fixed)
+        yield f"`phantom`: no fixed rule is right more often than {best} (in %), at {_short(name)} k = {k}."
+
+
+def _short(name: str) -> str:
+    return TITLES[name].split(",")[0]
 
 
 KEYS = tuple(keys())

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.twins.naive_regions import AS_MANY, Case, PlainRegions
 
+from sfumato.partition.cells import Inside, everything
 from sfumato.partition.region_counts import Kind, carried, count_groups, count_pools, joined
-from sfumato.partition.region_draws import Drawing, Inside, draw_column, everything, look_up_column, whole_table
+from sfumato.partition.region_draws import Drawing, draw_column, look_up_column, whole_table
+from twins.naive_regions import AS_MANY, Case, PlainRegions
 
 FALLBACK = 0
 

@@ -30,7 +30,7 @@ def grown_outside(
     def finish(branch: Branch) -> None:
         nonlocal n_groups
         group[branch.records.rows] = branch.group + n_groups
-        n_groups += branch.n_groups
+        n_groups += branch.tree.n_groups
 
     with TemporaryDirectory() as name:
         folder = Path(name)

@@ -18,7 +18,13 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.anonymize.fit_inputs import GroupParameters
-from sfumato.anonymize.group_description import cells_for, describe_groups, group_widths, warn_of_tight_ranges
+from sfumato.anonymize.group_description import (
+    cells_for,
+    describe_groups,
+    group_widths,
+    surroundings_for,
+    warn_of_tight_ranges,
+)
 from sfumato.anonymize.guide_from_target import guide_from
 from sfumato.anonymize.hierarchy_columns import in_tree_order
 from sfumato.anonymize.partitioners import Fit, Partitioner, Task
@@ -267,6 +273,7 @@ class Anonymizer(TransformerMixin, GroupParameters):
         found = describe_groups(
             self.representative, columns, codes, groups, layout, paths,
             guide=guide, random_state=self._generator(), n_threads=self._n_threads(), cells=cells,
+            around=surroundings_for(self.representative, partition, columns, paths, groups.sizes),
         )  # fmt: skip
         self.group_sizes_ = groups.sizes
         self.n_groups_ = groups.n_groups
@@ -458,6 +465,9 @@ class Anonymizer(TransformerMixin, GroupParameters):
         found = describe_groups(
             self.representative, source.columns, codes, groups, source.layout, paths,
             guide=guide, random_state=self._generator(), n_threads=self._n_threads(), cells=cells,
+            around=surroundings_for(
+                self.representative, self.partition_, source.columns, paths, groups.sizes, group_of_leaf
+            ),
         )  # fmt: skip
         source.forget_codes()
         del codes, guide  # free their memory: both have a row for every record

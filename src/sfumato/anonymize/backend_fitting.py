@@ -157,7 +157,7 @@ def _grow(
         if cells is not None:
             return replace(partition, values=represent_cells(anonymizer.representative, cells)), parts
         hashing = describer.words()
-        values = describer.values_of(parts, lambda wanted: records.count_hashes(*hashing, wanted))
+        values = describer.values_of(parts, tree, lambda wanted: records.count_hashes(*hashing, wanted))
     return replace(partition, values=values), parts
 
 

@@ -27,6 +27,7 @@ from sfumato.fingerprints import Fingerprints, save_beside
 from sfumato.frames import read_table
 from sfumato.hierarchies import CodePaths
 from sfumato.partition.cells import ColumnCells, tree_cells
+from sfumato.partition.surroundings import Surroundings, tree_surroundings
 from sfumato.partition.tree import Tree
 from sfumato.private.ledger import PrivacyLedger
 from sfumato.regions import RegionColumn, Regions, regions_from_dict, regions_to_dict
@@ -111,6 +112,19 @@ class Partition(Recoding):
             CellColumn(coded, found, column.cuts, column.codes_of(coded.categories), paths.get(coded.name))
             for column, coded, found in zip(own, columns, cells, strict=True)
         ]
+
+    def surroundings(
+        self,
+        columns: Sequence[CodedColumn],
+        paths: Mapping[str, CodePaths],
+        sizes: NDArray[np.int64],
+        group_of_leaf: NDArray[np.integer[Any]] | None = None,
+    ) -> Surroundings | None:
+        """Return the neighbours of each group; None for a tree whose records go on elsewhere."""
+        cells = self.cell_columns(columns, paths, group_of_leaf)
+        if cells is None:
+            return None
+        return tree_surroundings(self.tree, sizes, [own.inside() for own in cells], group_of_leaf)
 
     def _shape(self) -> Iterable[NDArray[Any]]:
         tree = self.tree

@@ -17,11 +17,13 @@ from sfumato.hierarchies import CodePaths
 from sfumato.partition.group_summaries import Groups, Summary, summarize, widths
 from sfumato.partition.guides import Guide
 from sfumato.partition.records import Layout
+from sfumato.partition.surroundings import Surroundings
 from sfumato.representatives import (
     REPRESENTATIVES,
     CellColumn,
     GroupValues,
     has_cells,
+    looks_around,
     represent,
     represent_cells,
     shown_of,
@@ -47,8 +49,9 @@ def describe_groups(
     random_state: Any,
     n_threads: int,
     cells: Sequence[CellColumn] | None = None,
+    around: Surroundings | None = None,
 ) -> GroupDescription:
-    """Measure groups and choose the values that stand for them: from their cells, or else from their members."""
+    """Measure groups and choose the values that stand for them: from cells, or from members and their neighbours."""
     may_show = shown_of(columns, layout).may_show
     summary = summarize(codes, groups, layout, may_show=may_show, n_threads=n_threads)
     if cells is not None:
@@ -57,6 +60,7 @@ def describe_groups(
         values = represent(
             representative, columns, codes, groups, layout,
             guide=guide, random_state=random_state, summary=summary, n_threads=n_threads, paths=paths,
+            around=around,
         )  # fmt: skip
     return GroupDescription(group_widths(summary, layout, columns, paths), values)
 
@@ -70,6 +74,18 @@ def cells_for(
 ) -> list[CellColumn] | None:
     """Return the cells that a representative is written from; None for one that looks at the members of groups."""
     return partition.cell_columns(columns, paths, group_of_leaf) if has_cells(representative) else None
+
+
+def surroundings_for(
+    representative: str,
+    partition: Recoding,
+    columns: Sequence[CodedColumn],
+    paths: Mapping[str, CodePaths],
+    sizes: NDArray[np.int64],
+    group_of_leaf: NDArray[np.integer[Any]] | None = None,
+) -> Surroundings | None:
+    """Return the neighbours that a representative looks at; None for one that looks at members alone."""
+    return partition.surroundings(columns, paths, sizes, group_of_leaf) if looks_around(representative) else None
 
 
 def warn_of_tight_ranges(representative: str, cells: Sequence[CellColumn] | None, *, stacklevel: int) -> None:

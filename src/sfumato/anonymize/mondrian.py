@@ -59,8 +59,9 @@ class MondrianAnonymizer(Anonymizer):
         With the rule ``"median"``: whether records with equal values of the column stay together. False: those with
         the median value are divided, so that the sides are as even as possible; see the notes.
     representative : str, default="phantom"
-        How a group is rewritten: ``"phantom"`` (the group's typical values, changed until no record of the table has
-        the combination, or at least k have), ``"median"``, ``"mean"``, ``"midrange"``, ``"range"`` (a label
+        How a group is rewritten: ``"phantom"`` (values of the group and its neighbors in the tree, changed until no
+        record of the table has the combination, or at least k have),
+        ``"median"``, ``"mean"``, ``"midrange"``, ``"range"`` (a label
         for the cell of the tree), ``"bounds"`` (its ends as two columns; categories by the order their type declares,
         else sorted), ``"tight-range"`` and ``"tight-bounds"`` (from the lowest to the highest member, which tells who
         is not in the table), or the values of one real record: ``"model"`` (of the tenth of the members whose

@@ -19,6 +19,7 @@ from sfumato.fingerprints import Fingerprints
 from sfumato.frames import Table, read_table
 from sfumato.hierarchies import CodePaths
 from sfumato.partition.round_numbers import NUMBER_UNITS, number_between
+from sfumato.partition.surroundings import Surroundings
 from sfumato.representatives import CellColumn, GroupValues
 
 
@@ -221,6 +222,19 @@ class Recoding:
             The labels above the codes of columns with a hierarchy.
         group_of_leaf : ndarray of int, optional
             The group that each fitted group belongs to now; -1 without records. None: every fitted group is one.
+        """
+        return None
+
+    def surroundings(
+        self,
+        columns: Sequence[CodedColumn],
+        paths: Mapping[str, CodePaths],
+        sizes: NDArray[np.int64],
+        group_of_leaf: NDArray[np.integer[Any]] | None = None,
+    ) -> Surroundings | None:
+        """Return the neighbours of each group of these sizes; None where no tree of boxes tells who they are.
+
+        Parameters as of `cell_columns`.
         """
         return None
 

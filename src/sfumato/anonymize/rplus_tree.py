@@ -99,8 +99,9 @@ class RPlusTreeAnonymizer(Anonymizer):
         Keep the records' quasi-identifiers, and the columns of criteria, in the fitted anonymizer, so that later
         batches can be inserted. Such an anonymizer, and a pickle of it, is as personal as the data.
     representative : str, default="phantom"
-        How a group is rewritten: ``"phantom"`` (the group's typical values, changed until no record of the table has
-        the combination, or at least k have), ``"median"``, ``"mean"``, ``"midrange"``, ``"range"`` (a label
+        How a group is rewritten: ``"phantom"`` (values of the group and its neighbors in the tree, changed until no
+        record of the table has the combination, or at least k have),
+        ``"median"``, ``"mean"``, ``"midrange"``, ``"range"`` (a label
         for the cell of the tree), ``"bounds"`` (its ends as two columns; categories by the order their type declares,
         else sorted), ``"tight-range"`` and ``"tight-bounds"`` (from the lowest to the highest member, which tells who
         is not in the table), or the values of one real record: ``"model"`` (of the tenth of the members whose

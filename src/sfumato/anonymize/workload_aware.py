@@ -48,8 +48,9 @@ class WorkloadAwareAnonymizer(GuidedAnonymizer):
     split_on : {"quasi_identifiers", "all"}, default="quasi_identifiers"
         Columns the tree may split on. Only quasi-identifiers are ever rewritten.
     representative : str, default="phantom"
-        How a group is rewritten: ``"phantom"`` (the group's typical values, changed until no record of the table has
-        the combination, or at least k have), ``"median"``, ``"mean"``, ``"midrange"``, ``"range"`` (a label
+        How a group is rewritten: ``"phantom"`` (values of the group and its neighbors in the tree, changed until no
+        record of the table has the combination, or at least k have),
+        ``"median"``, ``"mean"``, ``"midrange"``, ``"range"`` (a label
         for the cell of the tree), ``"bounds"`` (its ends as two columns; categories by the order their type declares,
         else sorted), ``"tight-range"`` and ``"tight-bounds"`` (from the lowest to the highest member, which tells who
         is not in the table), or the values of one real record: ``"model"`` (of the tenth of the members whose

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Describe the groups of one branch at a time, and join the descriptions.
 
-What a group gets depends on its own records alone, so branches may be described one after the other, or by different
-machines.
+What a group gets depends on its own records and on its neighbours in the branch, so branches may be described one after
+the other, or by different machines. Phantoms of branches that are too small for that wait for what their neighbours
+count.
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ from numpy.typing import NDArray
 
 from sfumato.coded_columns import CodedColumn
 from sfumato.loss import group_ncp
+from sfumato.partition.cells import Inside, tree_cells
 from sfumato.partition.group_summaries import Groups, collect, lined_up, summarize, widths
 from sfumato.partition.guides import Guide
-from sfumato.partition.phantom_search import Proposals, propose
+from sfumato.partition.phantom_proposals import count_codes, propose, propose_counted
+from sfumato.partition.phantom_search import Proposals
 from sfumato.partition.records import Layout, Records, make_layout
-from sfumato.representatives import GroupValues, has_cells, phantoms, represent, shown_of
+from sfumato.partition.surroundings import FEWEST_AROUND, tree_surroundings
+from sfumato.partition.tree import Tree
+from sfumato.representatives import CellColumn, GroupValues, has_cells, looks_around, phantoms, represent, shown_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,12 +42,15 @@ class DescribedGroups:
         Normalised certainty penalty of these groups.
     proposals : Proposals or None
         What groups propose that show nobody's values: which they take depends on all records.
+    counts : ndarray of int64 or None
+        Beside proposals: how many of all these records have each code.
     """
 
     sizes: NDArray[np.int64]
     values: dict[str, list[GroupValues]]
     loss: float
     proposals: Proposals | None = None
+    counts: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,20 +76,21 @@ class GroupDescriber:
         self,
         records: Records,
         group: NDArray[np.int32],
-        n_groups: int,
+        tree: Tree,
         guide: Guide,
         random_state: np.random.Generator | None = None,
     ) -> DescribedGroups:
-        """Describe the groups of some records; `guide` has their classes, its channels are those of the records."""
-        groups = _lined_up(group, n_groups) or collect(group, n_groups)
+        """Describe the groups of a branch; `guide` has the classes of its records, its channels are those of these."""
+        groups = _lined_up(group, tree.n_groups) or collect(group, tree.n_groups)
         codes = records.codes
         layout = make_layout([column.bins for column in self.columns])
         shown = shown_of(self.columns, layout)
         summary = summarize(codes, groups, layout, may_show=shown.may_show, n_threads=self.n_threads)
         loss = group_ncp(widths(summary, layout), groups.sizes)
-        if self.representative == "phantom":
-            proposals = propose(codes, groups, layout, summary.middle, shown, n_threads=self.n_threads)
-            return DescribedGroups(groups.sizes, {}, loss, proposals)
+        if looks_around(self.representative):
+            around = tree_surroundings(tree, groups.sizes, self._cells(tree))
+            proposals = propose(codes, groups, layout, around, shown, n_threads=self.n_threads)
+            return DescribedGroups(groups.sizes, {}, loss, proposals, count_codes(codes, layout))
         if has_cells(self.representative):  # the tree says what they get, when it is whole
             return DescribedGroups(groups.sizes, {}, loss)
         own = replace(
@@ -95,19 +104,54 @@ class GroupDescriber:
         )  # fmt: skip
         return DescribedGroups(groups.sizes, values, loss)
 
+    def _cells(self, tree: Tree) -> list[Inside]:
+        """Return the cells of the groups of a tree over the codes of the columns."""
+        bins = [column.bins for column in self.columns]
+        n_codes = [own.n_values if own.is_ordered else own.n_bins for own in bins]
+        cells = tree_cells(tree, range(len(bins)), n_codes, [not own.is_ordered for own in bins])
+        assert cells is not None
+        # The codes of the tree are those of the columns: one between any two values, and each category its own.
+        return [
+            CellColumn(column, found, column.bins.values[:-1], np.arange(column.bins.n_values)).inside()
+            for column, found in zip(self.columns, cells, strict=True)
+        ]
+
     def values_of(
-        self, parts: Sequence[DescribedGroups], count: Callable[[NDArray[np.uint64]], NDArray[np.int64]]
+        self, parts: Sequence[DescribedGroups], tree: Tree, count: Callable[[NDArray[np.uint64]], NDArray[np.int64]]
     ) -> dict[str, list[GroupValues]]:
         """Return the values of the groups of all parts, one part after the other.
 
         Parameters
         ----------
         parts : sequence of DescribedGroups
+        tree : Tree
+            The whole of it.
         count : callable
             Takes rising hashes and returns how many records of the whole table have each combination of values.
         """
-        proposals = [part.proposals for part in parts if part.proposals is not None]
-        return phantoms(self.columns, Proposals.joined(proposals), count) if proposals else _joined_values(parts)
+        if not looks_around(self.representative):
+            return _joined_values(parts)
+        return phantoms(self.columns, Proposals.joined(self._with_neighbours(parts, tree)), count)
+
+    def _with_neighbours(self, parts: Sequence[DescribedGroups], tree: Tree) -> list[Proposals]:
+        """Return the proposals of each part; a part with too few records proposes what those around it have, too."""
+        ends = np.cumsum([0, *(len(part.sizes) for part in parts)])
+        proposals, counts = [], []
+        for part in parts:
+            assert part.proposals is not None and part.counts is not None
+            proposals.append(part.proposals)
+            counts.append(part.counts)
+        small = [at for at, part in enumerate(parts) if part.sizes.sum() < FEWEST_AROUND]
+        if small and len(parts) > 1:
+            layout, sizes = make_layout([column.bins for column in self.columns]), joined_sizes(parts)
+            around = tree_surroundings(tree, sizes, self._cells(tree))
+            for at in small:
+                groups = np.arange(ends[at], ends[at + 1])
+                # All groups of a part share their surroundings, which are whole parts.
+                first, stop = np.searchsorted(ends, [around.first[groups[0]], around.stop[groups[0]]])
+                counted = np.broadcast_to(sum(counts[first:stop]), (len(groups), int(layout.offsets[-1])))
+                proposals[at] = propose_counted(counted, groups, sizes, layout, around, shown_of(self.columns, layout))
+        return proposals
 
     def words(self) -> tuple[Layout, NDArray[np.uint64]]:
         """Return the arguments of `count_hashes` that count records with a combination of values."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -45,9 +45,22 @@ class ColumnCells:
         """Number of different cells."""
         return len(self.has_missing)
 
-    def holds(self, cell: int, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which of some codes of a category column belong to a cell."""
+    def holds(self, cell: int | NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which of some codes of a category column belong to a cell; cells in a column give a row each."""
         return np.asarray((self.mask[cell, codes >> 6] >> (codes & 63).astype(np.uint64)) & np.uint64(1) != 0)
+
+
+class Inside(NamedTuple):
+    """The values of a column that lie in the cell of each group. Arrays, as kernels need them."""
+
+    cell: NDArray[np.int64]  # of each group
+    holds: NDArray[np.bool_]  # (cells, values)
+    is_whole: NDArray[np.bool_]  # (cells,): whether a cell holds all values
+
+
+def everything(n_groups: int, n_values: int) -> Inside:
+    """Return one cell with all values, for groups that are not boxes."""
+    return Inside(np.zeros(n_groups, np.int64), np.ones((1, n_values), np.bool_), np.ones(1, np.bool_))
 
 
 def tree_cells(

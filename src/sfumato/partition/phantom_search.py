@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Find for each group a combination of values that no record of the table has, or that many have.
 
-Each group proposes its typical values and, in rising order of distance, small changes of them: another value that
-occurs in the group in one column, or in two, or a neighbouring value that does not occur in it. All records of the
-table are then counted that have one of these combinations, and each group takes its first proposal that is safe. What
-is counted are sums of whole numbers, so the order of the records and the backend do not matter.
+Each group proposes typical values and, in rising order of distance, small changes of them; see ``phantom_proposals``.
+All records of the table are then counted that have one of these combinations, and each group takes its first proposal
+that is safe. What is counted are sums of whole numbers, so the order of the records and the backend do not matter.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from numba import njit
 from numpy.typing import NDArray
 
 from sfumato.partition.binning import Bins
-from sfumato.partition.group_summaries import Groups, share_groups
 from sfumato.partition.records import Layout
 
 NOTHING = -1
@@ -25,10 +23,6 @@ NOTHING = -1
 
 FREE = -2
 """In the place of code c, FREE - c stands for a value near those of c that no record has."""
-
-_N_CHANGES = 32  # proposals of a group beside its typical values
-_N_COMBINED = 6  # single changes that are combined in pairs
-_OUTSIDE = 4.0  # a value that does not occur in the group counts as so much further away
 
 
 class Shown(NamedTuple):
@@ -53,11 +47,17 @@ class Proposals(NamedTuple):
     typical : ndarray of int32, shape (groups, columns)
         Codes of the typical values.
     changes : ndarray of int32, shape (groups, proposals, 4)
-        Two pairs of a column and a code each; a column of -1 stands for no change.
+        Two pairs of a column and a code each; a column of -1 stands for no change. The first that is safe is taken.
+    is_rare : ndarray of bool
+        Whether the typical values are so rare together that hardly anybody has them; else changes come before them.
+    n_around : ndarray of int64
+        How many of the changes, the first ones, have values that occur around the group.
     """
 
     typical: NDArray[np.int32]
     changes: NDArray[np.int32]
+    is_rare: NDArray[np.bool_]
+    n_around: NDArray[np.int64]
 
     @classmethod
     def joined(cls, parts: Sequence[Proposals]) -> Proposals:
@@ -98,31 +98,14 @@ def shown_or_fallback(typical: NDArray[np.int32], layout: Layout, shown: Shown) 
     return np.where(may_show, typical, shown.fallback).astype(np.int32)
 
 
-def propose(
-    codes: NDArray[Any], groups: Groups, layout: Layout, typical: NDArray[np.int32], shown: Shown, *, n_threads: int = 1
-) -> Proposals:
-    """Return what each group proposes, given the codes of its typical values (-1: none to show)."""
-    typical = shown_or_fallback(typical, layout, shown)
-    changes = np.full((groups.n_groups, _N_CHANGES, 4), -1, np.int32)
-    centre = (layout.low + layout.high) / 2
-
-    def task(run: slice) -> None:
-        counts = np.zeros(int(layout.offsets[-1]), np.int64)
-        _propose(
-            codes, groups.order, groups.offsets[run.start : run.stop + 1], layout, centre, shown, counts,
-            typical[run], changes[run],
-        )  # fmt: skip
-
-    share_groups(task, groups, n_threads)
-    return Proposals(typical, changes)
-
-
 def choose(
     proposals: Proposals, layout: Layout, shown: Shown, floor: int, count: Callable[[NDArray[np.uint64]], NDArray[Any]]
 ) -> NDArray[np.int32]:
     """Return the codes that each group takes.
 
-    A combination is safe when no record of the table has it, or at least `floor` have. Where no proposal is, a number
+    A combination is safe when no record of the table has it, or at least `floor` have. Typical values that are safe but
+    not rare are taken only where no change is safe: a person who has them could tell that she is not in the table, or
+    that several like her are. Where no proposal is safe, a number
     or date of the typical values moves to one near it that no record has. Without room for that, the proposal is taken
     that most records have, if several do. Else a column of text is left empty in which no record's value is missing,
     or a number lies beyond all others, or another column is left empty. Where every column has missing values already,
@@ -140,7 +123,8 @@ def choose(
     typical, chosen = proposals.typical, proposals.typical.copy()
     hashes, is_free, is_single = _hash_typical(typical, layout.offsets, shown.own, shown.is_single, shown.words)
     found = _looked_up(hashes, ~is_free, count)
-    open_groups = np.flatnonzero(~((found == 0) | ((found >= floor) & is_single)))
+    is_safe_alone = (found == 0) | ((found >= floor) & is_single)
+    open_groups = np.flatnonzero(~(is_safe_alone & proposals.is_rare))
     if not len(open_groups):
         return chosen
     changes = proposals.changes[open_groups]
@@ -150,18 +134,22 @@ def choose(
     exists = changes[:, :, 0] >= 0
     n_alike = _looked_up(own_hashes.ravel(), (exists & ~own_free).ravel(), count).reshape(exists.shape)
     is_safe = exists & ((n_alike == 0) | ((n_alike >= floor) & own_single))
+    # Typical values that are safe give way to values that occur around the group, not to others.
+    may_replace = np.arange(exists.shape[1]) < proposals.n_around[open_groups, np.newaxis]
+    is_safe &= may_replace | ~is_safe_alone[open_groups, np.newaxis]
     # Where nothing is safe, what several people share: the most, the first on ties, the typical values before all.
     shared = np.where(exists & own_single, n_alike, 0)
     own_typical = np.where(is_single[open_groups], found[open_groups], 0)
     best = np.where(is_safe.any(axis=1), is_safe.argmax(axis=1), shared.argmax(axis=1))
-    takes_typical = ~is_safe.any(axis=1) & (own_typical >= shared.max(axis=1, initial=0))
+    takes_typical = is_safe_alone[open_groups] | (own_typical >= shared.max(axis=1, initial=0))
+    takes_typical &= ~is_safe.any(axis=1)
     for group, at, stays in zip(open_groups.tolist(), best.tolist(), takes_typical.tolist(), strict=True):
         if not stays:
             first, code, second, other = proposals.changes[group, at].tolist()
             chosen[group, first] = code
             if second >= 0:
                 chosen[group, second] = other
-    is_unsafe = ~is_safe.any(axis=1)
+    is_unsafe = ~is_safe.any(axis=1) & ~is_safe_alone[open_groups]
     is_one = np.maximum(own_typical, shared.max(axis=1, initial=0)) < 2
     for group, is_alone in zip(open_groups[is_unsafe].tolist(), is_one[is_unsafe].tolist(), strict=True):
         at = _column_with_room(typical[group], layout, shown)
@@ -289,114 +277,3 @@ def _hash_changes(typical, changes, offsets, own, is_single, words):  # type: ig
                     hashes[g, m] += words[offsets[j] + place]
                     all_single[g, m] &= is_single[offsets[j] + place]
     return hashes, is_free, all_single
-
-
-class _Ranked(NamedTuple):
-    """Changes of one code each, in rising order of cost."""
-
-    cost: NDArray[np.float64]
-    column: NDArray[np.int32]
-    code: NDArray[np.int32]
-
-
-@njit(nogil=True, cache=True)
-def _insert(ranked, n, new_cost, new_column, new_code):  # type: ignore[no-untyped-def]
-    """Put a change among the others in rising order of cost; of equal ones the earlier stays first."""
-    cost, column, code = ranked
-    at = n
-    while at > 0 and cost[at - 1] > new_cost:
-        cost[at], column[at], code[at] = cost[at - 1], column[at - 1], code[at - 1]
-        at -= 1
-    cost[at], column[at], code[at] = new_cost, new_column, new_code
-    return n + 1
-
-
-@njit(nogil=True, cache=True)
-def _propose(  # type: ignore[no-untyped-def]
-    codes, order, starts, layout, centre, shown, counts, typical, changes
-):
-    offsets, missing = layout.offsets, layout.missing
-    n_columns = offsets.shape[0] - 1
-    most = 5 * n_columns
-    ranked = _Ranked(np.empty(most), np.empty(most, np.int32), np.empty(most, np.int32))
-    for g in range(starts.shape[0] - 1):
-        for at in range(starts[g], starts[g + 1]):
-            for j in range(n_columns):
-                counts[offsets[j] + codes[order[at], j]] += 1
-        n = np.int64(0)
-        for j in range(n_columns):
-            own, start, n_codes = typical[g, j], offsets[j], offsets[j + 1] - offsets[j]
-            if layout.is_category[j] or own < 0 or own == missing[j]:
-                n = _other_categories(counts, start, n_codes, shown.may_show, own, ranked, n, j)
-            else:
-                n = _neighbours(counts, layout, shown.run, centre, own, ranked, n, j)
-        n_inside = np.int64(0)
-        while n_inside < n and ranked.cost[n_inside] < _OUTSIDE:
-            n_inside += 1
-        _write_changes(ranked, n_inside, n, changes[g])
-        for at in range(starts[g], starts[g + 1]):
-            for j in range(n_columns):
-                counts[offsets[j] + codes[order[at], j]] = 0
-
-
-@njit(nogil=True, cache=True)
-def _other_categories(counts, start, n_codes, may_show, own, ranked, n, j):  # type: ignore[no-untyped-def]
-    """Propose the two most frequent other codes of the group, and two that do not occur in it."""
-    for _ in range(2):
-        best, most = np.int64(-1), np.int64(0)
-        for other in range(n_codes):
-            is_known = other == own
-            for at in range(n):
-                is_known |= ranked.column[at] == j and ranked.code[at] == other
-            if not is_known and may_show[start + other] and counts[start + other] > most:
-                best, most = np.int64(other), counts[start + other]
-        if best >= 0:
-            n = _insert(ranked, n, 1.0, j, best)
-    n_outside = 0
-    for other in range(n_codes):
-        if n_outside < 2 and counts[start + other] == 0 and other != own and may_show[start + other]:
-            n = _insert(ranked, n, 1.0 + _OUTSIDE, j, other)
-            n_outside += 1
-    return n
-
-
-@njit(nogil=True, cache=True)
-def _neighbours(counts, layout, run, centre, own, ranked, n, j):  # type: ignore[no-untyped-def]
-    """Propose the nearest other values of the group on both sides, and the nearest that do not occur in it."""
-    start, absent = layout.offsets[j], layout.missing[j]
-    n_codes = layout.offsets[j + 1] - start
-    for step in (-1, 1):
-        is_found_inside = is_found_outside = False
-        at = own + step
-        while 0 <= at < n_codes and at != absent and not is_found_inside:
-            if run[start + at] != run[start + own]:
-                distance = centre[start + at] - centre[start + own]
-                if counts[start + at] > 0:
-                    n = _insert(ranked, n, distance * distance, j, at)
-                    is_found_inside = True
-                elif not is_found_outside:
-                    n = _insert(ranked, n, distance * distance + _OUTSIDE, j, at)
-                    is_found_outside = True
-            at += step
-    return n
-
-
-@njit(nogil=True, cache=True)
-def _write_changes(ranked, n_inside, n, changes):  # type: ignore[no-untyped-def]
-    """Write single changes, then pairs of the nearest, then what does not occur in the group."""
-    column, code = ranked.column, ranked.code
-    at = np.int64(0)
-    for i in range(n_inside):
-        if at < changes.shape[0]:
-            changes[at, 0], changes[at, 1] = column[i], code[i]
-            at += 1
-    for i in range(1, min(n_inside, _N_COMBINED)):
-        for other in range(i):
-            if at < changes.shape[0] and column[i] != column[other]:
-                changes[at, 0], changes[at, 1] = column[other], code[other]
-                changes[at, 2], changes[at, 3] = column[i], code[i]
-                at += 1
-    for i in range(n_inside, n):
-        if at < changes.shape[0]:
-            changes[at, 0], changes[at, 1] = column[i], code[i]
-            at += 1

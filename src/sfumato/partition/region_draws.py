@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from sfumato.partition.cells import Inside, everything
 from sfumato.partition.region_counts import FAN, ColumnCounts, n_pools
 
 _AS_MANY = 10.0
@@ -29,14 +30,6 @@ class Whole(NamedTuple):
     target: NDArray[np.float64]  # (values, outputs): how far the mean target lies above those of the groups
 
 
-class Inside(NamedTuple):
-    """The values of a column that lie in the cell of each group. Arrays, as kernels need them."""
-
-    cell: NDArray[np.int64]  # of each group
-    holds: NDArray[np.bool_]  # (cells, values)
-    is_whole: NDArray[np.bool_]  # (cells,): whether a cell holds all values
-
-
 class Drawing(NamedTuple):
     """A column to draw from. Arrays, as kernels need them."""
 
@@ -44,11 +37,6 @@ class Drawing(NamedTuple):
     whole: Whole
     inside: Inside
     weight: float  # of what its values say
-
-
-def everything(n_groups: int, n_units: int) -> Inside:
-    """Return one cell with all values, for groups that are not boxes."""
-    return Inside(np.zeros(n_groups, np.int64), np.ones((1, n_units), np.bool_), np.ones(1, np.bool_))
 
 
 def whole_table(counts: ColumnCounts, fallback: int) -> Whole:

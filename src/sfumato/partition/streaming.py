@@ -177,7 +177,8 @@ class Branch:
         In the order of their groups; their rows are their numbers in the table.
     group : ndarray of int32
         Group of each of these records, counted from 0 in the branch: never falling.
-    n_groups : int
+    tree : Tree
+        Of these groups alone.
     described : object
         What the caller's `describe` made of it.
     """
@@ -185,7 +186,7 @@ class Branch:
     nodes: NodeTable
     records: Records
     group: NDArray[np.int32]
-    n_groups: int
+    tree: Tree
     described: Any = None
 
 
@@ -249,7 +250,7 @@ def grow_outer(
             checks=checks, fall_back=fall_back, n_threads=n_threads // n_together, taxonomy=taxonomy,
         )  # fmt: skip
         part = grower.grow_part()
-        branch = Branch(grower.nodes, part.records, part.group, part.tree.n_groups)
+        branch = Branch(grower.nodes, part.records, part.group, part.tree)
         return branch if describe is None else replace(branch, described=describe(branch))
 
     with ThreadPoolExecutor(n_together) as pool:

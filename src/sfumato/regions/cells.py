@@ -6,8 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.partition.cells import ColumnCells
-from sfumato.partition.region_draws import Inside
+from sfumato.partition.cells import ColumnCells, Inside
 from sfumato.representatives import CellColumn
 
 

@@ -15,17 +15,10 @@ from sfumato.columns import Column, GroupedValues, Moment
 from sfumato.errors import ParameterError, named
 from sfumato.frames import Table
 from sfumato.labels import label_moment, label_number
+from sfumato.partition.cells import Inside, everything
 from sfumato.partition.group_summaries import collect
 from sfumato.partition.region_counts import ColumnCounts
-from sfumato.partition.region_draws import (
-    Drawing,
-    Inside,
-    Whole,
-    commonest_values,
-    draw_column,
-    everything,
-    whole_table,
-)
+from sfumato.partition.region_draws import Drawing, Whole, commonest_values, draw_column, whole_table
 from sfumato.regions.target import RegionTarget
 from sfumato.regions.weights import Weights, as_shares
 from sfumato.threads import map_in_threads

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sfumato.representatives.representative import Representative as Representative
     from sfumato.representatives.representative import check_representative as check_representative
     from sfumato.representatives.representative import has_cells as has_cells
+    from sfumato.representatives.representative import looks_around as looks_around
     from sfumato.representatives.representative import represent as represent
     from sfumato.representatives.representative import represent_cells as represent_cells
     from sfumato.representatives.representative import shown_of as shown_of
@@ -44,6 +45,7 @@ _HOME_OF = {
     "Representative": "representative",
     "check_representative": "representative",
     "has_cells": "representative",
+    "looks_around": "representative",
     "looks_at_classes": "members",
     "phantoms": "phantom",
     "represent": "representative",

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sfumato.coded_columns import CodedColumn
 from sfumato.hierarchies import CodePaths
 from sfumato.labels import ANY_VALUE, RARE, label_range, label_set, with_missing
-from sfumato.partition.cells import ColumnCells
+from sfumato.partition.cells import ColumnCells, Inside
 from sfumato.representatives.ends import ends_of_cuts, published_ends
 from sfumato.representatives.representative import GroupValues
 
@@ -51,6 +51,18 @@ class CellColumn:
     cuts: NDArray[Any]
     codes: NDArray[np.int64]
     paths: CodePaths | None = None
+
+    def inside(self) -> Inside:
+        """Return which codes of the column lie in the cell of each group."""
+        cells, bins = self.cells, self.column.bins
+        if bins.is_ordered:
+            place = np.searchsorted(self.cuts, bins.values, side="left")
+            holds = (cells.low[:, np.newaxis] <= place) & (place <= cells.high[:, np.newaxis])
+        else:
+            holds = cells.holds(np.arange(cells.n_cells)[:, np.newaxis], self.codes)
+        if bins.has_missing:
+            holds = np.column_stack([holds, cells.has_missing])
+        return Inside(cells.of_group, holds, np.asarray(holds.all(axis=1)))
 
 
 def cell_labels(columns: Sequence[CellColumn]) -> dict[str, list[GroupValues]]:

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.coded_columns import CodedColumn
-from sfumato.partition.phantom_search import Proposals, choose, count_hashes, propose
+from sfumato.partition.phantom_proposals import propose
+from sfumato.partition.phantom_search import Proposals, choose, count_hashes
 from sfumato.partition.records import make_layout
+from sfumato.partition.surroundings import only_members
 from sfumato.representatives.representative import (
     GroupValues,
     NamedRepresentative,
@@ -43,15 +45,17 @@ def phantoms(
 
 def _phantom(scene: Scene) -> dict[str, list[GroupValues]]:
     codes, layout, shown = scene.codes, scene.layout, scene.shown
-    proposals = propose(codes, scene.groups, layout, scene.summary.middle, shown, n_threads=scene.n_threads)
+    around = scene.around or only_members(scene.groups.n_groups, layout)
+    proposals = propose(codes, scene.groups, layout, around, shown, n_threads=scene.n_threads)
     return phantoms(scene.columns, proposals, lambda wanted: count_hashes(codes, layout, shown.words, wanted))
 
 
 PHANTOM = NamedRepresentative(
     RepresentativeFacts(
         "phantom",
-        "typical values that, together, nobody in the table has, or at least k have",
+        "typical values of the people around the group that, together, nobody in the table has, or at least k have",
         tells_hidden_values=True,
     ),
     _phantom,
+    looks_around=True,
 )

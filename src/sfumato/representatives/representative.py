@@ -23,6 +23,7 @@ from sfumato.partition.group_summaries import Groups, Summary, summarize
 from sfumato.partition.guides import Guide
 from sfumato.partition.phantom_search import FREE, NOTHING, Shown, make_shown, shown_or_fallback
 from sfumato.partition.records import Layout
+from sfumato.partition.surroundings import Surroundings
 from sfumato.representatives import REPRESENTATIVES
 
 if TYPE_CHECKING:
@@ -72,12 +73,14 @@ class RepresentativeFacts:
 class NamedRepresentative:
     """A representative that users choose by name: its facts, and functions that write the values of groups.
 
-    `write` looks at the members of groups. `write_cells`, where there is one, looks at the cells of a tree instead.
+    `write` looks at the members of groups, and at those of neighbouring groups if `looks_around`. `write_cells`, where
+    there is one, looks at the cells of a tree instead.
     """
 
     facts: RepresentativeFacts
     write: Callable[[Scene], dict[str, list[GroupValues]]]
     write_cells: Callable[[Sequence[CellColumn]], dict[str, list[GroupValues]]] | None = None
+    looks_around: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +126,8 @@ class Scene:
     n_threads : int
     paths : mapping of str to CodePaths
         The labels above the codes of columns with a hierarchy.
+    around : Surroundings or None
+        The neighbours of every group; None where no tree of boxes tells who they are.
     """
 
     columns: Sequence[CodedColumn]
@@ -135,6 +140,7 @@ class Scene:
     random_state: np.random.Generator | None = None
     n_threads: int = 1
     paths: Mapping[str, CodePaths] = field(default_factory=dict)
+    around: Surroundings | None = None
 
     @cached_property
     def middle(self) -> NDArray[np.int32]:
@@ -163,6 +169,7 @@ def represent(
     summary: Summary | None = None,
     n_threads: int = 1,
     paths: Mapping[str, CodePaths] | None = None,
+    around: Surroundings | None = None,
 ) -> dict[str, list[GroupValues]]:
     """Return the values that each group's records get, per column.
 
@@ -186,13 +193,15 @@ def represent(
         Spares counting the groups again.
     paths : mapping of str to CodePaths, optional
         For columns with a hierarchy: the labels above their codes. ``"range"`` publishes the lowest common ancestor.
+    around : Surroundings, optional
+        For ``"phantom"``: the neighbours of every group. Without them it takes the values of the group's own members.
     """
     shown = shown_of(columns, layout)
     if summary is None:
         summary = summarize(codes, groups, layout, may_show=shown.may_show, n_threads=n_threads)
     chosen: NamedRepresentative = REPRESENTATIVES[kind]
     made = chosen.write(
-        Scene(columns, codes, groups, layout, shown, summary, guide, random_state, n_threads, dict(paths or {}))
+        Scene(columns, codes, groups, layout, shown, summary, guide, random_state, n_threads, dict(paths or {}), around)
     )
     return made if chosen.facts.tells_hidden_values else _without_hidden(made, columns, groups.n_groups)
 
@@ -218,6 +227,12 @@ def represent_cells(kind: str, columns: Sequence[CellColumn]) -> dict[str, list[
 def has_cells(kind: str) -> bool:
     """Return True if a representative is written from the cells of a tree, where there are some."""
     return REPRESENTATIVES[kind].write_cells is not None
+
+
+def looks_around(kind: str) -> bool:
+    """Return True if a representative looks at neighbouring groups, too."""
+    chosen: NamedRepresentative = REPRESENTATIVES[kind]
+    return chosen.looks_around
 
 
 def _without_hidden(

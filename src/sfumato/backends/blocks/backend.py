@@ -221,7 +221,7 @@ class _Groups:
     def _described(self, branch: Branch) -> DescribedGroups:
         classes = None if self.classes is None else self.classes[branch.records.rows]
         return self.growth.describer.describe(
-            branch.records, branch.group, branch.n_groups, replace(self.growth.guide, classes=classes),
+            branch.records, branch.group, branch.tree, replace(self.growth.guide, classes=classes),
             self.growth.generator,
         )  # fmt: skip
 
@@ -229,9 +229,9 @@ class _Groups:
         """Number the groups of a branch; its records are freed afterwards."""
         self.parts.append(self._described(branch) if branch.described is None else branch.described)
         if self.growth.regions is not None:
-            self.growth.regions.add(branch.records, branch.group, branch.n_groups)
+            self.growth.regions.add(branch.records, branch.group, branch.tree.n_groups)
         self.group[branch.records.rows] = branch.group + np.int32(self.n_groups)
-        self.n_groups += branch.n_groups
+        self.n_groups += branch.tree.n_groups
         self._n_done += len(branch.group)
         self._tell()
 

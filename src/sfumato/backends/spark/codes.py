@@ -308,7 +308,7 @@ def grow_branches(
         leaf = table["leaf"][0].as_py()
         random = None if generators is None else generators[leaf]
         classed = replace(guide, classes=whole.classes)
-        groups = describer.describe(whole.records, group, tree.n_groups, classed, random)
+        groups = describer.describe(whole.records, group, tree, classed, random)
         branch = zlib.compress(pickle.dumps(GrownBranch(grower.nodes.trimmed(), groups), 5))
         return pa.table({"leaf": pa.array([leaf], pa.int32()), "branch": pa.array([branch], pa.binary())})
 
