@@ -65,7 +65,7 @@ def test_the_attack_on_membership_is_not_above_its_control(monkeypatch):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_later_records_and_joined_groups_get_phantoms_of_neighbours(method, monkeypatch):
+def test_later_records_and_joined_groups_get_phantoms_of_neighbors(method, monkeypatch):
     (members, labels), (later, _) = people(4_000, 0), people(4_000, 1)
     anonymizer, _ = released(method, 10, members, labels)
 
@@ -74,9 +74,9 @@ def test_later_records_and_joined_groups_get_phantoms_of_neighbours(method, monk
         assert made.n_merged > 0
         return agreement(pd.DataFrame(made.table), later)
 
-    with_neighbours = agree()
+    with_neighbors = agree()
     monkeypatch.setattr(surroundings, "FEWEST_AROUND", 1)
-    assert with_neighbours < agree() - 0.03
+    assert with_neighbors < agree() - 0.03
 
 
 @pytest.mark.parametrize("method", METHODS)

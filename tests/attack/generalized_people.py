@@ -56,7 +56,7 @@ def people(draw: st.DrawFn, max_records: int = 40) -> People:
 
 
 def random_generalization(frame: Any, generator: np.random.Generator, n_buckets: int = 3) -> Generalization:
-    """Put categories into buckets at random, and numbers into neighbouring ones."""
+    """Put categories into buckets at random, and numbers into neighboring ones."""
     table = read_table(frame)
     columns = MemorySource(table, table.names).columns
     buckets = []

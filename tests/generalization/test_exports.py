@@ -149,7 +149,7 @@ def test_neighbors_beyond_the_exact_floats_are_told_apart(as_codes):
 
 
 @pytest.mark.parametrize("unit", ["us", "ns"])
-def test_polars_tells_neighbouring_microseconds_apart(unit):
+def test_polars_tells_neighboring_microseconds_apart(unit):
     moments = [dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=us) for us in range(-1, 3)]
     table = pa.table({"at": moments, "long": [at - dt.datetime(1970, 1, 1) for at in moments]})
     made = made_from(table, {"at": [0, 1, 2, 3], "long": [0, 1, 2, 3]})

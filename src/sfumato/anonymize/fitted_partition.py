@@ -120,7 +120,7 @@ class Partition(Recoding):
         sizes: NDArray[np.int64],
         group_of_leaf: NDArray[np.integer[Any]] | None = None,
     ) -> Surroundings | None:
-        """Return the neighbours of each group; None for a tree whose records go on elsewhere."""
+        """Return the neighbors of each group; None for a tree whose records go on elsewhere."""
         cells = self.cell_columns(columns, paths, group_of_leaf)
         if cells is None:
             return None

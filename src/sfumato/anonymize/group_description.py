@@ -51,7 +51,7 @@ def describe_groups(
     cells: Sequence[CellColumn] | None = None,
     around: Surroundings | None = None,
 ) -> GroupDescription:
-    """Measure groups and choose the values that stand for them: from cells, or from members and their neighbours."""
+    """Measure groups and choose the values that stand for them: from cells, or from members and their neighbors."""
     may_show = shown_of(columns, layout).may_show
     summary = summarize(codes, groups, layout, may_show=may_show, n_threads=n_threads)
     if cells is not None:
@@ -84,7 +84,7 @@ def surroundings_for(
     sizes: NDArray[np.int64],
     group_of_leaf: NDArray[np.integer[Any]] | None = None,
 ) -> Surroundings | None:
-    """Return the neighbours that a representative looks at; None for one that looks at members alone."""
+    """Return the neighbors that a representative looks at; None for one that looks at members alone."""
     return partition.surroundings(columns, paths, sizes, group_of_leaf) if looks_around(representative) else None
 
 

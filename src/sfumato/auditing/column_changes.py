@@ -131,7 +131,7 @@ class _Counted:
         return (len(self.values) if self.categories is None else len(self.categories)) + self.has_missing
 
     def quantiles(self, *shares: float) -> list[float]:
-        """Return values below which these shares of the records lie, between two neighbours where they fall there."""
+        """Return values below which these shares of the records lie, between two neighbors where they fall there."""
         last = np.cumsum(self.counts) - 1  # place of the last record with each value
         found = []
         for share in shares:
@@ -254,7 +254,7 @@ def _category_shares(
 
 
 def _join_small(counts: NDArray[np.int64], fewest: int) -> NDArray[np.int64]:
-    """Return the class of each bin after bins with few records were joined with their neighbours."""
+    """Return the class of each bin after bins with few records were joined with their neighbors."""
     merged = np.zeros(len(counts), np.int64)
     at, held = 0, 0
     for place, count in enumerate(counts):

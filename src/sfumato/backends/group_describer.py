@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Describe the groups of one branch at a time, and join the descriptions.
 
-What a group gets depends on its own records and on its neighbours in the branch, so branches may be described one after
-the other, or by different machines. Phantoms of branches that are too small for that wait for what their neighbours
+What a group gets depends on its own records and on its neighbors in the branch, so branches may be described one after
+the other, or by different machines. Phantoms of branches that are too small for that wait for what their neighbors
 count.
 """
 
@@ -131,9 +131,9 @@ class GroupDescriber:
         """
         if not looks_around(self.representative):
             return _joined_values(parts)
-        return phantoms(self.columns, Proposals.joined(self._with_neighbours(parts, tree)), count)
+        return phantoms(self.columns, Proposals.joined(self._with_neighbors(parts, tree)), count)
 
-    def _with_neighbours(self, parts: Sequence[DescribedGroups], tree: Tree) -> list[Proposals]:
+    def _with_neighbors(self, parts: Sequence[DescribedGroups], tree: Tree) -> list[Proposals]:
         """Return the proposals of each part; a part with too few records proposes what those around it have, too."""
         ends = np.cumsum([0, *(len(part.sizes) for part in parts)])
         proposals, counts = [], []

@@ -88,8 +88,7 @@ class TCloseness(OnSensitiveColumn):
             ),
             Measured(
                 "t-closeness, ordered distance",
-                "the largest distance of a group's distribution from that of the table, neighbouring values being "
-                "close",
+                "the largest distance of a group's distribution from that of the table, neighboring values being close",
                 {"t": 0.5, "distance": "ordered"},
                 needs_order=True,
             ),

@@ -257,7 +257,7 @@ def search_bins(values: NDArray[Any], high: NDArray[Any], dtype: Any) -> NDArray
 
 @njit(nogil=True, cache=True)
 def _cell(value, lowest, scale, n_cells):  # type: ignore[no-untyped-def]
-    # Rounding may move a value to a neighbouring cell, but never past a larger value: order is all that counts.
+    # Rounding may move a value to a neighboring cell, but never past a larger value: order is all that counts.
     if scale == 0.0 or value <= lowest:  # far below, the difference would leave the range of floats
         return np.int64(0)
     return np.int64(min(max((np.float64(value) - lowest) * scale, 0.0), np.float64(n_cells)))

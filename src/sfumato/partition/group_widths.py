@@ -207,7 +207,7 @@ def number_children(ground, order, start, stop, column, scratch):  # type: ignor
     """Write which child of a column each code present belongs to, -1 for absent codes between them.
 
     A child is a label below the one that all have in common, or a code. Codes of a category without a hierarchy are
-    numbered by falling frequency, all others in their order. Of many codes, neighbours share a child, with about as
+    numbered by falling frequency, all others in their order. Of many codes, neighbors share a child, with about as
     many records each; of many categories the rarest do. Returns the number of children, the first and the last code
     present, the level of the children, and how many codes are present.
     """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Order records along a Hilbert curve and cut the order into runs at the least information loss.
 
-A Hilbert curve visits every cell of a d-dimensional grid once, each step going to a neighbouring cell, so records
-that are neighbours on the curve are neighbours in space. ``anonymize.hilbert`` calls the three functions in turn:
+A Hilbert curve visits every cell of a d-dimensional grid once, each step going to a neighboring cell, so records
+that are neighbors on the curve are neighbors in space. ``anonymize.hilbert`` calls the three functions in turn:
 `make_grid`, `hilbert_keys`, `best_runs`. Slow twins stand in ``tests/twins``.
 """
 

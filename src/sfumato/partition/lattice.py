@@ -176,7 +176,7 @@ class _Search:
         return nodes[is_open]
 
     def _descend(self) -> None:
-        """Walk from the top down the cheapest neighbours, for a good node to compare all others with."""
+        """Walk from the top down the cheapest neighbors, for a good node to compare all others with."""
         node = tuple(n - 1 for n in self.shape)
         cost = self._evaluate(node)
         while True:

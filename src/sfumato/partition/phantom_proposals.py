@@ -6,7 +6,7 @@ cards. The values that lie in the group's cell are laid out in order, those of a
 and cut into as many runs as groups of this size would fill. Each group of the surroundings gets another run in each
 column, and takes its middle or its most frequent value. The group's own members count as everybody else.
 
-Then follow small changes: another value that occurs around the group, in one column or in two, or a neighbouring value
+Then follow small changes: another value that occurs around the group, in one column or in two, or a neighboring value
 that does not occur there. Combinations come first that are *rare*: with values that go together by chance alone, less
 than one group in ten would have a member like that. That nobody has such a combination tells nobody anything.
 """
@@ -172,7 +172,7 @@ def _propose_one(  # type: ignore[no-untyped-def]
         if layout.is_category[j] or typical[j] < 0 or typical[j] == layout.missing[j]:
             n = _other_categories(own, start, n_codes, shown.may_show, typical[j], ranked, n, j)
         else:
-            n = _neighbours(own, layout, shown.run, scratch.centre, typical[j], ranked, n, j)
+            n = _neighbors(own, layout, shown.run, scratch.centre, typical[j], ranked, n, j)
     needed = _bits(1, _RARE * size)
     proposals.is_rare[row] = bits >= needed
     n_around, n = _list_changes(ranked, n, scratch.changes)
@@ -271,7 +271,7 @@ def _other_categories(counts, start, n_codes, may_show, own, ranked, n, j):  # t
 
 
 @njit(nogil=True, cache=True)
-def _neighbours(counts, layout, run, centre, own, ranked, n, j):  # type: ignore[no-untyped-def]
+def _neighbors(counts, layout, run, centre, own, ranked, n, j):  # type: ignore[no-untyped-def]
     """Propose the nearest other values around the group on both sides, and the nearest that do not occur there."""
     start, absent = layout.offsets[j], layout.missing[j]
     n_codes = layout.offsets[j + 1] - start

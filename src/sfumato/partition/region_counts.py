@@ -2,8 +2,8 @@
 """Count how often values occur in groups, so that every number counts at least `floor` people.
 
 A value that at least `floor` records of a group and a class have is counted there. Of numbers, those that fewer have
-are counted in intervals: two neighbouring values, four, eight, at fixed places. What is still left goes up: four
-neighbouring groups form a pool, four pools a larger one, up to the whole table, and it is counted in the first pool in
+are counted in intervals: two neighboring values, four, eight, at fixed places. What is still left goes up: four
+neighboring groups form a pool, four pools a larger one, up to the whole table, and it is counted in the first pool in
 which at least `floor` records share it. So each record is counted once per column or, if its value is rare everywhere,
 not at all. How many records of a group are drawn from its pools is a multiple of `floor`, too: what is left over is
 carried on to the next group. Of a target of numbers, the mean of the counted records goes with each count. Beside
@@ -276,7 +276,7 @@ def _write_common(found, sums, n_found, total, kind, is_top, entries, n_entries)
 
 
 def count_pools(groups: GroupCounts, means: NDArray[np.float64], kind: Kind) -> ColumnCounts:
-    """Count what groups leave over in pools of neighbouring groups.
+    """Count what groups leave over in pools of neighboring groups.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 """Decide what may be published of each bin: values that several records share, or that no record has.
 
 Bins say where a table is cut; a single person may have a bin to themselves. What leaves is taken from *runs* of
-neighbouring bins with at least `floor` records each. Everything is a function of how often each value occurs, so every
+neighboring bins with at least `floor` records each. Everything is a function of how often each value occurs, so every
 backend that agrees on the counts agrees on the values.
 """
 
@@ -105,7 +105,7 @@ class InsideRun(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Neighbouring bins that are published alike, as their values and counts describe them.
+    """Neighboring bins that are published alike, as their values and counts describe them.
 
     Attributes
     ----------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Surroundings: the people whose values a group's phantom is made of, its few members among many neighbours.
+"""Surroundings: the people whose values a group's phantom is made of, its few members among many neighbors.
 
 The surroundings of a group are the records below its nearest node of the tree that has at least `FEWEST_AROUND` of
 them. Groups are numbered from left to right, so they are a run of groups. Of their values, those outside the group's

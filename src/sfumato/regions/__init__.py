@@ -4,7 +4,7 @@
 A representative is one point per group, and a model has to guess what lies between the points. A region says, for each
 column, which values the people of a group have and how often, separately for each class of the target. Every number in
 it counts at least `floor` people: values that fewer people of a group have are counted together with those of
-neighbouring groups, and values that fewer people of the whole table have are not in it.
+neighboring groups, and values that fewer people of the whole table have are not in it.
 
 Records that are drawn from regions are for training a model and nothing else: they are not k-anonymous.
 """

@@ -187,7 +187,7 @@ def _target_from_dict(document: Mapping[str, Any], floor: int, sizes: NDArray[np
 
 
 def _expected(coarse: NDArray[np.int64], floor: int) -> NDArray[np.float64]:
-    """Return the people to expect of each class: those of the group, and as many as the floor from its neighbours."""
+    """Return the people to expect of each class: those of the group, and as many as the floor from its neighbors."""
     n_pools_of_groups = int(n_pools(len(coarse))[1])
     room = np.zeros((n_pools_of_groups * FAN, coarse.shape[1]), np.int64)
     room[: len(coarse)] = coarse

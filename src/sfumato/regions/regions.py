@@ -295,7 +295,7 @@ class Regions:
     def describe(self, group: int) -> str:
         """Return what is known of a group alone, as text: values and intervals with the people who have them.
 
-        What is counted together with neighbouring groups is left out; a class of fewer people than the floor, too.
+        What is counted together with neighboring groups is left out; a class of fewer people than the floor, too.
         """
         if not 0 <= group < self.n_groups:
             raise ParameterError(

@@ -73,7 +73,7 @@ class RepresentativeFacts:
 class NamedRepresentative:
     """A representative that users choose by name: its facts, and functions that write the values of groups.
 
-    `write` looks at the members of groups, and at those of neighbouring groups if `looks_around`. `write_cells`, where
+    `write` looks at the members of groups, and at those of neighboring groups if `looks_around`. `write_cells`, where
     there is one, looks at the cells of a tree instead.
     """
 
@@ -127,7 +127,7 @@ class Scene:
     paths : mapping of str to CodePaths
         The labels above the codes of columns with a hierarchy.
     around : Surroundings or None
-        The neighbours of every group; None where no tree of boxes tells who they are.
+        The neighbors of every group; None where no tree of boxes tells who they are.
     """
 
     columns: Sequence[CodedColumn]
@@ -194,7 +194,7 @@ def represent(
     paths : mapping of str to CodePaths, optional
         For columns with a hierarchy: the labels above their codes. ``"range"`` publishes the lowest common ancestor.
     around : Surroundings, optional
-        For ``"phantom"``: the neighbours of every group. Without them it takes the values of the group's own members.
+        For ``"phantom"``: the neighbors of every group. Without them it takes the values of the group's own members.
     """
     shown = shown_of(columns, layout)
     if summary is None:
@@ -230,7 +230,7 @@ def has_cells(kind: str) -> bool:
 
 
 def looks_around(kind: str) -> bool:
-    """Return True if a representative looks at neighbouring groups, too."""
+    """Return True if a representative looks at neighboring groups, too."""
     chosen: NamedRepresentative = REPRESENTATIVES[kind]
     return chosen.looks_around
 

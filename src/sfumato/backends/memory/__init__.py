@@ -97,9 +97,9 @@ def read_limited(table: Table, name: str, limits: Mapping[str, Any]) -> Column:
 
 
 def _with_fewer_categories(column: Column) -> tuple[Column, NDArray[np.int64]]:
-    """Return a column of more categories than there are codes, the less frequent ones as their neighbours.
+    """Return a column of more categories than there are codes, the less frequent ones as their neighbors.
 
-    Beside it, how many records have each category that is left, its neighbours not counted.
+    Beside it, how many records have each category that is left, its neighbors not counted.
     """
     assert column.categories is not None
     present = column.values if column.missing is None else column.values[~column.missing]
