@@ -55,7 +55,7 @@ _FRAME_INDEX = re.compile(r"__index_level_\d+__|Unnamed: \d+")  # how pandas wri
 #: Places and dates, which describe people: many distinct values, but not names of people.
 PLACES = _words(
     "zip zipcode zip5 zip3 plz postcode postalcode postal city town place municipality county district region state "
-    "country community tract block blockgroup puma commune gemeinde village neighborhood neighborhood birthplace "
+    "country community tract block blockgroup puma commune gemeinde village neighborhood neighbourhood birthplace "
     "station"
 )
 
