@@ -58,7 +58,9 @@ NEVER_FROM: dict[str, frozenset[str]] = {
 }
 # Units that few may import, and packages that few may import.
 ONLY_BY: dict[str, frozenset[str]] = {
-    "datasets": frozenset({"cli", "studio"}),  # the bundled data is for the demo, the studio and for studies, not for methods
+    "datasets": frozenset(
+        {"cli", "studio"}
+    ),  # the bundled data is for the demo, the studio and for studies, not for methods
     "narwhals": frozenset({"frames"}),  # the edge is one folder wide
 }
 THIRD_PARTY_OF: dict[str, frozenset[str]] = {"partition": frozenset({"numpy", "numba"})}

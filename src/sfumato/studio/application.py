@@ -11,7 +11,9 @@ from urllib.parse import parse_qs
 
 from sfumato.errors import InputError, ParameterError, SfumatoError
 from sfumato.policy.setting_names import with_keys
+from sfumato.policy.settings import SECTIONS
 from sfumato.studio import charts, screens
+from sfumato.studio.measurements import check_ready, opened, ways
 from sfumato.studio.security import MOST_BYTES_OF_A_FORM, Guard
 from sfumato.studio.session import DIVERSITIES, SIZES, Studio
 from sfumato.studio.texts import LANGUAGES, Words, preferred
@@ -120,24 +122,26 @@ def create_application(studio: Studio, on_quit: Callable[[], None]) -> Guard:
 
     def answers(request: Request, form: Form) -> str:
         given = {name: _one(form, name).strip() or None for name in screens.QUESTIONS if name in form}
-        screens.opened(studio).set("answers", {}, context=given)
+        opened(studio).set("answers", {}, context=given)
         changed()
         return "/release"
 
     def conditions(request: Request, form: Form) -> str:
-        project = screens.opened(studio)
-        given = {name: screens.as_number(name, _one(form, name)) for name in project.policy.values["gate"] if name in form}
+        project = opened(studio)
+        given = {
+            name: screens.as_number(name, _one(form, name)) for name in SECTIONS["gate"] if name in form
+        }
         project.set("conditions", {}, gate=given)
         changed()
         return "/release"
 
     def undo(request: Request, form: Form) -> str:
-        screens.opened(studio).undo()
+        opened(studio).undo()
         changed()
         return _page_of(request)
 
     def back(request: Request, form: Form) -> str:
-        screens.opened(studio).go_back(request.path_params["number"])
+        opened(studio).go_back(request.path_params["number"])
         changed()
         return "/history"
 
@@ -148,27 +152,29 @@ def create_application(studio: Studio, on_quit: Callable[[], None]) -> Guard:
         numbers = {"k": ("k-release", SIZES), "l": ("l", DIVERSITIES)}
         if by not in numbers:
             raise ParameterError("there is nothing of that name to measure: expected k or l.")
-        screens.check_ready(studio)
+        check_ready(studio)
         studio.measure(*numbers[by])
         return f"/frontier?by={by}"
 
     def measure_way(request: Request, form: Form) -> str:
-        ways = {way.family: way for way in screens.ways(studio)}
+        known = {way.family: way for way in ways(studio)}
         family = _one(form, "family")
-        if family not in ways:
+        if family not in known:
             raise ParameterError("there is no such way to protect this table: expected one of the page.")
-        screens.check_ready(studio)
-        studio.measure(family, [ways[family].number])
+        check_ready(studio)
+        studio.measure(family, [known[family].number])
         return "/compare"
 
     def judge(request: Request, form: Form) -> str:
-        screens.check_ready(studio)
+        check_ready(studio)
         studio.judge()
         return "/release"
 
     def write(request: Request, form: Form) -> str:
         if studio.audit is None or studio.audit["passed"] is False:
-            raise ParameterError("the gate has not passed with this policy: expected it to, before anything is written.")
+            raise ParameterError(
+                "the gate has not passed with this policy: expected it to, before anything is written."
+            )
         studio.write(form.get("for", []), force="force" in form)
         return "/release"
 

@@ -150,9 +150,9 @@ class Worker:
         """Tell what becomes of each column with groups of these sizes."""
         if not sizes:
             return
+        from sfumato.auditing.pipeline import release_all
         from sfumato.auditing.policy_job import open_job
         from sfumato.auditing.run import described_columns
-        from sfumato.auditing.pipeline import release_all
         from sfumato.progress import QuietReporter
 
         job = open_job(QuietReporter(), policy)
@@ -251,7 +251,7 @@ def main() -> None:
     """Do the tasks that come in, one after the other, until there are no more."""
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what packages print is not for the server
-    sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    sys.stdout = sys.stderr = os.fdopen(1, "w")
 
     def tell(kind: str, **content: Any) -> None:
         out.write(json.dumps({"kind": kind, **content}, ensure_ascii=True) + "\n")

@@ -131,7 +131,13 @@ class Jobs:
         return self.last is not None and self.last.state == "running"
 
     def start(
-        self, kind: str, on_message: Callable[[Message], bool], *, n_total: int = 0, task: str | None = None, **args: Any
+        self,
+        kind: str,
+        on_message: Callable[[Message], bool],
+        *,
+        n_total: int = 0,
+        task: str | None = None,
+        **args: Any,
     ) -> Job:
         """Start a job, unless one runs.
 
@@ -185,5 +191,3 @@ class Jobs:
         await self._child.end()
         if self._running is not None:
             await asyncio.wait([self._running])
-
-

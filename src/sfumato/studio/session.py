@@ -223,9 +223,7 @@ class Studio:
     async def preview(self) -> list[list[str | None]]:
         """Return some records; they are kept nowhere."""
         project = self._opened()
-        async for message in self._counter.messages(
-            "preview", file=str(project.file), policy=str(project.policy_file)
-        ):
+        async for message in self._counter.messages("preview", file=str(project.file), policy=str(project.policy_file)):
             if message["kind"] == "preview":
                 rows: list[list[str | None]] = message["rows"]
         return rows
@@ -328,7 +326,8 @@ class Studio:
         return f"{self._opened().file.stem}-evidence.zip"
 
     def _run(self, task: str, **arguments: Any) -> None:
-        project, kept = self._opened(), {"policy": self._opened().policy.digest, "written": []}
+        project = self._opened()
+        kept: dict[str, Any] = {"policy": project.policy.digest, "written": []}
 
         def on_message(message: Message) -> bool:
             if message["kind"] == "audit":
