@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv
 
+from browser import browser as browser
 from sfumato.studio.application import create_application
 from sfumato.studio.child import Worker
 from sfumato.studio.project import Project

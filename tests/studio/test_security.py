@@ -287,7 +287,7 @@ def test_it_listens_on_this_machine_alone_and_quits_when_asked(folder: Path) -> 
             assert client.get("/").status_code == 200
             with client.stream("GET", "/events") as events:  # an open page does not hold it back
                 lines = events.iter_lines()
-                assert next(lines) == ": here"
+                assert next(lines) == "event: hello"
                 assert client.post("/quit", headers={"origin": home}).status_code == 200
                 assert any("stopped" in line for line in lines)
         output, errors = process.communicate(timeout=20)

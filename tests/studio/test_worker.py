@@ -2,6 +2,7 @@
 """What the studio measures and writes is what the commands do."""
 
 import asyncio
+import html
 import json
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,9 @@ def random_policy(number: int) -> str:
 
 @pytest.mark.filterwarnings("ignore::sfumato.errors.PrivacyWarning")
 @pytest.mark.parametrize("number", range(6))
-def test_the_studio_writes_the_bytes_that_run_writes(folder: Path, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_studio_writes_the_bytes_that_run_writes(
+    folder: Path, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1800000000")
     path = folder / "policy.toml"
     path.write_text(random_policy(number), encoding="utf-8")
@@ -93,7 +96,7 @@ def test_counts_of_few_people_are_masked(folder: Path) -> None:
         told_by("count", file=str(folder / "people.csv"), policy=str(path), columns=names)[-1]["n"]
         for names in (["race", "job", "hours"], ["age", "hours", "job"])
     )
-    assert many > 100 and few is None or few == 0 or few >= 10
+    assert many > 100 and (few in (None, 0) or few >= 10)
     facts = next(one for one in told_by("look", file=str(folder / "people.csv"), policy=str(path),
                                         policy_file=str(path)) if one["kind"] == "facts")  # fmt: skip
     for column in facts["facts"]["columns"]:
@@ -153,3 +156,44 @@ def test_a_job_tells_its_end_and_can_be_cancelled(folder: Path) -> None:
 
     asyncio.run(story())
     assert not list(folder.glob("*unfinished*"))
+
+
+@pytest.mark.filterwarnings("ignore::sfumato.errors.PrivacyWarning")
+def test_the_form_that_is_shown_is_the_form_that_is_written(folder: Path) -> None:
+    path = folder / "policy.toml"
+    text = (
+        'version = 1\n[data]\nfile = "people.csv"\nrelease = "x.csv"\n[columns]\ntarget = "ill"\nsensitive = ["job"]\n'
+    )
+    path.write_text(text, encoding="utf-8")
+    shown = told_by("minimize", policy=str(path), losses=[0.0, 0.1], document=None, form=None, force=False)
+    forms = {one["loss"]: one for one in shown if one["kind"] == "form"}
+    assert list(forms) == [0.0, 0.1] and forms[0.0]["error"] <= forms[0.1]["error"] + 0.1
+    files = {"document": str(folder / "g.json"), "form": str(folder / "form.html")}
+    written = told_by("minimize", policy=str(path), losses=[0.1], force=False, **files)
+    assert written[-1] == {"kind": "written", "files": ["g.json", "form.html"]}
+    page = html.unescape((folder / "form.html").read_text(encoding="utf-8"))
+    asked = [one for one in forms[0.1]["questions"] if one["answers"]]
+    assert asked
+    for question in asked:
+        assert all(f'value="{answer}"' in page for answer in question["answers"])
+    document = json.loads((folder / "g.json").read_text(encoding="utf-8"))
+    assert len(document["attributes"]) == len(forms[0.1]["questions"])
+
+
+@pytest.mark.filterwarnings("ignore::sfumato.errors.PrivacyWarning")
+def test_two_tables_are_those_of_the_command(folder: Path) -> None:
+    from sfumato.auditing.anatomize_files import AnatomizeSettings, anatomize_table
+    from sfumato.files.table_file import read_file
+    from sfumato.progress import QuietReporter
+
+    path = folder / "policy.toml"
+    text = (
+        'version = 1\n[data]\nfile = "people.csv"\nrelease = "x.csv"\n[columns]\ntarget = "ill"\nsensitive = ["job"]\n'
+    )
+    path.write_text(text, encoding="utf-8")
+    told = told_by("anatomize", policy=str(path), folder=str(folder / "two"), l=2, force=False)
+    assert told[-1]["files"] == ["two/identifying.csv", "two/sensitive.csv", "two/manifest.json"]
+    settings = AnatomizeSettings(folder / "other", "csv", 2, ["job"], seed=0)
+    anatomize_table(QuietReporter(), read_file(folder / "people.csv", keep_types=False), settings)
+    for name in ("identifying.csv", "sensitive.csv"):
+        assert sorted((folder / "two" / name).read_text()) == sorted((folder / "other" / name).read_text())

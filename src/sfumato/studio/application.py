@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
@@ -15,7 +15,7 @@ from sfumato.policy.settings import SECTIONS
 from sfumato.studio import charts, screens
 from sfumato.studio.measurements import check_ready, opened, ways
 from sfumato.studio.security import MOST_BYTES_OF_A_FORM, Guard
-from sfumato.studio.session import DIVERSITIES, SIZES, Studio
+from sfumato.studio.session import DIVERSITIES, LOSSES, SIZES, Studio
 from sfumato.studio.texts import LANGUAGES, Words, preferred
 
 if TYPE_CHECKING:
@@ -128,9 +128,7 @@ def create_application(studio: Studio, on_quit: Callable[[], None]) -> Guard:
 
     def conditions(request: Request, form: Form) -> str:
         project = opened(studio)
-        given = {
-            name: screens.as_number(name, _one(form, name)) for name in SECTIONS["gate"] if name in form
-        }
+        given = {name: screens.as_number(name, _one(form, name)) for name in SECTIONS["gate"] if name in form}
         project.set("conditions", {}, gate=given)
         changed()
         return "/release"
@@ -178,13 +176,34 @@ def create_application(studio: Studio, on_quit: Callable[[], None]) -> Guard:
         studio.write(form.get("for", []), force="force" in form)
         return "/release"
 
+    def learn(request: Request, form: Form) -> str:
+        check_ready(studio)
+        studio.learn_forms()
+        return "/minimize"
+
+    def divide(request: Request, form: Form) -> str:
+        check_ready(studio)
+        studio.measure("anatomy", DIVERSITIES)
+        return "/anatomize"
+
+    def write_other(kind: str, stops: Sequence[float]) -> Callable[[Request, Form], str]:
+        def act(request: Request, form: Form) -> str:
+            value = float(_one(form, "value"))
+            if value not in stops:
+                raise ParameterError("there is no such stop: expected one of the slider. Load the page again.")
+            check_ready(studio)
+            studio.write_other(kind, value, force="force" in form)
+            return f"/{kind}?at={stops.index(value)}"
+
+        return act
+
     async def cancel(request: Request, form: Form) -> str:
         await studio.jobs.cancel()
         return _page_of(request)
 
     async def events(request: Request) -> Response:
         async def lines() -> AsyncIterator[str]:
-            yield ": here\n\n"
+            yield f"event: hello\ndata: {studio.n_changes}\n\n"
             async for event in studio.events():
                 yield f"event: {event}\ndata: {studio.n_changes}\n\n" if event else ": still here\n\n"
 
@@ -233,6 +252,8 @@ def create_application(studio: Studio, on_quit: Callable[[], None]) -> Guard:
         "/release/conditions": change(conditions), "/undo": change(undo), "/back/{number:int}": change(back),
         "/frontier/measure": change(measure), "/compare/measure": change(measure_way),
         "/release/judge": change(judge), "/release/write": change(write), "/job/cancel": change(cancel),
+        "/minimize/learn": change(learn), "/minimize/write": change(write_other("minimize", LOSSES)),
+        "/anatomize/measure": change(divide), "/anatomize/write": change(write_other("anatomize", DIVERSITIES)),
         "/theme": chosen("theme", _THEMES), "/language": chosen("language", LANGUAGES), "/quit": quit_studio,
     }  # fmt: skip
     routes = [Route(path, screen(name), methods=["GET"]) for path, name in get.items()]

@@ -121,11 +121,11 @@ def chart(
     parts.append("</svg>")
     if base is not None:
         tall = y(base[0])
-        below = tall < 50
+        # Above the line at the right, or below it at the left: what is to come stands at the bottom right.
+        place = 'x="100%" dy="-7" text-anchor="end"' if tall < 50 else 'x="0.5%" dy="16"'
         parts.append(
             f'<line class="base" x2="100%" y1="{tall:.1f}%" y2="{tall:.1f}%"/>'
-            f'<text class="tick halo" x="100%" y="{tall:.1f}%" dy="{-7 if below else 16}" text-anchor="end">'
-            f"{escape(base[1])}</text>"
+            f'<text class="tick halo" y="{tall:.1f}%" {place}>{escape(base[1])}</text>'
         )
     parts.append(f'<line class="mark" data-markline x1="{x(at):.1f}%" x2="{x(at):.1f}%" y1="-6" y2="100%"/>')
     for row, line in enumerate(lines):

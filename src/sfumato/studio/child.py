@@ -194,6 +194,63 @@ class Worker:
         tell("audit", audit=done.audit.to_dict(), passed=done.passed)
         tell("written", files=names)
 
+    # -- other ways --------------------------------------------------------------------------------------------------
+
+    def minimize(
+        self, tell: Tell, *, policy: str, losses: list[float], document: str | None, form: str | None, force: bool
+    ) -> None:
+        """Learn forms as ``sfumato minimize`` does, one for each loss; write that of the first loss if asked to."""
+        from sfumato.auditing.minimize_files import Exports, MinimizeSettings, minimize_table, write_exports
+        from sfumato.auditing.policy_job import read_source
+        from sfumato.files.publishing import check_output
+        from sfumato.policy import Policy
+
+        reporter, own = ToldReporter(tell), Policy.read(policy)
+        columns = own.values["columns"]
+        settings = MinimizeSettings(
+            columns["target"], personal=columns["sensitive"], identifiers=columns["identifiers"],
+            categorical=[name for name in columns["categorical"] or () if name not in columns["identifiers"]],
+            max_loss=losses[0],
+        )  # fmt: skip
+        source = read_source(reporter, own)
+        exports = None
+        if document is not None and form is not None:
+            exports = Exports(Path(document), form=Path(form), titles=own.titles)
+            for path in exports.paths().values():
+                check_output(path, force=force)
+        learned = minimize_table(reporter, source, settings)
+        if exports is not None:
+            write_exports(learned, source, exports)
+            tell("written", files=[path.name for path in exports.paths().values()])
+            return
+        for loss in losses:
+            point = learned.swept.coarsest(loss)
+            tell(
+                "form", loss=loss, error=point.test_error, risk=point.test_risk, certified=point.certified_risk,
+                full_error=learned.swept.limits[0].test_error, base_risk=learned.swept.limits[1].test_risk,
+                wanted=list(learned.swept.personal),
+                questions=[
+                    {"name": one.name, "answers": list(map(str, one.labels)) if one.is_collected else []}
+                    for one in point.generalization.attributes
+                ],
+            )  # fmt: skip
+
+    def anatomize(self, tell: Tell, *, policy: str, folder: str, l: int, force: bool) -> None:  # noqa: E741
+        """Write two tables as ``sfumato anatomize`` does, if no attack gains too much."""
+        from sfumato.auditing.anatomize_files import AnatomizeSettings, anatomize_table
+        from sfumato.auditing.policy_job import read_source
+        from sfumato.policy import Policy
+
+        reporter, own = ToldReporter(tell), Policy.read(policy)
+        source, columns = read_source(reporter, own), own.values["columns"]
+        settings = AnatomizeSettings(
+            Path(folder), "parquet" if source.format == "parquet" else "csv", l, columns["sensitive"],
+            identifiers=columns["identifiers"], seed=own.get("method", "seed"),
+        )  # fmt: skip
+        settings.check_folder(force=force, file=source.path or Path(folder))
+        anatomize_table(reporter, source, settings)
+        tell("written", files=[f"{Path(folder).name}/{path.name}" for path in settings.paths()])
+
 
 def _facts(table: Any, file: Path) -> dict[str, Any]:
     """Return what is in a table, in counts; those of few records are masked."""

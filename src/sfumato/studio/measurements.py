@@ -50,7 +50,8 @@ def why_not(studio: Studio, t: Words) -> str | None:
     return t("frontier.why_confirm", n=len(left)) if left else None
 
 
-def _row(document: Mapping[str, Any] | None) -> FrontierRow | None:
+def row_of(document: Mapping[str, Any] | None) -> FrontierRow | None:
+    """Return a kept row; None for none."""
     return None if document is None else FrontierRow.from_dict(document)
 
 
@@ -66,31 +67,31 @@ def frontier(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
         return {**base, "n_missing": 0, "n_measured": 0}
     project = opened(studio)
     points = studio.points("k-release" if by == "k" else "l")
-    rows = [_row(points["rows"].get(f"{stop:g}")) for stop in stops]
-    raw, n_measured = _row(points["raw"]), sum(row is not None for row in rows)
+    rows = [row_of(points["rows"].get(f"{stop:g}")) for stop in stops]
+    raw, n_measured = row_of(points["raw"]), sum(row is not None for row in rows)
     used = project.policy.get("method", by)
-    at = _stop(asked.get("at"), stops, used)
+    at = stop_of(asked.get("at"), stops, used)
     names = [t.number(stop) for stop in stops]
     view = {**base, "at": at, "n_missing": len(stops) - n_measured, "n_measured": n_measured, "names": names}
     if n_measured == 0:
         return view
     best = [None if row is None else row.best for row in rows]
-    member = [_attack_of(row, "membership") for row in rows]
-    secret = [_attack_of(row, "attribute") for row in rows]
+    member = [attack_of(row, "membership") for row in rows]
+    secret = [attack_of(row, "attribute") for row in rows]
     bound = [None if row is None or row.certificate is None else row.certificate.upper for row in rows]
     raw_best = None if raw is None else raw.best
-    figures = [_figure(t, "model", by, names, at, best, base=None if raw_best is None else raw_best.value)]
+    figures = [figure(t, "model", by, names, at, best, base=None if raw_best is None else raw_best.value)]
     column = next((row.certificate.secret for row in rows if row is not None and row.certificate is not None), None)
     if any(one is not None for one in secret):
         known = next(one for one in secret if one is not None)
         upper = bound if any(value is not None for value in bound) else None
         figures.append(
-            _figure(t, "secret", by, names, at, [None if one is None else one.rate for one in secret],
+            figure(t, "secret", by, names, at, [None if one is None else one.rate for one in secret],
                     base=known.baseline, upper=upper, column=column)
         )  # fmt: skip
-    figures.append(_figure(t, "member", by, names, at, [None if one is None else one.rate for one in member], base=0.5))
-    said = [_percent(t, one) for one in best]
-    told = [_percent(t, None if one is None else one.rate) for one in member]
+    figures.append(figure(t, "member", by, names, at, [None if one is None else one.rate for one in member], base=0.5))
+    said = [percent(t, one) for one in best]
+    told = [percent(t, None if one is None else one.rate) for one in member]
     changes = [
         t("frontier.change", change=t.points(one.value - raw_best.value), raw=t.percent(raw_best.value),
           sure=_interval(t, one))
@@ -103,7 +104,7 @@ def frontier(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
         hint = t("frontier.odds_hint", n=len(project.rewritten))
         readout.insert(0, {"title": t("frontier.picking"), "said": odds, "notes": [hint] * len(stops)})
     if any(one is not None for one in secret):
-        values = [_percent(t, None if one is None else one.rate) for one in secret]
+        values = [percent(t, None if one is None else one.rate) for one in secret]
         limits = [
             t("frontier.bound", bound=t.percent(value)) if value is not None else t("frontier.no_bound")
             for value in bound
@@ -144,18 +145,20 @@ def frontier(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
     }
 
 
-def _stop(asked: str | None, stops: Sequence[int], used: int | None) -> int:
+def stop_of(asked: str | None, stops: Sequence[float], used: float | None) -> int:
     """Return the number of the stop that was asked for, or else the one that the policy uses, or is nearest to it."""
     if asked is not None and asked.isdecimal() and int(asked) < len(stops):
         return int(asked)
     return min(range(len(stops)), key=lambda place: abs(stops[place] - (used or stops[0])))
 
 
-def _attack_of(row: FrontierRow | None, goal: Any) -> Any:
+def attack_of(row: FrontierRow | None, goal: Any) -> Any:
+    """Return the strongest attack on a row; None if there is none."""
     return None if row is None else row.strongest(goal)
 
 
-def _percent(t: Words, estimate: Estimate | None) -> str:
+def percent(t: Words, estimate: Estimate | None) -> str:
+    """Return a measured share in percent; a dash for none."""
     return "-" if estimate is None else t.percent(estimate.value)
 
 
@@ -180,7 +183,7 @@ def _frontier_lead(
     )  # fmt: skip
 
 
-def _figure(
+def figure(
     t: Words,
     what: str,
     by: str,
@@ -254,7 +257,7 @@ def ways(studio: Studio) -> list[Way]:
     found = []
     for family, number, use in wanted:
         points = studio.points(family)
-        found.append(Way(family, number, _row(points["rows"].get(f"{number:g}")), _row(points["raw"]), use))
+        found.append(Way(family, number, row_of(points["rows"].get(f"{number:g}")), row_of(points["raw"]), use))
     return found
 
 
@@ -278,10 +281,12 @@ def compare(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
                  "value": t("frontier.at_most", value=t.percent(own.upper)),
                  "note": t("compare.bound_note", column=own.secret, base=t.percent(own.baseline))}
             )  # fmt: skip
+    raw = next((way.raw.best for way in measured if way.raw is not None and way.raw.best is not None), None)
     payers = next((way for way in measured if way.family == used and way.row is not None and way.row.subgroups), None)
     return {
         "why_not": None,
-        "lead": t("compare.lead", n=len(measured), all=len(every)),
+        "lead": t("compare.lead", n=len(measured), all=len(every))
+        + ("" if raw is None else f" {t('compare.lead_raw', raw=t.percent(raw.value))}"),
         "ways": shown,
         "bounds": bounds,
         "payers": [] if payers is None else _payers(t, payers),
@@ -297,7 +302,7 @@ def _shown_way(t: Words, way: Way, *, is_used: bool) -> View:
         return {"text": t.percent(estimate.value), "meter": bar, "note": note or _interval(t, estimate)}
 
     row = way.row
-    attacks = {goal: _attack_of(row, goal) for goal in ("membership", "attribute")}
+    attacks = {goal: attack_of(row, goal) for goal in ("membership", "attribute")}
     return {
         "family": way.family,
         "title": t(f"compare.{way.family}", n=int(way.number)),
@@ -322,8 +327,10 @@ def _payers(t: Words, way: Way) -> list[View]:
         if raw is None:
             continue
         change, ends = one.utility.value - raw.value, one.utility.interval
-        # The interval is of the protected model's score; a loss is clear if it ends below the raw one.
-        is_loss, is_gain = ends is not None and ends[1] < raw.value, ends is not None and ends[0] > raw.value
+        # Cautious: a change is clear if the intervals before and after do not meet.
+        is_known = ends is not None and raw.interval is not None
+        is_loss = is_known and ends[1] < raw.interval[0]
+        is_gain = is_known and ends[0] > raw.interval[1]
         sure = t("compare.loss") if is_loss else t("compare.gain") if is_gain else t("compare.chance")
         found.append(
             {

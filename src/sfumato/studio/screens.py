@@ -11,6 +11,7 @@ from sfumato.policy.settings import SECTIONS
 from sfumato.report.questionnaires import NAMES as QUESTIONNAIRES
 from sfumato.studio import charts
 from sfumato.studio.measurements import View, compare, frontier, safe, ways
+from sfumato.studio.other_ways import anatomize, minimize
 from sfumato.studio.project import ROLES, Project
 from sfumato.studio.session import SIZES, Studio
 from sfumato.studio.texts import Words
@@ -28,6 +29,7 @@ def shell(studio: Studio, t: Words, screen: str) -> View:
     is_looking = looking is not None and looking.state == "running"
     return {
         "project": project,
+        "n_changes": studio.n_changes,
         "looking": looking,
         "job": studio.jobs.last,
         "is_running": studio.jobs.is_running,
@@ -77,6 +79,9 @@ def _command(project: Project | None, screen: str) -> str:
         "frontier": f"sfumato frontier {policy} --k-release {','.join(map(str, SIZES))} --splits 1",
         "compare": f"sfumato frontier {policy} --splits 1",
         "release": f"sfumato run {policy} && sfumato evidence {policy} -o {project.file.stem}-evidence.zip",
+        "minimize": f"sfumato minimize {project.file.name} --target ... -o {project.file.stem}-generalization.json "
+        f"--form {project.file.stem}-form.html",
+        "anatomize": f"sfumato anatomize {project.file.name} --sensitive ... --l 3 -o {project.file.stem}-two-tables",
         "table": f"sfumato init {project.file.name} --target ... -o {policy}",
     }
     return numbers.get(screen, f"sfumato run {policy}")
@@ -319,5 +324,7 @@ SCREENS: dict[str, Callable[[Studio, Words, Mapping[str, str]], View]] = {
     "frontier": frontier,
     "compare": compare,
     "release": release,
+    "minimize": minimize,
+    "anatomize": anatomize,
     "history": history,
 }

@@ -18,6 +18,7 @@ from sfumato.studio.security import below
 EXAMPLE = "adult-example.csv"
 SIZES = (5, 10, 20, 50, 100, 200)
 DIVERSITIES = (2, 3, 4, 5)
+LOSSES = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1)
 N_SPLITS = 1
 _MOST_LISTED = 50
 
@@ -338,3 +339,54 @@ class Studio:
             return False
 
         self.jobs.start(task, on_message, policy=str(project.policy_file), **arguments)
+
+    # -- other ways --------------------------------------------------------------------------------------------------
+
+    def learn_forms(self) -> None:
+        """Learn a form for each loss of the model, in the background."""
+        project = self._opened()
+        key, forms = project.key(family="forms"), {}
+
+        def on_message(message: Message) -> bool:
+            if message["kind"] != "form":
+                return False
+            forms[f"{message['loss']:g}"] = message
+            project.keep(key, forms)
+            return True
+
+        self.jobs.start(
+            "minimize", on_message, n_total=len(LOSSES), policy=str(project.policy_file), losses=list(LOSSES),
+            document=None, form=None, force=False,
+        )  # fmt: skip
+
+    @property
+    def forms(self) -> dict[str, Any]:
+        """The forms that were learned with the roles of now, by loss."""
+        project = self._opened()
+        return project.kept(project.key(family="forms")) or {}
+
+    def other_outputs(self, kind: str) -> list[str]:
+        """Return the files that another way writes: the generalization and its form, or the two tables."""
+        stem = self._opened().file.stem
+        return [f"{stem}-generalization.json", f"{stem}-form.html"] if kind == "minimize" else [f"{stem}-two-tables"]
+
+    def write_other(self, kind: str, number: float, *, force: bool) -> None:
+        """Write a form that accepts so much loss, or two tables with so many values per group."""
+        project = self._opened()
+        paths = [str(project.policy_file.parent / name) for name in self.other_outputs(kind)]
+        own: dict[str, Any] = {"folder": paths[0], "l": int(number)}
+        if kind == "minimize":
+            own = {"losses": [number], "document": paths[0], "form": paths[1]}
+        project.keep(f"written-{kind}", [])
+
+        def on_message(message: Message) -> bool:
+            if message["kind"] == "written":
+                project.keep(f"written-{kind}", message["files"])
+            return False
+
+        self.jobs.start(kind, on_message, policy=str(project.policy_file), force=force, **own)
+
+    def written_other(self, kind: str) -> list[str]:
+        """Return what another way has written and is still there."""
+        project = self._opened()
+        return [name for name in project.kept(f"written-{kind}") or [] if (project.policy_file.parent / name).exists()]

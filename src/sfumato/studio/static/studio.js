@@ -89,6 +89,9 @@ function listen() {
   if (stream || document.hidden) return;
   stream = new EventSource("/events");
   for (const name of ["job", "point", "policy", "count"]) stream.addEventListener(name, () => renew(name));
+  stream.addEventListener("hello", (event) => { // what happened before anybody listened
+    if (event.data !== document.body.dataset.changes) ["policy", "job", "count"].forEach(renew);
+  });
   stream.addEventListener("stopped", stopped);
 }
 function stopped() {
@@ -100,7 +103,7 @@ function stopped() {
   box.append(title, hint); main.replaceChildren(box); main.focus();
 }
 document.addEventListener("visibilitychange", () => {
-  if (document.hidden) { stream?.close(); stream = null; } else { listen(); renew("policy"); renew("job"); }
+  if (document.hidden) { stream?.close(); stream = null; } else { document.body.dataset.changes = ""; listen(); }
 });
 listen();
 
