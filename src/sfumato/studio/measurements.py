@@ -214,7 +214,8 @@ def figure(
         height=160 if is_model else 140,
     )  # fmt: skip
     n_done = sum(value is not None for value in values)
-    caption = t(f"frontier.caption_{what}")
+    is_bounded = what != "secret" or upper is not None
+    caption = t(f"frontier.caption_{what}" if is_bounded else "frontier.caption_measured")
     if n_done < len(values):
         caption += " " + t("frontier.hollow", done=n_done, all=len(values))
     return {"title": title, "caption": caption, "svg": safe(svg)}

@@ -57,7 +57,7 @@ def minimize(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
     return {
         **base,
         "is_measured": True,
-        "lead": t("minimize.lead", n=n_asked[at], all=len(found[0]["questions"])),
+        "lead": t("minimize.lead", loss=names[at], n=n_asked[at], all=len(found[0]["questions"])),
         "figures": figures,
         "axis": safe(charts.axis(names)),
         "names": names,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -74,15 +75,21 @@ def _command(project: Project | None, screen: str) -> str:
     """Return the command that does the same."""
     if project is None or screen == "start":
         return "sfumato studio"
-    policy = project.policy_file.name
+    policy, file, stem = (
+        shlex.quote(name) for name in (project.policy_file.name, project.file.name, project.file.stem)
+    )
+    own = project.policy.values["columns"] if project.has_policy else {}
+    target, sensitive = (shlex.quote(own.get("target") or "..."), shlex.quote(",".join(own.get("sensitive", ()))))
+    dropped = shlex.quote(",".join(own.get("identifiers", ())))
+    without = f" --identifiers {dropped}" if own.get("identifiers") else ""
     numbers = {
+        "table": f"sfumato init {file} --target {target} -o {policy}",
         "frontier": f"sfumato frontier {policy} --k-release {','.join(map(str, SIZES))} --splits 1",
         "compare": f"sfumato frontier {policy} --splits 1",
-        "release": f"sfumato run {policy} && sfumato evidence {policy} -o {project.file.stem}-evidence.zip",
-        "minimize": f"sfumato minimize {project.file.name} --target ... -o {project.file.stem}-generalization.json "
-        f"--form {project.file.stem}-form.html",
-        "anatomize": f"sfumato anatomize {project.file.name} --sensitive ... --l 3 -o {project.file.stem}-two-tables",
-        "table": f"sfumato init {project.file.name} --target ... -o {policy}",
+        "release": f"sfumato run {policy} && sfumato evidence {policy} -o {stem}-evidence.zip",
+        "minimize": f"sfumato minimize {file} --target {target}{without} -o {stem}-generalization.json "
+        f"--form {stem}-form.html" + (f" --personal {sensitive}" if own.get("sensitive") else ""),
+        "anatomize": f"sfumato anatomize {file} --sensitive {sensitive}{without} --l 3 --seed 0 -o {stem}-two-tables",
     }
     return numbers.get(screen, f"sfumato run {policy}")
 
