@@ -62,9 +62,8 @@ def test_from_a_file_to_the_evidence_pack(tmp_path: Path, browser: Browser) -> N
         rows = served.studio.points("k-release")["rows"]
         assert len(rows) == 6 and all(rows[k] == row for k, row in kept.items())
         wait(page, "document.querySelectorAll('.ghost').length === 0")
-        page.evaluate(
-            "const s = document.querySelector('#stop'); s.value = 1; s.dispatchEvent(new Event('input', {bubbles: true}))"
-        )
+        slider = "document.querySelector('#stop')"
+        page.evaluate(f"{slider}.value = 1; {slider}.dispatchEvent(new Event('input', {{bubbles: true}}))")
         click(page, "aside.read form button")
 
         go(page, served, "release")
