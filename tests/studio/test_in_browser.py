@@ -93,7 +93,8 @@ def prepare(studio: Studio) -> None:
     project.set_role("race", "rewrite", confirm=True)
     project.set_role("ill", "predict", confirm=True)
     project.set_role("job", "protect")
-    columns = {str(k): [{"name": "age", "loss": 0.2, "sentence": "62 values became 12."}] for k in SIZES[:4]}
+    column = {"name": "age", "loss": 0.2, "sentence": "62 values became 12.", "values": 7}
+    columns = {str(k): {"size": k + 2, "columns": [column]} for k in SIZES[:4]}
     for family in ("k-release", "l", "anatomy"):
         rows = {f"{k:g}": measured(k) for k in (*SIZES[:4], 2, 3)}
         points = {"raw": measured(None), "rows": rows, "columns": columns, "about": None}

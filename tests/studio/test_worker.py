@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from sfumato.auditing.run import run
 from sfumato.policy import Policy
-from sfumato.studio.child import Worker
+from sfumato.studio.child import Worker, _group_of_one
 from sfumato.studio.jobs import Child, Jobs
 
 from .conftest import Visit, Visitor, looked_at
@@ -117,7 +118,7 @@ def test_points_are_kept_and_resumed_without_measuring_again(visit: Visit, monke
             for number in rows:
                 on_message({"kind": "point", "row": {"parameter": number, "name": str(number)}})
 
-        monkeypatch.setattr(studio.jobs, "start", start)
+        monkeypatch.setattr(studio, "_start", start)
         studio.measure("k-release", [5, 10, 20, 50])
         assert sorted(studio.points("k-release")["rows"]) == ["10", "20", "5"]
         studio.measure("k-release", [5, 10, 20, 50])
@@ -197,3 +198,14 @@ def test_two_tables_are_those_of_the_command(folder: Path) -> None:
     anatomize_table(QuietReporter(), read_file(folder / "people.csv", keep_types=False), settings)
     for name in ("identifying.csv", "sensitive.csv"):
         assert sorted((folder / "two" / name).read_text()) == sorted((folder / "other" / name).read_text())
+
+
+def test_the_group_of_one_person_is_counted_right() -> None:
+    before = pa.table({"age": [1, 2, 3, 4, None, 6], "job": ["a", "b", "a", "a", "c", None]})
+    after = pa.table(
+        {"age": [2, 2, 2, 5, 5, 5], "job": pa.array(["a", "a", "a", None, None, None]).dictionary_encode()}
+    )
+    found = [_group_of_one(before, after, ["age", "job"], seed) for seed in range(12)]
+    assert {size for size, _ in found} == {3}
+    assert {tuple(values.items()) for _, values in found} == {(("age", 3), ("job", 2)), (("age", 3), ("job", 3))}
+    assert _group_of_one(before, after.slice(1), ["age"], 0) == (None, {})

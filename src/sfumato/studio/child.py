@@ -155,15 +155,19 @@ class Worker:
         from sfumato.auditing.run import described_columns
         from sfumato.progress import QuietReporter
 
-        job = open_job(QuietReporter(), policy)
+        job, own_seed = open_job(QuietReporter(), policy), policy.get("method", "seed")
         for k in sizes:
             with reporter.step(f"k = {k}: what becomes of each column"):
                 with_k = job.with_settings("method", k=k)
                 _, release, _ = release_all(QuietReporter(), with_k)
                 found = described_columns(with_k, release)
             rewritten = [one for one in found if one.role == "quasi-identifier"]
-            columns = [{"name": one.name, "loss": one.loss, "sentence": one.sentence} for one in rewritten]
-            tell("columns", k=k, columns=columns)
+            size, values = _group_of_one(with_k.table, release.table, [one.name for one in rewritten], own_seed)
+            columns = [
+                {"name": one.name, "loss": one.loss, "sentence": one.sentence, "values": values.get(one.name)}
+                for one in rewritten
+            ]
+            tell("columns", k=k, size=size, columns=columns)
 
     # -- releasing ---------------------------------------------------------------------------------------------------
 
@@ -282,6 +286,30 @@ def _facts(table: Any, file: Path) -> dict[str, Any]:
         "n_bytes": file.stat().st_size,
         "columns": columns,
     }
+
+
+def _group_of_one(original: Any, released: Any, names: list[str], seed: int) -> tuple[int | None, dict[str, int]]:
+    """Return the size of the group of one person, drawn by a seed, and how many values each column had in it.
+
+    With suppressed records, rows do not correspond, and there is nothing to tell.
+    """
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    shown = [name for name in names if name in released.column_names]
+    if released.num_rows != original.num_rows or not shown:
+        return None, {}
+    person = int(np.random.default_rng(seed).integers(released.num_rows))
+    is_member = pa.chunked_array([np.ones(released.num_rows, bool)])
+    for name in shown:
+        column = released.column(name)
+        column = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        own = column[person]
+        same = pc.equal(column, own).fill_null(False) if own.is_valid else column.is_null()
+        is_member = pc.and_(is_member, same)
+    group = original.select(shown).filter(is_member)
+    return group.num_rows, {name: len(group.column(name).unique()) for name in shown}
 
 
 def _masked(n: int) -> int | None:

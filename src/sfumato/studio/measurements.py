@@ -116,12 +116,11 @@ def frontier(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
         t("frontier.says", by=by, stop=name, model=model, member=other)
         for name, model, other in zip(names, said, told, strict=True)
     ]
-    columns = []
-    for place, stop in enumerate(stops if by == "k" else ()):
-        found = points["columns"].get(str(stop))
-        if found is not None:
-            ordered = sorted(found, key=lambda one: -(one["loss"] or 0))
-            columns.append((place, [{**one, "meter": safe(charts.meter(one["loss"] or 0, "keep"))} for one in ordered]))
+    columns = [
+        (place, *_columns_at(t, stop, points["columns"][str(stop)]))
+        for place, stop in enumerate(stops if by == "k" else ())
+        if str(stop) in points["columns"]
+    ]
     return {
         **view,
         "lead": _frontier_lead(t, by, names, best, raw_best),
@@ -143,6 +142,18 @@ def frontier(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
         },
         "columns": columns,
     }
+
+
+def _columns_at(t: Words, k: int, found: Mapping[str, Any]) -> tuple[str, list[View]]:
+    """Return what becomes of each column at a stop, and of one person's group; the most changed columns first."""
+    size = found["size"]
+    caption = t("frontier.columns_at", k=t.number(k)) + ("" if size is None else " " + t("frontier.group", n=size))
+    rows = []
+    for one in sorted(found["columns"], key=lambda one: -(one["loss"] or 0)):
+        n = one["values"]
+        said = "-" if n is None else t("frontier.stays") if n == 1 else t("frontier.become_one", n=n)
+        rows.append({**one, "meter": safe(charts.meter(one["loss"] or 0, "keep")), "in_group": said})
+    return caption, rows
 
 
 def stop_of(asked: str | None, stops: Sequence[float], used: float | None) -> int:

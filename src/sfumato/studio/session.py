@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -229,6 +229,13 @@ class Studio:
                 rows: list[list[str | None]] = message["rows"]
         return rows
 
+    def _start(self, kind: str, on_message: Callable[[Message], bool], **arguments: Any) -> None:
+        """Start a job; the process that counts gives its table back meanwhile, unless it is counting."""
+        if self._counting is None or self._counting.done():
+            counter, self._counter = self._counter, Child()
+            self._ending = asyncio.create_task(counter.end())
+        self.jobs.start(kind, on_message, **arguments)
+
     # -- roles -------------------------------------------------------------------------------------------------------
 
     def _opened(self) -> Project:
@@ -281,13 +288,13 @@ class Studio:
                 else:
                     points["rows"][f"{row['parameter']:g}"] = row
             elif message["kind"] == "columns":
-                points["columns"][str(message["k"])] = message["columns"]
+                points["columns"][str(message["k"])] = {"size": message["size"], "columns": message["columns"]}
             elif message["kind"] == "about":
                 points["about"] = message["about"]
             project.keep(key, points)
             return message["kind"] == "point" and message["row"]["parameter"] is not None
 
-        self.jobs.start(
+        self._start(
             "frontier", on_message, n_total=len(missing), policy=str(project.policy_file),
             protections={family: missing or list(numbers[:1])}, n_splits=N_SPLITS, columns_for=of_columns,
         )  # fmt: skip
@@ -338,7 +345,7 @@ class Studio:
             project.keep("audit", kept)
             return False
 
-        self.jobs.start(task, on_message, policy=str(project.policy_file), **arguments)
+        self._start(task, on_message, policy=str(project.policy_file), **arguments)
 
     # -- other ways --------------------------------------------------------------------------------------------------
 
@@ -354,7 +361,7 @@ class Studio:
             project.keep(key, forms)
             return True
 
-        self.jobs.start(
+        self._start(
             "minimize", on_message, n_total=len(LOSSES), policy=str(project.policy_file), losses=list(LOSSES),
             document=None, form=None, force=False,
         )  # fmt: skip
@@ -384,7 +391,7 @@ class Studio:
                 project.keep(f"written-{kind}", message["files"])
             return False
 
-        self.jobs.start(kind, on_message, policy=str(project.policy_file), force=force, **own)
+        self._start(kind, on_message, policy=str(project.policy_file), force=force, **own)
 
     def written_other(self, kind: str) -> list[str]:
         """Return what another way has written and is still there."""
