@@ -338,11 +338,10 @@ def _payers(t: Words, way: Way) -> list[View]:
         raw = before.get((one.column, one.group))
         if raw is None:
             continue
-        change, ends = one.utility.value - raw.value, one.utility.interval
+        change, after, earlier = one.utility.value - raw.value, one.utility.interval, raw.interval
         # Cautious: a change is clear if the intervals before and after do not meet.
-        is_known = ends is not None and raw.interval is not None
-        is_loss = is_known and ends[1] < raw.interval[0]
-        is_gain = is_known and ends[0] > raw.interval[1]
+        is_loss = after is not None and earlier is not None and after[1] < earlier[0]
+        is_gain = after is not None and earlier is not None and after[0] > earlier[1]
         sure = t("compare.loss") if is_loss else t("compare.gain") if is_gain else t("compare.chance")
         found.append(
             {

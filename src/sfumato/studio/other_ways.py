@@ -18,12 +18,12 @@ def minimize(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
     base: View = {"why_not": reason, "lead": t("minimize.lead_empty"), "stops": LOSSES, "is_measured": False}
     if reason is not None:
         return base
-    forms = studio.forms
-    found = [forms.get(f"{loss:g}") for loss in LOSSES]
+    forms, keys = studio.forms, [f"{loss:g}" for loss in LOSSES]
     at = stop_of(asked.get("at"), LOSSES, 0.01)
     base |= {"at": at, **_outputs(studio, "minimize")}
-    if any(one is None for one in found):
+    if any(key not in forms for key in keys):
         return base
+    found = [forms[key] for key in keys]
     names = [t.percent(loss) for loss in LOSSES]
     right = [1 - one["error"] for one in found]
     has_risk = bool(found[0]["wanted"])

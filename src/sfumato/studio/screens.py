@@ -17,6 +17,8 @@ from sfumato.studio.project import ROLES, Project
 from sfumato.studio.session import SIZES, Studio
 from sfumato.studio.texts import Words
 
+OUTPUTS = ("release", "artifact", "publication", "report", "audit")
+"""Files that running a policy writes, by their names under [data]."""
 QUESTIONS = ("purpose", "recipient", "access", "population", "reviewer", "review_by")
 _MORE_TO_CONFIRM = ("rewrite", "protect", "drop")
 
@@ -219,8 +221,6 @@ def _question(project: Project, t: Words, one: Mapping[str, Any], places: Mappin
 
 def release(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
     """Return the lights of the gate, the questions, and what would be written."""
-    from sfumato.auditing.run_outputs import outputs_of
-
     project = studio.project
     assert project is not None
     if not project.has_policy:
@@ -234,7 +234,7 @@ def release(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
     gate = {name: value for name, value in policy.values["gate"].items() if value is not None}
     checks = {} if audit is None else {check["name"]: check for check in audit["audit"]["gate"]}
     lights = [_light(t, name, checks.get(name)) for name in gate]
-    outputs = [(path.name, role) for role, path in outputs_of(policy).items()]
+    outputs = [(path.name, role) for role in OUTPUTS if (path := policy.file(role)) is not None]
     outputs += [(studio.pack, "evidence"), (project.policy_file.name, "policy")]
     is_there = any((project.policy_file.parent / name).exists() for name, role in outputs if role != "policy")
     why_not = None

@@ -162,8 +162,7 @@ class Studio:
         """Let go of the table that was open."""
         if self._counting is not None:
             self._counting.cancel()
-        counter, self._counter = self._counter, Child()
-        self._ending = asyncio.create_task(counter.end())
+        self._rest()
         self.facts = self.suggested = None
         self._alone = {}
 
@@ -212,6 +211,8 @@ class Studio:
             wanted = [every, *([other for other in every if other != name] for name in every)]
             missing = next((columns for columns in wanted if frozenset(columns) not in self._alone), None)
             if missing is None:
+                if self.jobs.is_running:
+                    self._rest()
                 return
             task = {"file": str(project.file), "policy": str(project.policy_file), "columns": missing}
             async for message in self._counter.messages("count", **task):
@@ -232,9 +233,13 @@ class Studio:
     def _start(self, kind: str, on_message: Callable[[Message], bool], **arguments: Any) -> None:
         """Start a job; the process that counts gives its table back meanwhile, unless it is counting."""
         if self._counting is None or self._counting.done():
-            counter, self._counter = self._counter, Child()
-            self._ending = asyncio.create_task(counter.end())
+            self._rest()
         self.jobs.start(kind, on_message, **arguments)
+
+    def _rest(self) -> None:
+        """End the process that counts; it starts again, and reads the table again, when there is something to count."""
+        counter, self._counter = self._counter, Child()
+        self._ending = asyncio.create_task(counter.end())
 
     # -- roles -------------------------------------------------------------------------------------------------------
 
