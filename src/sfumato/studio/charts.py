@@ -41,7 +41,7 @@ def scale(values: Sequence[float], least: float, floor: float = 0.0, top: float 
     Examples
     --------
     >>> scale([0.841, 0.876], 0.02)
-    (0.83, 0.89, 0.02)
+    (0.835, 0.88, 0.01)
     """
     low, high = min(values), max(values)
     span = max(high - low, least) * 1.15

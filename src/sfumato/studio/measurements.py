@@ -83,11 +83,10 @@ def frontier(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
     figures = [figure(t, "model", by, names, at, best, base=None if raw_best is None else raw_best.value)]
     column = next((row.certificate.secret for row in rows if row is not None and row.certificate is not None), None)
     if any(one is not None for one in secret):
-        known = next(one for one in secret if one is not None)
         upper = bound if any(value is not None for value in bound) else None
         figures.append(
             figure(t, "secret", by, names, at, [None if one is None else one.rate for one in secret],
-                    base=known.baseline, upper=upper, column=column)
+                    base=reference_of(secret), upper=upper, column=column)
         )  # fmt: skip
     figures.append(figure(t, "member", by, names, at, [None if one is None else one.rate for one in member], base=0.5))
     said = [percent(t, one) for one in best]
@@ -164,8 +163,20 @@ def stop_of(asked: str | None, stops: Sequence[float], used: float | None) -> in
 
 
 def attack_of(row: FrontierRow | None, goal: Any) -> Any:
-    """Return the strongest attack on a row; None if there is none."""
-    return None if row is None else row.strongest(goal)
+    """Return the strongest attack on a row; None if there is none.
+
+    Secrets are guessed from what is shared: from the table where there is one. Attackers who query a model know more
+    about a person, so their rates are no part of the same curve.
+    """
+    if row is None:
+        return None
+    return row.strongest(goal, row.shares if goal == "attribute" else None)
+
+
+def reference_of(attacks: Sequence[Any]) -> float:
+    """Return how often an attacker succeeds without what is shared, on average over the stops."""
+    known = [max(one.baseline, one.control or 0.0) for one in attacks if one is not None]
+    return sum(known) / len(known)
 
 
 def percent(t: Words, estimate: Estimate | None) -> str:

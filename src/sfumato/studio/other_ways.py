@@ -7,7 +7,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from sfumato.studio import charts
-from sfumato.studio.measurements import View, attack_of, figure, opened, percent, row_of, safe, stop_of, why_not
+from sfumato.studio.measurements import (
+    View,
+    attack_of,
+    figure,
+    opened,
+    percent,
+    reference_of,
+    row_of,
+    safe,
+    stop_of,
+    why_not,
+)
 from sfumato.studio.session import DIVERSITIES, LOSSES, Studio
 from sfumato.studio.texts import Words
 
@@ -105,8 +116,9 @@ def anatomize(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
     reference = None if raw is None or raw.best is None else raw.best.value
     figures = [figure(t, "model", "l", names, at, best, base=reference)]
     if any(one is not None for one in guessed):
-        known = next(one for one in secret if one is not None)
-        figures.append(figure(t, "secret", "l", names, at, guessed, base=known.baseline, column=", ".join(sensitive)))
+        figures.append(
+            figure(t, "secret", "l", names, at, guessed, base=reference_of(secret), column=", ".join(sensitive))
+        )
     return {
         **base,
         "is_measured": True,
