@@ -3,6 +3,7 @@
 
 import asyncio
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -302,5 +303,21 @@ def test_it_quits_when_nobody_uses_it(folder: Path) -> None:
         began = time.monotonic()
         _, errors = process.communicate(timeout=20)
         assert process.returncode == 0 and errors == "" and time.monotonic() - began < 15
+    finally:
+        process.kill()
+
+
+def test_the_command_opens_a_file_and_ends_with_ctrl_c(folder: Path) -> None:
+    command = [sys.executable, "-m", "sfumato", "studio", str(folder / "people.csv"), "--no-browser"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        said, _, address = process.stdout.readline().strip().rpartition(" ")
+        assert said == "The studio is at" and len(address) > 60
+        with httpx.Client(follow_redirects=True) as client:
+            assert "people.csv" in client.get(address).text
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+        assert process.returncode == 130 and "Traceback" not in errors
     finally:
         process.kill()

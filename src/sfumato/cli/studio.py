@@ -44,7 +44,7 @@ def studio(
     folder = Path.cwd() if file is None else file.absolute().parent
 
     def show(address: str) -> None:
-        console.text(f"The studio is at {address}")
+        typer.echo(f"The studio is at {address}")  # in one line, however narrow the terminal is
         console.note("the address is good for one visit. Ctrl-C, or Quit on the page, ends the studio.")
 
     serve(folder, None if file is None else file.name, port=port, show=show, open_browser=not no_browser)
