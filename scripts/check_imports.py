@@ -36,6 +36,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("report",),
     ("policy",),
     ("auditing",),
+    ("studio",),
     ("cli", "compat"),
     ("__main__", "testing"),
 )
@@ -58,7 +59,9 @@ NEVER_FROM: dict[str, frozenset[str]] = {
 }
 # Units that few may import, and packages that few may import.
 ONLY_BY: dict[str, frozenset[str]] = {
-    "datasets": frozenset({"cli"}),  # the bundled data is for the demo and for studies, not for methods
+    "datasets": frozenset(
+        {"cli", "studio"}
+    ),  # the bundled data is for the demo, the studio and for studies, not for methods
     "narwhals": frozenset({"frames"}),  # the edge is one folder wide
 }
 THIRD_PARTY_OF: dict[str, frozenset[str]] = {"partition": frozenset({"numpy", "numba"})}

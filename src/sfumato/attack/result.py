@@ -16,8 +16,6 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import norm
-from scipy.stats import t as student
 
 from sfumato import __version__
 from sfumato.documents import plain, read_document, write_document
@@ -209,6 +207,8 @@ def wilson_interval(successes: float, trials: float, confidence: float = 0.95) -
     if trials == 0:
         return 0.0, 1.0
     share = successes / trials
+    from scipy.stats import norm  # large, and not needed to read results
+
     squared = float(norm.ppf((1 + confidence) / 2)) ** 2 / trials
     middle = share + squared / 2
     half = float(np.sqrt(squared * (share * (1 - share) + squared / 4)))
@@ -306,6 +306,8 @@ def resampled_interval(values: ArrayLike, test_over_train: float, confidence: fl
             f"{len(array)} splits with {named('test_over_train', test_over_train)}: expected at least 2, and a ratio "
             "above 0. Measure more splits."
         )
+    from scipy.stats import t as student
+
     half = student.ppf((1 + confidence) / 2, len(array) - 1) * np.sqrt(
         (1 / len(array) + test_over_train) * array.var(ddof=1)
     )

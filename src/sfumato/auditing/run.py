@@ -180,7 +180,7 @@ def run_job(reporter: Reporter, job: PolicyJob, *, keep_report: bool = False) ->
     anonymizer, release, persons = release_all(
         reporter, job, earlier=list(earlier.values()), recognized_by=job.policy.get("columns", "persons")
     )
-    n_records, columns = job.table.num_rows, _described_columns(job, release)
+    n_records, columns = job.table.num_rows, described_columns(job, release)
     certificate = certify_release(reporter, job, anonymizer)
     job.free_records()  # one table less while the release is written and read back
     table, persons, notes = ready_to_write(reporter, job.policy, release.table, persons)
@@ -316,7 +316,7 @@ def _group_sizes(job: PolicyJob) -> Any:
     return count_groups(job.table, job.method.quasi_identifiers, distinct=persons)
 
 
-def _described_columns(job: PolicyJob, release: Any) -> tuple[ColumnChange, ...]:
+def described_columns(job: PolicyJob, release: Any) -> tuple[ColumnChange, ...]:
     """Return the change of every column."""
     from sfumato.auditing.column_changes import describe_columns, roles_of
 

@@ -23,6 +23,7 @@ from sfumato.cli import (
     measure,
     minimize,
     run,
+    studio,
     study,
     sweep,
 )
@@ -98,4 +99,5 @@ application.command(cls=Command, help=certify.HELP)(certify.certify)
 application.command(cls=Command, help=compare.HELP)(compare.compare)
 application.command(cls=Command, help=sweep.HELP)(sweep.sweep)
 application.command(cls=Command, help=frontier.HELP)(frontier.frontier)
+application.command(cls=Command, help=studio.HELP)(studio.studio)
 application.command(cls=Command, help=study.HELP, context_settings=study.TAKES_ALL)(study.study)

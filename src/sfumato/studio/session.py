@@ -1,0 +1,404 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the studio has open: a table, its policy, the job that runs, and the pages that listen."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from sfumato.errors import InputError, ParameterError
+from sfumato.files.table_file import format_of
+from sfumato.studio.jobs import Child, Job, Jobs, Message
+from sfumato.studio.project import FOLDER, SUGGESTED, Project
+from sfumato.studio.security import below
+
+EXAMPLE = "adult-example.csv"
+SIZES = (5, 10, 20, 50, 100, 200)
+DIVERSITIES = (2, 3, 4, 5)
+LOSSES = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1)
+N_SPLITS = 1
+_MOST_LISTED = 50
+
+
+class Studio:
+    """The state of a running studio.
+
+    Parameters
+    ----------
+    folder : Path
+        The start folder: only files below it can be opened.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.resolve()
+        self.project: Project | None = None
+        self.facts: dict[str, Any] | None = None
+        self.suggested: list[dict[str, Any]] | None = None
+        self.looking: Job | None = None
+        self.jobs = Jobs(self.publish)
+        self.last_seen = time.monotonic()
+        self.is_stopping = asyncio.Event()
+        self.n_changes = 0
+        self._alone: dict[frozenset[str], int | None] = {}
+        self._counter = Child()
+        self._counting: asyncio.Task[None] | None = None
+        self._listeners: set[asyncio.Queue[str]] = set()
+
+    # -- pages that listen -------------------------------------------------------------------------------------------
+
+    def publish(self, event: str) -> None:
+        """Tell all open pages that something changed; they ask what."""
+        self.n_changes += 1
+        for listener in self._listeners:
+            listener.put_nowait(event)
+
+    async def events(self, every: float = 15.0) -> AsyncIterator[str]:
+        """Yield events for one page until the studio stops; nothing happened for a while: an empty one."""
+        own: asyncio.Queue[str] = asyncio.Queue()
+        self._listeners.add(own)
+        try:
+            while not self.is_stopping.is_set():
+                try:
+                    yield await asyncio.wait_for(own.get(), every)
+                except TimeoutError:
+                    yield ""
+            yield "stopped"
+        finally:
+            self._listeners.discard(own)
+
+    def seen(self) -> None:
+        """Note that somebody uses the studio."""
+        self.last_seen = time.monotonic()
+
+    @property
+    def idle(self) -> float:
+        """Seconds since somebody used it or a job ran."""
+        if self.jobs.is_running or (self.looking is not None and self.looking.state == "running"):
+            self.seen()
+        return time.monotonic() - self.last_seen
+
+    async def stop(self) -> None:
+        """End all child processes, and tell the pages."""
+        self.is_stopping.set()
+        self.publish("stopped")
+        await self.jobs.cancel()
+        if self._counting is not None:
+            self._counting.cancel()
+        await self._counter.end()
+
+    # -- opening -----------------------------------------------------------------------------------------------------
+
+    def tables(self) -> list[tuple[str, int]]:
+        """Return the tables below the start folder, names relative to it, and their sizes."""
+        found = []
+        for path in sorted([*self.folder.glob("*"), *self.folder.glob("*/*")]):
+            relative = path.relative_to(self.folder)
+            if any(part.startswith(".") for part in relative.parts) or "-released" in path.name:
+                continue
+            try:
+                format_of(path)
+                below(self.folder, str(relative))
+            except InputError:
+                continue
+            found.append((str(relative), path.stat().st_size))
+        return found[:_MOST_LISTED]
+
+    def policies(self) -> list[str]:
+        """Return the policies below the start folder that the studio has worked on, relative to it."""
+        kept = [*self.folder.glob(f"{FOLDER}/*"), *self.folder.glob(f"*/{FOLDER}/*")]
+        policies = [path.parents[1] / path.name for path in sorted(kept)]
+        return [str(path.relative_to(self.folder)) for path in policies if path.is_file()][:_MOST_LISTED]
+
+    def open_example(self) -> None:
+        """Write the example table into the start folder, and open it."""
+        path = self.folder / EXAMPLE
+        if not path.exists():
+            from pyarrow import csv
+
+            from sfumato.datasets import load_adult
+            from sfumato.files.publishing import unfinished
+
+            with unfinished(path) as [temporary]:
+                csv.write_csv(load_adult(as_frame="pyarrow").frame, temporary)
+        self.open(EXAMPLE)
+
+    def open(self, name: str) -> None:
+        """Open a table, or a policy with its table; reading goes on in the background.
+
+        Raises
+        ------
+        InputError
+            For a name that is not a table or policy below the start folder.
+        """
+        from sfumato.policy import Policy
+
+        if self.jobs.is_running:
+            raise ParameterError("a job is running: expected none while another table is opened. Cancel it first.")
+        path = below(self.folder, name)
+        policy_file = None
+        if path.suffix == ".toml":
+            policy_file, source = path, Policy.read(path).source()
+            if not isinstance(source, Path):
+                raise InputError("the policy names a table of a database: expected a CSV or Parquet file.")
+            path = below(self.folder, str(source.resolve()))
+        format_of(path)
+        project = Project(path, policy_file)
+        below(self.folder, str(project.policy_file.parent / path.name))
+        self._forget()
+        self.project = project
+        kept = project.kept("facts")
+        if kept is not None and kept["state"] == project.state_of_file and project.has_policy:
+            self.facts, self.suggested, self.looking = kept["facts"], kept["suggested"], Job("look", state="done")
+            self.count_again()
+        else:
+            self.looking = Job("look")
+            self._counting = asyncio.create_task(self._look(project, self.looking))
+        self.publish("policy")
+
+    def _forget(self) -> None:
+        """Let go of the table that was open."""
+        if self._counting is not None:
+            self._counting.cancel()
+        self._rest()
+        self.facts = self.suggested = None
+        self._alone = {}
+
+    async def _look(self, project: Project, job: Job) -> None:
+        policy = str(project.policy_file) if project.has_policy else None
+        async for message in self._counter.messages(
+            "look", file=str(project.file), policy=policy, policy_file=str(project.policy_file)
+        ):
+            kind = message["kind"]
+            if kind == "step":
+                job.step = message["what"]
+            elif kind == "facts":
+                self.facts = message["facts"]
+                job.seconds = time.monotonic() - job.began
+            elif kind == "suggested":
+                self.suggested = message["roles"]
+                if message["policy"] is not None:
+                    project.begin(message["policy"])
+                state = {"state": project.state_of_file, "facts": self.facts, "suggested": self.suggested}
+                project.keep("facts", state)
+            elif kind == "failed":
+                job.state, job.why, job.sentence = "failed", message["why"], message["sentence"]
+            elif kind == "done":
+                job.state = "done"
+            self.publish("job")
+        self.publish("policy")
+        if job.state == "done":
+            self.count_again()
+
+    # -- counting ----------------------------------------------------------------------------------------------------
+
+    def alone(self, columns: Sequence[str]) -> tuple[bool, int | None]:
+        """Return whether it is counted how many people are the only ones with their combination, and how many."""
+        key = frozenset(columns)
+        return key in self._alone, self._alone.get(key)
+
+    def count_again(self) -> None:
+        """Count in the background for the roles of now: with all columns, then without each."""
+        if self._counting is not None and not self._counting.done():
+            return  # it looks at the roles of then by itself
+        self._counting = asyncio.create_task(self._count())
+
+    async def _count(self) -> None:
+        while (project := self.project) is not None and project.has_policy:
+            every = project.rewritten
+            wanted = [every, *([other for other in every if other != name] for name in every)]
+            missing = next((columns for columns in wanted if frozenset(columns) not in self._alone), None)
+            if missing is None:
+                if self.jobs.is_running:
+                    self._rest()
+                return
+            task = {"file": str(project.file), "policy": str(project.policy_file), "columns": missing}
+            async for message in self._counter.messages("count", **task):
+                if message["kind"] == "alone":
+                    self._alone[frozenset(missing)] = message["n"]
+                elif message["kind"] == "failed":
+                    return
+            self.publish("count")
+
+    async def preview(self) -> list[list[str | None]]:
+        """Return some records; they are kept nowhere."""
+        project = self._opened()
+        async for message in self._counter.messages("preview", file=str(project.file), policy=str(project.policy_file)):
+            if message["kind"] == "preview":
+                rows: list[list[str | None]] = message["rows"]
+        return rows
+
+    def _start(self, kind: str, on_message: Callable[[Message], bool], **arguments: Any) -> None:
+        """Start a job; the process that counts gives its table back meanwhile, unless it is counting."""
+        if self._counting is None or self._counting.done():
+            self._rest()
+        self.jobs.start(kind, on_message, **arguments)
+
+    def _rest(self) -> None:
+        """End the process that counts; it starts again, and reads the table again, when there is something to count."""
+        counter, self._counter = self._counter, Child()
+        self._ending = asyncio.create_task(counter.end())
+
+    # -- roles -------------------------------------------------------------------------------------------------------
+
+    def _opened(self) -> Project:
+        if self.project is None:
+            raise InputError("no table is open: expected one. Open it first.")
+        return self.project
+
+    def to_confirm(self) -> list[dict[str, Any]]:
+        """Return the suggestions that a person has still to confirm: special categories, and what is predicted."""
+        project = self._opened()
+        if self.suggested is None or not project.has_policy:
+            return []
+        done = {*project.now.confirmed, *project.now.chosen}
+        is_guessed = project.versions[0].what == "first"
+        return [
+            one
+            for one in self.suggested
+            if one["name"] not in done
+            and project.role(one["name"]) != "drop"
+            and (one["special"] is not None or (is_guessed and project.role(one["name"]) == "predict"))
+        ]
+
+    def suggestion(self, column: str) -> dict[str, Any]:
+        """Return what was suggested for a column, with its role in the words of the studio."""
+        own = next(one for one in self.suggested or [] if one["name"] == column)
+        return {**own, "role": SUGGESTED[own["role"]]}
+
+    # -- measuring ---------------------------------------------------------------------------------------------------
+
+    def points(self, family: str) -> dict[str, Any]:
+        """Return what was measured of a family with the roles of now: rows by number, the raw row, columns by k."""
+        project = self._opened()
+        kept = project.kept(project.key(family=family, n_splits=N_SPLITS))
+        return kept or {"raw": None, "rows": {}, "columns": {}, "about": None}
+
+    def measure(self, family: str, numbers: Sequence[float]) -> None:
+        """Measure what is missing of a family, in the background; what was measured is kept at once."""
+        project, points = self._opened(), self.points(family)
+        key = project.key(family=family, n_splits=N_SPLITS)
+        missing = [number for number in numbers if f"{number:g}" not in points["rows"]]
+        of_columns = [int(k) for k in numbers if f"{k:g}" not in points["columns"]] if family == "k-release" else []
+        if not missing and not of_columns:
+            return
+
+        def on_message(message: Message) -> bool:
+            if message["kind"] == "point":
+                row = message["row"]
+                if row["parameter"] is None:
+                    points["raw"] = row
+                else:
+                    points["rows"][f"{row['parameter']:g}"] = row
+            elif message["kind"] == "columns":
+                points["columns"][str(message["k"])] = {"size": message["size"], "columns": message["columns"]}
+            elif message["kind"] == "about":
+                points["about"] = message["about"]
+            project.keep(key, points)
+            return message["kind"] == "point" and message["row"]["parameter"] is not None
+
+        self._start(
+            "frontier", on_message, n_total=len(missing), policy=str(project.policy_file),
+            protections={family: missing or list(numbers[:1])}, n_splits=N_SPLITS, columns_for=of_columns,
+        )  # fmt: skip
+
+    # -- releasing ---------------------------------------------------------------------------------------------------
+
+    @property
+    def audit(self) -> dict[str, Any] | None:
+        """What the gate says of the policy of now; None if it was not judged."""
+        project = self._opened()
+        kept: dict[str, Any] | None = project.kept("audit")
+        if kept is None or kept["policy"] != project.policy.digest or kept["state"] != project.state_of_file:
+            return None
+        return kept
+
+    @property
+    def written(self) -> list[str]:
+        """The files that were written with the policy of now and are still there."""
+        audit = self.audit
+        files = [] if audit is None else audit["written"]
+        return [name for name in files if (self._opened().policy_file.parent / name).exists()]
+
+    def judge(self) -> None:
+        """Run the policy in the background without writing anything."""
+        self._run("judge")
+
+    def write(self, questionnaires: Sequence[str], *, force: bool) -> None:
+        """Run the policy in the background as ``sfumato run`` does, and write the evidence pack."""
+        project = self._opened()
+        self._run(
+            "write", pack=str(project.policy_file.parent / self.pack), questionnaires=list(questionnaires), force=force
+        )
+
+    @property
+    def pack(self) -> str:
+        """The name of the evidence pack."""
+        return f"{self._opened().file.stem}-evidence.zip"
+
+    def _run(self, task: str, **arguments: Any) -> None:
+        project = self._opened()
+        kept: dict[str, Any] = {"policy": project.policy.digest, "written": []}
+
+        def on_message(message: Message) -> bool:
+            if message["kind"] == "audit":
+                kept.update(audit=message["audit"], passed=message["passed"], state=project.state_of_file)
+            elif message["kind"] == "written":
+                kept["written"] = [*message["files"], project.policy_file.name]
+            project.keep("audit", kept)
+            return False
+
+        self._start(task, on_message, policy=str(project.policy_file), **arguments)
+
+    # -- other ways --------------------------------------------------------------------------------------------------
+
+    def learn_forms(self) -> None:
+        """Learn a form for each loss of the model, in the background."""
+        project = self._opened()
+        key, forms = project.key(family="forms"), {}
+
+        def on_message(message: Message) -> bool:
+            if message["kind"] != "form":
+                return False
+            forms[f"{message['loss']:g}"] = message
+            project.keep(key, forms)
+            return True
+
+        self._start(
+            "minimize", on_message, n_total=len(LOSSES), policy=str(project.policy_file), losses=list(LOSSES),
+            document=None, form=None, force=False,
+        )  # fmt: skip
+
+    @property
+    def forms(self) -> dict[str, Any]:
+        """The forms that were learned with the roles of now, by loss."""
+        project = self._opened()
+        return project.kept(project.key(family="forms")) or {}
+
+    def other_outputs(self, kind: str) -> list[str]:
+        """Return the files that another way writes: the generalization and its form, or the two tables."""
+        stem = self._opened().file.stem
+        return [f"{stem}-generalization.json", f"{stem}-form.html"] if kind == "minimize" else [f"{stem}-two-tables"]
+
+    def write_other(self, kind: str, number: float, *, force: bool) -> None:
+        """Write a form that accepts so much loss, or two tables with so many values per group."""
+        project = self._opened()
+        paths = [str(project.policy_file.parent / name) for name in self.other_outputs(kind)]
+        own: dict[str, Any] = {"folder": paths[0], "l": int(number)}
+        if kind == "minimize":
+            own = {"losses": [number], "document": paths[0], "form": paths[1]}
+        project.keep(f"written-{kind}", [])
+
+        def on_message(message: Message) -> bool:
+            if message["kind"] == "written":
+                project.keep(f"written-{kind}", message["files"])
+            return False
+
+        self._start(kind, on_message, policy=str(project.policy_file), force=force, **own)
+
+    def written_other(self, kind: str) -> list[str]:
+        """Return what another way has written and is still there."""
+        project = self._opened()
+        return [name for name in project.kept(f"written-{kind}") or [] if (project.policy_file.parent / name).exists()]

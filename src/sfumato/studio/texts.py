@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Words and number formats of the studio, one file per language in ``texts/``."""
+
+from __future__ import annotations
+
+import tomllib
+from datetime import datetime
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+LANGUAGES = ("en", "de")
+
+
+class Words:
+    """The texts of one language.
+
+    Parameters
+    ----------
+    language : {"en", "de"}
+
+    Examples
+    --------
+    >>> words = Words("de")
+    >>> words.number(48842), words.percent(0.605)
+    ('48.842', '60,5\\xa0%')
+    """
+
+    def __init__(self, language: str) -> None:
+        self.language = language if language in LANGUAGES else LANGUAGES[0]
+        self._texts = _texts(self.language)
+        form = self._texts["format"]
+        self._thousands, self._decimal, self._percent = form["thousands"], form["decimal"], form["percent"]
+
+    def __call__(self, key: str, **values: Any) -> str:
+        """Return a text, with numbers in the form of the language.
+
+        A text with ``.one`` beside it is for several; that one is for ``n = 1``.
+        """
+        section, _, name = key.partition(".")
+        own = self._texts[section]
+        text: str = own[f"{name}_one"] if values.get("n") == 1 and f"{name}_one" in own else own[name]
+        shown = {part: self.number(value) if isinstance(value, int) else value for part, value in values.items()}
+        return text.format(**shown)
+
+    def has(self, key: str) -> bool:
+        """Return True if there is such a text."""
+        section, _, name = key.partition(".")
+        return name in self._texts.get(section, {})
+
+    def number(self, value: float, digits: int = 0) -> str:
+        """Return a number with separators, and a minus that is one."""
+        text = f"{value:,.{digits}f}".replace(",", "\0").replace(".", self._decimal).replace("\0", self._thousands)
+        return text.replace("-", "\u2212")
+
+    def percent(self, share: float, digits: int = 1) -> str:
+        """Return a share in percent."""
+        return f"{self.number(100 * share, digits)}{self._percent}"
+
+    def points(self, change: float) -> str:
+        """Return a difference of two shares in percentage points, with its sign."""
+        return ("+" if change > 0 else "") + self.number(100 * change, 1)
+
+    def size(self, n_bytes: int) -> str:
+        """Return the size of a file."""
+        return f"{self.number(n_bytes / 1e6, 1)} MB" if n_bytes >= 1e5 else f"{self.number(n_bytes / 1e3, 1)} kB"
+
+    def time(self, moment: str) -> str:
+        """Return the time of day of a moment in ISO's form."""
+        return datetime.fromisoformat(moment).astimezone().strftime("%H:%M")
+
+
+@cache
+def _texts(language: str) -> dict[str, dict[str, str]]:
+    text = files("sfumato.studio").joinpath("texts", f"{language}.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def preferred(accepted: str) -> str:
+    """Return the first language of an Accept-Language header that there is."""
+    for part in accepted.split(","):
+        name = part.split(";")[0].strip()[:2].lower()
+        if name in LANGUAGES:
+            return name
+    return LANGUAGES[0]

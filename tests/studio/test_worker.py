@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the studio measures and writes is what the commands do."""
+
+import asyncio
+import html
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sfumato.auditing.run import run
+from sfumato.policy import Policy
+from sfumato.studio.child import Worker, _group_of_one
+from sfumato.studio.jobs import Child, Jobs
+
+from .conftest import Visit, Visitor, looked_at
+
+
+def told_by(task: str, **arguments: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    getattr(Worker(), task)(lambda kind, **content: found.append({"kind": kind, **content}), **arguments)
+    return found
+
+
+def random_policy(number: int) -> str:
+    """Return a policy as somebody might click it together; the order of records is kept, or no two runs are equal."""
+    random = np.random.default_rng(number)
+    columns = list(random.permutation(["age", "job", "race", "hours"]))
+    n = int(random.integers(1, 4))
+    sensitive = [name for name in columns[n:] if name in ("job", "race")][:1]
+    policy = Policy.of(
+        data={"file": "people.csv", "release": f"released{number}.csv", "keep_order": "yes",
+              "report": f"report{number}.html", "audit": f"audit{number}.json"},
+        columns={"target": "ill", "quasi_identifiers": columns[:n], "sensitive": sensitive,
+                 "keep": [name for name in columns[n:] if name not in sensitive]},
+        method={"name": str(random.choice(["mondrian", "model-guided"])), "k": int(random.integers(2, 40)),
+                "representative": str(random.choice(["phantom", "range"])), "seed": number},
+        model={"name": "decision-tree", "test_fraction": float(random.choice([0.0, 0.2]))},
+        audit={"level": "none"},
+        gate={"min_k": 2},
+    )  # fmt: skip
+    return policy.to_toml() + "\n"
+
+
+@pytest.mark.filterwarnings("ignore::sfumato.errors.PrivacyWarning")
+@pytest.mark.parametrize("number", range(6))
+def test_the_studio_writes_the_bytes_that_run_writes(
+    folder: Path, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1800000000")
+    path = folder / "policy.toml"
+    path.write_text(random_policy(number), encoding="utf-8")
+    run(path)
+    names = [f"{name}{number}.{end}" for name, end in (("released", "csv"), ("audit", "json"))]
+    expected = {name: (folder / name).read_bytes() for name in names}
+    for name in (*names, f"report{number}.html"):
+        (folder / name).unlink()
+    told = told_by("write", policy=str(path), pack=str(folder / "pack.zip"), questionnaires=["edpb"], force=False)
+    assert told[-1]["files"] == [f"released{number}.csv", f"audit{number}.json", f"report{number}.html", "pack.zip"]
+    written = {name: (folder / name).read_bytes() for name in names}
+    assert written[names[0]] == expected[names[0]]
+    audits = [json.loads(own[names[1]]) for own in (written, expected)]
+    for audit in audits:
+        del audit["seconds"]
+        audit["outputs"].pop("report", None)  # the page says how long the run took
+    assert audits[0] == audits[1]
+
+
+def test_a_gate_that_refuses_leaves_the_disk_as_it_was(folder: Path) -> None:
+    path = folder / "policy.toml"
+    path.write_text(random_policy(0).replace("min_k = 2", "min_k = 399"), encoding="utf-8")
+    before = sorted(folder.iterdir())
+    told = told_by("write", policy=str(path), pack=str(folder / "pack.zip"), questionnaires=[], force=False)
+    assert told[-1] == {"kind": "written", "files": []} and told[-2]["passed"] is False
+    assert sorted(folder.iterdir()) == before
+    judged = told_by("judge", policy=str(path))
+    assert judged[-1]["passed"] is False and sorted(folder.iterdir()) == before
+
+
+def test_judging_writes_nothing_and_finds_what_writing_finds(folder: Path) -> None:
+    path = folder / "policy.toml"
+    path.write_text(random_policy(3), encoding="utf-8")
+    before = sorted(folder.iterdir())
+    judged = told_by("judge", policy=str(path))[-1]
+    assert sorted(folder.iterdir()) == before
+    written = told_by("write", policy=str(path), pack=str(folder / "pack.zip"), questionnaires=[], force=False)[-2]
+    assert judged["audit"]["gate"] == written["audit"]["gate"] and judged["passed"] is written["passed"] is True
+
+
+def test_counts_of_few_people_are_masked(folder: Path) -> None:
+    path = folder / "policy.toml"
+    path.write_text(random_policy(0), encoding="utf-8")
+    few, many = (
+        told_by("count", file=str(folder / "people.csv"), policy=str(path), columns=names)[-1]["n"]
+        for names in (["race", "job", "hours"], ["age", "hours", "job"])
+    )
+    assert many > 100 and (few in (None, 0) or few >= 10)
+    facts = next(one for one in told_by("look", file=str(folder / "people.csv"), policy=str(path),
+                                        policy_file=str(path)) if one["kind"] == "facts")  # fmt: skip
+    for column in facts["facts"]["columns"]:
+        for count in (column["alone"], column["missing"]):
+            assert count is None or count == 0 or count >= 10
+
+
+def test_points_are_kept_and_resumed_without_measuring_again(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(visitor: Visitor) -> None:
+        studio = visitor.studio
+        looked_at(studio)
+        asked: list[dict[str, Any]] = []
+
+        def start(kind: str, on_message: Any, **arguments: Any) -> None:
+            asked.append(arguments)
+            wanted = arguments["protections"]["k-release"]
+            rows = [None, *wanted][: 4 if len(asked) == 1 else None]  # the first is stopped after three points
+            for number in rows:
+                on_message({"kind": "point", "row": {"parameter": number, "name": str(number)}})
+
+        monkeypatch.setattr(studio, "_start", start)
+        studio.measure("k-release", [5, 10, 20, 50])
+        assert sorted(studio.points("k-release")["rows"]) == ["10", "20", "5"]
+        studio.measure("k-release", [5, 10, 20, 50])
+        assert asked[1]["protections"] == {"k-release": [50]}
+        assert sorted(studio.points("k-release")["rows"]) == ["10", "20", "5", "50"]
+        project = studio.project
+        assert project is not None
+        project.set("use", {"name": "k", "value": 20}, method={"k": 20})
+        assert len(studio.points("k-release")["rows"]) == 4  # another k is another point of the same curve
+        project.set_role("job", "protect")
+        assert studio.points("k-release")["rows"] == {}  # other roles are another curve
+
+    visit(story)
+
+
+def test_a_job_tells_its_end_and_can_be_cancelled(folder: Path) -> None:
+    path = folder / "policy.toml"
+    path.write_text(random_policy(0), encoding="utf-8")
+
+    async def story() -> None:
+        events: list[str] = []
+        jobs = Jobs(events.append)
+        job = jobs.start("judge", lambda message: False, policy=str(path))
+        assert jobs.start("judge", lambda message: False, policy=str(path)) is job  # one at a time
+        await asyncio.sleep(0.5)
+        await jobs.cancel()
+        assert job.state == "stopped" and "job" in events
+        child = Child()
+        messages = [one async for one in child.messages("judge", policy=str(folder / "nowhere.toml"))]
+        assert messages[-1]["kind"] == "failed" and "does not exist" in messages[-1]["sentence"]
+        async for message in child.messages("judge", policy=str(path)):
+            if message["kind"] == "step" and child._process is not None and child.is_running:
+                child._process.kill()  # as the system does for want of memory
+        assert message == {"kind": "failed", "why": "memory", "sentence": ""}
+        await child.end()
+
+    asyncio.run(story())
+    assert not list(folder.glob("*unfinished*"))
+
+
+@pytest.mark.filterwarnings("ignore::sfumato.errors.PrivacyWarning")
+def test_the_form_that_is_shown_is_the_form_that_is_written(folder: Path) -> None:
+    path = folder / "policy.toml"
+    text = (
+        'version = 1\n[data]\nfile = "people.csv"\nrelease = "x.csv"\n[columns]\ntarget = "ill"\nsensitive = ["job"]\n'
+    )
+    path.write_text(text, encoding="utf-8")
+    shown = told_by("minimize", policy=str(path), losses=[0.0, 0.1], document=None, form=None, force=False)
+    forms = {one["loss"]: one for one in shown if one["kind"] == "form"}
+    assert list(forms) == [0.0, 0.1] and forms[0.0]["error"] <= forms[0.1]["error"] + 0.1
+    files = {"document": str(folder / "g.json"), "form": str(folder / "form.html")}
+    written = told_by("minimize", policy=str(path), losses=[0.1], force=False, **files)
+    assert written[-1] == {"kind": "written", "files": ["g.json", "form.html"]}
+    page = html.unescape((folder / "form.html").read_text(encoding="utf-8"))
+    asked = [one for one in forms[0.1]["questions"] if one["answers"]]
+    assert asked
+    for question in asked:
+        assert all(f'value="{answer}"' in page for answer in question["answers"])
+    document = json.loads((folder / "g.json").read_text(encoding="utf-8"))
+    assert len(document["attributes"]) == len(forms[0.1]["questions"])
+
+
+@pytest.mark.filterwarnings("ignore::sfumato.errors.PrivacyWarning")
+def test_two_tables_are_those_of_the_command(folder: Path) -> None:
+    from sfumato.auditing.anatomize_files import AnatomizeSettings, anatomize_table
+    from sfumato.files.table_file import read_file
+    from sfumato.progress import QuietReporter
+
+    path = folder / "policy.toml"
+    text = (
+        'version = 1\n[data]\nfile = "people.csv"\nrelease = "x.csv"\n[columns]\ntarget = "ill"\nsensitive = ["job"]\n'
+    )
+    path.write_text(text, encoding="utf-8")
+    told = told_by("anatomize", policy=str(path), folder=str(folder / "two"), l=2, force=False)
+    assert told[-1]["files"] == ["two/identifying.csv", "two/sensitive.csv", "two/manifest.json"]
+    settings = AnatomizeSettings(folder / "other", "csv", 2, ["job"], seed=0)
+    anatomize_table(QuietReporter(), read_file(folder / "people.csv", keep_types=False), settings)
+    for name in ("identifying.csv", "sensitive.csv"):
+        assert sorted((folder / "two" / name).read_text()) == sorted((folder / "other" / name).read_text())
+
+
+def test_the_group_of_one_person_is_counted_right() -> None:
+    before = pa.table({"age": [1, 2, 3, 4, None, 6], "job": ["a", "b", "a", "a", "c", None]})
+    after = pa.table(
+        {"age": [2, 2, 2, 5, 5, 5], "job": pa.array(["a", "a", "a", None, None, None]).dictionary_encode()}
+    )
+    found = [_group_of_one(before, after, ["age", "job"], seed) for seed in range(12)]
+    assert {size for size, _ in found} == {3}
+    assert {tuple(values.items()) for _, values in found} == {(("age", 3), ("job", 2)), (("age", 3), ("job", 3))}
+    assert _group_of_one(before, after.slice(1), ["age"], 0) == (None, {})
