@@ -175,7 +175,7 @@ def attack_of(row: FrontierRow | None, goal: Any) -> Any:
 
 def reference_of(attacks: Sequence[Any]) -> float:
     """Return how often an attacker succeeds without what is shared, on average over the stops."""
-    known = [max(one.baseline, one.control or 0.0) for one in attacks if one is not None]
+    known: list[float] = [max(one.baseline, one.control or 0.0) for one in attacks if one is not None]
     return sum(known) / len(known)
 
 
