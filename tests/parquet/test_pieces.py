@@ -185,7 +185,7 @@ def test_files_that_cannot_grow_are_said_and_nothing_is_left(tmp_path: Path, sta
 @pytest.mark.parametrize("is_nameless", [True, False])
 def test_an_unpublished_file_is_for_its_owner_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_nameless: bool):
     if not is_nameless:
-        monkeypatch.setattr(documents, "_nameless", lambda folder: None)
+        monkeypatch.setattr(documents, "nameless_file", lambda folder: None)
     destination = tmp_path / "out.parquet"
     destination.write_bytes(b"before")
     with unpublished(destination) as temporary:

@@ -212,7 +212,7 @@ def test_tables_with_different_groups_are_not_handed_out(session: Any):
     identifying = session.createDataFrame([(30, 0), (31, 0), (32, 1), (33, 1)], "age int, group long")
     sensitive = session.createDataFrame([("a", 0), ("b", 0), ("c", 0), ("d", 1)], "illness string, group long")
     with pytest.raises(GuaranteeError, match="the same numbers of records in the same groups"):
-        check_groups(identifying, sensitive, "group", 2, 4)
+        check_groups(identifying, sensitive, "group", {"illness": 2}, 4)
 
 
 def test_what_workers_refuse_is_said_as_in_memory(session: Any, census: pa.Table):

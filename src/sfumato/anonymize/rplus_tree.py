@@ -153,7 +153,7 @@ class RPlusTreeAnonymizer(Anonymizer):
     >>> X = np.array([[25, 1], [27, 1], [31, 0], [33, 0], [58, 1], [61, 1]])
     >>> anonymizer = RPlusTreeAnonymizer(k=2, keep_records=True)
     >>> anonymizer.fit_transform(X).tolist()
-    [[26, 1], [26, 1], [32, 0], [32, 0], [59, 1], [59, 1]]
+    [[26, 1], [26, 1], [32, 0], [32, 0], [32, 1], [32, 1]]
     >>> more = np.array([[45, 0], [47, 0]])
     >>> anonymizer.insert(more).release(np.concatenate([X, more]), shuffle=False).table[-2:].tolist()
     [[46, 0], [46, 0]]

@@ -71,7 +71,8 @@ def _in_population(sizes: NDArray[np.int64], fraction: float | None) -> NDArray[
 
 
 def _average(of_groups: NDArray[Any], sizes: NDArray[np.int64]) -> float:
-    return float((of_groups * sizes).sum() / sizes.sum())
+    # Added up exactly: a limit must not be met or missed by the order of the groups.
+    return math.fsum((of_groups * sizes).tolist()) / int(sizes.sum())
 
 
 def _profile(

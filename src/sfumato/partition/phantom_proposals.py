@@ -173,7 +173,7 @@ def _propose_one(  # type: ignore[no-untyped-def]
             n = _other_categories(own, start, n_codes, shown.may_show, typical[j], ranked, n, j)
         else:
             n = _neighbors(own, layout, shown.run, scratch.centre, typical[j], ranked, n, j)
-    needed = _bits(1, _RARE * size)
+    needed = _bits(np.int64(1), _RARE * size)
     proposals.is_rare[row] = bits >= needed
     n_around, n = _list_changes(ranked, n, scratch.changes)
     for at in range(n):

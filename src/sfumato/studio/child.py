@@ -204,7 +204,7 @@ class Worker:
         self, tell: Tell, *, policy: str, losses: list[float], document: str | None, form: str | None, force: bool
     ) -> None:
         """Learn forms as ``sfumato minimize`` does, one for each loss; write that of the first loss if asked to."""
-        from sfumato.auditing.minimize_files import Exports, MinimizeSettings, minimize_table, write_exports
+        from sfumato.auditing.minimize_files import Exports, MinimizeSettings, Words, minimize_table, write_exports
         from sfumato.auditing.policy_job import read_source
         from sfumato.files.publishing import check_output
         from sfumato.policy import Policy
@@ -219,7 +219,7 @@ class Worker:
         source = read_source(reporter, own)
         exports = None
         if document is not None and form is not None:
-            exports = Exports(Path(document), form=Path(form), titles=own.titles)
+            exports = Exports(Path(document), form=Path(form), words=Words(titles=own.titles))
             for path in exports.paths().values():
                 check_output(path, force=force)
         learned = minimize_table(reporter, source, settings)
@@ -251,9 +251,8 @@ class Worker:
             Path(folder), "parquet" if source.format == "parquet" else "csv", l, columns["sensitive"],
             identifiers=columns["identifiers"], seed=own.get("method", "seed"),
         )  # fmt: skip
-        settings.check_folder(force=force, file=source.path or Path(folder))
-        anatomize_table(reporter, source, settings)
-        tell("written", files=[f"{Path(folder).name}/{path.name}" for path in settings.paths()])
+        made = anatomize_table(reporter, source, settings, force=force, file=source.path or Path(folder))
+        tell("written", files=[f"{Path(folder).name}/{path.name}" for path in made.written])
 
 
 def _facts(table: Any, file: Path) -> dict[str, Any]:
