@@ -158,7 +158,7 @@ def test_lists_show_no_links_out_of_the_folder(visit: Visit, folder: Path) -> No
 
 
 HOSTILE = [
-    "<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{ 7*7 }}", "a|b' onmouseover='x", "nasty\u202e",
+    "<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{ 701*997 }}", "a|b' onmouseover='x", "nasty\u202e",
 ]  # fmt: skip
 
 
@@ -185,7 +185,7 @@ def test_script_in_a_column_name_or_value_is_text(visit: Visit, folder: Path) ->
         for path in ("/table", "/roles", "/frontier", "/compare", "/release", "/history"):
             text = (await visitor.get(path)).text
             assert re.findall(r"<script[^>]*>", text) == ['<script src="/static/studio.js" defer>'], path
-            assert "<img" not in text and "49" not in re.findall(r"\{\{.*?\}\}|49(?=<)", text)
+            assert "<img" not in text and str(701 * 997) not in text  # what a template would make of a name
             assert not [name for name in attributes(text) if name.startswith("on")]
         answer = await visitor.post("/roles/0", {"role": "protect"})
         assert answer.status_code == 303
