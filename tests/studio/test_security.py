@@ -158,7 +158,8 @@ def test_lists_show_no_links_out_of_the_folder(visit: Visit, folder: Path) -> No
 
 
 HOSTILE = [
-    "<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{ 701*997 }}", "a|b' onmouseover='x", "nasty\u202e",
+    "<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{ 701*997 }}",
+    "a|b' onmouseover='x", "nasty\u202e",
 ]  # fmt: skip
 
 
