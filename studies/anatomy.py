@@ -224,10 +224,10 @@ def as_cells(kept: Sequence[Mapping[str, Any]]) -> list[Cell]:
     return [Cell(**{name: cell[name] for name in names}) for cell in kept]
 
 
-def _claims(kept: list[dict[str, Any]]) -> Any:
-    from studies.anatomy_views import claims
+def _evidence(kept: list[dict[str, Any]]) -> Any:
+    from studies.anatomy_evidence import evidence
 
-    return claims(as_cells(kept))
+    return evidence(as_cells(kept))
 
 
 def _documents(kept: list[dict[str, Any]]) -> dict[str, str]:
@@ -260,6 +260,6 @@ EXPERIMENT = Experiment(
     together=BY[:2],
     titles={**TABLES, **MODELS},
     views={name: _view(name) for name in ("boxes", "tests")},
-    claims=_claims,
+    evidence=_evidence,
     documents=_documents,
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Single figures and tables of the anatomy study, and its claims as rows; ``anatomy_page`` has the whole comparison."""
+"""Single figures and tables of the anatomy study; ``anatomy_page`` has the whole comparison."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 
 from studies.anatomy import MODELS, TABLES, Cell
 from studies.anatomy_charts import box_plots
-from studies.anatomy_page import CLAIMS, LEVEL, Errors, boxes_of, paired_tests
-from studies.claims import HELD, NOT_HELD, UNTESTED, Claim
+from studies.anatomy_page import LEVEL, Errors, boxes_of, paired_tests
 from studies.views import View
 
 SHOWN = {"original": "original", "identifying": "identifying", "pruned": "pruned, l = {}", "bucket": "all, l = {}"}
@@ -54,35 +53,3 @@ def tests(study: Any, cells: Sequence[Cell]) -> View:
         gap = float((pruned - original).mean())
         lines.append(f"| {TABLES[table]} | {MODELS[model]} | {length} | {gap:+.2f} | {' | '.join(told)} |")
     return View([*lines, ""])
-
-
-def claims(cells: Sequence[Cell]) -> list[Claim]:
-    """Judge the paper's sentences, with the paper's coding; the page has the other reading beside."""
-    errors, judged = Errors(cells), []
-    for claim in CLAIMS:
-        text = f"Figure {claim.figure}: {claim.sentence} ({TABLES[claim.table]}, {MODELS[claim.model].split(',')[0]})"
-        if not errors.lengths(claim.table, claim.model, "pruned"):
-            judged.append(Claim(text, UNTESTED, "not run"))
-            continue
-        numbers, holds = claim.judge(errors, claim.table, claim.model)
-        judged.append(Claim(text, HELD if holds else NOT_HELD, numbers))
-    return [*judged, _main_claim(errors)]
-
-
-def _main_claim(errors: Errors) -> Claim:
-    """Judge what the paper concludes for linear machines and k = l from 3 to 5, in every model that was run."""
-    text = (
-        "Anatomy beats generalization for support vector classification (Figures 5, C.1 and C.2; here l = k = 3 to 5)"
-    )
-    gaps = {
-        f"{MODELS[model]}, {length}": errors.mean("adult", model, "pruned", length)
-        - errors.mean("adult", model, "anonymized", length)
-        for model in MODELS
-        for length in errors.lengths("adult", model, "anonymized")
-        if length >= 3
-    }
-    if not gaps:
-        return Claim(text, UNTESTED, "not run")
-    told = "; ".join(f"{place}: {gap:+.2f}" for place, gap in gaps.items())
-    holds = all(gap < 0 for gap in gaps.values())
-    return Claim(text, HELD if holds else NOT_HELD, f"pruned - anonymized on Adult: {told}")

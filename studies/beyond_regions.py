@@ -39,9 +39,9 @@ CLASSICS = {
 }
 #: Number of splits of every table and model, and those of the comparison with the classics.
 SPLITS = {
-    "adult-12": {"hgb": 5, "lr": 5, "rf": 5, "gb": 2, "nn": 2},
-    "acs-income-10": {"hgb": 5, "lr": 5, "rf": 5, "gb": 2, "nn": 2},
-    "lending-club-18": {"hgb": 5, "lr": 5, "rf": 5, "gb": 2, "nn": 2},
+    "adult-12": {"hgb": 5, "lr": 5, "rf": 5, "gb": 5, "nn": 5},
+    "acs-income-10": {"hgb": 5, "lr": 5, "rf": 5, "gb": 5, "nn": 5},
+    "lending-club-18": {"hgb": 5, "lr": 5, "rf": 5, "gb": 5, "nn": 5},
 }
 COMPARED = {"hgb": 3, "nn": 2}
 REDUCTIONS = (

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
+from studies.rates import Rate
 from studies.rows import Row, documents, found, how_it_was_run, one_by_one, table, where
 from studies.runner import Experiment
 from studies.tables import TITLES, load
@@ -138,25 +139,6 @@ class Pooled:
             Rate.of([(row["control"], row["n_control"]) for row in rows]),
             {rule: Rate.of([(row["rules"][rule], row["n_candidates"]) for row in rows]) for rule in rows[0]["rules"]},
         )
-
-
-class Rate(NamedTuple):
-    """A share of candidates, with its interval."""
-
-    rate: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, parts: list[tuple[float, int]]) -> Rate:
-        """Add up shares of so many candidates each."""
-        from sfumato.attack.result import wilson_interval
-
-        n_right, n = sum(round(rate * n) for rate, n in parts), sum(n for _, n in parts)
-        return cls(n_right / n, *wilson_interval(n_right, n, 0.95))
-
-    def __str__(self) -> str:
-        return f"{100 * self.rate:.1f} [{100 * self.low:.1f}, {100 * self.high:.1f}]"
 
 
 def _releases(rows: list[Row]) -> Iterator[tuple[str, int, str, Pooled]]:

@@ -25,6 +25,8 @@ NAMES = (
     "beyond_representatives",
     "beyond_regions",
     "beyond_who_is_in",
+    "beyond_shadow_releases",
+    "beyond_members_of_models",
     "beyond_criteria",
     "beyond_private_training",
     "beyond_private_learners",

@@ -124,7 +124,7 @@ def _by_certainty(generalization: Any, samples: Any, personal: Sequence[str]) ->
     import numpy as np
 
     from sfumato.attack.reconstruction_adversaries import answer, rate_of
-    from sfumato.attack.reconstruction_questions import ask
+    from sfumato.attack.reconstruction_clues import ask
 
     answers = answer(ask((generalization,), samples, dict.fromkeys(personal, ())), _family())
     error_of = {
@@ -209,10 +209,10 @@ def _selected(table: str, statistic: str) -> Row:
     }
 
 
-def _claims(cells: list[Row]) -> Any:
-    from studies.front_attacks_views import claims
+def _evidence(cells: list[Row]) -> Any:
+    from studies.front_attacks_evidence import evidence
 
-    return claims(cells)
+    return evidence(cells)
 
 
 def _view(name: str) -> Any:
@@ -231,5 +231,5 @@ EXPERIMENT = Experiment(
     run=one_by_one(run),
     together=("figure",),
     views={name: _view(name) for name in ("certainty", "knowledge", "attributes", "buckets", "selection")},
-    claims=_claims,
+    evidence=_evidence,
 )

@@ -255,7 +255,7 @@ def _classify(row: Row, made: list[Any]) -> dict[str, Any]:
     import numpy as np
 
     from sfumato.attack.reconstruction_adversaries import answer, rate_of
-    from sfumato.attack.reconstruction_questions import ask
+    from sfumato.attack.reconstruction_clues import ask
     from sfumato.attack.result import wilson_interval
 
     task, samples = load(row.data), read_samples(row.data)
@@ -340,10 +340,10 @@ def _documents(cells: list[dict[str, Any]]) -> dict[str, str]:
     return {PAGE: page(by_key(cells))}
 
 
-def _claims(cells: list[dict[str, Any]]) -> Any:
-    from studies.generalization_attacks_claims import claims
+def _evidence(cells: list[dict[str, Any]]) -> Any:
+    from studies.generalization_attacks_claims import evidence
 
-    return claims(by_key(cells))
+    return evidence(by_key(cells))
 
 
 def _table(study: Any, cells: list[dict[str, Any]]) -> Any:
@@ -360,6 +360,6 @@ EXPERIMENT = Experiment(
     run=run_keys,
     needs=lambda key: ("torch",),
     views={"section": _table},
-    claims=_claims,
+    evidence=_evidence,
     documents=_documents,
 )

@@ -22,7 +22,7 @@ from studies.generalization_attacks import (
     Made,
     Row,
 )
-from studies.generalization_attacks_claims import claims, linked_interval
+from studies.generalization_attacks_claims import linked_interval
 from studies.minimization_tasks import MEASURED
 
 Cells = Mapping[str, dict[str, Any]]
@@ -30,7 +30,7 @@ Cells = Mapping[str, dict[str, Any]]
 
 def page(cells: Cells) -> str:
     """Return the page from the cells at hand."""
-    return "\n".join([*_opening(), *_claims(cells), *_tables(cells), *_differences(), *_missing(cells)]) + "\n"
+    return "\n".join([*_opening(), *_tables(cells), *_differences(), *_missing(cells)]) + "\n"
 
 
 def _opening() -> list[str]:
@@ -39,19 +39,8 @@ def _opening() -> list[str]:
         "",
         "Staab et al., *From Principle to Practice: Vertical Data Minimization for Machine Learning* (2024), tables",
         "3, 4, 5 and 6: the paper beside ours. Run with `sfumato study 'staab-table-*'`. The paper's data",
-        "(California 2014) is not at hand, so its numbers cannot be met, only its statements.",
-        "",
-    ]
-
-
-def _claims(cells: Cells) -> list[str]:
-    rows = [[claim.text, claim.verdict, claim.numbers] for claim in claims(cells)]
-    return [
-        "## What the paper says, and what held",
-        "",
-        "What counts as held was written down before the numbers were looked at.",
-        "",
-        *_table(["statement", "here", "numbers"], rows),
+        "(California 2014) is not at hand, so its numbers cannot be met, only its statements. What the paper says and",
+        "what held: [its page](staab.md).",
         "",
     ]
 

@@ -25,7 +25,8 @@ LEARNED = ("threshold", "random_forest", "network")
 WITH_SHADOWS = ("lira", "lira_offline", "rmia")
 N_SHADOWS = {"rf": 8, "nn": 0, "dt": 0}
 N_RECORDS = 12_000  # of Adult and Lending Club, drawn at random; None takes all
-SEED = 0
+SEEDS = (0,)
+"""Splits."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +79,11 @@ LAYERS, LEARNING_RATE = (1024, 512, 256), 1e-4
 DELTA = 1e-5
 
 
-def run(row: Row, *, n_records: int | None = N_RECORDS) -> dict[str, Any]:
+def run(row: Row, seed: int = 0, *, n_records: int | None = N_RECORDS) -> dict[str, Any]:
     """Fit, measure and attack the model of one row."""
     from studies.attacked_halves import attack_on_half
 
-    X, y, quasi_identifiers, estimator = _setting(row, n_records)
+    X, y, quasi_identifiers, estimator = _setting(row, seed, n_records)
     protection = _protected(row, estimator, X, quasi_identifiers)
     attacks = LEARNED + (WITH_SHADOWS if N_SHADOWS[row.model] else ())
     start = processor_seconds()
@@ -91,10 +92,9 @@ def run(row: Row, *, n_records: int | None = N_RECORDS) -> dict[str, Any]:
         found = attack_on_half(
             X, y, protection,
             attacks=("threshold",) if row.table == "nursery" else attacks,
-            n_shadows=N_SHADOWS[row.model] or 2, seed=SEED, cache=folder,
+            n_shadows=N_SHADOWS[row.model] or 2, seed=seed, cache=folder,
         )  # fmt: skip
     cell: dict[str, Any] = {
-        "key": row.key,
         "train": found.train_accuracy,
         "test": found.accuracy,
         "without_model": found.without_model,
@@ -103,7 +103,7 @@ def run(row: Row, *, n_records: int | None = N_RECORDS) -> dict[str, Any]:
         "n_shadows": N_SHADOWS[row.model],
     }
     if row.table == "nursery":
-        cell["attribute"] = _attribute(protection, X, y)
+        cell["attribute"] = _attribute(protection, X, y, seed)
     return {**cell, "seconds": round(processor_seconds() - start, 1)}
 
 
@@ -111,7 +111,7 @@ def _plain(result: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in result.items() if name != "most_exposed"}
 
 
-def _setting(row: Row, n_records: int | None) -> tuple[Any, Any, list[str], Any]:
+def _setting(row: Row, seed: int, n_records: int | None) -> tuple[Any, Any, list[str], Any]:
     import numpy as np
     from sklearn.neural_network import MLPClassifier
     from sklearn.pipeline import make_pipeline
@@ -129,12 +129,12 @@ def _setting(row: Row, n_records: int | None) -> tuple[Any, Any, list[str], Any]
             X,
             np.asarray(y),
             list(X.columns),
-            make_model("dt", SEED, X).set_params(decisiontreeclassifier__min_samples_leaf=1),
+            make_model("dt", seed, X).set_params(decisiontreeclassifier__min_samples_leaf=1),
         )
     table = load(row.table)
-    rows = np.sort(np.random.default_rng(SEED).permutation(len(table.y))[:n_records])
+    rows = np.sort(np.random.default_rng(seed).permutation(len(table.y))[:n_records])
     X, y = table.X.iloc[rows].reset_index(drop=True), table.y[rows]
-    model = make_model(row.model, SEED, X)
+    model = make_model(row.model, seed, X)
     if row.model == "nn":
         # The paper does not say how long: until ten epochs in a row gain nothing, 200 at most, as scikit-learn has it.
         network = MLPClassifier(LAYERS, activation="tanh", learning_rate_init=LEARNING_RATE)
@@ -161,17 +161,17 @@ def _protected(row: Row, estimator: Any, X: Any, quasi_identifiers: list[str]) -
     return PrivateNetworkClassifier(row.epsilon, delta=DELTA, **public)
 
 
-def _attribute(protection: Any, X: Any, y: Any) -> dict[str, Any]:
+def _attribute(protection: Any, X: Any, y: Any, seed: int) -> dict[str, Any]:
     import numpy as np
 
     from sfumato.attack import attack_attribute
     from sfumato.attack.shadows import with_seeds
 
-    is_train = np.random.default_rng(7).permutation(len(X)) < len(X) // 2
-    model = with_seeds(protection, SEED).fit(X[is_train], y[is_train])
+    is_train = np.random.default_rng(7 + seed).permutation(len(X)) < len(X) // 2
+    model = with_seeds(protection, seed).fit(X[is_train], y[is_train])
     found = attack_attribute(
         model, X[is_train], y[is_train], "social",
-        positive="problematic", control=(X[~is_train], y[~is_train]), random_state=SEED,
+        positive="problematic", control=(X[~is_train], y[~is_train]), random_state=seed,
     )  # fmt: skip
     return {name: result.to_dict() for name, result in found.items()}
 
@@ -183,7 +183,7 @@ def run_keys(keys: Sequence[Mapping[str, Any]], paper_scale: bool) -> Iterator[d
     """Run cells by their names."""
     rows = {row.key: row for row in (*TABLE_2, *TABLE_1)}
     for key in keys:
-        yield run(rows[key["key"]], n_records=None if paper_scale else N_RECORDS)
+        yield run(rows[key["key"]], key["seed"], n_records=None if paper_scale else N_RECORDS)
 
 
 def _needs(key: Mapping[str, Any]) -> tuple[str, ...]:
@@ -193,9 +193,9 @@ def _needs(key: Mapping[str, Any]) -> tuple[str, ...]:
     return ("opendp",) if ", rf, " in key["key"] else ("opacus",)
 
 
-def by_key(cells: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return cells by their names."""
-    return {cell["key"]: cell for cell in cells}
+def by_key(cells: Sequence[dict[str, Any]], seed: int = 0) -> dict[str, dict[str, Any]]:
+    """Return the cells of one split by their names."""
+    return {cell["key"]: cell for cell in cells if cell["seed"] == seed}
 
 
 def _documents(cells: list[dict[str, Any]]) -> dict[str, str]:
@@ -204,10 +204,10 @@ def _documents(cells: list[dict[str, Any]]) -> dict[str, str]:
     return {PAGE: page(by_key(cells))}
 
 
-def _claims(cells: list[dict[str, Any]]) -> Any:
-    from studies.inference_attacks_claims import claims
+def _evidence(cells: list[dict[str, Any]]) -> Any:
+    from studies.inference_attacks_claims import evidence
 
-    return claims(by_key(cells))
+    return evidence([by_key(cells, seed) for seed in SEEDS])
 
 
 def _table(study: Any, cells: list[dict[str, Any]]) -> Any:
@@ -219,12 +219,12 @@ def _table(study: Any, cells: list[dict[str, Any]]) -> Any:
 
 EXPERIMENT = Experiment(
     name="inference_attacks",
-    by=("key",),
-    keys=tuple({"key": row.key} for row in (*TABLE_2, *TABLE_1)),
+    by=("key", "seed"),
+    keys=tuple({"key": row.key, "seed": seed} for seed in SEEDS for row in (*TABLE_2, *TABLE_1)),
     run=run_keys,
-    together=("key",),
+    together=("key", "seed"),
     needs=_needs,
     views={"section": _table},
-    claims=_claims,
+    evidence=_evidence,
     documents=_documents,
 )

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The five prediction tasks on which minimizers are compared, and how their records are dealt.
+"""The seven prediction tasks on which minimizers are compared, and how their records are dealt.
 
 After appendix D of Staab et al. (2024), on the data of ``studies.datasets``: other states and years than the paper's,
 and of Lending Club the loans of 2007 to 2011. All categories are personal, except in Communities and Crime (race and
-state). Used by ``minimizers``, ``minimizers_figures`` and ``neural_gpu``.
+state) and in Health, where the paper names some counts of claims; they are numbers here.
+Used by ``minimizers``, ``minimizers_figures`` and ``neural_gpu``.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ TITLES = {
     "acs_public_coverage": "ACSPublicCoverage, New York 2024",
     "acs_income": "ACSIncome, New York 2024",
     "acs_employment": "ACSEmployment, Massachusetts 2015-2018",
+    "health_pruned": "Health, pruned",
+    "health": "Health",
 }
 
 _ACS_NUMBERS = frozenset({"AGEP", "SCHL", "WKHP", "PINCP"})
@@ -46,6 +49,13 @@ _LOAN_CATEGORIES = (
     "term", "grade", "sub_grade", "emp_length", "home_ownership", "verification_status", "purpose", "issue_d",
     "addr_state",
 )  # fmt: skip
+_HEALTH_PERSONAL = (
+    "PCG=CANCRM", "PCG=COPD", "PCG=METAB3", "PCG=PRGNCY", "Specialty=Internal", "PG=EM", "PG=SCS", "PlaceSvc=Office",
+)  # fmt: skip
+_PRUNED_PERSONAL = ("PCG=METAB3", "Specialty=Internal", "PG=EM", "PG=SCS", "PlaceSvc=Office", "AGE>60")
+_PRUNED = (
+    "DrugCount_total", "DrugCount_months", "no_Claims", "no_Providers", "PayDelay_total", "PCG=COPD", *_PRUNED_PERSONAL
+)  # fmt: skip
 _RACES = ("racepctblack", "racePctWhite", "racePctAsian", "racePctHisp")
 
 
@@ -53,10 +63,9 @@ _RACES = ("racepctblack", "racePctWhite", "racePctAsian", "racePctHisp")
 class Task:
     """Records, their classes, and what an attacker would like to know.
 
-    `is_balanced`: as many records of each class are measured (and learned from, but for the networks). One loan in
-    seven is bad, and what is known when it is granted is too little to call any one of them bad: the error of always
-    saying good is not beaten, and there would be no utility to lose. `is_limited`: `MEASURED` records at most are
-    measured, otherwise all.
+    `is_balanced`: as many records of each class are measured and learned from. One loan in seven is bad, and what is
+    known when it is granted is too little to call any one of them bad: the error of always saying good is not beaten,
+    and there would be no utility to lose. `is_limited`: `MEASURED` records at most are measured, otherwise all.
     """
 
     name: str
@@ -73,8 +82,8 @@ class Task:
         return deal(table, self.y, SHARES, np.random.default_rng(seed))
 
     def network_rows(self, seed: int) -> NDArray[np.int64]:
-        """Return the training rows that the neural minimizers see: the first ones, which hold every category."""
-        return self.parts(seed)[0][:MOST_NETWORK_ROWS]
+        """Return the training rows that the neural minimizers see: the first ones."""
+        return self.learned_rows(seed)[:MOST_NETWORK_ROWS]
 
     def learned_rows(self, seed: int) -> NDArray[np.int64]:
         """Return the training rows that the other minimizers see."""
@@ -131,10 +140,22 @@ def _communities(data_home: Any) -> Task:
     return Task("communities", X.drop(columns=list(_RACES)), np.asarray(y), ("race", "state"), ("race", "state"))
 
 
+def _health(data_home: Any) -> Task:
+    bunch = datasets.load_health(data_home)
+    return Task("health", bunch.data, np.asarray(bunch.target), _HEALTH_PERSONAL, ("Sex",))
+
+
+def _health_pruned(data_home: Any) -> Task:
+    bunch = datasets.load_health(data_home)
+    return Task("health_pruned", bunch.data[list(_PRUNED)], np.asarray(bunch.target), _PRUNED_PERSONAL, ())
+
+
 TASKS: dict[str, Callable[[Any], Task]] = {
     "acs_employment": lambda home: _acs("acs_employment", datasets.load_acs_employment(home)),
     "acs_income": lambda home: _acs("acs_income", datasets.load_acs_income_2024(home)),
     "acs_public_coverage": lambda home: _acs("acs_public_coverage", datasets.load_acs_public_coverage(home)),
     "lending_club": _lending_club,
     "communities": _communities,
+    "health_pruned": _health_pruned,
+    "health": _health,
 }

@@ -262,10 +262,10 @@ def as_cells(kept: Sequence[Mapping[str, Any]]) -> list[Cell]:
     )
 
 
-def _claims(kept: list[dict[str, Any]]) -> Any:
-    from studies.minimizers_claims import Found, claims
+def _evidence(kept: list[dict[str, Any]]) -> Any:
+    from studies.minimizers_claims import Found, evidence
 
-    return claims(Found(as_cells(kept)))
+    return evidence(Found(as_cells(kept)))
 
 
 def _documents(kept: list[dict[str, Any]]) -> dict[str, str]:
@@ -292,6 +292,6 @@ EXPERIMENT = Experiment(
     together=("figure", "table", "seed"),
     titles={**TITLES, **SHORT},
     views={name: _view(name) for name in ("fronts", "seeds", "variants", "few_records")},
-    claims=_claims,
+    evidence=_evidence,
     documents=_documents,
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the paper on minimizers claims, judged by the cells; and for every table who covers most. Called by the page."""
+"""What the cells say about the claims of the paper on minimizers, and for every table who covers most."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from statistics import mean
 from typing import Any
 
-from studies.claims import HELD, NOT_HELD, UNTESTED, Claim
+from studies.claims import Evidence
 from studies.minimization_tasks import TITLES
 from studies.minimizers import Cell
 from studies.minimizers_keys import (
@@ -27,9 +27,8 @@ from studies.minimizers_keys import (
     TREE,
     YEARS,
 )
+from studies.verdicts import Difference, paired
 
-#: Areas of the smaller experiments that differ by no more than this count as equal; chosen before they were run.
-CLOSE = 0.02
 LEAF = 100
 """Fewest records of a leaf of the privacy-aware tree, as in the paper."""
 
@@ -98,88 +97,61 @@ def means(found: Found, table: str) -> dict[str, float]:
     }
 
 
-def claims(found: Found) -> list[Claim]:
-    """Judge what the paper says, row by row."""
-    return [_best(found), *_sample(found), *_attributes(found), _years(found), *_UNTESTED]
+OVERLAP = 0.5
+"""Test records per training record: 30% and 60%."""
 
 
-def _best(found: Found) -> Claim:
-    text = "PAT has the best tradeoff on every dataset (Figures 4, 11)"
-    judged = {table: own for table in TABLES if len(own := means(found, table)) == len(MINIMIZERS)}
-    if not judged:
-        return Claim(text, UNTESTED, "no table has been swept with all minimizers")
-    leads = {}
-    for table, own in judged.items():
-        best = max((name for name in own if name != TREE), key=lambda name: own[name])
-        leads[table] = own[TREE] - own[best], f"{own[TREE]:.3f} beside {own[best]:.3f} of {_short(best)}"
-    n_ahead = sum(lead > 0 for lead, _ in leads.values())
-    closest = min(leads, key=lambda table: leads[table][0])
-    splits = {(cell.table, cell.seed) for cell in found.of(FRONTS) if cell.minimizer == TREE}
-    n_lost = sum(len(_ahead(found, table)) for table in TABLES)
-    return Claim(
-        text,
-        HELD if n_ahead == len(leads) else NOT_HELD,
-        f"largest mean area on {n_ahead} of {len(leads)} tables, closest {TITLES[closest]} with {leads[closest][1]}; "
-        f"largest in {len(splits) - n_lost} of {len(splits)} single splits",
-    )
-
-
-def _sample(found: Found) -> list[Claim]:
-    if not found.of(SAMPLE):
-        return []
-    areas = {share: found.area_of(SAMPLE, f"{share:g}") for share in SHARES}
-    small, least = areas[0.05], areas[SHARES[-1]]
-    return [
-        Claim(
-            "5% of the training records give almost the same tradeoff (Figure 8)",
-            HELD if abs(small - areas[1.0]) <= CLOSE else NOT_HELD,
-            f"area {small:.3f} with 5%, {areas[1.0]:.3f} with all",
-        ),
-        Claim(
-            "only very small samples are worse (Figure 8; here: 1% is as good as all, 0.1% is not)",
-            HELD if least < areas[1.0] - CLOSE and abs(areas[0.01] - areas[1.0]) <= CLOSE else NOT_HELD,
-            ", ".join(f"{area:.3f} with {share:.1%}" for share, area in areas.items()),
-        ),
-    ]
-
-
-def _attributes(found: Found) -> list[Claim]:
-    if not found.of(ONE_ATTRIBUTE):
-        return []
-    pairs = {
-        name: (found.area_of(ONE_ATTRIBUTE, f"{name} all"), found.area_of(ONE_ATTRIBUTE, f"{name} one"))
-        for name in ATTRIBUTES
+def evidence(found: Found) -> dict[str, Evidence]:
+    """Return the differences of areas, seed by seed, of every claim that was run."""
+    tables = {
+        "tree-best-acs": ("acs_employment", "acs_income"),
+        "tree-best-communities": ("communities",),
+        "tree-best-more-tables": ("acs_public_coverage", "lending_club"),
     }
-    is_close = all(abs(every - one) <= CLOSE for every, one in pairs.values())
-    told = "; ".join(f"{name} {every:.3f} and {one:.3f}" for name, (every, one) in pairs.items())
-    return [
-        Claim(
-            "protecting all attributes protects a single one about as well as protecting it alone (Figure 10, PAT)",
-            HELD if is_close else NOT_HELD,
-            f"area with all and with one protected: {told}",
-        )
-    ]
+    wanted = {name: _leads(found, own) for name, own in tables.items()}
+    if found.of(SAMPLE):
+        wanted["small-sample"] = _areas_apart(found, SAMPLE, "0.05", "1")
+        wanted["very-small-sample"] = _areas_apart(found, SAMPLE, "1", f"{SHARES[-1]:g}")
+    if found.of(ONE_ATTRIBUTE):
+        pairs = [_areas_apart(found, ONE_ATTRIBUTE, f"{name} all", f"{name} one") for name in ATTRIBUTES]
+        wanted["one-attribute-tree"] = [one for pair in pairs for one in pair]
+    if found.of(YEARS):
+        pairs = [_areas_apart(found, YEARS, str(year), str(LEARNED_YEAR)) for year in LATER_YEARS]
+        wanted["later-years"] = [one for pair in pairs for one in pair]
+    numbers = {name: _means_in_words(found, own) for name, own in tables.items()}
+    return {name: Evidence(own, numbers.get(name, "")) for name, own in wanted.items() if own}
 
 
-def _years(found: Found) -> Claim:
-    text = "generalizations of one year serve later ones without significant loss (Figure 15)"
-    if not found.of(YEARS):
-        return Claim(text, UNTESTED, "not run")
-    first = found.area_of(YEARS, str(LEARNED_YEAR))
-    later = {year: found.area_of(YEARS, str(year)) for year in LATER_YEARS}
-    is_held = min(later.values()) >= first - CLOSE
-    told = ", ".join(f"{area:.3f} in {year}" for year, area in later.items())
-    return Claim(text, HELD if is_held else NOT_HELD, f"area {first:.3f} in {LEARNED_YEAR}; {told}")
+def _leads(found: Found, tables: Sequence[str]) -> list[Difference]:
+    """Return how far the tree's area lies above each other minimizer's, over the seeds that both have."""
+    leads = []
+    for table in tables:
+        areas = {(cell.minimizer, cell.seed): found.area(cell) for cell in found.fronts(table)}
+        for name in (name for name in MINIMIZERS if name != TREE):
+            seeds = sorted(seed for own, seed in areas if own == name and (TREE, seed) in areas)
+            if seeds:
+                ahead = [areas[TREE, seed] - areas[name, seed] for seed in seeds]
+                leads.append(paired(f"{TITLES[table]}, {_short(name)}", ahead, overlap=OVERLAP))
+    return leads
 
 
-_UNTESTED = (
-    Claim(
-        "protecting all attributes protects a single one about as well, with AdvTrain (Figure 10)",
-        UNTESTED,
-        "the networks at hand were trained to protect all attributes",
-    ),
-    Claim("PAT has the best tradeoff on Health (Figures 4, 11)", UNTESTED, "the data are not at hand"),
-)
+def _areas_apart(found: Found, figure: str, variant: str, other: str) -> list[Difference]:
+    """Return how far the area of one variant lies above that of another, seed by seed."""
+    areas = {(cell.variant, cell.seed): found.area(cell) for cell in found.of(figure)}
+    seeds = sorted(seed for own, seed in areas if own == variant and (other, seed) in areas)
+    apart = [areas[variant, seed] - areas[other, seed] for seed in seeds]
+    return [paired(f"{variant} and {other}", apart, overlap=OVERLAP)] if seeds else []
+
+
+def _means_in_words(found: Found, tables: Sequence[str]) -> str:
+    told = []
+    for table in tables:
+        own = means(found, table)
+        others = [name for name in own if name != TREE]
+        if TREE in own and others:
+            best = max(others, key=own.__getitem__)
+            told.append(f"{TITLES[table]}: area {own[TREE]:.3f} beside {own[best]:.3f} of {_short(best)}")
+    return "; ".join(told)
 
 
 def verdicts(found: Found) -> list[str]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of the minimizers' study, from the kept sweeps alone: areas, what one point of accuracy buys, pictures.
 
-The claims of the paper are judged in ``minimizers_claims``. Called by ``minimizers``.
+``minimizers_claims`` has the evidence of the paper's claims. Called by ``minimizers``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from statistics import mean
 
 from studies.minimization_tasks import MEASURED, MOST_NETWORK_ROWS, TITLES
 from studies.minimizers import MOST_LEARNED, ROUNDS, Cell
-from studies.minimizers_claims import CLOSE, LEAF, Found, against_stronger, claims, stronger_verdict, verdicts
+from studies.minimizers_claims import LEAF, Found, against_stronger, stronger_verdict, verdicts
 from studies.minimizers_few_records import few_records_lines
 from studies.minimizers_figures import GRID
 from studies.minimizers_keys import (
@@ -77,15 +77,7 @@ def page(cells: Sequence[Cell]) -> str:
         "lower; the two triangles are the limits, nothing and everything generalized. The comparison is",
         "[smaller than the paper's](#where-it-is-less-than-the-papers-comparison).",
         "",
-        "## What the paper claims",
-        "",
-        f"In the smaller experiments (Figures 8, 10, 15) areas within {CLOSE:g} of each other count as equal; that was",
-        "set before they were run. PAT, the privacy-aware tree, and AdvTrain, the adversarial minimizer, are names of",
-        "the paper.",
-        "",
-        "| claim | here | numbers |",
-        "| --- | --- | --- |",
-        *(f"| {claim.text} | {claim.verdict} | {claim.numbers} |" for claim in claims(found)),
+        "What the paper says and what held: [its page](staab.md).",
         "",
         "## Area under the fronts",
         "",

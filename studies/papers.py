@@ -6,59 +6,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
+from studies import changes
 from studies.catalogue import Study, all_studies
 from studies.cells import Cell
-from studies.claims import HELD, NOT_HELD, UNTESTED, Claim, claim_rows
+from studies.claims import Judged, claim_lines, claim_rows, counted_verdicts
 from studies.experiments import NAMES, load_experiment
 from studies.readme import choosing_a_method, readme
 from studies.reports import closing, how_long, tables
+from studies.verdicts import REFUTED
 from studies.views import show
 
 PAGES = "docs/results"
+VERDICTS_PAGE = "verdicts.md"
 
 
 @dataclass(frozen=True)
 class Paper:
-    """A page: which paper, and what its reader should know first."""
+    """A page: which paper, what its reader should know first, its main claim and its picture."""
 
     title: str
-    opening: str
+    about: str
+    limits: str
+    main_claim: str = ""
+    picture: str = ""
 
 
 PAPERS = {
     "goldsteen": Paper(
         "Anonymizing machine learning models",
         "Goldsteen, Ezov, Shmelkin, Moffie and Farkash, *Anonymizing Machine Learning Models* (2021), and its earlier "
-        "version. The curves of the figures are not in the texts that were at hand: their words are judged, not their "
-        "points. *Ours* is `ModelGuidedAnonymizer` as it comes, *paper's AG* the paper's method.",
+        "version, group records by a tree on a model's predictions (AG), give each group one record's values, and "
+        "train the model again.",
+        "The curves of the figures are not in the texts that were at hand, so that their words are judged and not "
+        "their points, and the Loan table of 2015 is not to be had.",
+        "large-k",
+        "goldsteen-figure-2.svg",
     ),
     "staab": Paper(
         "Vertical data minimization",
         "Staab, Jovanović, Balunović and Vechev, *From Principle to Practice: Vertical Data Minimization for Machine "
-        "Learning* (2024). The paper's census data (California 2014) and Heritage Health are not at hand; other states "
-        "and years stand in, so its numbers cannot be met, only its statements.",
+        "Learning* (2024), learn how coarsely each attribute may be collected, and attack what is collected.",
+        "The paper's census data (California 2014) are not at hand: other states and years stand in, so that its "
+        "numbers cannot be met, only its statements.",
+        "tree-best-acs",
+        "minimizers-acs_employment.svg",
     ),
     "mancuhan": Paper(
         "Support vector classification with l-diversity",
-        "Mancuhan and Clifton, *Support Vector Classification with l-Diversity* (2018): learning from anatomized data. "
+        "Mancuhan and Clifton, *Support Vector Classification with l-Diversity* (2018), train support vector machines "
+        "on anatomized tables, from which they prune one candidate per record.",
         "The figures are box plots without printed numbers: their words are judged.",
+        "anatomy-beats-generalization",
+        "mancuhan-figure-5-linear.svg",
     ),
     "beyond": Paper(
         "Beyond the papers",
         "What the papers' authors leave to future work, on the same data.",
+        "",
     ),
 }
-#: What the papers promise first of all, by patterns of the claims' texts.
-MAIN_CLAIMS = (
-    "Guided beats unguided*",
-    "Table 1: at the listed k*",
-    "PAT has the best tradeoff on every*",
-    "Anatomy beats generalization*",
-)
 
 
 def pages() -> dict[str, str]:
@@ -74,7 +83,9 @@ def pages() -> dict[str, str]:
             text, drawings = _page(PAPERS[paper], own)
             written |= {f"{PAGES}/{name}": drawing for name, drawing in drawings.items()}
             written[f"{PAGES}/{paper}.md"] = text
-    written[f"{PAGES}/README.md"] = _index()
+    judged = _judged()
+    written[f"{PAGES}/{VERDICTS_PAGE}"] = changes.page(judged, {name: own.title for name, own in PAPERS.items()})
+    written[f"{PAGES}/README.md"] = _index(judged)
     written["README.md"] = readme()
     written["docs/choosing-a-method.md"] = choosing_a_method()
     return written
@@ -86,38 +97,56 @@ def _page(paper: Paper, studies: Sequence[Study]) -> tuple[str, dict[str, str]]:
     for study in studies:
         sections += [f"## {study.source}: {study.title}", "", study.shows, ""]
         sections += [f"Data: {'; '.join(study.data)}.", ""]
+        judged = study.judged()
+        said = ["What the paper says:", "", *claim_lines(judged), ""] if judged else []
         if not study.can_run:
-            sections += [f"Not run: {study.cannot_run}", ""]
+            sections += [f"Not run: {study.cannot_run}", "", *said]
             continue
         cells = study.kept()
         view = show(study, cells)
         drawings |= view.charts
         more = [f"More: [{study.page}]({study.page}).", ""] if study.page else []
-        sections += [*tables(view), *closing(study, cells, len(study.keys())), *more]
-    claims = list(_claims(studies))
-    told = ["## What it claims, and what held", "", _counted(claims), "", *claim_rows(claims), ""] if claims else []
-    lines = [f"# {paper.title}", "", paper.opening, "", *told, *sections]
+        sections += [*tables(view), *said, *closing(study, cells, len(study.keys())), *more]
+    claims = claims_of(studies)
+    lines = [f"# {paper.title}", "", *opening(paper, claims), "", *sections]
     return "\n".join(lines).rstrip("\n") + "\n", drawings
 
 
-def _claims(studies: Sequence[Study]) -> Iterator[Claim]:
-    """Return every claim once, in the order of the studies."""
-    seen: set[tuple[str, str]] = set()
-    for study in studies:
-        for claim in study.judged() if study.can_run else ():
-            if (claim.text, claim.numbers) not in seen:
-                seen.add((claim.text, claim.numbers))
-                yield claim
+def opening(paper: Paper, claims: Sequence[Judged]) -> list[str]:
+    """Return the first sentences of a page, its picture and the table of its claims."""
+    if not claims:
+        return [paper.about]
+    refuted = [one.claim.says for one in claims if one.verdict == REFUTED]
+    [main] = [one for one in claims if one.claim.name == paper.main_claim]
+    told = [
+        paper.about,
+        counted_verdicts(claims),
+        f"The main claim, *“{main.claim.quote}”* ({main.claim.at}), is judged **{main.verdict}**: {main.interval}, "
+        f"splits: {main.splits}.",
+        f"Refuted: {' '.join(refuted)}" if refuted else "No claim is refuted.",
+        paper.limits,
+    ]
+    return [
+        " ".join(told),
+        "",
+        f"![{paper.title}]({paper.picture})",
+        "",
+        f"[What verdicts mean, and what changed since the first edition]({VERDICTS_PAGE}).",
+        "",
+        *claim_rows(claims),
+    ]
 
 
-def _counted(claims: Sequence[Claim]) -> str:
-    n_held, n_not, n_open = (
-        sum(claim.verdict == verdict for claim in claims) for verdict in (HELD, NOT_HELD, UNTESTED)
-    )
-    return f"Of {len(claims)} claims {n_held} held, {n_not} did not hold, and {n_open} cannot be tested here."
+def claims_of(studies: Sequence[Study]) -> list[Judged]:
+    """Return the judged claims of studies, in their order."""
+    return [judged for study in studies for judged in study.judged()]
 
 
-def _index() -> str:
+def _judged() -> Mapping[str, list[Judged]]:
+    return {paper: claims_of([study for study in all_studies() if study.paper == paper]) for paper in PAPERS}
+
+
+def _index(judged: Mapping[str, Sequence[Judged]]) -> str:
     lines = [
         "# Results on real data",
         "",
@@ -129,7 +158,9 @@ def _index() -> str:
         "",
         "## What the papers promise first of all",
         "",
-        *claim_rows(_main_claims()),
+        *claim_rows(_main_claims(judged)),
+        "",
+        f"[What verdicts mean, and what changed since the first edition]({VERDICTS_PAGE}).",
         "",
         "## Pages",
         "",
@@ -138,8 +169,7 @@ def _index() -> str:
         own = [study for study in all_studies() if study.paper == name]
         if own:
             runnable = [study for study in own if study.can_run]
-            claims = list(_claims(own))
-            counted = f" {_counted(claims)}" if claims else ""
+            counted = f" {counted_verdicts(judged[name])}" if judged[name] else ""
             lines.append(f"- [{paper.title}]({name}.md): {len(runnable)} of {len(own)} tables and figures.{counted}")
     lines += ["", "The long comparisons behind them:", ""]
     for name in NAMES:
@@ -161,6 +191,7 @@ def _total(cells: Sequence[Cell]) -> str:
     return f"{len(cells):,} cells and {hours:.1f} hours of one core."
 
 
-def _main_claims() -> list[Claim]:
-    found = list(_claims(all_studies()))
-    return [claim for pattern in MAIN_CLAIMS for claim in found if fnmatchcase(claim.text, pattern)]
+def _main_claims(judged: Mapping[str, Sequence[Judged]]) -> list[Judged]:
+    """Return what every paper promises first of all."""
+    wanted = {paper.main_claim for paper in PAPERS.values()}
+    return [one for own in judged.values() for one in own if one.claim.name in wanted]

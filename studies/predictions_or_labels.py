@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
-from studies.claims import HELD, NOT_HELD, Claim
+from studies.claims import Evidence
 from studies.models import MODELS
 from studies.rows import Row, mean, n_splits, one_by_one, signed, table, where
 from studies.runner import Experiment
 from studies.tables import TITLES
+from studies.verdicts import average, paired
 from studies.views import View
 
+OVERLAP = 0.25  # test records per training record
 K, K_OF_NETWORKS = (10, 100, 200, 500, 1000), (10, 100, 1000)
 SPLITS = {
     ("adult-12", "nn"): 1,
@@ -90,27 +90,31 @@ def figure(study: Any, cells: list[Row]) -> View:
     return View(lines)
 
 
-def claims(cells: list[Row]) -> Iterator[Claim]:
-    """Judge what the earlier version says about figure 8."""
-    found = differences(cells)
-    ahead = {place: [a - b for _, a, b in own] for place, own in found.items()}
-    every = [value for own in ahead.values() for value in own]
-    lower = sum(value > 0 for value in every)
-    yield Claim(
-        "Figure 8 (earlier version): guided by true labels, accuracy is lower in some cases",
-        HELD if lower else NOT_HELD,
-        f"predictions ahead in {lower} of {len(every)} comparisons, {signed(float(np.mean(every)))} points on average, "
-        f"from {signed(min(every))} to {signed(max(every))}",
+def evidence(cells: list[Row]) -> dict[str, Evidence]:
+    """Return how far predictions lie above labels, split by split."""
+    from studies.classic_methods import EXPERIMENT as CLASSIC
+
+    predictions = {
+        (row["table"], row["model"], row["k"], row["seed"]): row["accuracy"]
+        for row in where(CLASSIC.cells(), method="paper")
+    }
+    ahead: dict[tuple[str, str, int], list[float]] = {}
+    for row in cells:
+        place = row["table"], row["model"], row["k"]
+        ahead.setdefault(place, []).append(predictions[*place, row["seed"]] - row["accuracy"])
+    found = {
+        place: paired(f"{TITLES[place[0]]}, {MODELS[place[1]]}, k = {place[2]}", values, overlap=OVERLAP)
+        for place, values in ahead.items()
+    }
+    networks, others = (
+        average([one for (_, model, k), one in found.items() if (model == "nn") == is_network and k in K_OF_NETWORKS])
+        for is_network in (True, False)
     )
-    networks = [value for (_, model), own in ahead.items() for value in own if model == "nn"]
-    others = [value for (_, model), own in ahead.items() for value in own if model != "nn"]
-    if networks and others:
-        yield Claim(
-            "Figure 8 (earlier version): especially with networks",
-            HELD if np.mean(networks) > max(0.0, float(np.mean(others))) else NOT_HELD,
-            f"predictions ahead by {signed(float(np.mean(networks)))} points on average with networks, by "
-            f"{signed(float(np.mean(others)))} with the other models",
-        )
+    gains = [more - less for more, less in zip(networks.values, others.values, strict=False)]
+    return {
+        "labels-lower-in-some-cases": Evidence(list(found.values())),
+        "labels-lower-with-networks": Evidence([paired("networks and others", gains, overlap=OVERLAP)]),
+    }
 
 
 EXPERIMENT = Experiment(
@@ -121,5 +125,5 @@ EXPERIMENT = Experiment(
     together=("table", "model", "seed"),
     titles={**TITLES, **MODELS},
     views={"figure": figure},
-    claims=claims,
+    evidence=evidence,
 )

@@ -7,13 +7,13 @@ Called by the command ``sfumato study`` and, for the sections of its pages, by `
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from studies.catalogue import Study
 from studies.cells import Cell
-from studies.claims import Claim, claim_rows
+from studies.claims import Judged, claim_lines, counted_verdicts
 from studies.views import View, show
 
 
@@ -51,7 +51,7 @@ def report(study: Study, folder: Path | None = None, *, paper_scale: bool = Fals
     lines = [
         *_opening(study),
         *tables(view),
-        *(["## What the paper says", "", *claim_rows(claims), ""] if claims else []),
+        *(["## What the paper says", "", counted_verdicts(claims), "", *claim_lines(claims), ""] if claims else []),
         *closing(study, cells, n_needed),
     ]
     return Report(lines, view.charts, _document(study, cells, claims, n_needed))
@@ -94,7 +94,7 @@ def _opening(study: Study) -> list[str]:
     ]
 
 
-def _document(study: Study, cells: Sequence[Cell], claims: Sequence[Claim], n_needed: int) -> dict[str, Any]:
+def _document(study: Study, cells: Sequence[Cell], claims: Sequence[Judged], n_needed: int) -> dict[str, Any]:
     return {
         "name": study.name,
         "title": study.title,
@@ -105,7 +105,7 @@ def _document(study: Study, cells: Sequence[Cell], claims: Sequence[Claim], n_ne
         "cannot_run": study.cannot_run or None,
         "reductions": study.reductions,
         "published": study.published,
-        "claims": [asdict(claim) for claim in claims],
+        "claims": [claim.to_dict() for claim in claims],
         "n_cells_needed": n_needed,
         "cells": list(cells),
     }

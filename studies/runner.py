@@ -25,7 +25,7 @@ machine::
         needs=lambda key: ("torch",),                        # modules; cells whose modules are missing are left
         titles={2: "coin", 6: "die"},                        # words for entries, in tables and drawings
         views={"odd_ones": view},                            # (study, cells) -> View, for tables of your own
-        claims=claims,                                       # cells -> Claims, judged
+        evidence=evidence,                                   # cells -> Evidence by the names of claims, unjudged
     )
 
 **A study** is one declarative file per table or figure, ``studies/catalogue/NAME.toml``::
@@ -37,7 +37,6 @@ machine::
     data = ["coins of 2024"]                 # and what they stand in for
     experiment = "coin_tosses"               # or cannot_run = "why not", and nothing below
     reductions = ["1,000 tosses instead of 1,000,000"]
-    claims = ["Heads*"]                      # patterns of texts of the experiment's claims
     quick = { seed = 0 }                     # of the study's cells, a few that run in a minute
     [cells]                                  # which of the experiment's keys; a value, a list, or a pattern with *
     sides = [2, 6]
@@ -51,6 +50,8 @@ machine::
     [[published]]                            # what the paper prints, as facts
     where = { sides = 2, k = 10 }
     value = 0.5
+    [[claims]]                               # what the paper says, and the rule of the verdict: see ``claims``
+    [[rule_history]]                         # rules that were changed after cells had been seen
 
 ``sfumato study NAME`` runs what is missing and shows it; ``sfumato study --pages`` writes ``docs/results``: one page
 per paper from its studies, in the order of `studies.papers`, and the pages of experiments that have a long one
@@ -80,7 +81,7 @@ from studies.cells import Cell, Identity, Key, append_cell, identity, read_cells
 from studies.clock import processor_seconds
 
 if TYPE_CHECKING:
-    from studies.claims import Claim
+    from studies.claims import Evidence
     from studies.views import View
 
 REPOSITORY = Path(__file__).parents[1]
@@ -118,8 +119,8 @@ class Experiment:
         Words for entries.
     views : mapping of str to callable
         From a study and its cells to a `View`.
-    claims : callable, optional
-        From all cells of the experiment to judged claims.
+    evidence : callable, optional
+        From all cells of the experiment to the evidence of claims, by their names.
     documents : callable, optional
         From all cells to texts of files, by their path from the repository's root.
     """
@@ -133,7 +134,7 @@ class Experiment:
     paper_scale_keys: tuple[Key, ...] = ()
     titles: Mapping[Any, str] = field(default_factory=dict)
     views: Mapping[str, Callable[[Any, list[Cell]], View]] = field(default_factory=dict)
-    claims: Callable[[list[Cell]], Iterable[Claim]] | None = None
+    evidence: Callable[[list[Cell]], Mapping[str, Evidence]] | None = None
     documents: Callable[[list[Cell]], Mapping[str, str]] | None = None
 
     def path(self, folder: Path | None = None, *, paper_scale: bool = False) -> Path:

@@ -10,37 +10,31 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # studies are no part of the package
 from studies import generalization_attacks as study
-from studies.claims import HELD, NOT_HELD, UNTESTED
-from studies.generalization_attacks_claims import claims
+from studies.generalization_attacks_claims import evidence
 from studies.generalization_attacks_page import page
 from studies.minimization_tasks import Task
 
 
-def test_what_was_not_run_is_named_and_judges_nothing():
+def test_what_was_not_run_is_named():
     text = page({})
     assert "Not run yet: table 5, A8, PAT, 2 leaves, alpha 0.3" in text
     assert "| Uniform, 5 buckets | MLP-3 | 0.21 |  | 0.24 |" in text
-    assert {claim.verdict for claim in claims({})} == {UNTESTED}
 
 
-def _alone_cells(n_alone, rarest):
-    return {
-        row.key: {"rate": alone / 1000, "details": {"n_records": 1000, "rarest": rare}}
-        for row, alone, rare in zip(study.TABLE_5, n_alone, rarest, strict=True)
-    }
-
-
-def _verdict_of(start, cells):
-    return next(claim.verdict for claim in claims(cells) if claim.text.startswith(start))
-
-
-def test_a_claim_is_judged_by_the_cells():
-    finer = "Table 5: finer"
-    assert _verdict_of(finer, _alone_cells([0, 0, 1, 5, 9, 2], [70, 8, 1, 1, 1, 1])) == HELD
-    assert _verdict_of(finer, _alone_cells([0, 0, 0, 5, 9, 2], [70, 8, 9, 1, 1, 1])) == NOT_HELD
-    more_private = "Table 5: with 20 leaves, fewer"
-    assert _verdict_of(more_private, _alone_cells([0, 0, 1, 5, 9, 2], [70, 8, 1, 1, 1, 1])) == HELD
-    assert _verdict_of(more_private, _alone_cells([0, 0, 1, 5, 9, 6], [70, 8, 1, 1, 1, 1])) == NOT_HELD
+def test_evidence_follows_the_cells():
+    cells = study.EXPERIMENT.cells()
+    as_kept = evidence(study.by_key(cells))
+    turned = {cell["key"]: {**cell, "error": 0.0} if ", A6, " in cell["key"] else cell for cell in cells}
+    two = evidence(turned)["two-breaches"].differences
+    assert len(two) == len(study.TABLE_3)
+    assert all(
+        one.estimate > other.estimate for one, other in zip(two, as_kept["two-breaches"].differences, strict=True)
+    )
+    [alone] = as_kept["finer-singles-out"].differences
+    records = {cell["key"]: cell for cell in cells}
+    rates = [100 * records[study.TABLE_5[place].key]["rate"] for place in (0, 3)]
+    assert alone.estimate == pytest.approx(rates[1] - rates[0])
+    assert len(as_kept["larger-network-helps"].differences) == 8  # four generalizations, two larger networks
 
 
 @pytest.fixture

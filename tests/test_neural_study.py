@@ -7,8 +7,18 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed (extra: neural)")
 
+from studies import neural_gpu
 from studies.minimization_tasks import Task
-from studies.neural_gpu import WEIGHTS, Run, _save_sample, read_buckets, split_buckets, train_folder, training_sample
+from studies.neural_gpu import (
+    WEIGHTS,
+    Run,
+    _save_sample,
+    read_buckets,
+    split_buckets,
+    sweeps_of,
+    train_all,
+    training_sample,
+)
 
 from sfumato.generalization import generalization_from_bins
 from sfumato.minimize.neural_training import TrainingPlan
@@ -28,7 +38,7 @@ def task():
 def trained(task, tmp_path):
     (tmp_path / "in").mkdir()
     _save_sample(tmp_path / "in" / "toy.1.npz", training_sample(task, 1))
-    train_folder(tmp_path / "in", tmp_path / "out", plans=[QUICK], device="cpu")
+    train_all(sweeps_of(tmp_path / "in", [QUICK]), tmp_path / "out", device="cpu")
     return tmp_path
 
 
@@ -44,15 +54,41 @@ def test_every_weight_comes_back_as_a_generalization(task, trained):
 
 
 def test_what_is_there_already_is_not_trained_again(trained, monkeypatch):
-    from studies import neural_gpu
-
     monkeypatch.setattr(neural_gpu, "train_buckets", lambda *a, **k: pytest.fail("trained again"))
-    train_folder(trained / "in", trained / "out", plans=[QUICK], device="cpu")
+    train_all(sweeps_of(trained / "in", [QUICK]), trained / "out", device="cpu")
+    train_all(sweeps_of(trained / "in", [QUICK]), trained / "new", known=trained / "out" / "buckets.npz", device="cpu")
+
+
+def test_several_processes_train_what_one_trains(trained):
+    train_all(sweeps_of(trained / "in", [QUICK]), trained / "two", device="cpu", workers=2)
+    one, two = (read_buckets(trained / folder / "buckets.npz") for folder in ("out", "two"))
+    assert one.keys() == two.keys()
+    assert all(np.array_equal(own, two[run]) for run, own in one.items())
+
+
+def test_no_more_is_trained_than_time_allows(trained):
+    train_all(sweeps_of(trained / "in", [QUICK]), trained / "late", device="cpu", workers=2, seconds=0)
+    assert not (trained / "late" / "buckets.npz").exists()
+
+
+def test_one_attribute_is_protected_alone(trained, monkeypatch):
+    asked = []
+
+    def train(*data, personal, privacy_weights, **settings):
+        asked.append(personal)
+        return [[np.zeros(own.n_codes, np.int64) for own in data[1]] for _ in privacy_weights]
+
+    monkeypatch.setattr(neural_gpu, "ALONE", {"toy": ("age",)})
+    monkeypatch.setattr(neural_gpu, "train_buckets", train)
+    train_all(sweeps_of(trained / "in", [QUICK]), trained / "alone", device="cpu")
+    found = read_buckets(trained / "alone" / "buckets.npz")
+    assert asked == [[1], [1], [0]]
+    assert {run.objective for run in found if run.protects == "age"} == {"adversarial"}
 
 
 def test_the_name_of_a_run_tells_the_run():
-    run = Run("acs_income", 2, "adversarial", True, 0.125)
-    assert Run.of(run.key) == run
+    for run in (Run("acs_income", 2, "adversarial", True, 0.125), Run("a", 0, "adversarial", False, 1.0, "SEX")):
+        assert Run.of(run.key) == run
 
 
 def test_every_category_is_among_the_training_records(task):

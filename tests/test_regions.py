@@ -25,7 +25,7 @@ from sfumato import (
     RPlusTreeAnonymizer,
 )
 from sfumato.datasets import load_adult
-from sfumato.errors import ParameterError
+from sfumato.errors import GuaranteeError, ParameterError
 from sfumato.models import TableEncoder
 
 K, FLOOR = 20, 5
@@ -291,3 +291,17 @@ def test_many_classes_are_not_told_apart(adults):
     seen = drawn_by(X[["education-num", "hours-per-week"]], ages).estimator_
     assert len(np.unique(ages)) > 32
     assert np.array_equal(seen.y_, ages) and seen.weight_ is None
+
+
+def test_no_model_is_trained_on_groups_that_are_too_small(adults, monkeypatch):
+    original = ModelGuidedAnonymizer._fit
+
+    def broken(self, *args, **more):
+        made = original(self, *args, **more)
+        made.group[made.group == 1] = 0
+        made.group[0] = 1  # one person alone
+        return made
+
+    monkeypatch.setattr(ModelGuidedAnonymizer, "_fit", broken)
+    with pytest.raises(GuaranteeError, match=r"a group has 1 records: expected at least k = 20\. No model is trained"):
+        fitted(*adults)

@@ -14,7 +14,7 @@ sys.path.insert(0, str(REPOSITORY))
 from studies import catalogue  # noqa: E402
 from studies.catalogue import Study, all_studies, load  # noqa: E402
 from studies.cells import write_cells  # noqa: E402
-from studies.claims import HELD, NOT_HELD, UNTESTED, Claim, claim_rows  # noqa: E402
+from studies.claims import Claim, Evidence, counted  # noqa: E402
 from studies.reports import report  # noqa: E402
 from studies.runner import Experiment  # noqa: E402
 from studies.views import Pivot, View, pivot, section, show  # noqa: E402
@@ -39,20 +39,23 @@ def test_a_study_is_well_declared(name):
     assert set(study.cells) | set(study.quick) <= set(study.load_experiment().by)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if load(name).claims])
-def test_every_pattern_of_claims_fits_some(name):
+WITH_CLAIMS = [name for name in NAMES if load(name).claims]
+
+
+@pytest.mark.parametrize("name", WITH_CLAIMS)
+def test_every_claim_is_judged_by_kept_cells(name):
     study = load(name)
-    for pattern in study.claims:
-        assert replace(study, claims=[pattern]).judged(), pattern
+    assert [judged.claim for judged in study.judged()] == list(study.claims)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if load(name).claims])
+@pytest.mark.parametrize("name", WITH_CLAIMS)
 def test_no_claim_is_judged_before_all_cells_of_its_experiment_are_there(name, tmp_path):
     study = load(name)
     experiment = study.load_experiment()
-    assert study.judged(tmp_path) == []
+    untested = [claim for claim in study.claims if claim.cannot_test]
+    assert [judged.claim for judged in study.judged(tmp_path)] == untested
     write_cells(experiment.path(tmp_path), experiment.cells()[:-1])
-    assert study.judged(tmp_path) == []
+    assert [judged.claim for judged in study.judged(tmp_path)] == untested
 
 
 def test_every_cell_that_is_kept_belongs_to_a_study():
@@ -117,7 +120,7 @@ def study(monkeypatch):
     experiment = Experiment(
         "made_up", by, tuple({name: cell[name] for name in by} for cell in CELLS),
         lambda keys, paper_scale: (), titles={"raw": "raw records", "small": "a small table"},
-        claims=lambda cells: [Claim("Figure 2: ours is better", HELD, "by 20"), Claim("Figure 3: no", NOT_HELD, "")],
+        evidence=lambda cells: {"better": Evidence([counted("here", 20, 1)]), "other": Evidence([])},
     )  # fmt: skip
     own = Study("made-up", "Made up", "staab", "Figure 2", "Something.", ["made-up data"], "made_up", table=HOW)
     monkeypatch.setattr(catalogue, "load_experiment", lambda name: experiment)
@@ -157,10 +160,11 @@ def test_shares_are_shown_as_percent_and_need_no_drawing(study):
 
 
 def test_a_report_holds_the_claims_of_its_figure_and_all_cells(study, tmp_path):
-    found = report(replace(study, claims=["Figure 2*"], reductions=["two seeds"]))
+    claim = Claim("better", "Ours is better.", "ours outperforms", "Section 1", "everywhere", 1.0, "points")
+    found = report(replace(study, claims=(claim,), reductions=["two seeds"]))
     text = "\n".join(found.lines)
-    assert "| Figure 2: ours is better | held | by 20 |" in text
-    assert "Figure 3" not in text
+    assert "- **Held**: Ours is better. *“ours outperforms”* (Section 1). +20.00 [+18.04, +21.96] points" in text
+    assert found.document["claims"][0]["verdict"] == "held"
     assert "- two seeds" in text
     assert "16 cells, 8.0 minutes of one core." in text
     assert found.document["cells"] == CELLS
@@ -182,7 +186,3 @@ def test_a_section_of_a_page_is_found_by_its_mark():
     page = "# Title\n\n## One (table 1)\n\nfirst\n\n## Two (table 2)\n\nsecond\n"
     assert section(page, "(table 1)").lines == ["", "first", ""]
     assert section(page, "(table 2)").lines == ["", "second"]
-
-
-def test_claims_are_rows():
-    assert claim_rows([Claim("a", UNTESTED, "b")])[-1] == "| a | cannot be tested here | b |"

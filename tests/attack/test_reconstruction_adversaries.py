@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.attack.reconstruction_adversaries import count_table, information, mix_levels
-from sfumato.attack.reconstruction_questions import Clue, Question, guess, masked_scores, merge_cells, selection
+from sfumato.attack.reconstruction_clues import Clue, merge_cells
+from sfumato.attack.reconstruction_questions import Question, guess, masked_scores, selection
 from strategies import in_examples
 
 

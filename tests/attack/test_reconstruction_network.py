@@ -4,8 +4,9 @@
 import numpy as np
 import pytest
 
+from sfumato.attack.reconstruction_clues import Clue, merge_cells
 from sfumato.attack.reconstruction_learners import NetworkSettings, fit_reconstruction, network_answers
-from sfumato.attack.reconstruction_questions import Clue, Question, merge_cells
+from sfumato.attack.reconstruction_questions import Question
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra: neural)")
 

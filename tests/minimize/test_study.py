@@ -160,17 +160,24 @@ def test_few_records_are_compared_at_equal_risk_over_seeds(cells):
     assert few_records_lines(minimizers_claims.Found(made[:3])) == []
 
 
-def test_claims_follow_the_areas(bench, cells):
-    def cell(figure, variant, *, is_good):
+def test_evidence_follows_the_areas(bench, cells):
+    def cell(variant, seed, *, is_good):
         points = cells[0].points if is_good else cells[0].points[:2]
-        return replace(cells[0], table="acs_employment", figure=figure, variant=variant, points=points)
+        figure = minimizers_figures.YEARS
+        return replace(cells[0], table="acs_employment", figure=figure, variant=variant, seed=seed, points=points)
 
-    years = [cell(minimizers_figures.YEARS, str(year), is_good=year < 2018) for year in range(2015, 2019)]
-    by_text = {claim.text: claim.verdict for claim in minimizers_claims.claims(minimizers_claims.Found(years))}
-    assert [verdict for text, verdict in by_text.items() if "Figure 15" in text] == ["did not hold"]
-    years[-1] = cell(minimizers_figures.YEARS, "2018", is_good=True)
-    by_text = {claim.text: claim.verdict for claim in minimizers_claims.claims(minimizers_claims.Found(years))}
-    assert [verdict for text, verdict in by_text.items() if "Figure 15" in text] == ["held"]
-    assert [verdict for text, verdict in by_text.items() if "11)" in text and "every" in text] == [
-        "cannot be tested here"
-    ]
+    made = [cell(str(year), seed, is_good=year < 2018) for year in range(2015, 2019) for seed in (0, 1)]
+    found = minimizers_claims.evidence(minimizers_claims.Found(made))
+    assert set(found) == {"later-years"}
+    apart = [one.values for one in found["later-years"].differences]
+    assert apart[:2] == [(0.0, 0.0), (0.0, 0.0)]
+    assert max(apart[2]) < 0
+
+
+def test_the_tree_is_compared_over_the_seeds_that_both_have(bench, cells):
+    behind = replace(cells[1], points=cells[1].points[:2])
+    made = [cells[0], replace(cells[0], seed=1), behind]
+    [lead] = minimizers_claims.evidence(minimizers_claims.Found(made))["tree-best-more-tables"].differences
+    assert lead.where == "Lending Club 2007-2011, Uniform"
+    assert lead.n == 1
+    assert lead.estimate > 0

@@ -213,10 +213,36 @@ class Anonymizer(TransformerMixin, GroupParameters):
         return self._fit_transform(X, y, None, target)
 
     def _fit_transform(self, X: Any, y: Any, sample_weight: Any, target: Any) -> Any:
-        return self._fit_recounted(X, y, sample_weight, target)[1]
+        return self._fit_recounted(X, y, sample_weight, target)
 
-    def _fit_recounted(self, X: Any, y: Any, sample_weight: Any, target: Any, finer: int = 0) -> tuple[Fit, Any]:
-        """Form the groups and return them with the rewritten table, which was recounted; `finer` is for regions."""
+    def _fit_recounted(self, X: Any, y: Any, sample_weight: Any, target: Any) -> Any:
+        """Form the groups and return the rewritten table, which was recounted."""
+        fitted = self._fit_keeping_rows(X, y, sample_weight, target)
+        released = self._rewrite_fitted(fitted)
+        try:
+            names = self._released_quasi_identifiers(released)
+            verify(released, names, fitted.counters, None, n_threads=self._n_threads())
+        except GuaranteeError:
+            delattr(self, self._fitted_attribute)  # nothing that failed stays usable
+            raise
+        self._warn_of_unique_values(fitted.table, y if target is None else target)
+        warn_of_telling_index(X)
+        return released
+
+    def _fit_for_regions(self, X: Any, y: Any, sample_weight: Any, floor: int) -> Fit:
+        """Form the groups without writing a table; their records are counted once more."""
+        fitted = self._fit_keeping_rows(X, y, sample_weight, None, floor)
+        smallest = int(np.bincount(fitted.group).min())
+        if smallest < self.k:
+            delattr(self, self._fitted_attribute)
+            raise GuaranteeError(
+                f"a group has {smallest} records: expected at least k = {self.k}. No model is trained. Please report "
+                "this."
+            )
+        return fitted
+
+    def _fit_keeping_rows(self, X: Any, y: Any, sample_weight: Any, target: Any, finer: int = 0) -> Fit:
+        """Form groups of all records, with no suppression and no join; `finer` is for regions."""
         self._check_parameters()
         if self.suppression_limit > 0:
             raise ParameterError(
@@ -229,17 +255,7 @@ class Anonymizer(TransformerMixin, GroupParameters):
                     f"{shown(criterion)} with fit_transform, which joins no groups: expected it with release. Use "
                     "fit(X, y).release(X)."
                 )
-        fitted = self._fit(X, y, sample_weight, target, finer)
-        released = self._rewrite_fitted(fitted)
-        try:
-            names = self._released_quasi_identifiers(released)
-            verify(released, names, fitted.counters, None, n_threads=self._n_threads())
-        except GuaranteeError:
-            delattr(self, self._fitted_attribute)  # nothing that failed stays usable
-            raise
-        self._warn_of_unique_values(fitted.table, y if target is None else target)
-        warn_of_telling_index(X)
-        return fitted, released
+        return self._fit(X, y, sample_weight, target, finer)
 
     def _describe_regions(self, fitted: Fit, target: TargetCoding, y: NDArray[Any], floor: int) -> Regions:
         """Describe fitted groups by the values that several of their people share, with their target."""

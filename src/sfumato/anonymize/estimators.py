@@ -100,16 +100,17 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
             warnings.simplefilter("ignore", KeptIndexWarning)  # nothing is released here
             if self._learns_from(anonymizer) == "regions":
                 floor = chosen_floor(self.floor, anonymizer.k)
-                fitted, anonymized = anonymizer._fit_recounted(X, guide, weight, more.get("target"), floor)
+                fitted = anonymizer._fit_for_regions(X, guide, weight, floor)
                 self.estimator_ = self._train_on_regions(anonymizer, fitted, y, weight, floor)
             else:
-                anonymized = anonymizer.fit_transform(X, guide, **more)
-                self.estimator_ = fit_weighted(clone(self.estimator), anonymized, y, weight)
+                self.estimator_ = fit_weighted(
+                    clone(self.estimator), anonymizer.fit_transform(X, guide, **more), y, weight
+                )
         self.anonymizer_ = anonymizer
         if hasattr(self.estimator_, "classes_"):
             self.classes_ = self.estimator_.classes_
         if not self.transform_at_predict:
-            self._warn_of_raw_records(seen, anonymized, y)
+            self._warn_of_raw_records(X, y)
         return self
 
     def _learns_from(self, anonymizer: Any) -> str:
@@ -198,7 +199,7 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
             self.classes_ = self.estimator_.classes_
         return self
 
-    def _warn_of_raw_records(self, raw: Any, anonymized: Any, y: Any) -> None:
+    def _warn_of_raw_records(self, X: Any, y: Any) -> None:
         """Warn if the model cannot predict raw records; only a regressor overrides this."""
 
     def _checked_target(self, y: Any, n_records: int) -> Any:
@@ -429,13 +430,15 @@ class AnonymizedRegressor(RegressorMixin, _Anonymized):  # noqa: D101 - the text
     # Whole numbers would pass for labels, and a regressor may well predict them.
     _guide_kind = "numbers"
 
-    def _warn_of_raw_records(self, raw: Any, anonymized: Any, y: Any) -> None:
+    def _warn_of_raw_records(self, X: Any, y: Any) -> None:
         # Groups of many records hide how the target changes inside them; beyond what it has seen, a model can be far
         # off, which no class can.
-        tables = [read_table(raw), read_table(anonymized)]
-        rows = np.unique(np.linspace(0, tables[0].n_records - 1, _LOOKED_AT).astype(np.intp))
-        true = np.asarray(y)[rows]
-        on_raw, on_recoded = (self._explained(table.replaced({}, keep_rows=rows), true) for table in tables)
+        table = read_table(X)
+        rows = np.unique(np.linspace(0, table.n_records - 1, _LOOKED_AT).astype(np.intp))
+        some, true = table.replaced({}, keep_rows=rows), np.asarray(y)[rows]
+        dropped = self.anonymizer_.schema_.dropped
+        on_raw = self._explained(read_table(some).replaced({}, drop=dropped), true)
+        on_recoded = self._explained(self.anonymizer_.transform(some), true)
         if on_recoded is None:
             return
         if on_raw is None:

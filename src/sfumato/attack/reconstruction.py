@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.attack.reconstruction_adversaries import Answer, FamilySettings, answer, strongest
-from sfumato.attack.reconstruction_questions import Scores, ask, masked_scores
+from sfumato.attack.reconstruction_clues import ask
+from sfumato.attack.reconstruction_questions import Scores, masked_scores
 from sfumato.attack.reconstruction_scoring import assess
 from sfumato.attack.result import AttackResult, recalled
 from sfumato.attack.samples import Samples, samples_for

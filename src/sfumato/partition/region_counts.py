@@ -29,8 +29,11 @@ FAN = 4
 _NARROW = 3
 """Within a group or a pool, an interval has at most one in so many of the values of a column."""
 
-_SORTED_BY_HAND = 32
-"""Numbers that are put in order by insertion; more are sorted."""
+_SORTED_BY_HAND = 8
+"""Values that are put in order by insertion."""
+
+_LOOKED_THROUGH = 16
+"""Of more values, each so many of all possible ones are looked through rather than sorting those that occur."""
 
 
 class Kind(NamedTuple):
@@ -189,7 +192,7 @@ def _count_groups(codes, order, unit_of_code, classes, target, offsets, kind, co
             n[key] += 1
             for o in range(n_outputs):
                 sums[key, o] += target[i, o]
-        _sort(seen, n_seen)
+        _sort(seen, n_seen, n)
         at = np.int64(0)
         for c in range(n_classes):
             stop, total = at, np.int64(0)
@@ -217,17 +220,23 @@ def _count_groups(codes, order, unit_of_code, classes, target, offsets, kind, co
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _sort(numbers, n):  # type: ignore[no-untyped-def]
-    """Sort the first numbers of an array; groups are small, and so are their lists."""
-    if n > _SORTED_BY_HAND:
-        numbers[:n].sort()
-        return
-    for i in range(1, n):
-        own, at = numbers[i], i
-        while at > 0 and numbers[at - 1] > own:
-            numbers[at] = numbers[at - 1]
-            at -= 1
-        numbers[at] = own
+def _sort(seen, n_seen, n):  # type: ignore[no-untyped-def]
+    """Sort the values that occur, of which `n` has the number of records: groups are small, and so are their lists."""
+    if n_seen > _SORTED_BY_HAND and n.shape[0] <= n_seen * _LOOKED_THROUGH:
+        n_sorted = np.int64(0)
+        for key in range(n.shape[0]):
+            if n[key] > 0:
+                seen[n_sorted] = key
+                n_sorted += 1
+    elif n_seen > _SORTED_BY_HAND:
+        seen[:n_seen].sort()
+    else:
+        for i in range(1, n_seen):
+            own, at = seen[i], i
+            while at > 0 and seen[at - 1] > own:
+                seen[at] = seen[at - 1]
+                at -= 1
+            seen[at] = own
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -238,13 +247,13 @@ def _write_common(found, sums, n_found, total, kind, is_top, entries, n_entries)
     """
     floor, n_ordered, n_outputs = kind.floor, kind.n_ordered, sums.shape[1]
     widest = max(1, n_ordered if is_top else n_ordered // _NARROW)
-    width = 1
+    width, halvings = 1, 0
     while width <= widest and total >= floor:
         n_left, at = np.int64(0), np.int64(0)
         while at < n_found:
-            node = found[at, 0] // width
+            node = found[at, 0] >> halvings  # much faster than a division
             end, n = at, np.int64(0)
-            while end < n_found and found[end, 0] < n_ordered and found[end, 0] // width == node:
+            while end < n_found and found[end, 0] < n_ordered and found[end, 0] >> halvings == node:
                 n += found[end, 1]
                 end += 1
             if end == at:  # a category, or missing: a value of its own
@@ -269,6 +278,7 @@ def _write_common(found, sums, n_found, total, kind, is_top, entries, n_entries)
             at = end
         n_found = n_left
         width *= 2
+        halvings += 1
     return n_entries, n_found
 
 
@@ -352,7 +362,7 @@ def _count_pools(below, n_below, kind, is_top, counted, left):  # type: ignore[n
                 total += n_records[e]
                 for o in range(n_outputs):
                     sums[u, o] += target[e, o]
-        _sort(seen, n_seen)
+        _sort(seen, n_seen, n)
         for s in range(n_seen):
             u = seen[s]
             found[s, 0], found[s, 1] = u, n[u]

@@ -65,9 +65,8 @@ def draw_column(
     groups: NDArray[np.int64],
     offsets: NDArray[np.int64],
     classes: NDArray[np.int32],
-    picks: NDArray[np.float64],
+    seed: int,
     said: NDArray[np.float64],
-    place: NDArray[np.integer],
     out: NDArray[np.integer],
 ) -> None:
     """Draw a value for each record from what is counted of its group and class.
@@ -81,16 +80,14 @@ def draw_column(
         Where the records of each of them begin; one more at the end.
     classes : ndarray of int32
         Of each record.
-    picks : ndarray of float64
-        A random number from 0 to 1 for each record.
+    seed : int
+        Of the random numbers, from 0 to 2**64 - 1.
     said : ndarray of float64, shape (records, classes but the first) or (records, outputs)
         To which what the value says is added; no columns: nothing to add.
-    place : ndarray of int
-        Where the value of each record goes.
     out : ndarray of int
-        The values.
+        The value of each record.
     """
-    _draw(_make_room(drawing), drawing.weight, groups, offsets, classes, picks, said, place, out)
+    _draw(_make_room(drawing), drawing.weight, groups, offsets, classes, np.uint64(seed), said, out)
 
 
 def look_up_column(
@@ -207,15 +204,15 @@ def _find_commonest(room, out):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _draw(room, weight, groups, offsets, classes, picks, said, place, out):  # type: ignore[no-untyped-def]
+def _draw(room, weight, groups, offsets, classes, seed, said, out):  # type: ignore[no-untyped-def]
     stamp, says, entered = room.stamp, room.says, room.place
     voice, hand = _voice(room), _hand(room)
     n_said, n_outputs, n_classes = said.shape[1], room.target.shape[1], room.of_pools.shape[1]
     most = np.int64(0)
     for at in range(groups.shape[0]):
         most = max(most, offsets[at + 1] - offsets[at])
-    dealt, first, left = np.empty(most, np.int64), np.zeros(n_classes, np.int64), np.zeros(n_classes, np.int64)
-    start = np.zeros(n_classes)
+    dealt, first, left = np.empty(most, np.int32), np.zeros(n_classes, np.int64), np.zeros(n_classes, np.int64)
+    state = seed
     for at in range(groups.shape[0]):
         g = groups[at]
         q = g % FAN
@@ -224,19 +221,21 @@ def _draw(room, weight, groups, offsets, classes, picks, said, place, out):  # t
         left[:] = 0
         for i in range(offsets[at], offsets[at + 1]):
             left[classes[i]] += 1
-            start[classes[i]] = picks[i]  # that of the last record, which takes what the others leave
         n = np.int64(0)
         for c in range(n_classes):
             first[c] = n
-            _deal(hand, q, c, left[c], start[c], dealt, n)
-            n += left[c]
+            if left[c] > 0:
+                state += _STEP
+                _deal(hand, q, c, left[c], _random(state, np.int64(_UNIT)) / _UNIT, dealt, n)
+                n += left[c]
         for i in range(offsets[at], offsets[at + 1]):
             c = classes[i]
-            taken = first[c] + np.int64(picks[i] * left[c])
+            state += _STEP
+            taken = first[c] + _random(state, left[c])
             left[c] -= 1
             u = dealt[taken]
             dealt[taken] = dealt[first[c] + left[c]]
-            out[place[i]] = u
+            out[i] = u
             if n_said > 0:
                 if stamp[u] != g:
                     stamp[u] = g
@@ -249,6 +248,30 @@ def _draw(room, weight, groups, offsets, classes, picks, said, place, out):  # t
                             says[u, s] = weight * np.log(_share(voice, q, u, s + 1, 0.0) / own)
                 for s in range(n_said):
                     said[i, s] += says[u, s]
+
+
+_STEP, _FIRST_MIX, _SECOND_MIX = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+_UNIT = 1 << 32
+
+
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _random(state, n):  # type: ignore[no-untyped-def]
+    """Return a random whole number below `n`, at most 2**32: the upper half of SplitMix64 (Steele, Lea, Flood 2014)."""
+    state = (state ^ (state >> np.uint64(30))) * _FIRST_MIX
+    state = (state ^ (state >> np.uint64(27))) * _SECOND_MIX
+    return np.int64(((state ^ (state >> np.uint64(31))) >> np.uint64(32)) * np.uint64(n) >> np.uint64(32))
+
+
+@njit(nogil=True, cache=True)
+def put_in_place(own, place, out):  # type: ignore[no-untyped-def]
+    """Put the values of some records, shape (columns, records), into the rows of `out` that are theirs.
+
+    All values of a record at once: writing column after column to places far apart takes several times as long.
+    """
+    for i in range(own.shape[1]):
+        row = place[i]
+        for j in range(own.shape[0]):
+            out[row, j] = own[j, i]
 
 
 class Hand(NamedTuple):
@@ -270,27 +293,25 @@ def _hand(room):  # type: ignore[no-untyped-def]
 @njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _deal(hand, q, c, n, start, dealt, at):  # type: ignore[no-untyped-def]
     """Write values for some records of a group and class: at equal steps of its shares, from a random start."""
-    listed, summed, pooled_sum = hand.listed, hand.summed, hand.pooled_sum
-    n_listed, total, s = hand.n_listed[q, c], hand.n_drawn[q, c], np.int64(0)
-    of_own = summed[q, c, n_listed - 1] if n_listed > 0 else 0.0
-    is_all = of_own >= total
-    step = total / max(n, 1)
-    for i in range(n):
-        wanted = (i + start) * step
-        if is_all or wanted < of_own:
-            while s < n_listed - 1 and summed[q, c, s] <= wanted:
-                s += 1
-            dealt[at + i] = listed[q, c, s]
-            continue
-        wanted = (wanted - of_own) / hand.of_pools[q, c]
-        low, m = np.int64(0), np.int64(pooled_sum.shape[1])
-        while m > 1:
-            half = m >> 1
-            low += half * np.int64(pooled_sum[c, low + half - 1] <= wanted)
-            m -= half
-        while low > 0 and pooled_sum[c, low] == pooled_sum[c, low - 1]:  # rounded beyond the last
-            low -= 1
+    listed, summed, pooled_sum = hand.listed[q, c], hand.summed[q, c], hand.pooled_sum[c]
+    n_listed, total, i = hand.n_listed[q, c], hand.n_drawn[q, c], np.int64(0)
+    of_own = summed[n_listed - 1] if n_listed > 0 else 0.0
+    step = total / n
+    for s in range(n_listed):
+        is_last = s == n_listed - 1 and of_own >= total
+        while i < n and (is_last or (i + start) * step < summed[s]):
+            dealt[at + i] = listed[s]
+            i += 1
+    low, highest = np.int64(0), pooled_sum.shape[0] - 1
+    while i < n and highest > 0 and pooled_sum[highest] == pooled_sum[highest - 1]:  # rounding may lead beyond the last
+        highest -= 1
+    each = hand.of_pools[q, c]
+    while i < n:
+        wanted = ((i + start) * step - of_own) / each
+        while low < highest and pooled_sum[low] <= wanted:
+            low += 1
         dealt[at + i] = low
+        i += 1
 
 
 class Voice(NamedTuple):

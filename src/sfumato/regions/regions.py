@@ -18,11 +18,12 @@ from sfumato.labels import label_moment, label_number
 from sfumato.partition.cells import Inside, everything
 from sfumato.partition.group_summaries import collect
 from sfumato.partition.region_counts import ColumnCounts
-from sfumato.partition.region_draws import Drawing, Whole, commonest_values, draw_column, whole_table
+from sfumato.partition.region_draws import Drawing, Whole, commonest_values, draw_column, put_in_place, whole_table
 from sfumato.regions.target import RegionTarget
 from sfumato.regions.weights import Weights, as_shares
 from sfumato.threads import map_in_threads
 
+_SEEDS = np.iinfo(np.uint64).max
 _DRAWN_AT_ONCE = 1 << 16  # records that share a random generator, so that the number of threads does not matter
 
 
@@ -199,7 +200,8 @@ class Regions:
         offsets = (whole * wanted) // n_people if wanted != n_people else whole
         group = np.repeat(np.arange(self.n_groups, dtype=np.int32), np.diff(offsets))
         classes = self._drawn_classes(offsets, random_state)
-        place = random_state.permutation(len(group)).astype(np.int32)
+        place = np.arange(len(group), dtype=np.int32)
+        random_state.shuffle(place)
         return self._drawn(group, offsets, classes, place, random_state, speaks=True, n_threads=n_threads)
 
     def draw_beside(
@@ -246,8 +248,11 @@ class Regions:
         assert self.weights is not None
         weights, target = self.weights, self.target
         n_records, n_classes, n_outputs = len(group), target.n_in_class.shape[1], target.means.shape[1]
-        drawn = np.empty((len(self.columns), n_records), np.uint16)
-        said = np.zeros((n_records, (n_outputs or n_classes - 1) if speaks else 0))
+        drawn = np.empty((n_records, len(self.columns)), np.uint16)
+        shares = np.empty((n_records, n_classes if speaks and n_classes > 1 else 0))
+        numbers = np.empty((n_records, n_outputs if speaks else 0))
+        of_group = weights.of_groups(target.n_in_class)
+        groups = np.empty(n_records, np.int32)
         runs = runs_of(offsets, _DRAWN_AT_ONCE)
         generators = random_state.spawn(len(runs))
         drawings = [column.drawing(w) for column, w in zip(self.columns, weights.columns.tolist(), strict=True)]
@@ -256,27 +261,29 @@ class Regions:
             run, generator = runs[number], generators[number]
             part = slice(int(offsets[run.start]), int(offsets[run.stop]))
             own = offsets[run.start : run.stop + 1] - part.start
-            numbers = np.arange(run.start, run.stop)
+            there, in_group = place[part], group[part]
+            values = np.empty((len(drawings), len(there)), np.uint16)
+            said = np.zeros((len(there), (n_outputs or n_classes - 1) if speaks else 0))
             for j, drawing in enumerate(drawings):
-                picks = generator.random(part.stop - part.start)
+                seed = int(generator.integers(_SEEDS, dtype=np.uint64))
                 followed = classes[part]
                 if not speaks and n_classes > 1:
                     followed = _often_own(followed, own, drawing.weight, generator)
-                draw_column(drawing, numbers, own, followed, picks, said[part], place[part], drawn[j])
+                draw_column(drawing, np.arange(run.start, run.stop), own, followed, seed, said, values[j])
+            put_in_place(values, there, drawn)
+            groups[there] = in_group
+            if numbers.shape[1]:
+                numbers[there] = target.means[in_group] + said
+            elif shares.shape[1]:
+                likely = of_group[in_group]
+                likely[:, 1:] += said
+                shares[there] = as_shares(likely)
 
         map_in_threads(task, range(len(runs)), n_threads)
-        columns = {column.name: column.written(drawn[j]) for j, column in enumerate(self.columns)}
-        back = np.empty(n_records, np.int32)
-        back[place] = np.arange(n_records, dtype=np.int32)
-        group = group[back]
-        shares, numbers = np.zeros((n_records, 0)), np.zeros((n_records, 0))
-        if speaks and n_outputs:
-            numbers = target.means[group] + said[back]
-        elif speaks and n_classes > 1:
-            likely = weights.of_groups(target.n_in_class)[group]
-            likely[:, 1:] += said[back]
-            shares = as_shares(likely)
-        return Drawn(columns, group, shares, numbers)
+        columns = {
+            column.name: column.written(np.ascontiguousarray(drawn[:, j])) for j, column in enumerate(self.columns)
+        }
+        return Drawn(columns, groups, shares, numbers)
 
     def known_values(self, table: Table, group: Callable[[], NDArray[np.int32]] | None) -> dict[str, GroupedValues]:
         """Return new values for the columns of later records that have categories which are never drawn.

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the folds of the anatomy study say about the claims of Mancuhan and Clifton. Called by ``anatomy``.
+
+Differences are points of error over ten folds, positive where they speak for the claim; training sets of folds share
+eight ninths of their records, so the variance is Nadeau and Bengio's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from studies.anatomy import MODELS, N_FOLDS, Cell
+from studies.anatomy_page import Errors
+from studies.claims import Evidence
+from studies.verdicts import Difference, paired
+
+OVERLAP = 1 / (N_FOLDS - 1)  # of ten folds one tests and nine train
+EVERY = (2, 3, 4, 5)
+Place = tuple[str, str]
+
+
+def evidence(cells: Sequence[Cell]) -> dict[str, Evidence]:
+    """Return the differences of every claim whose folds are there."""
+    errors = Errors(cells)
+    adult, adult_rbf = ("adult", "linear"), ("adult", "rbf")
+    census, census_rbf = ("census", "linear"), ("census", "rbf")
+    bank, bank_rbf = ("bank", "linear"), ("bank", "rbf")
+    fars, fars_rbf = ("fars", "linear"), ("fars", "rbf")
+    wanted = {
+        "adult-identifying-better": _better(errors, adult, "identifying", "pruned", (2, 3, 4)),
+        "adult-pruned-beats-anonymized": _better(errors, adult, "pruned", "anonymized", (3, 4, 5)),
+        "anatomy-beats-generalization": [
+            one
+            for model in MODELS
+            for one in _better(errors, ("adult", model), "pruned", "anonymized", (3, 4, 5), told=MODELS[model])
+        ],
+        "adult-pruned-better": _better(errors, adult, "pruned", "original"),
+        "adult-error-falls": _change(errors, adult, falls=True),
+        "adult-rbf-original-better": _better(errors, adult_rbf, "original", "pruned"),
+        "adult-rbf-error-rises": _change(errors, adult_rbf, falls=False),
+        "adult-rbf-beats-identifying": _better(errors, adult_rbf, "pruned", "identifying"),
+        "adult-rbf-beats-anonymized": _better(errors, adult_rbf, "pruned", "anonymized"),
+        "census-original-better": _better(errors, census, "original", "pruned"),
+        "census-error-rises": _change(errors, census, falls=False),
+        "census-identifying-worse-at-2": _better(errors, census, "pruned", "identifying", (2,)),
+        "census-identifying-better": _better(errors, census, "identifying", "pruned", (3, 4, 5)),
+        "census-rbf-better-at-2": _better(errors, census_rbf, "pruned", "original", (2,)),
+        "census-rbf-beats-identifying": _better(errors, census_rbf, "pruned", "identifying"),
+        "bank-original-better": _better(errors, bank, "original", "pruned"),
+        "bank-identifying-better": _better(errors, bank, "identifying", "pruned"),
+        "bank-rbf-original-better": _better(errors, bank_rbf, "original", "pruned"),
+        "bank-rbf-identifying-better": _better(errors, bank_rbf, "identifying", "pruned"),
+        "fars-alike": _better(errors, fars, "original", "pruned"),
+        "fars-rbf-original-better": _better(errors, fars_rbf, "original", "pruned"),
+        "fars-rbf-identifying-better": _better(errors, fars_rbf, "identifying", "pruned"),
+    }
+    return {name: Evidence(found, _numbers(found)) for name, found in wanted.items() if found}
+
+
+def _key(place: Place, partner: str, length: int) -> tuple[str, str, str, int]:
+    return (*place, partner, length if partner in ("pruned", "anonymized") else 0)
+
+
+def _better(
+    errors: Errors, place: Place, better: str, worse: str, lengths: Sequence[int] = EVERY, *, told: str = ""
+) -> list[Difference]:
+    """Return by how much one partner errs less often than another, at every l that was run."""
+    found = []
+    for length in lengths:
+        keys = [_key(place, name, length) for name in (worse, better)]
+        if all(key in errors for key in keys):
+            where = f"{told}, l = {length}" if told else f"l = {length}"
+            found.append(paired(where, (errors.of(*keys[0]) - errors.of(*keys[1])).tolist(), overlap=OVERLAP))
+    return found
+
+
+def _change(errors: Errors, place: Place, *, falls: bool) -> list[Difference]:
+    """Return by how much the error of pruned falls, or rises, from the smallest l to the largest."""
+    lengths = errors.lengths(*place, "pruned")
+    if not lengths:
+        return []
+    first, last = (errors.of(*place, "pruned", length) for length in (lengths[0], lengths[-1]))
+    where = f"l = {lengths[0]} to {lengths[-1]}"
+    return [paired(where, (first - last if falls else last - first).tolist(), overlap=OVERLAP)]
+
+
+def _numbers(found: Sequence[Difference]) -> str:
+    return "; ".join(f"{one.where}: {one.estimate:+.2f}" for one in found) if len(found) > 1 else ""

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shares of candidates for whom an attacker is right, added up over splits."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Rate(NamedTuple):
+    """A share of candidates, with its interval."""
+
+    rate: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, parts: list[tuple[float, int]]) -> Rate:
+        """Add up shares of so many candidates each."""
+        from sfumato.attack.result import wilson_interval
+
+        n_right, n = sum(round(rate * n) for rate, n in parts), sum(n for _, n in parts)
+        return cls(n_right / n, *wilson_interval(n_right, n, 0.95))
+
+    def __str__(self) -> str:
+        return f"{100 * self.rate:.1f} [{100 * self.low:.1f}, {100 * self.high:.1f}]"
