@@ -144,6 +144,7 @@ class Bench:
         rows: Any,
         grid: Mapping[str, Sequence[Any]] | None = None,
         change: Callable[[Any, Any], Any] = lambda sample, buckets: buckets,
+        protects: str = "",
     ) -> list[Any]:
         """Learn from some rows with every setting of a grid, and measure what was learned.
 
@@ -155,25 +156,28 @@ class Bench:
             None: the paper's.
         change : callable
             What becomes of the buckets of a sample before they are measured.
+        protects : str, default=""
+            The one attribute that a network was trained to protect; "": all.
         """
         from sklearn.model_selection import ParameterGrid
 
         name = type(minimizer).__name__
         sample = minimizer._read(*self.task.records(rows), None)
         if name in OBJECTIVES:
-            return [self._point(name, *own, sample) for own in self._trained(name, sample)]
+            return [self._point(name, *own, sample) for own in self._trained(name, protects, sample)]
         errors = self.limits[0].validation_error, self.limits[1].validation_error
         settings = list(ParameterGrid(grid or minimizer.default_grid(sample, errors)))
         made = minimizer._buckets_of_settings(sample, settings)
         changed = (change(sample, own) for own in made)
         return [self._point(name, setting, own, sample) for setting, own in zip(settings, changed, strict=True)]
 
-    def _trained(self, name: str, sample: Any) -> Iterator[tuple[dict[str, float], Any]]:
+    def _trained(self, name: str, protects: str, sample: Any) -> Iterator[tuple[dict[str, float], Any]]:
         """Yield the privacy weights that were trained elsewhere, and their buckets."""
         from studies.neural_gpu import split_buckets
 
+        wanted = (self.task.name, self.seed, OBJECTIVES[name], protects)
         for run, buckets in trained_networks().items():
-            if (run.task, run.seed, run.objective) == (self.task.name, self.seed, OBJECTIVES[name]):
+            if (run.task, run.seed, run.objective, run.protects) == wanted:
                 yield {"privacy_weight": run.privacy_weight}, split_buckets(buckets, sample.n_codes)
 
     def _point(self, name: str, setting: dict[str, Any], buckets: Any, sample: Any) -> Any:

@@ -11,6 +11,7 @@ from studies.claims import Evidence
 from studies.minimization_tasks import TITLES
 from studies.minimizers import Cell
 from studies.minimizers_keys import (
+    ADVERSARIAL,
     ATTRIBUTES,
     FRONTS,
     LATER_YEARS,
@@ -44,9 +45,9 @@ class Found:
         """Return the area under the front of a sweep."""
         return self._areas[cell.key]
 
-    def of(self, figure: str) -> list[Cell]:
-        """Return the cells of one experiment."""
-        return [cell for cell in self.cells if cell.figure == figure]
+    def of(self, figure: str, minimizer: str = "") -> list[Cell]:
+        """Return the cells of one experiment, of one minimizer or all."""
+        return [cell for cell in self.cells if cell.figure == figure and minimizer in ("", cell.minimizer)]
 
     def fronts(self, table: str) -> list[Cell]:
         """Return the sweeps of all minimizers on a table."""
@@ -56,9 +57,9 @@ class Found:
         """Return the area under the front, one per seed."""
         return [self.area(cell) for cell in self.fronts(table) if cell.minimizer == minimizer]
 
-    def area_of(self, figure: str, variant: str) -> float:
+    def area_of(self, figure: str, variant: str, minimizer: str = TREE) -> float:
         """Return the mean area over seeds in one of the smaller experiments."""
-        return mean(self.area(cell) for cell in self.of(figure) if cell.variant == variant)
+        return mean(self.area(cell) for cell in self.of(figure, minimizer) if cell.variant == variant)
 
     @staticmethod
     def together(cells: Sequence[Cell]) -> Any:
@@ -107,14 +108,16 @@ def evidence(found: Found) -> dict[str, Evidence]:
         "tree-best-acs": ("acs_employment", "acs_income"),
         "tree-best-communities": ("communities",),
         "tree-best-more-tables": ("acs_public_coverage", "lending_club"),
+        "tree-best-health": ("health_pruned",),
+        "tree-best-health-all": ("health",),
     }
     wanted = {name: _leads(found, own) for name, own in tables.items()}
     if found.of(SAMPLE):
         wanted["small-sample"] = _areas_apart(found, SAMPLE, "0.05", "1")
         wanted["very-small-sample"] = _areas_apart(found, SAMPLE, "1", f"{SHARES[-1]:g}")
-    if found.of(ONE_ATTRIBUTE):
-        pairs = [_areas_apart(found, ONE_ATTRIBUTE, f"{name} all", f"{name} one") for name in ATTRIBUTES]
-        wanted["one-attribute-tree"] = [one for pair in pairs for one in pair]
+    for claim, minimizer in (("tree", TREE), ("adversarial", ADVERSARIAL)):
+        pairs = [_areas_apart(found, ONE_ATTRIBUTE, f"{name} all", f"{name} one", minimizer) for name in ATTRIBUTES]
+        wanted[f"one-attribute-{claim}"] = [one for pair in pairs for one in pair]
     if found.of(YEARS):
         pairs = [_areas_apart(found, YEARS, str(year), str(LEARNED_YEAR)) for year in LATER_YEARS]
         wanted["later-years"] = [one for pair in pairs for one in pair]
@@ -135,9 +138,9 @@ def _leads(found: Found, tables: Sequence[str]) -> list[Difference]:
     return leads
 
 
-def _areas_apart(found: Found, figure: str, variant: str, other: str) -> list[Difference]:
+def _areas_apart(found: Found, figure: str, variant: str, other: str, minimizer: str = TREE) -> list[Difference]:
     """Return how far the area of one variant lies above that of another, seed by seed."""
-    areas = {(cell.variant, cell.seed): found.area(cell) for cell in found.of(figure)}
+    areas = {(cell.variant, cell.seed): found.area(cell) for cell in found.of(figure, minimizer)}
     seeds = sorted(seed for own, seed in areas if own == variant and (other, seed) in areas)
     apart = [areas[variant, seed] - areas[other, seed] for seed in seeds]
     return [paired(f"{variant} and {other}", apart, overlap=OVERLAP)] if seeds else []

@@ -15,6 +15,7 @@ from typing import Any
 from studies.clock import processor_seconds
 from studies.minimizers import Bench, Cell, make_cell
 from studies.minimizers_keys import (
+    ADVERSARIAL,
     FEW,
     FEW_TABLE,
     FEW_VARIANTS,
@@ -152,8 +153,13 @@ def _one_attribute(keys: Sequence[Mapping[str, Any]], is_limited: bool) -> Itera
     for key in keys:
         name, who = key["variant"].split()
         bench = Bench(task, key["seed"], personal=[name], is_limited=is_limited)
-        rows = bench.learned(TREE)
-        yield _swept(ONE_ATTRIBUTE, key["variant"], bench, rows, [name] if who == "one" else None)
+        rows = bench.learned(key["minimizer"])
+        if key["minimizer"] == TREE:
+            yield _swept(ONE_ATTRIBUTE, key["variant"], bench, rows, [name] if who == "one" else None)
+            continue
+        start = processor_seconds()
+        points = bench.sweep(bench.minimizer(ADVERSARIAL), rows, protects=name if who == "one" else "")
+        yield make_cell(ONE_ATTRIBUTE, bench, ADVERSARIAL, key["variant"], len(rows), start, points)
 
 
 def _years(keys: Sequence[Mapping[str, Any]], is_limited: bool) -> Iterator[Cell]:

