@@ -198,8 +198,8 @@ def findings(rows: list[Row]) -> Iterator[str]:
         said = [f"{_rate(where(rows, k=k, representative=representative), 'rate')}% at k = {k}" for k in K]
         above = [str(k) for k in K if _rate(where(rows, k=k, representative=representative), "rate").low > 0.5]
         yield (
-            f"`{representative}`: the attacker is right in {', '.join(said)}; above guessing by more than the interval at "
-            f"k = {', '.join(above) or 'none'}."
+            f"`{representative}`: the attacker is right in {', '.join(said)}; above guessing by more than the interval "
+            f"at k = {', '.join(above) or 'none'}."
         )
 
 
