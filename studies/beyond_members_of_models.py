@@ -127,12 +127,17 @@ def page(rows: list[Row]) -> str:
          f"{100 * sum(row['accuracy'] for row in own) / len(own):.1f}", str(len(own))]
         for model, learned, k, floor, own in _settings(rows)
     ], n_words=2)  # fmt: skip
-    lines += how_it_was_run(rows, "beyond-members-of-models", REDUCTIONS)
+    how = how_it_was_run(rows, "beyond-members-of-models", REDUCTIONS)
+    lines += [line for line in how if not line.startswith("- Every number is the mean")]  # the table says of how many
     return "\n".join(lines) + "\n"
 
 
 def _rate(rows: list[Row], attack: str) -> Rate:
     return Rate.of([(row[attack], row["n_judged"]) for row in rows])
+
+
+def _strongest(rows: list[Row]) -> str:
+    return max(ATTACKS, key=lambda name: _rate(rows, name).rate)
 
 
 def findings(rows: list[Row]) -> Iterator[str]:
@@ -141,7 +146,7 @@ def findings(rows: list[Row]) -> Iterator[str]:
         points = where(rows, model=model, k=k, learned="points")
         if learned != "regions" or floor != DEFAULT[k] or not points:
             continue
-        best, beside = (max(ATTACKS, key=lambda name, of=of: _rate(of, name).rate) for of in (own, points))
+        best, beside = _strongest(own), _strongest(points)
         above = [
             f"{ATTACKS[name]} ({_rate(own, name)} beside {_rate(points, name)})"
             for name in ATTACKS
@@ -157,7 +162,7 @@ def findings(rows: list[Row]) -> Iterator[str]:
     for model, learned, k, floor, own in _settings(rows):
         default = where(rows, model=model, learned="regions", k=k, floor=DEFAULT.get(k))
         if learned == "regions" and floor == 1 and default:
-            best = max(ATTACKS, key=lambda name, of=own: _rate(of, name).rate)
+            best = _strongest(own)
             yield (
                 f"What the floor buys, {MODELS[model]}, k = {k}: with a floor of 1 {ATTACKS[best]} is right in "
                 f"{_rate(own, best)}%, with {DEFAULT[k]} in {_rate(default, best)}%."
