@@ -21,26 +21,36 @@ from studies.tables import load
 TABLE, N_PEOPLE, N_SHADOWS = "adult-12", 8_000, 64
 ATTACKS = {"lira": "LiRA", "rmia": "RMIA", "threshold": "loss threshold"}
 VICTIMS = ("rf", "hgb")
-FLOORS = {10: (1, 3, 5, 10), 100: (1, 3, 5, 20, 50)}
 DEFAULT = {10: 10, 100: 20}
-SEEDS = (0, 1, 2, 3, 4)
+#: The most that an attack should reach on the default, by k.
+AIM = {10: 0.525, 100: 0.51}
+#: The model, what it learned from, k, the floor (0: none), and how many draws of people were attacked.
+SETTINGS = (
+    ("rf", "points", 10, 0, 1),
+    ("rf", "regions", 10, 1, 1),
+    ("rf", "regions", 10, 5, 1),
+    ("rf", "regions", 10, 10, 2),
+    ("rf", "points", 100, 0, 1),
+    ("rf", "regions", 100, 20, 1),
+    ("hgb", "points", 10, 0, 1),
+    ("hgb", "regions", 10, 10, 1),
+    ("hgb", "points", 100, 0, 1),
+    ("hgb", "regions", 100, 20, 1),
+)
 REDUCTIONS = (
     f"Of Adult {N_PEOPLE:,} people are drawn for each split, 12 columns, all quasi-identifiers; half of them train the "
     "model. Smaller tables are easier to attack than the whole one.",
     f"{N_SHADOWS} shadow models for LiRA and RMIA, each an `AnonymizedClassifier` of its own: guide, groups, draws and "
-    "model. Intervals: 95%, Wilson, over all splits.",
+    "model. Intervals: 95%, Wilson, over all draws of people.",
+    "One or two draws, as the table says; floors beside the default and raw records for some settings alone.",
 )
 
 
 def keys() -> Iterator[Row]:
-    """List the cells; a floor of 0 is none."""
-    for seed in SEEDS:
-        for model in VICTIMS:
-            own = {"model": model, "seed": seed}
-            yield {**own, "learned": "raw", "k": 0, "floor": 0}
-            for k, floors in FLOORS.items():
-                yield {**own, "learned": "points", "k": k, "floor": 0}
-                yield from ({**own, "learned": "regions", "k": k, "floor": floor} for floor in floors)
+    """List the cells."""
+    for model, learned, k, floor, n_draws in SETTINGS:
+        own = {"learned": learned, "k": k, "floor": floor}
+        yield from ({"model": model, "seed": seed, **own} for seed in range(n_draws))
 
 
 def run(key: Mapping[str, Any], paper_scale: bool = False) -> Row:
@@ -80,15 +90,9 @@ def run(key: Mapping[str, Any], paper_scale: bool = False) -> Row:
 
 
 def _settings(rows: list[Row]) -> Iterator[tuple[str, str, int, int, list[Row]]]:
-    """Yield the model, what it learned from, k and floor, with the cells of all splits."""
-    seen = []
-    for key in KEYS:
-        own = tuple(key[name] for name in ("model", "learned", "k", "floor"))
-        if own not in seen:
-            seen.append(own)
-            of_all = where(rows, **dict(zip(("model", "learned", "k", "floor"), own, strict=True)))
-            if of_all:
-                yield (*own, of_all)
+    """Yield the model, what it learned from, k and floor, with the cells of all draws."""
+    for model, learned, k, floor, _ in SETTINGS:
+        yield model, learned, k, floor, where(rows, model=model, learned=learned, k=k, floor=floor)
 
 
 def _words(learned: str, k: int, floor: int) -> str:
@@ -107,7 +111,9 @@ def page(rows: list[Row]) -> str:
         "",
         "A model tells something about the people it was trained on. Attackers who know 8,000 people and their classes",
         "say which half of them trained it: by models of their own (LiRA, RMIA), or by how sure the model is (loss",
-        "threshold). How often they are right, in %, where guessing gives 50. Bold: the default.",
+        "threshold). How often they are right, in %, where guessing gives 50. Bold: the default. The aim: no attack on",
+        "the default above 52.5 at k = 10 and 51 at k = 100, nor above the same attack on points by more than the",
+        "intervals.",
         "",
         "## What was found",
         "",
@@ -115,13 +121,14 @@ def page(rows: list[Row]) -> str:
         "",
         "## Every setting",
     ]
-    header = ["model", "learned from", *ATTACKS.values(), "accuracy on other people"]
+    header = ["model", "learned from", *ATTACKS.values(), "accuracy on other people", "draws"]
     lines += table(header, [
         [MODELS[model], _words(learned, k, floor), *(str(_rate(own, name)) for name in ATTACKS),
-         f"{100 * sum(row['accuracy'] for row in own) / len(own):.1f}"]
+         f"{100 * sum(row['accuracy'] for row in own) / len(own):.1f}", str(len(own))]
         for model, learned, k, floor, own in _settings(rows)
     ], n_words=2)  # fmt: skip
-    lines += how_it_was_run(rows, "beyond-members-of-models", REDUCTIONS)
+    how = how_it_was_run(rows, "beyond-members-of-models", REDUCTIONS)
+    lines += [line for line in how if not line.startswith("- Every number is the mean")]  # the table says of how many
     return "\n".join(lines) + "\n"
 
 
@@ -129,19 +136,36 @@ def _rate(rows: list[Row], attack: str) -> Rate:
     return Rate.of([(row[attack], row["n_judged"]) for row in rows])
 
 
+def _strongest(rows: list[Row]) -> str:
+    return max(ATTACKS, key=lambda name: _rate(rows, name).rate)
+
+
 def findings(rows: list[Row]) -> Iterator[str]:
-    """Return the conclusions in words."""
-    for k, floor in DEFAULT.items():
-        for model in VICTIMS:
-            own, points = (
-                where(rows, model=model, k=k, **more)
-                for more in ({"learned": "regions", "floor": floor}, {"learned": "points"})
-            )
-            best = max(ATTACKS, key=lambda name: _rate(own, name).rate)
-            beside = max(ATTACKS, key=lambda name: _rate(points, name).rate)
+    """Return the conclusions in words, with where the aim is missed."""
+    for model, learned, k, floor, own in _settings(rows):
+        points = where(rows, model=model, k=k, learned="points")
+        if learned != "regions" or floor != DEFAULT[k] or not points:
+            continue
+        best, beside = _strongest(own), _strongest(points)
+        above = [
+            f"{ATTACKS[name]} ({_rate(own, name)} beside {_rate(points, name)})"
+            for name in ATTACKS
+            if _rate(own, name).low > _rate(points, name).high
+        ]
+        is_met = _rate(own, best).rate <= AIM[k]
+        yield (
+            f"The default at k = {k}, {MODELS[model]}: the strongest attack, {ATTACKS[best]}, is right in "
+            f"{_rate(own, best)}% of the cases; from points {ATTACKS[beside]} in {_rate(points, beside)}%. "
+            f"{'Within' if is_met else '**Not** within'} the aim of {100 * AIM[k]:.1f}%; above points by more than the "
+            f"intervals: {'; '.join(above) or 'no attack'}."
+        )
+    for model, learned, k, floor, own in _settings(rows):
+        default = where(rows, model=model, learned="regions", k=k, floor=DEFAULT.get(k))
+        if learned == "regions" and floor == 1 and default:
+            best = _strongest(own)
             yield (
-                f"The default at k = {k}, {MODELS[model]}: the strongest attack, {ATTACKS[best]}, is right in "
-                f"{_rate(own, best)}% of the cases; from points {ATTACKS[beside]} in {_rate(points, beside)}%."
+                f"What the floor buys, {MODELS[model]}, k = {k}: with a floor of 1 {ATTACKS[best]} is right in "
+                f"{_rate(own, best)}%, with {DEFAULT[k]} in {_rate(default, best)}%."
             )
 
 

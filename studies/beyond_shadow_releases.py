@@ -22,11 +22,11 @@ from studies.tables import load
 TABLE, N_PEOPLE = "adult-12", 8_000
 K = (5, 10, 100)
 REPRESENTATIVES = ("phantom", "model")
-SEEDS = (0, 1, 2)
+SEEDS = (0,)
 #: Releases that say how a person's surroundings look, those that the attacker's model learns from, and attacked ones.
 N_KNOWN, N_LEARNED, N_ATTACKED = 40, 16, 8
 REDUCTIONS = (
-    f"{N_PEOPLE:,} people of Adult for each draw, 12 quasi-identifiers; each release shows a random half of them, with "
+    f"One draw of {N_PEOPLE:,} people of Adult, 12 quasi-identifiers; each release shows a random half of them, with "
     "a guide of its own.",
     f"{N_KNOWN} releases give the mean and the spread of each feature with and without a person, {N_LEARNED} train "
     f"gradient boosting on the likelihood ratios, and {N_ATTACKED} others are attacked.",
@@ -196,7 +196,11 @@ def findings(rows: list[Row]) -> Iterator[str]:
     """Return the conclusions in words."""
     for representative in REPRESENTATIVES:
         said = [f"{_rate(where(rows, k=k, representative=representative), 'rate')}% at k = {k}" for k in K]
-        yield f"`{representative}`: the attacker is right in {', '.join(said)}."
+        above = [str(k) for k in K if _rate(where(rows, k=k, representative=representative), "rate").low > 0.5]
+        yield (
+            f"`{representative}`: the attacker is right in {', '.join(said)}; above guessing by more than the interval "
+            f"at k = {', '.join(above) or 'none'}."
+        )
 
 
 KEYS = tuple(keys())

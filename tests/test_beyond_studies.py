@@ -15,6 +15,7 @@ from studies import (  # noqa: E402
     beyond_anatomy,
     beyond_criteria,
     beyond_group_learning,
+    beyond_members_of_models,
     beyond_private_learners,
     beyond_private_releases,
     beyond_private_training,
@@ -23,6 +24,7 @@ from studies import (  # noqa: E402
     beyond_representatives,
     beyond_rows_or_columns,
     beyond_sensitive_tables,
+    beyond_shadow_releases,
     feature_selection,
     front_attacks,
     high_dimensions,
@@ -399,3 +401,32 @@ def test_the_cheapest_way_exposes_least_among_those_that_cost_little_enough():
     assert beyond_rows_or_columns.cheapest(rows, "t", 1.0)[:2] == ("full", 1.0)
     assert beyond_rows_or_columns.cheapest(rows, "t", 2.0)[:2] == ("full", 0.003)
     assert beyond_rows_or_columns.cheapest(rows, "t", 4.0, only="columns")[1] == 1.0
+
+
+def test_models_that_learned_from_regions_are_attacked():
+    key = {"model": "hgb", "seed": 0, "learned": "regions", "k": 10, "floor": 1, "n_people": 400, "n_shadows": 4}
+    cell = beyond_members_of_models.run(key)
+    assert cell["n_judged"] == 400
+    assert all(0.3 < cell[name] <= 1 for name in beyond_members_of_models.ATTACKS)
+
+
+def test_the_page_says_where_an_attack_on_a_model_is_above_the_aim():
+    def cells(high):
+        of = {"accuracy": 0.8, "n_judged": 8_000, "rmia": 0.5, "threshold": 0.5, "environment": "", "seconds": 1.0}
+        return [
+            {**key, **of, "lira": high if key["learned"] == "regions" else 0.5} for key in beyond_members_of_models.KEYS
+        ]
+
+    bad, good = (list(beyond_members_of_models.findings(cells(rate))) for rate in (0.56, 0.505))
+    assert "LiRA, is right in 56.0 [55" in bad[0] and "**Not** within the aim of 52.5%" in bad[0]
+    assert "above points by more than the intervals: LiRA (56.0" in bad[0]
+    assert "Within the aim of 52.5%" in good[0] and "intervals: no attack." in good[0]
+
+
+def test_releases_of_random_halves_tell_an_attacker_who_is_shown_as_a_real_record():
+    key = {"k": 2, "seed": 0, "n_people": 600, "n_releases": (8, 4, 2)}
+    real, phantom = (
+        beyond_shadow_releases.run({**key, "representative": name})["rate"] for name in ("model", "phantom")
+    )
+    assert real > 0.55
+    assert phantom < real
