@@ -24,6 +24,7 @@ from sfumato import (
 )
 from sfumato.anonymize import private_release
 from sfumato.anonymize.private_release import PrivateSettings, release_privately
+from sfumato.fingerprints import Overlap
 from sfumato.frames import read_table
 from sfumato.private.sampling_delta import exact_delta, smallest_k
 from twins.seeded_noise import NoNoise, SeededNoise
@@ -312,6 +313,13 @@ def test_fingerprints_or_a_statement_are_needed(anonymizer, table, tmp_path):
         alone.release(table, mechanism="counts", epsilon=1.0, fitted_on="me")
     prints = anonymizer.partition_.fingerprints
     assert alone.release(table, mechanism="counts", epsilon=1, fitted_on=prints, ledger=PrivacyLedger()).privacy
+
+
+def test_the_words_of_a_promise_do_not_depend_on_the_records(anonymizer, table, monkeypatch):
+    """Whether fingerprints had enough records to compare is a fact of the records, and the promise is published."""
+    compared = release(anonymizer, table, ledger=PrivacyLedger()).privacy.rests_on
+    monkeypatch.setattr(Overlap, "is_checked", False)
+    assert release(anonymizer, table, ledger=PrivacyLedger()).privacy.rests_on == compared
 
 
 def test_a_second_release_needs_a_ledger(anonymizer, table):

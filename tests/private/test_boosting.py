@@ -8,7 +8,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from sfumato.errors import GuaranteeError, InputError, MissingExtraError, ParameterError
+from sfumato.errors import GuaranteeError, MissingExtraError, ParameterError
 from sfumato.private import PrivateBoostingClassifier, boosting
 from twins.seeded_noise import seed_private
 
@@ -52,12 +52,21 @@ def test_a_warning_of_the_library_is_an_error(monkeypatch):
         PrivateBoostingClassifier(1.0, **PUBLIC).fit(X, y)
 
 
+@needs_interpret
+def test_the_last_record_of_a_class_does_not_show(monkeypatch):
+    """Tables with one record of a class and with none both fit, and know both classes."""
+    seed_private(monkeypatch)
+    X, _ = people(50)
+    for labels in (["no"] * 50, ["no"] * 49 + ["yes"]):
+        model = PrivateBoostingClassifier(**PUBLIC).fit(X, labels)
+        assert model.model_.classes_.tolist() == [0, 1]
+        assert model.decision_function(X).shape == (50,)
+
+
 def test_what_it_cannot_protect_is_refused():
     X, y = people(50)
     with pytest.raises(ParameterError, match="has 3 labels: expected two"):
         PrivateBoostingClassifier(**{**PUBLIC, "classes": ["maybe", "no", "yes"]}).fit(X, y)
-    with pytest.raises(InputError, match="one of the two classes has no record"):
-        PrivateBoostingClassifier(**PUBLIC).fit(X, ["no"] * 50)
     with pytest.raises(ParameterError, match="epsilon=inf"):
         PrivateBoostingClassifier(float("inf"), **PUBLIC).fit(X, y)
     with pytest.raises(ParameterError, match="neither in bounds="):

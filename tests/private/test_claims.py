@@ -195,7 +195,7 @@ def test_distances_from_independence(runs):
     """What the spanning tree is chosen by: one record moves the distance of a pair by 1, and noise covers that."""
     counts = [np.array([2.0, 2.0]), np.array([1.0, 2.0, 1.0])]
     mu = 1 / gaussian_scale(EPSILON, DELTA)
-    n = runs // 10  # every distance is counted again
+    n = runs if runs > RUNS else runs // 10  # every distance is counted again
 
     def told(cells, seed, factor=1.0):
         # As many pairs as runs, each with the budget of one.
@@ -203,6 +203,20 @@ def test_distances_from_independence(runs):
 
     assert 0.3 * EPSILON < epsilon_at_least(told(PAIRS, 1), told(ONE_MORE, 2), delta=DELTA) <= EPSILON
     assert epsilon_at_least(told(PAIRS, 3, 2.5), told(ONE_MORE, 4, 2.5), delta=DELTA) > EPSILON
+
+
+def test_counts_of_a_column(runs):
+    """Noisy counts by label, each label a table of its own: one record moves one count by 1, and noise covers that."""
+    encoding = PublicEncoding(["a"], None, {"a": [0]})
+    mu = 1 / gaussian_scale(EPSILON, DELTA)
+
+    def told(n_records, seed, factor=1.0):
+        label = np.repeat(np.arange(runs), n_records)
+        cells = np.zeros((len(label), 1), np.int64)
+        return noisy_marginals(encoding, cells, label, runs, mu * factor, noise=SeededNoise(seed)).counts[0][:, 0]
+
+    assert 0.7 * EPSILON < epsilon_at_least(told(8, 21), told(9, 22), delta=DELTA) <= EPSILON
+    assert epsilon_at_least(told(8, 23, 2.0), told(9, 24, 2.0), delta=DELTA) > EPSILON  # half of the noise
 
 
 @pytest.mark.parametrize("kind", ["marginals", "mst"])

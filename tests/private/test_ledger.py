@@ -297,6 +297,16 @@ def test_results_without_noise_are_refused():
         PrivacyLedger().spend(promise(math.inf), what="no noise")
 
 
+def test_no_entry_gives_budget_back():
+    ledger = PrivacyLedger(epsilon=1.0, delta=1e-6)
+    ledger.spend(promise(0.9), what="one")
+    given = PrivacyGuarantee(0.05, -1e-3, promise(1.0).adjacency, promise(1.0).unit, "noise", ())
+    for bad, rho in ((promise(-0.5), 1e-3), (given, None), (promise(0.05), -1.0), (promise(0.05), math.nan)):
+        with pytest.raises(ParameterError, match="expected"):
+            ledger.spend(bad, what="budget back", rho=rho)
+    assert [entry.what for entry in ledger.entries] == ["one"]
+
+
 @pytest.mark.parametrize(("epsilon", "accuracy"), [(0.1, 0.525), (0.5, 0.622), (1.0, 0.731)])
 def test_membership_accuracy(epsilon, accuracy):
     assert round(promise(epsilon).membership_limit, 3) == accuracy

@@ -13,6 +13,7 @@ from sfumato.private import mechanisms
 from sfumato.private.mechanisms import cap_records, noisy_counts, sample_rows, without_rare
 from sfumato.private.sampling_delta import exact_delta
 from twins.every_noise import EveryNoise
+from twins.frequency_audit import epsilon_at_least
 from twins.seeded_noise import SeededNoise
 
 N_CELLS = 4  # two cells of a partition, two labels
@@ -221,6 +222,23 @@ def test_a_frequency_audit_shows_defects():
     assert audited_epsilon(2.0) > 1.0  # half of the noise that epsilon 1 needs
     assert audited_epsilon(1.0, n_of_person=2) > 1.0  # the cap ignored: two records of a person
     assert audited_epsilon(1.0, n_of_person=2, most_per_person=2) <= 1.0  # and with the cap
+
+
+def test_a_frequency_audit_of_samples_stays_below_the_claim():
+    """Samples with a threshold, a million times on two tables: at the exact delta, epsilon stays under the claim."""
+    epsilon, rate, k, n_runs = 1.0, 0.3, 5, 1_000_000
+
+    def sampled(n, least):
+        is_kept = np.zeros(n_runs * n, bool)
+        is_kept[mechanisms.sample_rows(n_runs * n, rate)] = True
+        return mechanisms.without_rare(is_kept.reshape(n_runs, n).sum(axis=1), least)
+
+    delta = exact_delta(epsilon, rate, k)
+    sure = 1 - 1e-9  # nothing seeds the sample
+    for n in (4, 7, 12):
+        assert epsilon_at_least(sampled(n, k), sampled(n + 1, k), delta=delta, confidence=sure) <= epsilon
+    # Without the threshold, a person who is alone shows.
+    assert epsilon_at_least(sampled(1, 1), sampled(2, 1), delta=delta, confidence=sure) > epsilon
 
 
 def test_the_default_noise_has_no_seed():

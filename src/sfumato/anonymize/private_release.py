@@ -311,17 +311,18 @@ def _basis_of(partition: Recoding, X: Any, settings: PrivateSettings) -> list[st
         )
     prints = given if isinstance(given, Fingerprints) else partition.fingerprints
     overlap = None if prints is None or X is None else prints.check_unused(X, what="the table to release")
-    if overlap is not None and overlap.is_checked:
-        # No number: how many records equal one of the others is an exact count of the private records.
-        return ["the partition was fitted on other people, which its fingerprints do not contradict"]
-    if given != OTHERS:
+    # The words depend on `fitted_on` alone. How many records equal one of the others, and whether there were enough to
+    # tell, are exact facts of the private records, and this sentence is published.
+    if given == OTHERS:
+        return ["your statement that the partition was fitted on other people"]
+    if overlap is None or not overlap.is_checked:
         why = "has no fingerprints" if overlap is None else "has fingerprints of too few distinct values to tell"
         raise ParameterError(
             f"the partition {why}, so that nothing shows on whom it was fitted: expected a partition fitted on other "
             f"people. State that with {named('fitted_on', OTHERS)}; if it was fitted on these people, take "
             "PrivateAnonymizer."
         )
-    return ["your statement that the partition was fitted on other people"]
+    return ["the partition was fitted on other people, which its fingerprints do not contradict"]
 
 
 def capped_rows(table: Table, unit: str, most: int) -> NDArray[np.int64]:

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.errors import GuaranteeError, InputError, MissingExtraError, ParameterError, named
+from sfumato.errors import GuaranteeError, MissingExtraError, ParameterError, named
 from sfumato.private.estimator import PrivateClassifier, fitted_table
 
 Floats = NDArray[np.float64]
@@ -41,7 +41,8 @@ class PrivateBoostingClassifier(PrivateClassifier):
     Notes
     -----
     *Guarantee.* (epsilon, delta)-differential privacy of the fitted model, as interpret-core implements it and accounts
-    for it. It takes the number of records as public and draws noise from the operating system's random device.
+    for it. It takes the number of records as public and draws noise from the operating system's random device. Two
+    made-up records, one of each class, are added to every table, so that no class is ever absent.
 
     *Settings.* interpret-core's own defaults, 300 rounds at a rate of 0.01, stop long before the curves are learned.
     The order of the scores is right then, and their size is not. The defaults here were chosen on Bank Marketing, a
@@ -90,12 +91,10 @@ class PrivateBoostingClassifier(PrivateClassifier):
                 f"{named('classes')} has {len(self.classes_)} labels: expected two, which is all that interpret-core "
                 "boosts with differential privacy. Use PrivateLogisticRegression."
             )
-        if len(np.unique(codes)) < 2:
-            raise InputError(
-                "one of the two classes has no record: expected records of both, since the model would show which is "
-                "absent. Use PrivateLogisticRegression."
-            )
         cells = self.encoding_.cells(table).astype(np.float64)
+        # Two made-up records, one of each class: interpret-core reads the list of classes from the labels, so the last
+        # record of a class would show, in the model or in an error. They are the same for every table.
+        cells, codes = np.vstack([cells, np.zeros((2, cells.shape[1]))]), np.append(codes, [0, 1])
         ends = {place: (-0.5, column.n_cells - 0.5) for place, column in enumerate(self.encoding_.columns)}
         model = require_interpret().DPExplainableBoostingClassifier(
             feature_types=["continuous"] * len(ends),

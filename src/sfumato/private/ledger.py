@@ -202,6 +202,11 @@ class PrivacyLedger:
                 f"{named('epsilon', privacy.epsilon)}: expected a finite number. A result without noise has no place "
                 "in a ledger."
             )
+        # Checked here and not only in the document: a negative number would give budget back.
+        check_epsilon(privacy.epsilon)
+        _checked_delta(privacy.delta)
+        if new.rho is not None and not 0 < new.rho < math.inf:
+            raise ParameterError(f"{named('rho', new.rho)}: expected a finite number above 0, or None.")
         units = {(entry.privacy.unit, entry.privacy.adjacency) for entry in entries}
         if units and (privacy.unit, privacy.adjacency) not in units:
             unit, adjacency = next(iter(units))
