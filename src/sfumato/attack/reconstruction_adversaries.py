@@ -265,7 +265,9 @@ def information(question: Question) -> NDArray[np.float64]:
     """Return how much each clue tells about the value: mutual information in nats, less what chance alone gives."""
     cells, learned = question.cells, question.learned
     sizes = np.array(cells.sizes, np.int64)
-    return clue_information(cells.clues, sizes, learned.cells, learned.values, learned.counts, question.n_values)
+    pairs = learned.cells, learned.values, learned.counts
+    told: NDArray[np.float64] = clue_information(cells.clues, sizes, *pairs, question.n_values)
+    return told
 
 
 @njit(nogil=True, cache=True)
