@@ -84,6 +84,27 @@ def test_information_is_the_mutual_information():
     assert noise == pytest.approx(0, abs=1e-3)
 
 
+def information_naive(question):
+    """The same from a table of all codes and values of every clue."""
+    cells, learned = question.cells, question.learned
+    n_records = learned.counts.sum()
+    told = []
+    for position, size in enumerate(cells.sizes):
+        joint = np.zeros((size, question.n_values))
+        np.add.at(joint, (cells.clues[learned.cells, position], learned.values), learned.counts)
+        joint = joint[joint.any(axis=1)][:, joint.any(axis=0)] / n_records
+        shares = joint / (joint.sum(axis=1, keepdims=True) * joint.sum(axis=0))
+        chance = (joint.shape[0] - 1) * (joint.shape[1] - 1) / (2 * n_records)
+        told.append((joint[joint > 0] * np.log(shares[joint > 0])).sum() - chance)
+    return told
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_information_is_that_of_the_whole_table(seed):
+    question = make_question(seed, n_records=30 + 40 * seed, n_clues=1 + seed % 4, n_values=2 + 3 * (seed % 3))
+    assert information(question) == pytest.approx(information_naive(question), abs=1e-12)
+
+
 @in_examples()
 @given(confidence=st.lists(st.sampled_from([0.1, 0.4, 0.5, 0.9]), min_size=1, max_size=30), share=st.floats(0.01, 1.0))
 def test_the_surest_share_is_selected_whatever_the_order(confidence, share):

@@ -248,8 +248,17 @@ def surveyed(seed: int) -> pa.Table:
             ),
             1_000_000,
         ),
+        (Anatomizer(2, sensitive=["illness", "pay", "town", "member"], suppression_limit=0.9), 200),
     ],
-    ids=["blocks", "two tables", "two columns", "suppressed", "two columns suppressed", "two tables suppressed"],
+    ids=[
+        "blocks",
+        "two tables",
+        "two columns",
+        "suppressed",
+        "two columns suppressed",
+        "two tables suppressed",
+        "four tables",
+    ],
 )
 def test_groups_are_as_diverse_as_in_memory(session: Any, anatomizer: Anatomizer, most_held: int):
     table = random_table(2)

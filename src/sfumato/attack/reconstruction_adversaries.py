@@ -264,16 +264,50 @@ def count_table(question: Question) -> ConditionalTable:
 def information(question: Question) -> NDArray[np.float64]:
     """Return how much each clue tells about the value: mutual information in nats, less what chance alone gives."""
     cells, learned = question.cells, question.learned
-    n_records = learned.counts.sum()
-    told = np.zeros(len(cells.sizes))
-    for position, size in enumerate(cells.sizes):
-        key = cells.clues[learned.cells, position] * question.n_values + learned.values
-        joint = np.bincount(key, learned.counts, minlength=size * question.n_values).reshape(size, question.n_values)
-        joint = joint[joint.any(axis=1)][:, joint.any(axis=0)] / n_records
-        expected = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
-        filled = joint > 0
-        told[position] = (joint[filled] * np.log(joint[filled] / expected[filled])).sum()
-        told[position] -= (joint.shape[0] - 1) * (joint.shape[1] - 1) / (2 * n_records)
+    sizes = np.array(cells.sizes, np.int64)
+    pairs = learned.cells, learned.values, learned.counts
+    told: NDArray[np.float64] = clue_information(cells.clues, sizes, *pairs, question.n_values)
+    return told
+
+
+@njit(nogil=True, cache=True)
+def clue_information(clues, sizes, cells, values, counts, n_values):  # type: ignore[no-untyped-def]
+    """Return what each clue tells of the values, from the pairs of a cell and a value that occur.
+
+    Only these pairs are visited: with thousands of clues, a table of all codes and values for each takes minutes.
+
+    Parameters
+    ----------
+    clues : int64[n_cells, n_clues]
+    sizes : int64[n_clues]
+    cells, values, counts : int64[n_pairs]
+    n_values : int
+    """
+    told = np.zeros(sizes.shape[0])
+    most = 1
+    for position in range(sizes.shape[0]):
+        most = max(most, sizes[position])
+    joint, of_code, of_value = np.zeros((most, n_values)), np.zeros(most), np.zeros(n_values)
+    n_records, n_seen = 0.0, 0
+    for pair in range(cells.shape[0]):
+        n_seen += of_value[values[pair]] == 0
+        of_value[values[pair]] += counts[pair]
+        n_records += counts[pair]
+    for position in range(sizes.shape[0]):
+        n_codes = 0
+        of_code[:] = 0
+        for pair in range(cells.shape[0]):
+            code = clues[cells[pair], position]
+            n_codes += of_code[code] == 0
+            of_code[code] += counts[pair]
+            joint[code, values[pair]] += counts[pair]
+        for pair in range(cells.shape[0]):
+            code, value = clues[cells[pair], position], values[pair]
+            n = joint[code, value]
+            if n > 0:
+                told[position] += n * np.log(n * n_records / (of_code[code] * of_value[value]))
+                joint[code, value] = 0
+        told[position] = (told[position] - (n_codes - 1) * (n_seen - 1) / 2) / n_records
     return told
 
 

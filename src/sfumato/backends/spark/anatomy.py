@@ -24,6 +24,7 @@ from sfumato.backends.spark.session import (
     example_of,
     joined,
     kept,
+    kept_apart,
     map_in_arrow,
     plain_column,
     quoted,
@@ -114,7 +115,7 @@ class _Dealer:
             placed = deal.placed(dealt)
             if len(deal.values) > 1:  # then it is looked at several times
                 stack.enter_context(kept(placed))
-            dealt = stack.enter_context(kept(deal.grouped(placed, deal.n_blocks(placed))))
+            dealt = stack.enter_context(kept_apart(deal.grouped(placed, deal.n_blocks(placed))))
         names = [self.division.identifying, *(own.columns for own in self.division.sensitive)]
         groups = [self.groups, *([own] for own in self.groups)]
         frames = [
@@ -190,7 +191,7 @@ class _Dealer:
         plan = self.rule.suppress(n_records, counts, count_kinds)
         if plan is None:
             return keyed, n_records, [int(own[0]) for own in counts]
-        left = stack.enter_context(kept(self._kept(ranked[0], plan, n_records).drop("part", *self._ranks)))
+        left = stack.enter_context(kept_apart(self._kept(ranked[0], plan, n_records).drop("part", *self._ranks)))
         return left, int(plan.n_kept.sum()), [int(own[0]) for own in self._counts_of_values(left)]
 
     @property

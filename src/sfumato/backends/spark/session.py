@@ -146,6 +146,24 @@ def kept(frame: Any) -> Iterator[Any]:
         frame.unpersist()
 
 
+@contextmanager
+def kept_apart(frame: Any) -> Iterator[Any]:
+    """Cache a frame as `kept` does, and yield its records without the query that made them.
+
+    A frame that is joined with its own counts names its query twice. After several such steps, the driver would plan,
+    describe and hold twice as much for every step. Workers that die still cost nothing: the records remain computable.
+    """
+    session = frame.sparkSession
+    with kept(frame):
+        java = getattr(frame, "_jdf", None)
+        if java is None:  # Spark Connect has no records but by queries
+            yield frame
+            return
+        from pyspark.sql import DataFrame
+
+        yield DataFrame(session._jsparkSession.createDataFrame(java.toJavaRDD(), java.schema()), session)
+
+
 def collected(frame: Any) -> Any:
     """Bring a small frame to the driver as an Arrow table. All that the driver sees comes through here."""
     with own_errors():
