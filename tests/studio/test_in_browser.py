@@ -21,7 +21,20 @@ from .conftest import looked_at, people
 
 uvicorn = pytest.importorskip("uvicorn", reason="uvicorn is not installed (extra: studio)")
 
-SCREENS = ("", "table", "roles", "frontier?at=2", "compare", "release", "history", "minimize", "anatomize")
+SCREENS = (
+    "",
+    "table",
+    "roles",
+    "frontier?at=2",
+    "frontier?by=t",
+    "frontier?by=buckets",
+    "frontier?by=epsilon",
+    "compare",
+    "release",
+    "history",
+    "minimize",
+    "anatomize",
+)
 
 
 class Served:
@@ -95,10 +108,10 @@ def prepare(studio: Studio) -> None:
     project.set_role("job", "protect")
     column = {"name": "age", "loss": 0.2, "sentence": "62 values became 12.", "values": 7}
     columns = {str(k): {"size": k + 2, "columns": [column]} for k in SIZES[:4]}
-    for family in ("k-release", "l", "anatomy"):
+    for family in ("k-release", "l", "t", "anatomy"):
         rows = {f"{k:g}": measured(k) for k in (*SIZES[:4], 2, 3)}
         points = {"raw": measured(None), "rows": rows, "columns": columns, "about": None}
-        project.keep(project.key(family=family, n_splits=1), points)
+        project.keep(studio._key(family), points)
     forms = {
         f"{loss:g}": {
             "loss": loss, "error": 0.1 + loss / 2, "risk": 0.4 - 2 * loss, "certified": 0.5 - 2 * loss,

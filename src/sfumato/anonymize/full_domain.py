@@ -19,7 +19,7 @@ from sfumato.anonymize.hierarchy_columns import (
     join_alike,
     read_domain,
 )
-from sfumato.anonymize.method import MethodFacts, NamedMethod
+from sfumato.anonymize.method import FACTS, NamedMethod
 from sfumato.anonymize.partitioners import Fit
 from sfumato.anonymize.release import (
     Release,
@@ -424,11 +424,6 @@ def _n_merged(domains: list[Domain], records: Records, lowest: Sequence[int], fo
 
 
 FULL_DOMAIN = NamedMethod(
-    MethodFacts(
-        "full-domain",
-        "every column is published at one level of its hierarchy",
-        groups="levels of hierarchies",
-        writes_labels=True,
-    ),
+    FACTS["full-domain"],
     FullDomainAnonymizer,
 )

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.anonymize.anonymizer import Anonymizer
-from sfumato.anonymize.method import MethodFacts, NamedMethod
+from sfumato.anonymize.method import FACTS, NamedMethod
 from sfumato.anonymize.partitioners import Divided, Task
 from sfumato.anonymize.recoding import PartitionColumn, Recoding, cuts_after
 from sfumato.coded_columns import CodedColumn
@@ -347,6 +347,6 @@ def _all_cuts(column: CodedColumn) -> PartitionColumn:
 
 
 HILBERT = NamedMethod(
-    MethodFacts("hilbert", "groups are runs along a Hilbert curve through all columns", groups="runs of a curve"),
+    FACTS["hilbert"],
     HilbertAnonymizer,
 )

@@ -45,6 +45,24 @@ class MethodFacts:
         return self.groups is None
 
 
+_EVERY = (
+    MethodFacts("model-guided", "groups follow the predictions of a model", guided_by="model", by_counts=True),
+    MethodFacts("mondrian", "groups are cut at the median of the widest column", by_counts=True),
+    MethodFacts("information-loss", "groups are cut where most detail is kept"),
+    MethodFacts("workload-aware", "groups follow the labels of the target", guided_by="labels", by_counts=True),
+    MethodFacts("hilbert", "groups are runs along a Hilbert curve through all columns", groups="runs of a curve"),
+    MethodFacts("r-plus-tree", "groups are the leaves of a spatial index, which takes in later batches"),
+    MethodFacts(
+        "full-domain",
+        "every column is published at one level of its hierarchy",
+        groups="levels of hierarchies",
+        writes_labels=True,
+    ),
+)
+FACTS: Mapping[str, MethodFacts] = {facts.name: facts for facts in _EVERY}
+"""Facts of every method by its name, to be read without importing the method."""
+
+
 @dataclass(frozen=True)
 class NamedMethod:
     """A method that users choose by name.

@@ -12,7 +12,7 @@ from sklearn.base import is_regressor
 
 from sfumato.anonymize.anonymizer import GuidedAnonymizer
 from sfumato.anonymize.guide_from_target import GuideKind, guide_from, is_fitted, predictions_of, train_guide
-from sfumato.anonymize.method import MethodFacts, NamedMethod
+from sfumato.anonymize.method import FACTS, NamedMethod
 from sfumato.anonymize.partitioners import TreePartitioner
 from sfumato.anonymize.thorough_search import ThoroughPartitioner
 from sfumato.arguments import check_choice
@@ -215,6 +215,6 @@ class ModelGuidedAnonymizer(GuidedAnonymizer):
 
 
 MODEL_GUIDED = NamedMethod(
-    MethodFacts("model-guided", "groups follow the predictions of a model", guided_by="model", by_counts=True),
+    FACTS["model-guided"],
     ModelGuidedAnonymizer,
 )

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from sfumato.anonymize.anonymizer import Anonymizer
 from sfumato.anonymize.guide_from_target import guide_from
-from sfumato.anonymize.method import MethodFacts, NamedMethod
+from sfumato.anonymize.method import FACTS, NamedMethod
 from sfumato.anonymize.partitioners import (
     InformationLossPartitioner,
     Partitioner,
@@ -169,11 +169,9 @@ class MondrianAnonymizer(Anonymizer):
         return TreePartitioner(fall_back=False) if self.strict else RelaxedPartitioner()
 
 
-MONDRIAN = NamedMethod(
-    MethodFacts("mondrian", "groups are cut at the median of the widest column", by_counts=True), MondrianAnonymizer
-)
+MONDRIAN = NamedMethod(FACTS["mondrian"], MondrianAnonymizer)
 INFORMATION_LOSS = NamedMethod(
-    MethodFacts("information-loss", "groups are cut where most detail is kept"),
+    FACTS["information-loss"],
     MondrianAnonymizer,
     {"rule": "information_loss"},
 )

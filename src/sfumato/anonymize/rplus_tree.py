@@ -15,7 +15,7 @@ from sfumato.anonymize.anonymizer import Anonymizer
 from sfumato.anonymize.fit_inputs import names_target, target_column
 from sfumato.anonymize.fitted_partition import Partition
 from sfumato.anonymize.hierarchy_columns import in_tree_order
-from sfumato.anonymize.method import MethodFacts, NamedMethod
+from sfumato.anonymize.method import FACTS, NamedMethod
 from sfumato.anonymize.partitioners import Fit, Task, TreePartitioner
 from sfumato.anonymize.recoding import PartitionColumn, cut_after
 from sfumato.arguments import as_table_like
@@ -434,6 +434,6 @@ def _number_groups(nodes: list[dict[str, Any]]) -> int:
 
 
 R_PLUS_TREE = NamedMethod(
-    MethodFacts("r-plus-tree", "groups are the leaves of a spatial index, which takes in later batches"),
+    FACTS["r-plus-tree"],
     RPlusTreeAnonymizer,
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 from sfumato.anonymize.anonymizer import GuidedAnonymizer
 from sfumato.anonymize.guide_from_target import GuideKind, guide_from
-from sfumato.anonymize.method import MethodFacts, NamedMethod
+from sfumato.anonymize.method import FACTS, NamedMethod
 from sfumato.anonymize.partitioners import TreePartitioner
 from sfumato.criteria import Criterion
 from sfumato.partition.binning import DEFAULT_MAX_BINS
@@ -149,6 +149,6 @@ class WorkloadAwareAnonymizer(GuidedAnonymizer):
 
 
 WORKLOAD_AWARE = NamedMethod(
-    MethodFacts("workload-aware", "groups follow the labels of the target", guided_by="labels", by_counts=True),
+    FACTS["workload-aware"],
     WorkloadAwareAnonymizer,
 )

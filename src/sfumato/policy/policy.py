@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sfumato.anonymize import METHODS
+from sfumato.anonymize.method import FACTS, MethodFacts
 from sfumato.attack import ATTACKS
 from sfumato.backends.duckdb.address import is_address, parse_address
 from sfumato.errors import ParameterError, named
@@ -25,7 +26,6 @@ from sfumato.policy.privacy import check_privacy
 from sfumato.policy.settings import MAX_UNIQUE_TARGET, SECTIONS, TITLES, VERSION, Setting, guess
 
 if TYPE_CHECKING:
-    from sfumato.anonymize.method import NamedMethod
     from sfumato.files.table_file import Location
 
 
@@ -269,7 +269,7 @@ def _check_together(policy: Policy) -> None:
     check_privacy(policy)
     has_guide = policy.get("columns", "target") is not None or policy.get("model", "guide_column") is not None
     has_guide |= policy.get("privacy", "mechanism") is not None  # its partition is there already
-    if not has_guide and _method(policy).facts.needs_guide:
+    if not has_guide and _facts(policy).needs_guide:
         raise ParameterError(
             f"{policy.where('columns', 'target')}: not given, expected the column that the model predicts. Add it, or "
             f"name a column of precomputed predictions in {named('guide_column')}, or choose "
@@ -320,7 +320,7 @@ def _check_context(policy: Policy) -> None:
 def _check_method(policy: Policy) -> None:
     """Raise ParameterError for settings that the method does not use or cannot meet."""
     method, guide = policy.get("method", "name"), policy.get("model", "guide")
-    if guide not in (None, SECTIONS["model"]["guide"].default) and not _method(policy).facts.needs_guide:
+    if guide not in (None, SECTIONS["model"]["guide"].default) and not _facts(policy).needs_guide:
         raise ParameterError(
             f"{policy.said('model', 'guide')} with the method {method}, whose groups follow no model: expected a "
             f"guided method. Remove it, or choose {named('method', 'model-guided')}."
@@ -330,27 +330,25 @@ def _check_method(policy: Policy) -> None:
             f"{policy.said('model', 'guide')} with the method workload-aware, whose groups follow the target's labels: "
             "expected labels. Remove it."
         )
-    if policy.get("data", "artifact") is not None and not (facts := _method(policy).facts).has_document:
+    if policy.get("data", "artifact") is not None and not (facts := _facts(policy)).has_document:
         raise ParameterError(
             f"{policy.where('data', 'artifact')} with the method {method}, whose groups are {facts.groups} and cannot "
             "be saved: expected none. Remove it, or choose another method."
         )
-    if policy.get("columns", "limits") and _method(policy).facts.writes_labels:
+    if policy.get("columns", "limits") and _facts(policy).writes_labels:
         raise ParameterError(
             f"{policy.where('columns', 'limits')} with the method {method}, whose detail comes from hierarchies: "
             "expected none. Remove the finer levels from the hierarchies instead."
         )
-    if "method.representative" in policy.places.given and _method(policy).facts.writes_labels:
+    if "method.representative" in policy.places.given and _facts(policy).writes_labels:
         raise ParameterError(
             f"{policy.where('method', 'representative')} with the method {method}, which writes the labels of the "
             "hierarchies: expected none. Remove it, or choose another method."
         )
 
 
-def _method(policy: Policy) -> NamedMethod:
-    """Return the method of a policy; call this only where it matters, since it imports the method."""
-    found: NamedMethod = METHODS[policy.get("method", "name")]
-    return found
+def _facts(policy: Policy) -> MethodFacts:
+    return FACTS[policy.get("method", "name")]
 
 
 def _check_criteria(policy: Policy) -> None:
@@ -369,7 +367,7 @@ def _check_criteria(policy: Policy) -> None:
                 f"{where(number, 'unit')} = {unit!r}: expected the column that is unit under [columns]. Write "
                 f"unit = {toml(unit)} there, too."
             )
-        if "population" in criterion and not _method(policy).counts_population:
+        if "population" in criterion and not METHODS[policy.get("method", "name")].counts_population:
             raise ParameterError(
                 f"{where(number, 'population')} with the method {policy.get('method', 'name')}, whose groups have no "
                 "cells that a population could fall into: expected another method. Choose "

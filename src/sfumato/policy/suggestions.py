@@ -28,6 +28,9 @@ Role = Literal["target", "identifier", "quasi-identifier", "sensitive", "other"]
 _DEFAULT_K = 10
 _RECORDS_PER_K = 20
 
+SMALLEST_SHOWN = 10
+"""Reasons tell no share of fewer records."""
+
 
 @dataclass(frozen=True)
 class Suggestion:
@@ -120,7 +123,7 @@ def _about_target(column: Column) -> str:
 
 
 def _suggest(found: Judgement, column: Column, shares: tuple[float, float], special: str | None) -> Suggestion:
-    alone, paired = shares
+    (alone, paired), n = shares, column.n_records
     n_values = found.counts.n_distinct + int(column.missing is not None and bool(column.missing.any()))
     if n_values < 2:
         return Suggestion(column.name, "other", "the same for all records, so it identifies nobody", special)
@@ -130,16 +133,28 @@ def _suggest(found: Judgement, column: Column, shares: tuple[float, float], spec
             more = "; if each value is one person, name it under unit, and k counts persons"
         return Suggestion(column.name, "identifier", found.names_people + more, special, alone=alone, paired=paired)
     if found.counts.is_near_unique and found.is_amount:
-        reason = f"{alone:.0%} of the records are unique by it; an amount or a date, so it is rewritten and not dropped"
+        reason = f"{_told(alone, n)} are unique by it; an amount or a date, so it is rewritten and not dropped"
     elif found.counts.is_near_unique:
-        reason = f"{alone:.0%} of the records are unique by it; if it is an account or a place, drop it"
+        reason = f"{_told(alone, n)} are unique by it; if it is an account or a place, drop it"
     elif alone >= 0.001:
-        reason = f"by itself it singles out {alone:.1%} of the records, with one other column {paired:.0%}"
+        by_two = f"fewer than {SMALLEST_SHOWN}" if _is_few(paired, n) else f"{paired:.0%}"
+        reason = f"by itself it singles out {_told(alone, n, 1)}, with one other column {by_two}"
     elif paired >= 0.001:
-        reason = f"together with one other column it singles out {paired:.1%} of the records"
+        reason = f"together with one other column it singles out {_told(paired, n, 1)}"
     else:
         reason = f"{n_values:,} values, which add to the other columns"
     return Suggestion(column.name, "quasi-identifier", reason, special, found.code, found.is_surely_code, alone, paired)
+
+
+def _is_few(share: float, n_records: int) -> bool:
+    return 0 < round(share * n_records) < SMALLEST_SHOWN
+
+
+def _told(share: float, n_records: int, digits: int = 0) -> str:
+    """Return a share of the records in words; that of a few records is masked."""
+    if _is_few(share, n_records):
+        return f"fewer than {SMALLEST_SHOWN} records"
+    return f"{share:.{digits}%} of the records"
 
 
 def write_policy(

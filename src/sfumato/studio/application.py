@@ -15,7 +15,7 @@ from sfumato.policy.settings import SECTIONS
 from sfumato.studio import charts, screens
 from sfumato.studio.measurements import check_ready, opened, ways
 from sfumato.studio.security import MOST_BYTES_OF_A_FORM, Guard
-from sfumato.studio.session import DIVERSITIES, LOSSES, SIZES, Studio
+from sfumato.studio.session import CURVES, DIVERSITIES, LOSSES, Studio
 from sfumato.studio.texts import LANGUAGES, Words, preferred
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def create_application(studio: Studio, on_quit: Callable[[], None]) -> Guard:
         """Return a screen."""
         t, theme = words_of(request), request.cookies.get("theme")
         view = {
-            **screens.shell(studio, t, screen),
+            **screens.shell(studio, t, screen, request.query_params),
             **(screens.SCREENS[screen](studio, t, request.query_params) if screen in screens.SCREENS else {}),
             **more,
         }
@@ -112,10 +112,11 @@ def create_application(studio: Studio, on_quit: Callable[[], None]) -> Guard:
         return "/roles"
 
     def use(request: Request, form: Form) -> str:
-        by, value = _one(form, "by"), int(_one(form, "value"))
-        if studio.project is None or by not in ("k", "l"):
-            raise InputError("there is no such setting: expected k or l. Load the page again.")
-        method, gate = {by: value}, {f"min_{by}": value}
+        by, given = _one(form, "by"), float(_one(form, "value"))
+        if studio.project is None or by not in CURVES or CURVES[by].setting is None:
+            raise InputError("there is no such setting: expected k, l or t. Load the page again.")
+        value = int(given) if given.is_integer() else given
+        method, gate = {by: value}, {f"min_{by}": value} if f"min_{by}" in SECTIONS["gate"] else {}
         studio.project.set("use", {"name": by, "value": value}, method=method, gate=gate)
         changed()
         return f"/frontier?by={by}&at={int(_one(form, 'at'))}" if "at" in form else "/compare"
@@ -147,11 +148,10 @@ def create_application(studio: Studio, on_quit: Callable[[], None]) -> Guard:
 
     def measure(request: Request, form: Form) -> str:
         by = _one(form, "by")
-        numbers = {"k": ("k-release", SIZES), "l": ("l", DIVERSITIES)}
-        if by not in numbers:
-            raise ParameterError("there is nothing of that name to measure: expected k or l.")
+        if by not in CURVES:
+            raise ParameterError(f"there is nothing of that name to measure: expected one of {', '.join(CURVES)}.")
         check_ready(studio)
-        studio.measure(*numbers[by])
+        studio.measure(CURVES[by].family, CURVES[by].stops)
         return f"/frontier?by={by}"
 
     def measure_way(request: Request, form: Form) -> str:

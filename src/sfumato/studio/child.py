@@ -127,10 +127,11 @@ class Worker:
     # -- measuring ---------------------------------------------------------------------------------------------------
 
     def frontier(
-        self, tell: Tell, *, policy: str, protections: dict[str, list[float]], n_splits: int, columns_for: list[int]
-    ) -> None:
+        self, tell: Tell, *, policy: str, protections: dict[str, list[float]], n_splits: int, columns_for: list[int],
+        public: str | None = None,
+    ) -> None:  # fmt: skip
         """Measure protections of the policy's model; for groups of k, also what becomes of each column."""
-        from sfumato.auditing.frontier_files import FrontierSettings, frontier_of_file
+        from sfumato.auditing.frontier_files import FrontierSettings, frontier_of_file, read_public
         from sfumato.documents import plain
         from sfumato.files.table_file import ReadingOptions
         from sfumato.policy import Policy
@@ -140,7 +141,8 @@ class Worker:
         def on_row(row: Any) -> None:
             tell("point", row=plain(row))
 
-        settings = FrontierSettings(protections=protections, n_splits=n_splits, n_jobs=1)
+        known = {} if public is None else read_public(Path(public))
+        settings = FrontierSettings(protections=protections, n_splits=n_splits, n_jobs=1, public=known)
         found = frontier_of_file(reporter, own, None, settings, reading=ReadingOptions(), on_row=on_row)
         about = found.to_dict()
         tell("about", metric=found.metric, about={name: about[name] for name in about if name != "rows"})

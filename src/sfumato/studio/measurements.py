@@ -5,16 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import exp
 from typing import Any
 
 from sfumato.errors import InputError, ParameterError
+from sfumato.policy.policy_file import toml
 from sfumato.report.frontier_row import Estimate, FrontierRow
 from sfumato.studio import charts
 from sfumato.studio.project import Project
-from sfumato.studio.session import DIVERSITIES, SIZES, Studio
+from sfumato.studio.session import CURVES, Studio
 from sfumato.studio.texts import Words
 
 View = dict[str, Any]
+_UNSEEN = ("drop", "predict")  # roles of columns that a model does not learn from
 _LEAST_MODEL, _LEAST_ATTACK = 0.02, 0.1  # smallest spans of the axes
 
 
@@ -56,22 +59,31 @@ def row_of(document: Mapping[str, Any] | None) -> FrontierRow | None:
 
 
 def frontier(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
-    """Return the curves over k or l, and everything that is said at each stop."""
-    by = "l" if asked.get("by") == "l" else "k"
+    """Return the curves over the stops of a tab, and everything that is said at each stop."""
+    by = curve_of(asked)
+    curve, sign = CURVES[by], t(f"frontier.sign_{by}")
     reason = why_not(studio, t)
-    if reason is None and by == "l" and not opened(studio).policy.get("columns", "sensitive"):
+    if reason is None and by in ("l", "t") and not opened(studio).policy.get("columns", "sensitive"):
         reason = t("frontier.why_sensitive")
-    stops = SIZES if by == "k" else DIVERSITIES
-    base: View = {"by": by, "why_not": reason, "stops": stops, "lead": t("frontier.lead_empty"), "columns": []}
+    if reason is None and by == "epsilon" and not studio.public.is_file():
+        return {
+            "by": by, "tabs": list(CURVES), "why_not": None, "needs_public": _public(studio), "n_missing": 0,
+            "public": studio.public.name, "n_measured": 0, "lead": t("frontier.lead_empty"), "columns": [],
+        }  # fmt: skip
+    stops = curve.stops
+    base: View = {
+        "by": by, "tabs": list(CURVES), "sign": sign, "needs_public": None, "setting": curve.setting,
+        "why_not": reason, "stops": stops, "lead": t("frontier.lead_empty"), "columns": [],
+    }  # fmt: skip
     if reason is not None:
         return {**base, "n_missing": 0, "n_measured": 0}
     project = opened(studio)
-    points = studio.points("k-release" if by == "k" else "l")
+    points = studio.points(curve.family)
     rows = [row_of(points["rows"].get(f"{stop:g}")) for stop in stops]
     raw, n_measured = row_of(points["raw"]), sum(row is not None for row in rows)
-    used = project.policy.get("method", by)
+    used = None if curve.setting is None else project.policy.get("method", curve.setting)
     at = stop_of(asked.get("at"), stops, used)
-    names = [t.number(stop) for stop in stops]
+    names = [t.plain(stop) for stop in stops]
     view = {**base, "at": at, "n_missing": len(stops) - n_measured, "n_measured": n_measured, "names": names}
     if n_measured == 0:
         return view
@@ -80,15 +92,18 @@ def frontier(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
     secret = [attack_of(row, "attribute") for row in rows]
     bound = [None if row is None or row.certificate is None else row.certificate.upper for row in rows]
     raw_best = None if raw is None else raw.best
-    figures = [figure(t, "model", by, names, at, best, base=None if raw_best is None else raw_best.value)]
+    figures = [figure(t, "model", sign, names, at, best, base=None if raw_best is None else raw_best.value)]
     column = next((row.certificate.secret for row in rows if row is not None and row.certificate is not None), None)
     if any(one is not None for one in secret):
         upper = bound if any(value is not None for value in bound) else None
         figures.append(
-            figure(t, "secret", by, names, at, [None if one is None else one.rate for one in secret],
+            figure(t, "secret", sign, names, at, [None if one is None else one.rate for one in secret],
                     base=reference_of(secret), upper=upper, column=column)
         )  # fmt: skip
-    figures.append(figure(t, "member", by, names, at, [None if one is None else one.rate for one in member], base=0.5))
+    limit = [None if row is None else row.limit for row in rows]
+    rates = [None if one is None else one.rate for one in member]
+    is_limited = any(value is not None for value in limit)
+    figures.append(figure(t, "member", sign, names, at, rates, base=0.5, upper=limit if is_limited else None))
     said = [percent(t, one) for one in best]
     told = [percent(t, None if one is None else one.rate) for one in member]
     changes = [
@@ -109,10 +124,14 @@ def frontier(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
             for value in bound
         ]
         readout.append({"title": t("frontier.secret", column=column or ""), "said": values, "notes": limits})
-    notes = [t("frontier.measured_only", sure=_interval(t, None if one is None else one.rate)) for one in member]
+    notes = [
+        t("frontier.measured_only", sure=_interval(t, rate)) if most is None
+        else t("frontier.limited", sure=_interval(t, rate), most=t.percent(most))
+        for rate, most in zip(rates, limit, strict=True)
+    ]  # fmt: skip
     readout.append({"title": t("frontier.member"), "said": told, "notes": notes})
     says = [
-        t("frontier.says", by=by, stop=name, model=model, member=other)
+        t("frontier.says", by=sign, stop=name, model=model, member=other)
         for name, model, other in zip(names, said, told, strict=True)
     ]
     columns = [
@@ -122,14 +141,14 @@ def frontier(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
     ]
     return {
         **view,
-        "lead": _frontier_lead(t, by, names, best, raw_best),
+        "lead": _frontier_lead(t, sign, names, best, raw_best),
         "figures": figures,
         "axis": safe(charts.axis(names)),
         "says": says,
-        "promise": [t(f"frontier.promise_{by}", n=stop) for stop in stops],
+        "promise": [_promise(t, by, stop) for stop in stops],
         "readout": readout,
         "uses": [
-            t("frontier.used" if stop == used else "frontier.use", by=by, stop=name)
+            t("frontier.used" if stop == used else "frontier.use", by=sign, stop=name)
             for stop, name in zip(stops, names, strict=True)
         ],
         "numbers": {
@@ -143,7 +162,28 @@ def frontier(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
     }
 
 
-def _columns_at(t: Words, k: int, found: Mapping[str, Any]) -> tuple[str, list[View]]:
+def curve_of(asked: Mapping[str, str]) -> str:
+    """Return what is varied: the tab that an address names."""
+    return asked["by"] if asked.get("by") in CURVES else "k"
+
+
+def _promise(t: Words, by: str, stop: float) -> str:
+    factor = t.number(exp(stop), 2 if stop < 5 else 0) if by == "epsilon" else ""
+    return t(f"frontier.promise_{by}", n=t.plain(stop), factor=factor)
+
+
+def _public(studio: Studio) -> str:
+    """Return how a file of public knowledge begins: the columns that a model sees, with gaps for people to fill in."""
+    project = opened(studio)
+    codes = project.policy.get("columns", "categorical") or ()
+    seen = [one for one in (studio.facts or {"columns": []})["columns"] if project.role(one["name"]) not in _UNSEEN]
+    numbers = [toml(one["name"]) for one in seen if one["kind"] == "number" and one["name"] not in codes]
+    others = [toml(one["name"]) for one in seen if toml(one["name"]) not in numbers]
+    lines = ["[bounds]", *(f"{name} = [0, 100]" for name in numbers), "", "[categories]"]
+    return "\n".join([*lines, *(f'{name} = ["...", "..."]' for name in others)])
+
+
+def _columns_at(t: Words, k: float, found: Mapping[str, Any]) -> tuple[str, list[View]]:
     """Return what becomes of each column at a stop, and of one person's group; the most changed columns first."""
     size = found["size"]
     caption = t("frontier.columns_at", k=t.number(k)) + ("" if size is None else " " + t("frontier.group", n=size))
@@ -238,6 +278,8 @@ def figure(
     n_done = sum(value is not None for value in values)
     is_bounded = what != "secret" or upper is not None
     caption = t(f"frontier.caption_{what}" if is_bounded else "frontier.caption_measured")
+    if what == "member" and upper is not None:
+        caption = t("frontier.caption_limited")
     if n_done < len(values):
         caption += " " + t("frontier.hollow", done=n_done, all=len(values))
     return {"title": title, "caption": caption, "svg": safe(svg)}

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,24 +10,28 @@ from sfumato.errors import ParameterError
 from sfumato.policy.settings import SECTIONS
 from sfumato.report.questionnaires import NAMES as QUESTIONNAIRES
 from sfumato.studio import charts
-from sfumato.studio.measurements import View, compare, frontier, safe, ways
+from sfumato.studio.commands import commands
+from sfumato.studio.measurements import View, compare, frontier, safe, stop_of, ways
 from sfumato.studio.other_ways import anatomize, minimize
 from sfumato.studio.project import ROLES, Project
-from sfumato.studio.session import SIZES, Studio
+from sfumato.studio.session import DIVERSITIES, LOSSES, Studio
+from sfumato.studio.session import QUESTIONNAIRES as TICKED
 from sfumato.studio.texts import Words
 
 OUTPUTS = ("release", "artifact", "publication", "report", "audit")
 """Files that running a policy writes, by their names under [data]."""
 QUESTIONS = ("purpose", "recipient", "access", "population", "reviewer", "review_by")
+_BEGINS = {"minimize": 0.01, "anatomize": 3}  # the stops that sliders begin with
 _MORE_TO_CONFIRM = ("rewrite", "protect", "drop")
 
 
 # -- around every screen -------------------------------------------------------------------------------------------
 
 
-def shell(studio: Studio, t: Words, screen: str) -> View:
+def shell(studio: Studio, t: Words, screen: str, asked: Mapping[str, str]) -> View:
     """Return what stands around every screen."""
     project, looking = studio.project, studio.looking
+    every = commands(studio, screen, asked)
     is_looking = looking is not None and looking.state == "running"
     return {
         "project": project,
@@ -38,7 +41,9 @@ def shell(studio: Studio, t: Words, screen: str) -> View:
         "is_running": studio.jobs.is_running,
         "is_busy": studio.jobs.is_running or is_looking,
         "rail": {} if project is None else _rail(studio, t),
-        "command": _command(project, screen),
+        "commands": every,
+        "command_at": stop_of(asked.get("at"), LOSSES if screen == "minimize" else DIVERSITIES, _BEGINS.get(screen)),
+        "start_folder": studio.folder.name,
     }
 
 
@@ -71,29 +76,6 @@ def _rail(studio: Studio, t: Words) -> dict[str, tuple[str, bool]]:
         met = sum(check["passed"] for check in checks)
         states["release"] = (t("rail.met", met=met, all=len(checks)), met < len(checks))
     return states
-
-
-def _command(project: Project | None, screen: str) -> str:
-    """Return the command that does the same."""
-    if project is None or screen == "start":
-        return "sfumato studio"
-    policy, file, stem = (
-        shlex.quote(name) for name in (project.policy_file.name, project.file.name, project.file.stem)
-    )
-    own = project.policy.values["columns"] if project.has_policy else {}
-    target, sensitive = (shlex.quote(own.get("target") or "..."), shlex.quote(",".join(own.get("sensitive", ()))))
-    dropped = shlex.quote(",".join(own.get("identifiers", ())))
-    without = f" --identifiers {dropped}" if own.get("identifiers") else ""
-    numbers = {
-        "table": f"sfumato init {file} --target {target} -o {policy}",
-        "frontier": f"sfumato frontier {policy} --k-release {','.join(map(str, SIZES))} --splits 1",
-        "compare": f"sfumato frontier {policy} --splits 1",
-        "release": f"sfumato run {policy} && sfumato evidence {policy} -o {stem}-evidence.zip",
-        "minimize": f"sfumato minimize {file} --target {target}{without} -o {stem}-generalization.json "
-        f"--form {stem}-form.html" + (f" --personal {sensitive}" if own.get("sensitive") else ""),
-        "anatomize": f"sfumato anatomize {file} --sensitive {sensitive}{without} --l 3 --seed 0 -o {stem}-two-tables",
-    }
-    return numbers.get(screen, f"sfumato run {policy}")
 
 
 # -- start, table, history -----------------------------------------------------------------------------------------
@@ -226,8 +208,8 @@ def release(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
     if not project.has_policy:
         return {
             "lead": t("roles.lead_reading"), "audit": None, "lights": [], "conditions": [], "limits": [],
-            "questions": [], "n_answered": 0, "outputs": [], "questionnaires": QUESTIONNAIRES, "is_there": False,
-            "place": "",
+            "questions": [], "n_answered": 0, "outputs": [], "questionnaires": QUESTIONNAIRES,
+            "ticked": TICKED, "is_there": False, "place": "",
             "why_not": t("frontier.why_reading"), "written": [], "is_ready": False,
         }  # fmt: skip
     policy, audit, written = project.policy, studio.audit, studio.written
@@ -274,7 +256,7 @@ def release(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
         "questions": questions,
         "n_answered": sum(one["value"] is not None for one in questions),
         "outputs": outputs,
-        "questionnaires": QUESTIONNAIRES,
+        "questionnaires": QUESTIONNAIRES, "ticked": TICKED,
         "is_there": is_there,
         "place": project.policy_file.parent.name,
         "why_not": why_not,

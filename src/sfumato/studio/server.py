@@ -57,10 +57,6 @@ def serve(
         raise MissingExtraError(
             "the studio needs Starlette, uvicorn and Jinja2. Install them with: pip install 'sfumato[studio]'"
         ) from None
-    from sfumato.anonymize import METHODS
-    from sfumato.policy.settings import SECTIONS
-
-    METHODS[SECTIONS["method"]["name"].default]  # what checking a policy loads would hold up the first page
     asyncio.run(_serve(uvicorn, folder, file, port, show, open_browser, idle_seconds))
 
 

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,41 @@ from sfumato.studio.security import below
 EXAMPLE = "adult-example.csv"
 SIZES = (5, 10, 20, 50, 100, 200)
 DIVERSITIES = (2, 3, 4, 5)
+CLOSENESSES = (0.5, 0.4, 0.3, 0.2, 0.1)
+LEAVES = (200, 100, 50, 20, 10)
+EPSILONS = (10.0, 3.0, 1.0, 0.3, 0.1)
 LOSSES = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1)
 N_SPLITS = 1
+QUESTIONNAIRES = ("edpb", "iso27559")
+"""Of the evidence pack, unless other ones are ticked."""
 _MOST_LISTED = 50
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A family of protections over the stops of a slider, from loose to strict.
+
+    Attributes
+    ----------
+    family : str
+        As the frontier calls it.
+    stops : tuple of float
+    setting : str or None
+        Under [method] of the policy; None: no policy does it.
+    """
+
+    family: str
+    stops: tuple[float, ...]
+    setting: str | None
+
+
+CURVES = {
+    "k": Curve("k-release", SIZES, "k"),
+    "l": Curve("l", DIVERSITIES, "l"),
+    "t": Curve("t", CLOSENESSES, "t"),
+    "buckets": Curve("buckets", LEAVES, None),
+    "epsilon": Curve("epsilon", EPSILONS, None),
+}
 
 
 class Studio:
@@ -270,16 +304,28 @@ class Studio:
 
     # -- measuring ---------------------------------------------------------------------------------------------------
 
+    @property
+    def public(self) -> Path:
+        """The file beside the table that says what is publicly known of its columns; differential privacy needs it."""
+        project = self._opened()
+        return project.policy_file.with_name(f"{project.file.stem}-public.toml")
+
+    def _key(self, family: str) -> str:
+        """Return the name under which what was measured of a family is kept."""
+        own: dict[str, Any] = {"family": family, "n_splits": N_SPLITS}
+        if family == "epsilon" and self.public.is_file():
+            own["public"] = hashlib.sha256(self.public.read_bytes()).hexdigest()
+        return self._opened().key(**own)
+
     def points(self, family: str) -> dict[str, Any]:
         """Return what was measured of a family with the roles of now: rows by number, the raw row, columns by k."""
-        project = self._opened()
-        kept = project.kept(project.key(family=family, n_splits=N_SPLITS))
+        kept = self._opened().kept(self._key(family))
         return kept or {"raw": None, "rows": {}, "columns": {}, "about": None}
 
     def measure(self, family: str, numbers: Sequence[float]) -> None:
         """Measure what is missing of a family, in the background; what was measured is kept at once."""
         project, points = self._opened(), self.points(family)
-        key = project.key(family=family, n_splits=N_SPLITS)
+        key = self._key(family)
         missing = [number for number in numbers if f"{number:g}" not in points["rows"]]
         of_columns = [int(k) for k in numbers if f"{k:g}" not in points["columns"]] if family == "k-release" else []
         if not missing and not of_columns:
@@ -302,6 +348,7 @@ class Studio:
         self._start(
             "frontier", on_message, n_total=len(missing), policy=str(project.policy_file),
             protections={family: missing or list(numbers[:1])}, n_splits=N_SPLITS, columns_for=of_columns,
+            public=str(self.public) if family == "epsilon" else None,
         )  # fmt: skip
 
     # -- releasing ---------------------------------------------------------------------------------------------------

@@ -53,6 +53,10 @@ class Words:
         text = f"{value:,.{digits}f}".replace(",", "\0").replace(".", self._decimal).replace("\0", self._thousands)
         return text.replace("-", "\u2212")
 
+    def plain(self, value: float) -> str:
+        """Return a setting with the digits that it has."""
+        return self.number(value, len(f"{value:g}".partition(".")[2]))
+
     def percent(self, share: float, digits: int = 1) -> str:
         """Return a share in percent."""
         return f"{self.number(100 * share, digits)}{self._percent}"
