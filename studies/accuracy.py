@@ -133,21 +133,30 @@ def accuracies(keys: Sequence[Key]) -> Iterator[Cell]:
         guide = _guide(method.guide, raw, X_train, y_train)
         if table.has_paper_split and guide is not None:
             anonymizer.fit(X_tree, _guide(method.guide, raw, X_tree, y_tree))
-            release = anonymizer.release(
-                X_train, guide, shuffle=False
-            )  # thin groups are joined: k holds for what is released
-            released, n_groups = release.table, release.measures["n_groups"]
-            information_loss = release.measures["information_loss"]
+            released, n_groups, information_loss = _released(anonymizer, X_train, guide)
         else:
             released, n_groups = anonymizer.fit_transform(X_train, guide), anonymizer.n_groups_
-            information_loss = anonymizer.information_loss_
+            information_loss = getattr(anonymizer, "information_loss_", None)  # Algorithm 1 measures none
         again = make_model(model, seed, table.X).fit(released, y_train)
         # Where the tree grew on other records, new ones would be written with values that the model has not seen.
         transformed = None if table.has_paper_split else percent(again, anonymizer.transform(X_test))
         yield cell(
             key, again, transformed=transformed, n_groups=int(n_groups),
-            information_loss=round(float(information_loss), 4),
+            information_loss=None if information_loss is None else round(float(information_loss), 4),
         )  # fmt: skip
+
+
+def _released(anonymizer: Any, X_train: Any, guide: Any) -> tuple[Any, int, float | None]:
+    """Return other records than the tree grew on, the number of groups and the information loss.
+
+    Thin groups are joined, so that k holds for what is released; not by Algorithm 1, which is as in the paper.
+    """
+    from studies.paper_method import PaperAnonymizer
+
+    if isinstance(anonymizer, PaperAnonymizer):
+        return anonymizer.release(X_train, guide), anonymizer.n_groups_, None
+    release = anonymizer.release(X_train, guide, shuffle=False)
+    return release.table, release.measures["n_groups"], release.measures["information_loss"]
 
 
 def _compile(methods: set[str], table: Table, X: Any, y: Any) -> None:

@@ -33,9 +33,9 @@ def _ours(k: int, names: list[str]) -> Any:
 
 
 def _paper(k: int, names: list[str]) -> Any:
-    from sfumato import ModelGuidedAnonymizer
+    from studies.paper_method import PaperAnonymizer
 
-    return ModelGuidedAnonymizer(k, quasi_identifiers=names, representative="member", keep_splitting=False, n_jobs=1)
+    return PaperAnonymizer(k, names)
 
 
 def _median_mondrian(k: int, names: list[str]) -> Any:
@@ -51,6 +51,14 @@ def _information_loss(k: int, names: list[str]) -> Any:
 
 
 def _workload_aware(k: int, names: list[str]) -> Any:
+    """Return the paper's rival: the tree of its own method, on the true labels and by entropy."""
+    from studies.paper_method import PaperAnonymizer
+
+    return PaperAnonymizer(k, names, "entropy")
+
+
+def workload_mondrian(k: int, names: list[str]) -> Any:
+    """Return sfumato's own workload-aware anonymizer, for the front page."""
     from sfumato import WorkloadAwareAnonymizer
 
     return WorkloadAwareAnonymizer(k, quasi_identifiers=names, representative="member", n_jobs=1)
