@@ -12,18 +12,19 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
 
 from studies.clock import processor_seconds
-from studies.methods import METHODS
+from studies.methods import METHODS, PAPER_SETTINGS
 from studies.models import MODELS, make_model
 from studies.tables import TITLES as TABLE_TITLES
 from studies.tables import Table, load
 
+MADE = {**METHODS, **PAPER_SETTINGS}
 RAW = "raw"  # the method of the model that was trained on the records as they are; its k is 0
 BY = ("table", "model", "seed", "method", "k")
 TOGETHER = BY[:3]  # what shares a model trained on raw records
 TITLES = {
     **TABLE_TITLES,
     **MODELS,
-    **{name: method.title for name, method in METHODS.items()},
+    **{name: method.title for name, method in MADE.items()},
     RAW: "raw records",
 }
 
@@ -112,7 +113,7 @@ def accuracies(keys: Sequence[Key]) -> Iterator[Cell]:
         )
     _compile({key.method for key in keys} - {RAW}, table, X_train[:1000], y_train[:1000])
     start = processor_seconds()
-    is_needed = any(key.method == RAW or METHODS[key.method].guide in ("probabilities", "predictions") for key in keys)
+    is_needed = any(key.method == RAW or MADE[key.method].guide in ("probabilities", "predictions") for key in keys)
     raw = make_model(model, seed, table.X).fit(X_train, y_train) if is_needed else None
 
     def percent(fitted: Any, records: Any) -> float:
@@ -128,7 +129,7 @@ def accuracies(keys: Sequence[Key]) -> Iterator[Cell]:
             yield cell(key, raw)
             continue
         start = processor_seconds()
-        method = METHODS[key.method]
+        method = MADE[key.method]
         anonymizer = method.make(key.k, table.quasi_identifiers)
         guide = _guide(method.guide, raw, X_train, y_train)
         if table.has_paper_split and guide is not None:
@@ -162,7 +163,7 @@ def _released(anonymizer: Any, X_train: Any, guide: Any) -> tuple[Any, int, floa
 def _compile(methods: set[str], table: Table, X: Any, y: Any) -> None:
     """Run every method once on a few records, so that no cell's seconds hold the compilation of kernels."""
     for method in methods:
-        METHODS[method].make(10, table.quasi_identifiers).fit_transform(X, y)
+        MADE[method].make(10, table.quasi_identifiers).fit_transform(X, y)
 
 
 def _guide(kind: str | None, raw: Any, X_train: Any, y_train: Any) -> Any:

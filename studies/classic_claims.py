@@ -105,7 +105,7 @@ def in_words(place: Place) -> str:
 
 def evidence(found: Found) -> dict[str, Evidence]:
     """Return the differences of every claim about figures 2 to 5 and about large k, split by split."""
-    network, loan = found.networks_on_adult, [("lending-club-18-repaid", "nn")]  # as the paper must have had it
+    network, loan = found.networks_on_adult, [("lending-club-18", "nn")]
     many = [("adult-12", "nn"), ("adult-12", "hgb")]
     large = _ahead(found, "paper", CLASSICS, many, LARGE_K)
     small = _ahead(found, "paper", CLASSICS, [("adult-8", "nn"), ("adult-8", "hgb")], (10,))

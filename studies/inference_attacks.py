@@ -25,8 +25,8 @@ LEARNED = ("threshold", "random_forest", "network")
 WITH_SHADOWS = ("lira", "lira_offline", "rmia")
 N_SHADOWS = {"rf": 8, "nn": 0, "dt": 0}
 N_RECORDS = 12_000  # of Adult and Lending Club, drawn at random; None takes all
-N_SPLITS = {"dt": 5, "rf": 1, "nn": 1}
-"""By model."""
+SPLITS = {"dt": (0, 3), "rf": (0,), "nn": (0,)}
+"""Seeds by model; with others no record of Nursery's rarest class, which has two, may be left for training."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ def _documents(cells: list[dict[str, Any]]) -> dict[str, str]:
 def _evidence(cells: list[dict[str, Any]]) -> Any:
     from studies.inference_attacks_claims import evidence
 
-    return evidence([by_key(cells, seed) for seed in range(max(N_SPLITS.values()))])
+    return evidence([by_key(cells, seed) for seed in SPLITS["dt"]])
 
 
 def _table(study: Any, cells: list[dict[str, Any]]) -> Any:
@@ -223,7 +223,7 @@ def _table(study: Any, cells: list[dict[str, Any]]) -> Any:
 EXPERIMENT = Experiment(
     name="inference_attacks",
     by=("key", "seed"),
-    keys=tuple({"key": row.key, "seed": seed} for row in (*TABLE_2, *TABLE_1) for seed in range(N_SPLITS[row.model])),
+    keys=tuple({"key": row.key, "seed": seed} for row in (*TABLE_2, *TABLE_1) for seed in SPLITS[row.model]),
     run=run_keys,
     together=("key", "seed"),
     needs=_needs,

@@ -77,7 +77,7 @@ def page(cells: Mapping[str, dict[str, Any]]) -> str:
         f"- {N_RECORDS:,} records of Adult and of Lending Club, drawn at random: the models see fewer than the",
         "  paper's, learn more of them by heart, and k is a larger share of them.",
         "- One split, half for training and half for testing; the paper does not say how it splits. Nursery: the first",
-        "  of five, all of which are judged.",
+        "  of two, both of which are judged.",
         "- At k forests and trees are made with Algorithm 1 as the paper has it, networks with sfumato's own engine.",
         "- No feature selection.",
         "- Lending Club of 2007 to 2011 stands for 2015, with the columns of the other studies.",

@@ -38,6 +38,12 @@ def _paper(k: int, names: list[str]) -> Any:
     return PaperAnonymizer(k, names)
 
 
+def _paper_settings(k: int, names: list[str]) -> Any:
+    from sfumato import ModelGuidedAnonymizer
+
+    return ModelGuidedAnonymizer(k, quasi_identifiers=names, representative="member", keep_splitting=False, n_jobs=1)
+
+
 def _median_mondrian(k: int, names: list[str]) -> Any:
     from sfumato import MondrianAnonymizer
 
@@ -85,3 +91,5 @@ METHODS = {
     "hilbert": Method("Hilbert", _hilbert),
     "rplus_tree": Method("R+-tree", _rplus_tree),
 }
+#: Sfumato's engine with the paper's settings, which finds subsets of categories by itself: not Algorithm 1.
+PAPER_SETTINGS = {"paper_settings": Method("paper's settings, our engine", _paper_settings, "predictions")}

@@ -12,11 +12,7 @@ from typing import Any
 LENDING_CLUB_OTHERS = ("loan_amnt", "term", "int_rate", "grade", "sub_grade", "verification_status")
 
 
-#: What the paper's model must have seen of the repayment: with the interest received a network is right in about as many
-#: cases as the paper's, without it hardly more often than the larger class.
-REPAYMENT = ("total_rec_int",)
-
-PAPER_SPLIT, REPAID = "-paper-split", "-repaid"
+PAPER_SPLIT = "-paper-split"
 
 
 @dataclass(frozen=True)
@@ -39,7 +35,6 @@ TITLES = {
     "adult-8": "Adult, 8 quasi-identifiers",
     "adult-12-paper-split": "Adult, 12 quasi-identifiers, split as in the paper",
     "lending-club-18": "Lending Club 2007-2011, 18 quasi-identifiers",
-    "lending-club-18-repaid": "Lending Club 2007-2011, 18 quasi-identifiers, repayment data included",
     "acs-income-10": "ACSIncome, Massachusetts 2018, 10 quasi-identifiers",
 }
 
@@ -49,9 +44,7 @@ LARGER_CLASS = {name: {"ad": 76.07, "le": 84.88, "ac": 53.16}[name[:2]] for name
 
 def load(name: str) -> Table:
     """Read one of the tables of `TITLES`; Lending Club needs ``SFUMATO_DATA``."""
-    kind, _, count = name.removesuffix(PAPER_SPLIT).removesuffix(REPAID).rpartition("-")
-    if name.endswith(REPAID):
-        return _lending_club(int(count), REPAYMENT)
+    kind, _, count = name.removesuffix(PAPER_SPLIT).rpartition("-")
     table = {"adult": _adult, "lending-club": _lending_club, "acs-income": _acs_income}[kind](int(count))
     return replace(table, has_paper_split=name.endswith(PAPER_SPLIT))
 
@@ -65,12 +58,12 @@ def _adult(n_quasi_identifiers: int) -> Table:
     return Table(X[columns], is_rich, list(ADULT_QUASI_IDENTIFIERS[n_quasi_identifiers]))
 
 
-def _lending_club(n_quasi_identifiers: int, more: tuple[str, ...] = ()) -> Table:
+def _lending_club(n_quasi_identifiers: int) -> Table:
     from studies.datasets import LENDING_CLUB_QUASI_IDENTIFIERS, load_lending_club
 
     names = list(LENDING_CLUB_QUASI_IDENTIFIERS[:n_quasi_identifiers])
     X, y = load_lending_club(return_X_y=True, as_frame="pandas")
-    return Table(X[[*names, *LENDING_CLUB_OTHERS, *more]], y.to_numpy().astype(int), names)
+    return Table(X[[*names, *LENDING_CLUB_OTHERS]], y.to_numpy().astype(int), names)
 
 
 def _acs_income(n_quasi_identifiers: int) -> Table:
