@@ -12,18 +12,19 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
 
 from studies.clock import processor_seconds
-from studies.methods import METHODS
+from studies.methods import METHODS, PAPER_SETTINGS
 from studies.models import MODELS, make_model
 from studies.tables import TITLES as TABLE_TITLES
 from studies.tables import Table, load
 
+MADE = {**METHODS, **PAPER_SETTINGS}
 RAW = "raw"  # the method of the model that was trained on the records as they are; its k is 0
 BY = ("table", "model", "seed", "method", "k")
 TOGETHER = BY[:3]  # what shares a model trained on raw records
 TITLES = {
     **TABLE_TITLES,
     **MODELS,
-    **{name: method.title for name, method in METHODS.items()},
+    **{name: method.title for name, method in MADE.items()},
     RAW: "raw records",
 }
 
@@ -112,7 +113,7 @@ def accuracies(keys: Sequence[Key]) -> Iterator[Cell]:
         )
     _compile({key.method for key in keys} - {RAW}, table, X_train[:1000], y_train[:1000])
     start = processor_seconds()
-    is_needed = any(key.method == RAW or METHODS[key.method].guide in ("probabilities", "predictions") for key in keys)
+    is_needed = any(key.method == RAW or MADE[key.method].guide in ("probabilities", "predictions") for key in keys)
     raw = make_model(model, seed, table.X).fit(X_train, y_train) if is_needed else None
 
     def percent(fitted: Any, records: Any) -> float:
@@ -128,32 +129,41 @@ def accuracies(keys: Sequence[Key]) -> Iterator[Cell]:
             yield cell(key, raw)
             continue
         start = processor_seconds()
-        method = METHODS[key.method]
+        method = MADE[key.method]
         anonymizer = method.make(key.k, table.quasi_identifiers)
         guide = _guide(method.guide, raw, X_train, y_train)
         if table.has_paper_split and guide is not None:
             anonymizer.fit(X_tree, _guide(method.guide, raw, X_tree, y_tree))
-            release = anonymizer.release(
-                X_train, guide, shuffle=False
-            )  # thin groups are joined: k holds for what is released
-            released, n_groups = release.table, release.measures["n_groups"]
-            information_loss = release.measures["information_loss"]
+            released, n_groups, information_loss = _released(anonymizer, X_train, guide)
         else:
             released, n_groups = anonymizer.fit_transform(X_train, guide), anonymizer.n_groups_
-            information_loss = anonymizer.information_loss_
+            information_loss = getattr(anonymizer, "information_loss_", None)  # Algorithm 1 measures none
         again = make_model(model, seed, table.X).fit(released, y_train)
         # Where the tree grew on other records, new ones would be written with values that the model has not seen.
         transformed = None if table.has_paper_split else percent(again, anonymizer.transform(X_test))
         yield cell(
             key, again, transformed=transformed, n_groups=int(n_groups),
-            information_loss=round(float(information_loss), 4),
+            information_loss=None if information_loss is None else round(float(information_loss), 4),
         )  # fmt: skip
+
+
+def _released(anonymizer: Any, X_train: Any, guide: Any) -> tuple[Any, int, float | None]:
+    """Return other records than the tree grew on, the number of groups and the information loss.
+
+    Thin groups are joined, so that k holds for what is released; not by Algorithm 1, which is as in the paper.
+    """
+    from studies.paper_method import PaperAnonymizer
+
+    if isinstance(anonymizer, PaperAnonymizer):
+        return anonymizer.release(X_train, guide), anonymizer.n_groups_, None
+    release = anonymizer.release(X_train, guide, shuffle=False)
+    return release.table, release.measures["n_groups"], release.measures["information_loss"]
 
 
 def _compile(methods: set[str], table: Table, X: Any, y: Any) -> None:
     """Run every method once on a few records, so that no cell's seconds hold the compilation of kernels."""
     for method in methods:
-        METHODS[method].make(10, table.quasi_identifiers).fit_transform(X, y)
+        MADE[method].make(10, table.quasi_identifiers).fit_transform(X, y)
 
 
 def _guide(kind: str | None, raw: Any, X_train: Any, y_train: Any) -> Any:

@@ -207,7 +207,7 @@ def what_else(found: Found) -> Iterator[str]:
         found, "ours", UNGUIDED, [p for p in found.places if not p[0].endswith(PAPER_SPLIT)], measure=transformed
     )
     yield f"Transformed test records, ours against the four unguided methods: {on_moved}."
-    loan = [place for place in found.places if place[0] == "lending-club-18"]
+    loan = [place for place in found.places if place[0].startswith("lending-club-18")]
     yield (
         "Lending Club by the area under the ROC curve, ours against the four unguided methods: "
         f"{contest(found, 'ours', UNGUIDED, loan, measure=found.ranking)}."

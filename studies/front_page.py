@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
-from studies.methods import METHODS
+from studies.methods import METHODS, workload_mondrian
 from studies.runner import Experiment
 
 ADULT, MODEL = "adult-12", "rf"
@@ -147,7 +147,8 @@ def protection(name: str, given: People) -> Any:
         anonymizer = PaperAnonymizer(int(number), columns)
         return AnonymizedClassifier(model, anonymizer=anonymizer, guide_estimator=HardPredictions(model))
     if kind in CLASSICS:
-        return METHODS[kind].make(int(number), columns).set_params(representative="phantom")
+        make = workload_mondrian if kind == "workload_aware" else METHODS[kind].make
+        return make(int(number), columns).set_params(representative="phantom")
     if kind == "buckets":
         return PrivacyAwareTree(max_leaves=int(number), n_jobs=1)
     if kind == "anatomy":

@@ -21,7 +21,12 @@ ADULT, LOAN = "adult-12", "lending-club-18"
 
 
 def evidence(splits: Sequence[Cells]) -> dict[str, Evidence]:
-    """Return the differences of every claim, from the cells of every split by their names."""
+    """Return the differences of every claim, from the cells of every split by their names.
+
+    A claim is judged on the splits that have all rows of its table.
+    """
+    nursery = [cells for cells in splits if all(row.key in cells for row in TABLE_2)]
+    splits = [cells for cells in splits if all(row.key in cells for row in TABLE_1)]
     protected = [row for row in TABLE_1 if row.k]
     cost = {row: _change(row) for row in protected}
     private = {table: _rivals(splits, table) for table in (ADULT, LOAN)}
@@ -56,7 +61,7 @@ def evidence(splits: Sequence[Cells]) -> dict[str, Evidence]:
             ],
             f"differences are those above {LEAST_GAP}",
         ),
-        "attribute-attack-weaker": _attribute(splits),
+        "attribute-attack-weaker": _attribute(nursery),
     }
 
 

@@ -33,6 +33,12 @@ def _ours(k: int, names: list[str]) -> Any:
 
 
 def _paper(k: int, names: list[str]) -> Any:
+    from studies.paper_method import PaperAnonymizer
+
+    return PaperAnonymizer(k, names)
+
+
+def _paper_settings(k: int, names: list[str]) -> Any:
     from sfumato import ModelGuidedAnonymizer
 
     return ModelGuidedAnonymizer(k, quasi_identifiers=names, representative="member", keep_splitting=False, n_jobs=1)
@@ -51,6 +57,14 @@ def _information_loss(k: int, names: list[str]) -> Any:
 
 
 def _workload_aware(k: int, names: list[str]) -> Any:
+    """Return the paper's rival: the tree of its own method, on the true labels and by entropy."""
+    from studies.paper_method import PaperAnonymizer
+
+    return PaperAnonymizer(k, names, "entropy")
+
+
+def workload_mondrian(k: int, names: list[str]) -> Any:
+    """Return sfumato's own workload-aware anonymizer, for the front page."""
     from sfumato import WorkloadAwareAnonymizer
 
     return WorkloadAwareAnonymizer(k, quasi_identifiers=names, representative="member", n_jobs=1)
@@ -77,3 +91,5 @@ METHODS = {
     "hilbert": Method("Hilbert", _hilbert),
     "rplus_tree": Method("R+-tree", _rplus_tree),
 }
+#: Sfumato's engine with the paper's settings, which finds subsets of categories by itself: not Algorithm 1.
+PAPER_SETTINGS = {"paper_settings": Method("paper's settings, our engine", _paper_settings, "predictions")}

@@ -13,6 +13,7 @@ MODELS = {
     "rf": "random forest",
     "nn": "neural network",
     "hgb": "histogram gradient boosting",
+    "xgb": "XGBoost",
     "dt": "decision tree",
 }
 MOST_CATEGORIES = 64  # of one column, for linear models and networks; the rarer ones share a place
@@ -69,6 +70,10 @@ def _classifier(name: str, seed: int) -> Any:
     from sklearn.neural_network import MLPClassifier
     from sklearn.tree import DecisionTreeClassifier
 
+    if name == "xgb":
+        from xgboost import XGBClassifier
+
+        return XGBClassifier(random_state=seed, n_jobs=1)
     make = {
         "gb": lambda: GradientBoostingClassifier(random_state=seed),
         "lr": lambda: LogisticRegression(max_iter=1000),

@@ -21,7 +21,7 @@ from studies.views import View
 OVERLAP = 0.25  # test records per training record
 K, K_OF_NETWORKS = (10, 100, 200, 500, 1000), (10, 100, 1000)
 SPLITS = {
-    ("adult-12", "nn"): 1,
+    ("adult-12", "nn"): 2,
     ("lending-club-18", "nn"): 1,
     ("adult-12", "hgb"): 3,
     ("lending-club-18", "hgb"): 2,
@@ -45,16 +45,14 @@ def run(key: Mapping[str, Any], paper_scale: bool = False) -> Row:
     """
     from sklearn.model_selection import train_test_split
 
-    from sfumato import ModelGuidedAnonymizer
+    from studies.methods import METHODS
     from studies.models import make_model
     from studies.tables import load
 
     own = load(key["table"])
     X, y = own.X[: key.get("n_records")], own.y[: key.get("n_records")]
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.2, random_state=key["seed"], stratify=y)
-    anonymizer = ModelGuidedAnonymizer(
-        key["k"], quasi_identifiers=own.quasi_identifiers, representative="member", keep_splitting=False, n_jobs=1
-    )
+    anonymizer = METHODS["paper"].make(key["k"], own.quasi_identifiers)
     released = anonymizer.fit_transform(X_train, y_train)
     fitted = make_model(key["model"], key["seed"], own.X).fit(released, y_train)
     return {"accuracy": round(100 * float(fitted.score(X_test, y_test)), 3), "n_groups": int(anonymizer.n_groups_)}

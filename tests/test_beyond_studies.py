@@ -293,7 +293,7 @@ def test_classes_and_clusters_are_learned_from_groups(part, target, design, lear
 
 
 def test_features_are_selected_in_the_order_asked_for():
-    key = feature_selection._key("adult-8", "dt", "before", "ours", 20)
+    key = feature_selection._key("adult-8", "dt", "before", "ours", 20, 0)
     cells = {s: feature_selection.run({**key, "selection": s, "n_records": 1500}) for s in feature_selection.SELECTIONS}
     assert [cell["n_columns"] for cell in cells.values()] == [12, 6, 6]
     assert cells["none"]["n_quasi_identifiers"] == 8
