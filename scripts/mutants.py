@@ -147,7 +147,6 @@ def main() -> int:
     sys.path[:0] = [str(REPOSITORY / "src"), str(REPOSITORY)]
     os.chdir(REPOSITORY)
     for heavy in (
-        "hypothesis",
         "numba",
         "pandas",
         "pyarrow",
