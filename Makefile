@@ -15,18 +15,21 @@ IN_PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installs into one environment would race
-.PHONY: help demo test test-all test-lowest test-newest check bench hostile recorded studies docs dist neural dp spark clean
+.PHONY: help demo test test-studies test-all coverage mutants test-lowest test-newest check bench hostile recorded studies docs dist neural dp spark clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(READY)-core ## Anonymize the bundled census data for a model, and show what it cost
 	@$(BIN)/sfumato demo
 
-test: $(READY)-test ## Run the tests, then the kernels' twin tests without compilation
-	@$(BIN)/python -m pytest $(IN_PARALLEL)
+test: $(READY)-test ## Run the tests of the package, then the kernels' twin tests without compilation
+	@$(BIN)/python -m pytest $(IN_PARALLEL) --ignore=tests/checkout
 	@echo "Kernel twins once more, interpreted (NUMBA_DISABLE_JIT=1) ..."
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/partition tests/attack/test_reconstruction_adversaries.py -k twin
+
+test-studies: $(READY)-test ## Run the tests of what only a checkout has: studies, benchmarks, scripts
+	@$(BIN)/python -m pytest $(IN_PARALLEL) tests/checkout
 
 test-all: $(READY)-test ## Run every test, the slow statistical ones included
 	@$(BIN)/python -m pytest $(IN_PARALLEL) -m ""
@@ -38,6 +41,12 @@ check: $(READY)-check ## Lint, formatting, types, and the table of allowed impor
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/python scripts/check_imports.py
+
+coverage: $(READY)-coverage ## Run the tests and show which lines they never reach (compiled kernels count as not reached)
+	@$(BIN)/python -m pytest $(IN_PARALLEL) --ignore=tests/checkout --cov=sfumato --cov-report=term:skip-covered
+
+mutants: $(READY)-test ## Break the code that judges in 40 places a module, and list the breaks that no test notices (hours)
+	@$(BIN)/python scripts/mutants.py --sample 40
 
 bench: $(READY)-test ## Measure speed and memory as ratios inside one run
 	@$(BIN)/python -m benchmarks
@@ -85,11 +94,18 @@ $(READY)-core: $(PINS)
 		{ $(PYTHON) -m venv --clear --without-pip $(VENV) && $(PYTHON) -m pip --python $(BIN)/python install -qq pip; }
 	@$(PIP_INSTALL) 'pip>=25.1' # the first that knows dependency groups
 	@$(PIP_INSTALL) -e .
+	@echo "Compiling the kernels (once; about a minute) ..."
+	@$(BIN)/sfumato demo --rows 1000 --quiet >/dev/null
 	@touch $@
 
 $(READY)-test: $(READY)-core
 	@echo "Adding what the tests need to $(VENV) (once) ..."
 	@$(PIP_INSTALL) --group test
+	@touch $@
+
+$(READY)-coverage: $(READY)-test
+	@echo "Adding pytest-cov to $(VENV) (once) ..."
+	@$(PIP_INSTALL) --group coverage
 	@touch $@
 
 $(READY)-check: $(READY)-core

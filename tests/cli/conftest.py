@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small file of people as an office would export it, and ways to run the command line on it."""
 
+import contextlib
 import csv
 import io
 import os
@@ -43,8 +44,8 @@ def people_file(tmp_path_factory) -> Path:
     return path
 
 
-def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run the real thing in a pipe."""
+def run_process(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the real thing in a pipe, which costs a second or more: for tests of what only a process can show."""
     return subprocess.run(
         [sys.executable, "-m", "sfumato", *map(str, arguments)],
         capture_output=True,
@@ -57,8 +58,17 @@ def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProc
     )
 
 
+def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command inside this process, and return what `run_process` would."""
+    with contextlib.chdir(cwd or Path.cwd()):
+        done = CliRunner(env={"COLUMNS": "80"}).invoke(application, [str(argument) for argument in arguments])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
+
+
 def call(*arguments: object):
-    """Run a command inside this process, which is quick enough for many of them."""
+    """Run a command inside this process, for tests that look at what it raised or at all it printed in turn."""
     return CliRunner().invoke(application, [str(argument) for argument in arguments])
 
 

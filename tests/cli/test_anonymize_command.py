@@ -19,7 +19,7 @@ import typer
 
 from sfumato.cli.application import application
 
-from .conftest import N_PEOPLE, call, people, read_rows, run, smallest_group
+from .conftest import N_PEOPLE, call, people, read_rows, run, run_process, smallest_group
 
 REWRITTEN = ["age", "zip", "hours", "born", "job"]
 USUAL = ["--target", "wage", "--identifiers", "name", "--model", "decision-tree"]
@@ -30,7 +30,7 @@ def release(people_file, tmp_path_factory):
     """One run in a pipe that most tests look at."""
     folder = tmp_path_factory.mktemp("release")
     output, partition = folder / "released.csv", folder / "partition.json"
-    done = run("anonymize", people_file, *USUAL, "--k", 5, "-o", output, "--save", partition)
+    done = run_process("anonymize", people_file, *USUAL, "--k", 5, "-o", output, "--save", partition)
     assert done.returncode == 0, done.stderr
     return done, output, partition
 

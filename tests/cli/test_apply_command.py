@@ -10,7 +10,7 @@ import pytest
 from sfumato.criteria.base import saved_fields
 from sfumato.files.table_file import read_file
 
-from .conftest import call, people, read_rows, run, smallest_group
+from .conftest import call, people, read_rows, run, run_process, smallest_group
 
 REWRITTEN = ["age", "zip", "hours", "born", "job"]
 
@@ -44,7 +44,7 @@ def new_file(tmp_path):
 
 def test_records_get_the_values_of_their_groups_and_no_promise(partition, new_file, people_file, tmp_path):
     output = tmp_path / "out.csv"
-    done = run("apply", partition, new_file, "-o", output)
+    done = run_process("apply", partition, new_file, "-o", output)
     assert done.returncode == 0, done.stderr
     assert "No group size is promised in the new file" in " ".join(done.stdout.split())
     assert "holds" not in done.stdout

@@ -15,7 +15,7 @@ import pytest
 from sfumato.attack import release_attacks
 from sfumato.errors import InputError
 
-from .conftest import call, run
+from .conftest import call, run, run_process
 from .test_run_command import write
 
 
@@ -44,7 +44,7 @@ def files(tmp_path_factory) -> Path:
 
 
 def test_a_release_of_anyone_is_measured_attacked_and_reported(files: Path, tmp_path: Path):
-    result = run(
+    result = run_process(
         "audit", files / "people.csv", files / "decades.csv",
         "--quasi-identifiers", "age,town", "--sensitive", "ill", "--control", files / "others.csv",
         "--report", tmp_path / "report.html", "-o", tmp_path / "audit.json", "--min-k", 5,
@@ -299,7 +299,7 @@ def test_numbers_out_of_bounds_are_refused_by_their_option(files: Path, option: 
 
 def test_two_releases_together_are_judged(files: Path):
     arguments = ("--quasi-identifiers", "age,town", "--sensitive", "ill", "--json")
-    result = run("compare", files / "decades.csv", files / "shifted.csv", *arguments, "--min-k", 1)
+    result = run_process("compare", files / "decades.csv", files / "shifted.csv", *arguments, "--min-k", 1)
     assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout)
     tables = [pd.read_csv(files / name) for name in ("decades.csv", "shifted.csv")]
@@ -341,7 +341,9 @@ def test_a_comparison_reads_files_as_it_is_told(exported: Path):
 def test_a_sweep_measures_every_k_and_draws_it(tmp_path: Path):
     policy = write(tmp_path)
     page = tmp_path / "sweep.html"
-    result = run("sweep", policy, "--k", "5,20", "--methods", "model-guided,mondrian", "-o", page, "--json", "--quiet")
+    result = run_process(
+        "sweep", policy, "--k", "5,20", "--methods", "model-guided,mondrian", "-o", page, "--json", "--quiet"
+    )
     assert result.returncode == 0, result.stderr
     points = json.loads(result.stdout)["points"]
     assert [(p["label"], p["at"]) for p in points] == [

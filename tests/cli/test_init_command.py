@@ -6,12 +6,12 @@ from pathlib import Path
 
 from sfumato.policy import Policy
 
-from .conftest import call, run
+from .conftest import call, run, run_process
 
 
 def test_a_first_policy_is_written_beside_the_reasons(people_file: Path, tmp_path: Path):
     policy = tmp_path / "policy.toml"
-    result = run("init", people_file, "--target", "wage", "-o", policy)
+    result = run_process("init", people_file, "--target", "wage", "-o", policy)
     assert result.returncode == 0, result.stderr
     assert "identifier" in result.stdout and "Wrote policy.toml" in result.stdout
     read = Policy.read(policy)

@@ -11,7 +11,7 @@ import typer
 
 from sfumato.cli.application import application
 
-from .conftest import N_PEOPLE, call, people, read_rows, run
+from .conftest import N_PEOPLE, call, people, read_rows, run, run_process
 
 KEYS = ["age", "zip", "job"]
 USUAL = ["--quasi-identifiers", ",".join(KEYS), "--sensitive", "wage"]
@@ -30,7 +30,7 @@ def population_file(tmp_path):
 
 
 def test_the_json_holds_what_counting_the_file_by_hand_gives(people_file, population_file):
-    done = run("measure", people_file, *USUAL, "--population", population_file, "--json")
+    done = run_process("measure", people_file, *USUAL, "--population", population_file, "--json")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     sizes, theirs = groups_of(people_file, KEYS), groups_of(population_file, KEYS)

@@ -23,7 +23,7 @@ from sfumato.cli.console import Console
 from sfumato.files.table_file import read_file, write_file
 from sfumato.policy import Policy
 
-from .conftest import N_PEOPLE, call, people, read_rows, run
+from .conftest import N_PEOPLE, call, people, read_rows, run, run_process
 
 POLICY = """version = 1
 [data]
@@ -66,7 +66,7 @@ def written(folder: Path) -> list[str]:
 
 
 def test_a_passed_gate_writes_everything_and_k_holds_on_the_file(tmp_path: Path):
-    result = run("run", write(tmp_path))
+    result = run_process("run", write(tmp_path))
     assert result.returncode == 0, result.stderr
     assert written(tmp_path) == sorted(OUTPUTS)
     rows = read_rows(tmp_path / "out.csv")

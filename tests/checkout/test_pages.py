@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-REPOSITORY = Path(__file__).parent.parent
+REPOSITORY = Path(__file__).parents[2]
 sys.path.insert(0, str(REPOSITORY))
 
 from studies.catalogue import all_studies  # noqa: E402

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # studies are no part of the package
+sys.path.insert(0, str(Path(__file__).parents[2]))  # studies are no part of the package
 from studies.inference_attacks import TABLE_1, TABLE_2
 from studies.inference_attacks_claims import evidence
 from studies.inference_attacks_page import page

@@ -13,7 +13,7 @@ from sfumato.cli import study as door
 from sfumato.cli.application import application
 from sfumato.errors import InputError
 
-REPOSITORY = Path(__file__).parent.parent
+REPOSITORY = Path(__file__).parents[2]
 
 
 def call(*arguments):

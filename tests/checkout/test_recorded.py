@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-REPOSITORY = Path(__file__).parents[1]
+REPOSITORY = Path(__file__).parents[2]
 sys.path.insert(0, str(REPOSITORY / "scripts"))
 
 import recorded  # noqa: E402

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # studies are no part of the package
+sys.path.insert(0, str(Path(__file__).parents[2]))  # studies are no part of the package
 from studies import generalization_attacks as study
 from studies.generalization_attacks_claims import evidence
 from studies.generalization_attacks_page import page

@@ -11,7 +11,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-SCRIPTS = Path(__file__).parents[1] / "scripts"
+SCRIPTS = Path(__file__).parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
 import hostile  # noqa: E402

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-REPOSITORY = Path(__file__).parent.parent
+REPOSITORY = Path(__file__).parents[2]
 sys.path.insert(0, str(REPOSITORY))
 
 from studies import catalogue  # noqa: E402

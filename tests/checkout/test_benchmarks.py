@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # benchmarks/ is a folder of the repository, not installed
+sys.path.insert(0, str(Path(__file__).parents[2]))  # benchmarks/ is a folder of the repository, not installed
 
 from benchmarks import __main__ as command
 from benchmarks import bench_scaling, harness, machine, results_file, workloads
@@ -264,7 +264,7 @@ def test_rolled_up_occupations_are_the_part_before_the_number():
 
 
 def test_the_command_lists_its_benchmarks():
-    repository = Path(__file__).parents[1]
+    repository = Path(__file__).parents[2]
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks", "--help"], cwd=repository, capture_output=True, text=True, check=True
     )
@@ -272,7 +272,7 @@ def test_the_command_lists_its_benchmarks():
 
 
 def test_memory_is_measured_in_a_process_of_its_own():
-    repository = Path(__file__).parents[1]
+    repository = Path(__file__).parents[2]
     child = [sys.executable, "-m", "benchmarks.bench_memory", "500", "narrow types"]
     done = subprocess.run(child, cwd=repository, capture_output=True, text=True, check=True)
     seen = json.loads(done.stdout.splitlines()[-1])
