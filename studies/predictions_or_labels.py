@@ -23,9 +23,9 @@ K, K_OF_NETWORKS = (10, 100, 200, 500, 1000), (10, 100, 1000)
 SPLITS = {
     ("adult-12", "nn"): 2,
     ("lending-club-18", "nn"): 1,
-    ("adult-12", "hgb"): 3,
-    ("lending-club-18", "hgb"): 2,
-    ("adult-8", "dt"): 2,
+    ("adult-12", "hgb"): 5,
+    ("lending-club-18", "hgb"): 5,
+    ("adult-8", "dt"): 5,
 }
 """Tables and models, and how many splits of the other study each is compared on."""
 
