@@ -54,7 +54,8 @@ REDUCTIONS = (
     "label; `PrivateAnonymizer`: drawn).",
     "MST and AIM release synthetic records, label included, on the same public cells; values are drawn in the cells. "
     "They run with OpenDP's own settings in an environment of their own (`.peers/mbi`), since OpenDP pins an older "
-    "polars for them; on Adult on one split only.",
+    "polars for them; on Adult on one split only. OpenDP adds a null to the cells of every column, and noise lets some "
+    "synthetic records have one: these are left out.",
     "Edges and categories are those of [the learners](beyond-private-learners.md).",
 )
 
@@ -185,6 +186,7 @@ class Split:
             .contingency_table(keys=listed | {"label": list(range(len(self.classes)))}, algorithm=algorithm)
             .release()
             .synthesize()
+            .drop_nulls()  # OpenDP adds a null to the keys of every column; its noise lets some records have one
         )
         drawn = np.column_stack([released[name].to_numpy() for name in listed])
         random = np.random.default_rng(self.key["seed"])

@@ -209,7 +209,7 @@ def rounds_of(n_rounds, monkeypatch, *, has_more, shrink=1.0):
         patched.setattr(_ebm, "calc_gdp_noise_multi", lambda total_queries, **budget: shrink * one_query(1, **budget))
         model = booster(epsilon=EPSILON, delta=2 * DELTA, max_rounds=n_rounds, learning_rate=rate)
         model.fit(cells, codes, init_score=scores)
-    place = int(np.searchsorted(model.bins_[0][0], 1.0)) + 1
+    place = int(np.searchsorted(model.bins_[0][0], 1.0, side="right")) + 1  # a cut at a value lies below it
     return -np.array([_sum_around(update, model.bin_weights_[0], place) for update in updates]) / rate
 
 
