@@ -95,9 +95,21 @@ def distinct_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int6
     try:
         return np.unique(labels, return_inverse=True)
     except TypeError:
-        raise InputError(
-            "labels of several types, which have no order: expected labels of one type. Convert them all to text."
-        ) from None
+        raise _no_order() from None
+
+
+def sorted_labels(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return the distinct labels, sorted: faster than `distinct_labels`, which looks up every record."""
+    try:
+        return np.unique(labels)
+    except TypeError:
+        raise _no_order() from None
+
+
+def _no_order() -> InputError:
+    return InputError(
+        "labels of several types, which have no order: expected labels of one type. Convert them all to text."
+    )
 
 
 def thread_count(n_jobs: int | None) -> int:

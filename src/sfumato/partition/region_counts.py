@@ -184,15 +184,23 @@ def _count_groups(codes, order, unit_of_code, classes, target, offsets, kind, co
     n_counted, n_left, is_top = np.int64(0), np.int64(0), np.bool_(False)
     for g in range(offsets.shape[0] - 1):
         n_seen = np.int64(0)
-        for i in range(offsets[g], offsets[g + 1]):
-            key = np.int64(classes[i]) * n_units + unit_of_code[codes[order[i]]]
-            if n[key] == 0:
-                seen[n_seen] = key
-                n_seen += 1
-            n[key] += 1
-            for o in range(n_outputs):
-                sums[key, o] += target[i, o]
-        _sort(seen, n_seen, n)
+        if n.shape[0] <= 2 * (offsets[g + 1] - offsets[g]):  # looking through all values is faster than noting them
+            for i in range(offsets[g], offsets[g + 1]):
+                key = np.int64(classes[i]) * n_units + unit_of_code[codes[order[i]]]
+                n[key] += 1
+                for o in range(n_outputs):
+                    sums[key, o] += target[i, o]
+            n_seen = _look_through(seen, n)
+        else:
+            for i in range(offsets[g], offsets[g + 1]):
+                key = np.int64(classes[i]) * n_units + unit_of_code[codes[order[i]]]
+                if n[key] == 0:
+                    seen[n_seen] = key
+                    n_seen += 1
+                n[key] += 1
+                for o in range(n_outputs):
+                    sums[key, o] += target[i, o]
+            _sort(seen, n_seen, n)
         at = np.int64(0)
         for c in range(n_classes):
             stop, total = at, np.int64(0)
@@ -219,15 +227,22 @@ def _count_groups(codes, order, unit_of_code, classes, target, offsets, kind, co
             counted.stop[g * n_classes + c], left.stop[g * n_classes + c] = n_counted, n_left
 
 
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _look_through(seen, n):  # type: ignore[no-untyped-def]
+    """List the values that occur in rising order, and return their number."""
+    n_seen = np.int64(0)
+    for key in range(n.shape[0]):
+        if n[key] > 0:
+            seen[n_seen] = key
+            n_seen += 1
+    return n_seen
+
+
 @njit(nogil=True, cache=True, error_model="numpy")
 def _sort(seen, n_seen, n):  # type: ignore[no-untyped-def]
     """Sort the values that occur, of which `n` has the number of records: groups are small, and so are their lists."""
     if n_seen > _SORTED_BY_HAND and n.shape[0] <= n_seen * _LOOKED_THROUGH:
-        n_sorted = np.int64(0)
-        for key in range(n.shape[0]):
-            if n[key] > 0:
-                seen[n_sorted] = key
-                n_sorted += 1
+        _look_through(seen, n)
     elif n_seen > _SORTED_BY_HAND:
         seen[:n_seen].sort()
     else:

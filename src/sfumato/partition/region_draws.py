@@ -212,6 +212,7 @@ def _draw(room, weight, groups, offsets, classes, seed, said, out):  # type: ign
     for at in range(groups.shape[0]):
         most = max(most, offsets[at + 1] - offsets[at])
     dealt, first, left = np.empty(most, np.int32), np.zeros(n_classes, np.int64), np.zeros(n_classes, np.int64)
+    alike = np.zeros(n_classes, np.bool_)
     state = seed
     for at in range(groups.shape[0]):
         g = groups[at]
@@ -226,17 +227,11 @@ def _draw(room, weight, groups, offsets, classes, seed, said, out):  # type: ign
             first[c] = n
             if left[c] > 0:
                 state += _STEP
-                _deal(hand, q, c, left[c], _random(state, np.int64(_UNIT)) / _UNIT, dealt, n)
+                alike[c] = _deal(hand, q, c, left[c], _random(state, np.int64(_UNIT)) / _UNIT, dealt, n)
                 n += left[c]
-        for i in range(offsets[at], offsets[at + 1]):
-            c = classes[i]
-            state += _STEP
-            taken = first[c] + _random(state, left[c])
-            left[c] -= 1
-            u = dealt[taken]
-            dealt[taken] = dealt[first[c] + left[c]]
-            out[i] = u
-            if n_said > 0:
+        if n_said > 0:  # what the dealt values say
+            for d in range(n):
+                u = dealt[d]
                 if stamp[u] != g:
                     stamp[u] = g
                     if n_outputs > 0:
@@ -246,8 +241,33 @@ def _draw(room, weight, groups, offsets, classes, seed, said, out):  # type: ign
                         own = _share(voice, q, u, np.int64(0), 0.0)
                         for s in range(n_said):
                             says[u, s] = weight * np.log(_share(voice, q, u, s + 1, 0.0) / own)
+        i, end = offsets[at], offsets[at + 1]
+        while i < end:  # records of one class, one after the other
+            c, stop = classes[i], i + 1
+            while stop < end and classes[stop] == c:
+                stop += 1
+            low, n_left = first[c], left[c]
+            left[c] -= stop - i
+            if alike[c]:  # no matter which is taken
+                u = dealt[low]
+                state += _STEP * np.uint64(stop - i)
+                for r in range(i, stop):
+                    out[r] = u
                 for s in range(n_said):
-                    said[i, s] += says[u, s]
+                    own = says[u, s]
+                    for r in range(i, stop):
+                        said[r, s] += own
+            else:
+                for r in range(i, stop):
+                    state += _STEP
+                    taken = low + _random(state, n_left)
+                    n_left -= 1
+                    u = dealt[taken]
+                    dealt[taken] = dealt[low + n_left]
+                    out[r] = u
+                    for s in range(n_said):
+                        said[r, s] += says[u, s]
+            i = stop
 
 
 _STEP, _FIRST_MIX, _SECOND_MIX = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
@@ -260,6 +280,14 @@ def _random(state, n):  # type: ignore[no-untyped-def]
     state = (state ^ (state >> np.uint64(30))) * _FIRST_MIX
     state = (state ^ (state >> np.uint64(27))) * _SECOND_MIX
     return np.int64(((state ^ (state >> np.uint64(31))) >> np.uint64(32)) * np.uint64(n) >> np.uint64(32))
+
+
+@njit(nogil=True, cache=True)
+def as_columns(rows, first, stop, out):  # type: ignore[no-untyped-def]
+    """Put some rows into the columns of `out`, shape (columns, rows); rows are read once, not once per column."""
+    for i in range(first, stop):
+        for j in range(rows.shape[1]):
+            out[j, i] = rows[i, j]
 
 
 @njit(nogil=True, cache=True)
@@ -292,7 +320,10 @@ def _hand(room):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True, error_model="numpy", inline="always")
 def _deal(hand, q, c, n, start, dealt, at):  # type: ignore[no-untyped-def]
-    """Write values for some records of a group and class: at equal steps of its shares, from a random start."""
+    """Write values for some records of a group and class: at equal steps of its shares, from a random start.
+
+    Returns whether all of them are the first value of the list.
+    """
     listed, summed, pooled_sum = hand.listed[q, c], hand.summed[q, c], hand.pooled_sum[c]
     n_listed, total, i = hand.n_listed[q, c], hand.n_drawn[q, c], np.int64(0)
     of_own = summed[n_listed - 1] if n_listed > 0 else 0.0
@@ -302,6 +333,8 @@ def _deal(hand, q, c, n, start, dealt, at):  # type: ignore[no-untyped-def]
         while i < n and (is_last or (i + start) * step < summed[s]):
             dealt[at + i] = listed[s]
             i += 1
+        if s == 0 and i == n:
+            return True
     low, highest = np.int64(0), pooled_sum.shape[0] - 1
     while i < n and highest > 0 and pooled_sum[highest] == pooled_sum[highest - 1]:  # rounding may lead beyond the last
         highest -= 1
@@ -312,6 +345,7 @@ def _deal(hand, q, c, n, start, dealt, at):  # type: ignore[no-untyped-def]
             low += 1
         dealt[at + i] = low
         i += 1
+    return False
 
 
 class Voice(NamedTuple):

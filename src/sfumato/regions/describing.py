@@ -207,7 +207,7 @@ class RegionCounting:
 
         columns = map_in_threads(described, range(len(plan.columns)), self.n_threads)
         bare = Regions(tuple(columns), sizes, target, None, plan.floor)
-        made = bare.with_weights(learn_weights(bare, joined_samples(self._samples)))
+        made = bare.with_weights(learn_weights(bare, joined_samples(self._samples), n_threads=self.n_threads))
         if plan.target.scale is None:
             return made
         spread = [sum(own, Spread()) for own in zip(*(part.spread for part in parts), strict=True)]

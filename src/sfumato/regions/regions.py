@@ -18,10 +18,18 @@ from sfumato.labels import label_moment, label_number
 from sfumato.partition.cells import Inside, everything
 from sfumato.partition.group_summaries import collect
 from sfumato.partition.region_counts import ColumnCounts
-from sfumato.partition.region_draws import Drawing, Whole, commonest_values, draw_column, put_in_place, whole_table
+from sfumato.partition.region_draws import (
+    Drawing,
+    Whole,
+    as_columns,
+    commonest_values,
+    draw_column,
+    put_in_place,
+    whole_table,
+)
 from sfumato.regions.target import RegionTarget
 from sfumato.regions.weights import Weights, as_shares
-from sfumato.threads import map_in_threads
+from sfumato.threads import map_in_threads, stretches
 
 _SEEDS = np.iinfo(np.uint64).max
 _DRAWN_AT_ONCE = 1 << 16  # records that share a random generator, so that the number of threads does not matter
@@ -280,9 +288,11 @@ class Regions:
                 shares[there] = as_shares(likely)
 
         map_in_threads(task, range(len(runs)), n_threads)
-        columns = {
-            column.name: column.written(np.ascontiguousarray(drawn[:, j])) for j, column in enumerate(self.columns)
-        }
+        units = np.empty((len(self.columns), n_records), np.uint16)
+        parts = stretches(n_records, len(runs))
+        map_in_threads(lambda part: as_columns(drawn, part.start, part.stop, units), parts, n_threads)
+        written = map_in_threads(lambda j: self.columns[j].written(units[j]), range(len(units)), n_threads)
+        columns = {column.name: own for column, own in zip(self.columns, written, strict=True)}
         return Drawn(columns, groups, shares, numbers)
 
     def known_values(self, table: Table, group: Callable[[], NDArray[np.int32]] | None) -> dict[str, GroupedValues]:

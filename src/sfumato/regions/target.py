@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.arguments import distinct_labels
+from sfumato.arguments import distinct_labels, sorted_labels
 from sfumato.partition.guides import NumberScale
 
 MOST_CLASSES = 32
@@ -53,7 +53,7 @@ class TargetCoding:
             return np.searchsorted(self.labels, y).astype(np.int32)
         own, known = np.zeros(len(y), np.int64), np.zeros(len(self.labels), np.int64)
         for output, listed in zip(y.T, self.labels.T, strict=True):
-            different = distinct_labels(listed)[0]
+            different = sorted_labels(listed)
             own = own * len(different) + np.searchsorted(different, output)
             known = known * len(different) + np.searchsorted(different, listed)
         return np.searchsorted(known, own).astype(np.int32)
@@ -75,7 +75,7 @@ def code_target(y: NDArray[Any], *, is_number: bool) -> TargetCoding:
         values = np.asarray(y, np.float64).reshape(len(y), -1)
         return TargetCoding(scale=NumberScale.of(values.min(axis=0), values.max(axis=0)), is_flat=y.ndim == 1)
     if y.ndim == 1:
-        labels = distinct_labels(y)[0]
+        labels = sorted_labels(y)
     else:
         places = [distinct_labels(output)[1] for output in y.T]
         labels = y[np.unique(np.stack(places, axis=1), axis=0, return_index=True)[1]]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.partition.region_draws import look_up_column
+from sfumato.threads import map_in_threads
 
 if TYPE_CHECKING:
     from sfumato.regions.regions import Regions
@@ -77,7 +78,7 @@ def joined_samples(samples: Sequence[Sample]) -> Sample:
     return Sample(groups, np.concatenate([[0], *stops]).astype(np.int64), units, classes, numbers)
 
 
-def learn_weights(regions: Regions, sample: Sample) -> Weights:
+def learn_weights(regions: Regions, sample: Sample, *, n_threads: int = 1) -> Weights:
     """Find the weights under which the targets of counted records are expected best; each is left out for itself."""
     n_classes, n_outputs = regions.target.n_in_class.shape[1], regions.target.means.shape[1]
     n_columns = len(regions.columns)
@@ -86,13 +87,13 @@ def learn_weights(regions: Regions, sample: Sample) -> Weights:
     sizes = np.diff(sample.offsets)
     of_record = np.repeat(sample.groups, sizes)
     above = sample.numbers - regions.target.means[of_record]
-    said = [
-        look_up_column(
-            column.drawing(1.0), sample.groups, sample.offsets, sample.classes,
-            np.ascontiguousarray(sample.units[:, j]), above,
-        )
-        for j, column in enumerate(regions.columns)
-    ]  # fmt: skip
+
+    def look_up(j: int) -> NDArray[np.float64]:
+        units = np.ascontiguousarray(sample.units[:, j])
+        drawing = regions.columns[j].drawing(1.0)
+        return look_up_column(drawing, sample.groups, sample.offsets, sample.classes, units, above)
+
+    said = map_in_threads(look_up, range(n_columns), n_threads)
     if n_outputs:
         n = regions.sizes[of_record][:, np.newaxis]
         return Weights(_least_squares(np.stack(said, axis=2), above * n / np.maximum(n - 1, 1)), 1.0, np.zeros(1))
