@@ -26,6 +26,8 @@ from sfumato.errors import InputError
 from sfumato.system_files import nameless_file, new_file, sync
 
 Shape = Any
+FINGERPRINTS = ".fingerprints"
+"""The ending of files with the fingerprints of records, which are for the owner of the records alone."""
 
 
 # -- writing -------------------------------------------------------------------------------------------------------

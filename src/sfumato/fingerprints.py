@@ -22,13 +22,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from sfumato.documents import check_shape, is_text, one_of, read_document, write_document
+from sfumato.documents import FINGERPRINTS, check_shape, is_text, one_of, read_document, write_document
 from sfumato.errors import InputError
 from sfumato.frames import Table, read_table
 from sfumato.threads import map_in_threads
 
 FORMAT = "sfumato-fingerprints"
-SUFFIX = ".fingerprints"
 VERSION = 1
 NOTICE = (
     "For the owner of the records only. Anyone who has this file can test whether a person was in the table. Do not "
@@ -268,7 +267,7 @@ def fingerprints_path(artifact: str | os.PathLike[str]) -> Path:
     ('partition.fingerprints', 'old.parquet.fingerprints')
     """
     path = Path(artifact)
-    return path.with_name((path.stem if path.suffix == ".json" else path.name) + SUFFIX)
+    return path.with_name((path.stem if path.suffix == ".json" else path.name) + FINGERPRINTS)
 
 
 def _forgotten() -> None:

@@ -5,14 +5,18 @@ import json
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sfumato.report.frontier import Frontier
+from sfumato.report.frontier_row import FrontierRow
 from sfumato.studio.child import Worker
 from sfumato.studio.commands import commands
-from sfumato.studio.session import DIVERSITIES, LOSSES
+from sfumato.studio.measurements import ways
+from sfumato.studio.session import CURVES, DIVERSITIES, LOSSES
 
 from .conftest import Visit, Visitor, looked_at
 
@@ -70,6 +74,75 @@ def _numbers(document: Any) -> set[Any]:
     if isinstance(document, list):
         return set().union(*(_numbers(one) for one in document), set())
     return {document} if isinstance(document, int | float) else set()
+
+
+PUBLIC = """
+[bounds]
+age = [0, 120]
+hours = [0, 100]
+[categories]
+race = ["x", "y", "z"]
+job = ["clerk", "nurse", "cook", "smith"]
+"""
+
+
+def rows_of_the_command(command: str, folder: Path) -> dict[str, FrontierRow]:
+    """Return what a command measured; its document adds differences between rows, which are no part of them."""
+    ran(command, folder, "-o", "found.json", "--jobs", "1")
+    found = Frontier.from_dict(json.loads((folder / "found.json").read_text()))
+    return {row.name: replace(row, seconds=0.0) for row in found.rows}
+
+
+def rows_of_the_studio(asked: list[dict[str, Any]]) -> dict[str, FrontierRow]:
+    """Return what the jobs that the studio wanted to start measure."""
+    told = []
+    for one in asked:
+        arguments = {name: value for name, value in one.items() if name != "n_total"}
+        told += [told["row"] for told in told_by("frontier", **arguments | {"columns_for": []}) if "row" in told]
+    return {row["name"]: replace(FrontierRow.from_dict(json.loads(json.dumps(row))), seconds=0.0) for row in told}
+
+
+def not_started(visitor: Visitor) -> list[dict[str, Any]]:
+    """Keep the studio from starting jobs; return the list in which their arguments will be."""
+    asked: list[dict[str, Any]] = []
+    visitor.studio._start = lambda kind, on_message, **given: asked.append(given)  # type: ignore[method-assign]
+    return asked
+
+
+@pytest.mark.parametrize("by", ["k", "t", "epsilon"])
+def test_of_the_frontier(visit: Visit, folder: Path, by: str) -> None:
+    async def story(visitor: Visitor) -> None:
+        await visitor.enter()
+        prepared(visitor)
+        asked = not_started(visitor)
+        visitor.studio.public.write_text(PUBLIC, encoding="utf-8")
+        assert (await visitor.post("/frontier/measure", {"by": by})).status_code == 303
+        [command] = commands(visitor.studio, "frontier", {"by": by})
+        shown, found = rows_of_the_studio(asked), rows_of_the_command(command, folder)
+        assert list(found) == list(shown) and len(found) == 1 + len(CURVES[by].stops)
+        # The noise of differential privacy is drawn anew in every run.
+        same = ["no protection"] if by == "epsilon" else list(found)
+        assert [found[name] for name in same] == [shown[name] for name in same]
+
+    visit(story)
+
+
+def test_of_the_comparison(visit: Visit, folder: Path) -> None:
+    async def story(visitor: Visitor) -> None:
+        await visitor.enter()
+        prepared(visitor)
+        asked = not_started(visitor)
+        for way in ways(visitor.studio):
+            assert (await visitor.post("/compare/measure", {"family": way.family})).status_code == 303
+        [command] = commands(visitor.studio, "compare", {})
+        shown, found = rows_of_the_studio(asked), rows_of_the_command(command, folder)
+        assert len(shown) == 6 and set(found) == set(shown)
+        # Two tables are shuffled anew in every run, and attackers who draw records draw others.
+        two = "l = 3, two tables"
+        assert [found[two].utility, found[two].auc] == [shown[two].utility, shown[two].auc]
+        assert {**found, two: None} == {**shown, two: None}
+
+    visit(story)
 
 
 @pytest.mark.filterwarnings("ignore::sfumato.errors.PrivacyWarning")

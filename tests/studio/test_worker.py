@@ -46,7 +46,7 @@ def random_policy(number: int) -> str:
 
 
 @pytest.mark.filterwarnings("ignore::sfumato.errors.PrivacyWarning")
-@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("number", range(20))
 def test_the_studio_writes_the_bytes_that_run_writes(
     folder: Path, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,16 +18,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sfumato import fingerprints
 from sfumato.backends.duckdb.address import DuckDBAddress, is_address
-from sfumato.documents import permitted
+from sfumato.documents import FINGERPRINTS, permitted
 from sfumato.errors import InputError, ParameterError, Sentence, named
 from sfumato.system_files import locked_folder, new_file, sync
 
 State = tuple[int, int, int, int] | None
 """Identifies a version of a file; None if there is no file."""
 
-_OF_THE_OWNER = (fingerprints.SUFFIX, ".publication")  # endings of files that recognize people
+_OF_THE_OWNER = (FINGERPRINTS, ".publication")  # endings of files that recognize people
 _SEEN: dict[Path, State] = {}  # the state of this command's outputs when it began
 
 
