@@ -431,6 +431,8 @@ def every_estimator():
 @pytest.mark.parametrize("method", every_estimator(), ids=lambda method: method.__name__)
 @pytest.mark.parametrize("given", ["columns of one name", "dict of lists", "dict", "empty dict"])
 def test_every_method_refuses_what_is_no_table_in_words(method, given):
+    if method.__name__ in ("AdversarialMinimizer", "MutualInformationMinimizer"):
+        pytest.importorskip("torch", reason="torch is not installed (extra: neural)")
     people = pd.DataFrame({"age": [20, 30, 40, 50] * 10, "job": list("abcd") * 10, "ill": list("xyxy") * 10})
     tables = {
         "columns of one name": people.set_axis(["age", "age", "ill"], axis=1),

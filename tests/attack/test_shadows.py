@@ -173,6 +173,7 @@ def area_of_lira_offline(estimator, model, people):
     return found["lira_offline"].details["auc"]
 
 
+@pytest.mark.statistical
 def test_shadows_without_the_protection_are_weaker_where_it_covers_half_of_the_people():
     plain = DecisionTreeClassifier(random_state=0)
     anonymizer = ModelGuidedAnonymizer(k=20, quasi_identifiers=["quasi"], keep=["free"])
@@ -192,6 +193,7 @@ ADULT_COLUMNS = [
 ]  # fmt: skip
 
 
+@pytest.mark.statistical
 def test_shadows_without_the_protection_are_weaker_on_a_minimized_census_table():
     X, y = load_adult(return_X_y=True, as_frame="pandas")
     X, y = X[ADULT_COLUMNS], (y.astype(str) == ">50K").to_numpy()
