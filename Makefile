@@ -27,7 +27,7 @@ demo: $(READY)-core ## Anonymize the bundled census data for a model, and show w
 	@$(BIN)/sfumato demo
 
 test: $(READY)-test ## Run the tests of the package in a few minutes, each property on fewer random tables than in CI
-	@SFUMATO_EXAMPLES=0.4 $(BIN)/python -m pytest $(IN_PARALLEL) --ignore=tests/checkout -m "not slow and not statistical"
+	@SFUMATO_EXAMPLES=0.3 $(BIN)/python -m pytest $(IN_PARALLEL) --ignore=tests/checkout -m "not slow and not thorough"
 
 test-ci: $(READY)-test ## Run the tests as CI does: all but the slow ones, then the kernels' twins without compilation
 	@$(BIN)/python -m pytest $(IN_PARALLEL)

@@ -27,7 +27,7 @@ _WANTED = os.environ.get("SFUMATO_EXAMPLES", "1.0")
 def in_examples(n: int = 50) -> settings:
     """Run a property on n tables, the same ones each time.
 
-    SFUMATO_EXAMPLES=0.4 takes a share of them, as ``make test`` does; SFUMATO_EXAMPLES=1000 goes looking for new ones.
+    SFUMATO_EXAMPLES=0.3 takes a share of them, as ``make test`` does; SFUMATO_EXAMPLES=1000 goes looking for new ones.
     """
     if "." in _WANTED:
         return settings(max_examples=max(4, round(n * float(_WANTED))), deadline=None, derandomize=True)

@@ -396,6 +396,7 @@ main()
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("how", "code"), [(signal.SIGKILL, -9), (signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["kill", "term", "int"]
 )

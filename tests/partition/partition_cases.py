@@ -35,6 +35,7 @@ from sfumato.partition.tree import Tree
 from strategies import in_examples as in_examples
 from twins import naive, naive_splitting
 
+
 @dataclass(frozen=True, eq=False)
 class Case:
     """A table after binning, a guide, and what is asked of the groups."""

@@ -20,7 +20,7 @@ from sfumato.private.spanning_tree import noisy_distances, noisy_tree
 from twins.frequency_audit import epsilon_at_least
 from twins.seeded_noise import SeededNoise
 
-pytestmark = pytest.mark.statistical
+pytestmark = pytest.mark.thorough
 
 RUNS = 100_000
 EPSILON, DELTA = 1.0, 1e-2

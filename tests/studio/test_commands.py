@@ -131,6 +131,7 @@ def test_of_the_frontier(visit: Visit, folder: Path, by: str, monkeypatch: pytes
     visit(story)
 
 
+@pytest.mark.thorough
 def test_of_the_comparison(visit: Visit, folder: Path) -> None:
     async def story(visitor: Visitor) -> None:
         await visitor.enter()
