@@ -9,13 +9,16 @@ PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c c
 # Stamps are files inside the environment, so deleting .venv is all it takes to start over.
 READY := $(VENV)/.ready
 PINS := pyproject.toml constraints.txt
-# A process for each core; the tests of one file stay together, since they share what is dear to set up.
-IN_PARALLEL := -n auto --maxprocesses 4 --dist loadfile
+# A process for each core. Each gets a run of tests, so that those of one file share what is dear to set up; who is done
+# takes over from the others.
+IN_PARALLEL := -n auto --maxprocesses 4 --dist worksteal
+TWINS := echo "Kernel twins once more, interpreted (NUMBA_DISABLE_JIT=1) ..."; NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest \
+	$(IN_PARALLEL) tests/partition tests/attack/test_reconstruction_adversaries.py -k twin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installs into one environment would race
-.PHONY: help demo test test-studies test-all coverage mutants test-lowest test-newest check bench hostile recorded studies docs dist neural dp spark clean
+.PHONY: help demo test test-ci test-all coverage mutants test-lowest test-newest check bench hostile recorded studies docs dist neural dp spark clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,18 +26,16 @@ help: ## Show this list
 demo: $(READY)-core ## Anonymize the bundled census data for a model, and show what it cost
 	@$(BIN)/sfumato demo
 
-test: $(READY)-test ## Run the tests of the package, then the kernels' twin tests without compilation
-	@$(BIN)/python -m pytest $(IN_PARALLEL) --ignore=tests/checkout
-	@echo "Kernel twins once more, interpreted (NUMBA_DISABLE_JIT=1) ..."
-	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/partition tests/attack/test_reconstruction_adversaries.py -k twin
+test: $(READY)-test ## Run the tests of the package in a few minutes, each property on fewer random tables than in CI
+	@SFUMATO_EXAMPLES=0.3 $(BIN)/python -m pytest $(IN_PARALLEL) --ignore=tests/checkout -m "not slow and not thorough"
 
-test-studies: $(READY)-test ## Run the tests of what only a checkout has: studies, benchmarks, scripts
-	@$(BIN)/python -m pytest $(IN_PARALLEL) tests/checkout
+test-ci: $(READY)-test ## Run the tests as CI does: all but the slow ones, then the kernels' twins without compilation
+	@$(BIN)/python -m pytest $(IN_PARALLEL)
+	@$(TWINS)
 
-test-all: $(READY)-test ## Run every test, the slow statistical ones included
+test-all: $(READY)-test ## Run every test, those that take minutes included
 	@$(BIN)/python -m pytest $(IN_PARALLEL) -m ""
-	@echo "Kernel twins once more, interpreted (NUMBA_DISABLE_JIT=1) ..."
-	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/partition tests/attack/test_reconstruction_adversaries.py -k twin
+	@$(TWINS)
 
 check: $(READY)-check ## Lint, formatting, types, and the table of allowed imports
 	@$(BIN)/ruff check .

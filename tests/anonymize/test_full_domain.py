@@ -197,6 +197,7 @@ def adult_folder():
     return folder
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("row", GOLDEN["optima"], ids=lambda row: f"k={row['k']}, limit {row['suppression_limit']}")
 def test_adult_with_the_hierarchies_of_arx_gets_the_best_of_all_levels(adult_folder, row):
     assert hashlib.sha256((adult_folder / "adult.csv").read_bytes()).hexdigest() == GOLDEN["table_sha256"]

@@ -77,6 +77,7 @@ def test_the_golden_file_says_where_it_comes_from():
     assert len(cases()) == 6
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", MEMBERSHIP)
 def test_our_forest_finds_as_many_members_as_theirs(name):
     case = cases()[f"membership, {name}"]
@@ -104,6 +105,7 @@ def test_our_network_finds_as_many_members_as_theirs(name):
     assert overlap(result.interval, interval) or result.rate > accuracy
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["tree", "anonymized tree"])
 def test_our_attribute_attack_guesses_as_well_as_theirs(name):
     case = cases()[f"attribute, {name}"]

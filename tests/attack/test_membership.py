@@ -140,6 +140,7 @@ def test_lira_of_a_regressor_reaches_the_best_attack():
     assert all(result.verdict == "stronger than baseline" for result in found.values())
 
 
+@pytest.mark.thorough
 def test_a_model_that_saw_neither_half_gives_nothing_away():
     n_seeds, n_attacked = 10, 400
     rates, n_called = {name: [] for name in ATTACKS}, dict.fromkeys(ATTACKS, 0)

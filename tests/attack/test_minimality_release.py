@@ -43,6 +43,7 @@ def test_a_tree_that_kept_a_town_together_tells_who_made_that_necessary():
     assert result.details["n_not_minimal"] == 0
 
 
+@pytest.mark.thorough
 def test_nothing_follows_where_values_belong_to_anybody():
     verdicts = []
     for seed in range(20):

@@ -127,6 +127,7 @@ def test_a_cache_is_not_used_for_something_else(tmp_path, change):
     assert Counting.n_fitted == (4 if change == "number" else 2)
 
 
+@pytest.mark.thorough
 def test_the_cache_means_the_same_in_another_process(tmp_path):
     source = (
         "import numpy as np, pandas as pd\n"
@@ -173,6 +174,7 @@ def area_of_lira_offline(estimator, model, people):
     return found["lira_offline"].details["auc"]
 
 
+@pytest.mark.thorough
 def test_shadows_without_the_protection_are_weaker_where_it_covers_half_of_the_people():
     plain = DecisionTreeClassifier(random_state=0)
     anonymizer = ModelGuidedAnonymizer(k=20, quasi_identifiers=["quasi"], keep=["free"])
@@ -192,6 +194,7 @@ ADULT_COLUMNS = [
 ]  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_shadows_without_the_protection_are_weaker_on_a_minimized_census_table():
     X, y = load_adult(return_X_y=True, as_frame="pandas")
     X, y = X[ADULT_COLUMNS], (y.astype(str) == ">50K").to_numpy()

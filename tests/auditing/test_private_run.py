@@ -119,6 +119,7 @@ def test_a_crash_after_spending_costs_budget_and_releases_nothing(folder, monkey
         sfumato.run(folder / "policy.toml")
 
 
+@pytest.mark.thorough
 def test_of_two_runs_at_once_one_is_refused(folder):
     """The budget covers one of two: whichever reads the ledger first."""
     outputs = {}

@@ -368,6 +368,7 @@ KILLED = textwrap.dedent("""
 """)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("at", "database"), [("growing", "new.db"), ("committing", "people.db")])
 def test_a_killed_process_leaves_no_table(people: Path, tmp_path: Path, at: str, database: str):
     out = f"duckdb:{tmp_path / database}?table=released"

@@ -384,7 +384,8 @@ def test_a_release_that_fails_the_recount_writes_nothing_and_exits_1(people_file
 # --- interruptions ----------------------------------------------------------------------------------------
 
 STALLED = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by what a shell starts in the background
 from sfumato.cli import main
 from sfumato.files import verified_output as judging
 def stall(*arguments):
@@ -395,6 +396,7 @@ main()
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("how", "code"), [(signal.SIGKILL, -9), (signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["kill", "term", "int"]
 )

@@ -91,6 +91,7 @@ def test_a_command_whose_output_appears_while_it_works_ends_with_2(people_file, 
     assert contents(tmp_path) == {"out.csv": b"of another run"}
 
 
+@pytest.mark.thorough
 def test_of_two_processes_at_once_one_writes_and_one_is_refused(people_file, tmp_path):
     asked = [sys.executable, "-m", "sfumato", "anonymize", people_file, "--target", "wage", "--identifiers", "name"]
     asked += ["--model", "decision-tree", "--quiet", "-o", tmp_path / "out.csv", "--save", tmp_path / "partition.json"]
@@ -123,6 +124,7 @@ def killed_after(n_renames: int, path: Path) -> None:
     assert done.returncode == 9, done.stderr
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_renames", [1, 4])
 def test_a_run_killed_between_two_renames_is_recognised_by_the_next(tmp_path, n_renames):
     path = policy(tmp_path)
@@ -143,6 +145,7 @@ def test_a_run_killed_between_two_renames_is_recognised_by_the_next(tmp_path, n_
     assert done.exit_code == 0 and "are not of one run" not in done.stderr.replace("\n", " ")
 
 
+@pytest.mark.thorough
 def test_a_first_run_killed_after_its_release_is_recognised(tmp_path):
     path = policy(tmp_path)
     killed_after(1, path)

@@ -291,6 +291,7 @@ def test_tables_that_fail_their_recount_are_not_published(adult, tmp_path: Path,
     assert_nothing_published(tmp_path)
 
 
+@pytest.mark.thorough
 def test_a_killed_process_publishes_nothing_and_leaves_nothing_others_can_read(adult, tmp_path: Path):
     source = written(adult, tmp_path / "in")
     program = textwrap.dedent(f"""

@@ -196,6 +196,7 @@ def test_a_release_that_fails_its_recount_is_not_published(census, tmp_path: Pat
     assert not hasattr(anonymizer, "partition_")
 
 
+@pytest.mark.thorough
 def test_a_killed_process_publishes_nothing(census, tmp_path: Path):
     source = write_parts(census, tmp_path / "in")
     program = textwrap.dedent(f"""

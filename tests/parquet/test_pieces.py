@@ -149,6 +149,7 @@ def test_files_without_records_are_passed_over(tmp_path: Path):
 # -- what goes wrong --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="the system has no limit on the size of files")
 @pytest.mark.parametrize(
     ("stage", "expected_words"),

@@ -100,6 +100,7 @@ def test_a_schema_that_changes_is_refused_by_column(source, tmp_path: Path, verb
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("verb", ["measure", "transform"])
 def test_a_killed_process_leaves_nothing_that_others_can_read(source, tmp_path: Path, verb: str):
     program = textwrap.dedent(f"""

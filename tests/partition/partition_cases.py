@@ -5,14 +5,12 @@ Everything the strategies draw is deliberately awkward: constants, duplicates, s
 never occur, codes of two bytes, records that weigh nothing.
 """
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from sfumato.partition.binning import Bins, bin_categories, bin_numbers
@@ -34,16 +32,8 @@ from sfumato.partition.scoring import Scoring, make_scratch
 from sfumato.partition.split_search import find_splits
 from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy, make_taxonomy
 from sfumato.partition.tree import Tree
+from strategies import in_examples as in_examples
 from twins import naive, naive_splitting
-
-_WANTED = os.environ.get("SFUMATO_EXAMPLES")
-
-
-def in_examples(n: int = 50) -> settings:
-    """Run a property on n tables, the same ones each time; SFUMATO_EXAMPLES=1000 goes looking for new ones."""
-    if _WANTED is None:
-        return settings(max_examples=n, deadline=None, derandomize=True)
-    return settings(max_examples=int(_WANTED), deadline=None)
 
 
 @dataclass(frozen=True, eq=False)

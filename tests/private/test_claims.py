@@ -20,6 +20,8 @@ from sfumato.private.spanning_tree import noisy_distances, noisy_tree
 from twins.frequency_audit import epsilon_at_least
 from twins.seeded_noise import SeededNoise
 
+pytestmark = pytest.mark.thorough
+
 RUNS = 100_000
 EPSILON, DELTA = 1.0, 1e-2
 SURE = 1 - 1e-9  # for audits whose noise no seed fixes

@@ -18,6 +18,8 @@ from sfumato.private.network import PrivateSteps
 from twins.frequency_audit import epsilon_at_least
 from twins.seeded_noise import seed_private
 
+pytestmark = pytest.mark.thorough
+
 EPSILON, DELTA = 1.0, 1e-2
 needs_opacus = pytest.mark.skipif(
     find_spec("opacus") is None or find_spec("torch") is None, reason="opacus is not installed (extra: dp)"

@@ -171,6 +171,7 @@ def test_other_units_do_not_add_up():
         ledger.spend(promise(0.5, unit="person"), what="persons")
 
 
+@pytest.mark.thorough
 def test_two_processes_do_not_lose_a_release(tmp_path):
     path = tmp_path / "ledger.json"
     code = (
@@ -183,6 +184,7 @@ def test_two_processes_do_not_lose_a_release(tmp_path):
     assert len(PrivacyLedger(path).entries) == 40
 
 
+@pytest.mark.thorough
 def test_two_processes_do_not_both_spend_the_last_of_a_budget(tmp_path):
     path = tmp_path / "ledger.json"
     code = (

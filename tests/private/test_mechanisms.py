@@ -63,6 +63,7 @@ def counts_mechanism(epsilon, **settings):
     return run
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.0])
 def test_counts_keep_epsilon_on_every_pair_of_tiny_tables(epsilon):
     largest = largest_log_ratio(counts_mechanism(epsilon), list(neighbors()))
@@ -70,6 +71,7 @@ def test_counts_keep_epsilon_on_every_pair_of_tiny_tables(epsilon):
     assert largest >= epsilon - 1e-9  # and no noise is wasted
 
 
+@pytest.mark.thorough
 def test_a_person_with_several_records_is_covered_by_the_cap():
     pairs = [(table, tuple(sorted((*table, a, b)))) for table in TABLES[:15] for a in range(4) for b in range(4)]
     capped = largest_log_ratio(counts_mechanism(1.0, most_per_person=2), pairs)
@@ -93,6 +95,7 @@ def test_a_median_of_private_records_as_representative_is_caught():
     assert largest_log_ratio(with_median, list(neighbors())) == math.inf
 
 
+@pytest.mark.thorough
 def test_a_noise_that_is_used_again_is_caught():
     def twice(table, noise):
         noisy = counts_mechanism(1.0)(table, noise)
@@ -212,6 +215,7 @@ def audited_epsilon(epsilon, *, n_runs=1_000_000, seed=0, most_per_person=1, n_o
     return max(bounds)
 
 
+@pytest.mark.thorough
 def test_a_frequency_audit_stays_below_the_claim():
     for seed, epsilon in enumerate((0.1, 0.5, 1.0, 2.0)):
         bound = audited_epsilon(epsilon, seed=seed)
@@ -224,6 +228,7 @@ def test_a_frequency_audit_shows_defects():
     assert audited_epsilon(1.0, n_of_person=2, most_per_person=2) <= 1.0  # and with the cap
 
 
+@pytest.mark.thorough
 def test_a_frequency_audit_of_samples_stays_below_the_claim():
     """Samples with a threshold, a million times on two tables: at the exact delta, epsilon stays under the claim."""
     epsilon, rate, k, n_runs = 1.0, 0.3, 5, 1_000_000
