@@ -184,6 +184,7 @@ class Measurement:
             ("quasi-identifiers", ", ".join(self.quasi_identifiers)),
             ("groups", self.groups.n_groups),
             ("smallest group (k)", self.k),
+            ("unique records", self.uniqueness.n_unique),
             ("highest risk for a prosecutor", self.prosecutor.maximum),
             ("mean risk for a marketer", self.marketer.average),
         ]
