@@ -147,6 +147,14 @@ class Measurement:
     uniqueness : Uniqueness
     ranking : Ranking
     criteria : tuple of CriterionValue
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sfumato import measure
+    >>> found = measure(np.array([[30, 1], [30, 1], [41, 0]]))
+    >>> found.k, found.groups.n_groups, found.uniqueness.n_unique
+    (1, 2, 1)
     """
 
     n_records: int
