@@ -22,6 +22,7 @@ from sfumato.datasets import load_nursery
 X, y = load_nursery(return_X_y=True, as_frame="pandas")
 y = y.astype(str).replace({"recommend": "very_recom"})  # two applications alone are no class
 sample, later, sample_y, later_y = train_test_split(X, y, train_size=4_000, random_state=0, stratify=y)
+pd.set_option("display.max_colwidth", None)
 pd.DataFrame({"answers": {name: ", ".join(X[name].astype(str).unique()) for name in X}})
 
 # %% [markdown]
@@ -50,8 +51,11 @@ table = swept.to_frame()
 fig, axes = plt.subplots(figsize=(6.5, 3.4))
 axes.scatter(table["test_risk"], table["test_error"], color="tab:gray", s=18, label="a setting")
 axes.scatter(chosen.test_risk, chosen.test_error, color="tab:red", label="chosen")
-for point, name in zip(swept.limits, ("the form of today", "no question"), strict=True):
-    axes.annotate(name, (point.test_risk, point.test_error), xytext=(-6, 6), textcoords="offset points", ha="right")
+full, nothing = swept.limits
+axes.annotate(
+    "the form of today", (full.test_risk, full.test_error), xytext=(0, 8), textcoords="offset points", ha="right"
+)
+axes.annotate("no question", (nothing.test_risk, nothing.test_error), xytext=(8, -4), textcoords="offset points")
 axes.set(xlabel="personal answers that an attacker guesses", ylabel="applications ranked wrongly")
 axes.legend()
 
