@@ -141,3 +141,15 @@ def test_help_says_in_words_what_follows_an_option(command, width, monkeypatch):
     assert options
     assert [line for line in options if re.search(r"<\w+>", line)] == []
     assert max(map(len, shown.splitlines())) <= int(width)
+
+
+def test_a_label_or_a_sentence_that_wraps_stays_under_itself(capsys):
+    console = Console(quiet=False, as_json=False)
+    console.out.width = 60
+    console.facts(
+        [("guess a value in groups where a value is raised (skewness)", "0.185", "0.403  no significant gain")]
+    )
+    console.text("  " + "words " * 30)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 4
+    assert [line for line in lines if not line.startswith("  ")] == []
