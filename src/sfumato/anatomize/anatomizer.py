@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -118,7 +118,7 @@ class Anatomizer(BaseEstimator):
         suppression_limit: float = 0.0,
         assignment: Assignment = "largest",
         group: str = "group",
-        categorical_features: Names | None = None,
+        categorical_features: Collection[str | int] | None = None,
         random_state: Seed = None,
     ) -> None:
         self.l = l

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Self
 
 import numpy as np
@@ -201,7 +202,7 @@ class PrunedClassifier(_AnatomyClassifier):  # noqa: D101 - the text is put toge
         cv: int = 5,
         suppression_limit: float = 0.0,
         assignment: Assignment = "largest",
-        categorical_features: Names | None = None,
+        categorical_features: Collection[str | int] | None = None,
         random_state: Seed = None,
     ) -> None:
         self.estimator = estimator
@@ -287,7 +288,7 @@ class BucketClassifier(_AnatomyClassifier):  # noqa: D101 - the text is put toge
         cv: int = 5,
         suppression_limit: float = 0.0,
         assignment: Assignment = "largest",
-        categorical_features: Names | None = None,
+        categorical_features: Collection[str | int] | None = None,
         random_state: Seed = None,
     ) -> None:
         self.estimator = estimator

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -70,7 +71,7 @@ class BucketClusterer(ClusterMixin, LearnsFromAnatomy):  # noqa: D101 - the text
         max_candidates: int = 16,
         suppression_limit: float = 0.0,
         assignment: Assignment = "largest",
-        categorical_features: Names | None = None,
+        categorical_features: Collection[str | int] | None = None,
         random_state: Seed = None,
     ) -> None:
         self.estimator = estimator

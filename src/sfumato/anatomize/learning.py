@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,7 +67,7 @@ class LearnsFromAnatomy(MetaEstimatorMixin, BaseEstimator):
     coding: CodingName
     suppression_limit: float
     assignment: Assignment
-    categorical_features: Names | None
+    categorical_features: Collection[str | int] | None
     random_state: Seed
 
     def _divided(self, X: Any, sensitive: Any, joint: Any = False) -> tuple[Candidates, NDArray[np.int64]]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Self, get_args
 
 import numpy as np
@@ -103,7 +104,7 @@ class ProportionClassifier(ClassifierMixin, LearnsFromAnatomy):
         cv: int = 3,
         suppression_limit: float = 0.0,
         assignment: Assignment = "largest",
-        categorical_features: Names | None = None,
+        categorical_features: Collection[str | int] | None = None,
         random_state: Seed = None,
     ) -> None:
         self.estimator = estimator

@@ -8,6 +8,7 @@ what must be, form buckets, shuffle, check.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Self
 
 import numpy as np
@@ -107,7 +108,7 @@ class Slicer(BaseEstimator):
         keep: Names | None = None,
         suppression_limit: float = 0.0,
         bucket: str = "bucket",
-        categorical_features: Names | None = None,
+        categorical_features: Collection[str | int] | None = None,
         random_state: Seed = None,
     ) -> None:
         self.l = l

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.anonymize.recoding import Recoding
-from sfumato.arguments import Seed
 from sfumato.coded_columns import CodedColumn
 from sfumato.errors import PrivacyWarning, named
 from sfumato.hierarchies import CodePaths
@@ -47,7 +46,7 @@ def describe_groups(
     paths: Mapping[str, CodePaths],
     *,
     guide: Guide | None,
-    random_state: Seed,
+    random_state: Any,
     n_threads: int,
     cells: Sequence[CellColumn] | None = None,
     around: Surroundings | None = None,

@@ -8,7 +8,7 @@ calls the two steps separately, so that many settings share one reading.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self, get_args
 
@@ -52,7 +52,7 @@ class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     # Parameters shared by all subclasses; each lists them in its own signature, as scikit-learn asks.
     attributes: Names | None
     personal: Names | None
-    categorical_features: Names | None
+    categorical_features: Collection[str | int] | None
     floor: int
     max_bins: int
     output: Output

@@ -8,7 +8,7 @@ is one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -202,7 +202,7 @@ class AdversarialMinimizer(_NeuralMinimizer):
         as_published: bool = False,
         attributes: Names | None = None,
         personal: Names | None = None,
-        categorical_features: Names | None = None,
+        categorical_features: Collection[str | int] | None = None,
         floor: int = SAFE_SIZE,
         max_bins: int = DEFAULT_MAX_BINS,
         output: Output = "codes",
@@ -319,7 +319,7 @@ class MutualInformationMinimizer(_NeuralMinimizer):
         as_published: bool = False,
         attributes: Names | None = None,
         personal: Names | None = None,
-        categorical_features: Names | None = None,
+        categorical_features: Collection[str | int] | None = None,
         floor: int = SAFE_SIZE,
         max_bins: int = DEFAULT_MAX_BINS,
         output: Output = "codes",

@@ -8,7 +8,7 @@ per alpha answers all leaf limits of a sweep.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, get_args
 
@@ -118,7 +118,7 @@ class PrivacyAwareTree(WeightedMinimizer):
         personal_weights: Mapping[str, float] | None = None,
         attributes: Names | None = None,
         personal: Names | None = None,
-        categorical_features: Names | None = None,
+        categorical_features: Collection[str | int] | None = None,
         hierarchies: Mapping[str, Any] | None = None,
         search: Search = "greedy",
         floor: int = SAFE_SIZE,

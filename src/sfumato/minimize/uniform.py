@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -69,7 +69,7 @@ class UniformMinimizer(Minimizer):
         *,
         attributes: Names | None = None,
         personal: Names | None = None,
-        categorical_features: Names | None = None,
+        categorical_features: Collection[str | int] | None = None,
         floor: int = SAFE_SIZE,
         max_bins: int = DEFAULT_MAX_BINS,
         output: Output = "codes",
