@@ -14,7 +14,10 @@ from typing import Any
 
 
 def on_config(config: Any) -> Any:
-    """Add the pages that other programs write to the navigation."""
+    """Name the version in the header, and add the pages that other programs write to the navigation."""
+    from sfumato import __version__
+
+    config["site_name"] = f"sfumato {__version__}"
     docs = Path(config["docs_dir"])
     for title, folder in (("Results", "results"), ("Decisions", "adr")):
         pages = sorted(path.relative_to(docs).as_posix() for path in (docs / folder).glob("*.md"))

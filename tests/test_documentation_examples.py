@@ -15,6 +15,7 @@ import re
 import shlex
 from collections import Counter
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -184,6 +185,7 @@ def test_every_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
         assert page.name in (REPOSITORY / RUN_ELSEWHERE[page.name]).read_text(encoding="utf-8")
         return
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # as in a prompt that was opened there
     monkeypatch.setenv("COLUMNS", "100")
     names: dict[str, object] = {}
     with threadpool_limits(1):
@@ -205,13 +207,47 @@ def test_no_block_of_a_page_is_overlooked():
         assert "```" not in drawings.sub("", rest), name_of(page)
 
 
-def test_the_reference_has_every_public_name():
+# Families of names have lists of their own on the reference pages; see test_reference_lists.
+PUBLIC_PACKAGES = [name for name in dir(sfumato) if isinstance(getattr(sfumato, name), ModuleType)]
+PACKAGES_OF_NAMES = [*PUBLIC_PACKAGES, "anatomize", "anonymize", "certificates", "criteria", "measurement", "minimize"]
+SHOWN_BY = {  # results, and the function whose example has one
+    "EvidencePack": "evidence",
+    "Frontier": "frontier",
+    "VerifiedEvidence": "evidence",
+    "verify_evidence": "evidence",
+}
+
+
+def described_names() -> list[str]:
     pages = "".join(page.read_text(encoding="utf-8") for page in (DOCUMENTATION / "reference").glob("*.md"))
-    described = set(re.findall(r"^::: sfumato\.([\w.]+)$", pages, re.MULTILINE))
-    wanted = {name for name in sfumato.__all__ if name not in ("__version__", "attack", "datasets")}
-    wanted |= {f"attack.{name}" for name in sfumato.attack.__all__ if not name.isupper()}
-    wanted |= {f"private.{name}" for name in sfumato.private.__all__}
-    assert wanted - described == set()
+    return re.findall(r"^::: ([\w.]+)$", pages, re.MULTILINE)
+
+
+def object_of(name: str) -> object:
+    module, _, attribute = name.rpartition(".")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def test_the_reference_has_every_public_name():
+    described = {id(object_of(name)) for name in described_names()}
+    wanted = {f"sfumato.{name}" for name in dir(sfumato) if name not in ("__version__", *PUBLIC_PACKAGES)}
+    for package in PACKAGES_OF_NAMES:
+        names = getattr(importlib.import_module(f"sfumato.{package}"), "__all__", ())
+        wanted |= {f"sfumato.{package}.{name}" for name in names if not name.isupper()}
+    assert [name for name in sorted(wanted) if id(object_of(name)) not in described] == []
+
+
+def test_the_reference_has_every_name_once():
+    assert [name for name, count in Counter(described_names()).items() if count > 1] == []
+
+
+@pytest.mark.parametrize("name", sorted(set(sfumato.__all__) - {"__version__", "attack", "datasets"}))
+def test_every_public_name_has_an_example(name):
+    shown = getattr(sfumato, SHOWN_BY.get(name, name))
+    own = [shown, *vars(shown).values()] if isinstance(shown, type) else [shown]
+    if isinstance(shown, type) and issubclass(shown, Exception):
+        return
+    assert any(">>> " in (getattr(part, "__doc__", None) or "") for part in own)
 
 
 def test_the_site_lists_every_command_and_setting():

@@ -26,6 +26,7 @@ def test_a_release_shows_what_was_done(release):
 def test_a_measurement_shows_k_and_escapes_names():
     page = sfumato.measure(PEOPLE, ["age", "<b>job"], sensitive=["ill"])._repr_html_()
     assert "smallest group (k)</th><td>10</td>" in page
+    assert "unique records</th><td>0</td>" in page
     assert "&lt;b&gt;job" in page
     assert "<b>" not in page
 

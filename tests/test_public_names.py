@@ -81,6 +81,7 @@ PUBLIC_NAMES = [
     "sweep_minimizers",
     "verify_evidence",
 ]
+PACKAGES = ["compat", "duckdb", "loss", "parquet", "private", "spark", "testing"]
 ESTIMATORS = [name for name in PUBLIC_NAMES if name.startswith("Anonymized") or name.endswith("Anonymizer")]
 HEAVY_PACKAGES = {"lightgbm", "narwhals", "numba", "numpy", "pandas", "polars", "pyarrow", "scipy", "sklearn"}
 HEAVY_PACKAGES |= {"rich", "torch", "typer", "xgboost"}
@@ -94,7 +95,7 @@ def run_python(source: str) -> str:
 
 def test_the_public_list_changes_only_on_purpose():
     assert sorted(sfumato.__all__) == PUBLIC_NAMES
-    assert dir(sfumato) == PUBLIC_NAMES
+    assert dir(sfumato) == sorted(PUBLIC_NAMES + PACKAGES)
 
 
 @pytest.mark.parametrize("name", PUBLIC_NAMES)
@@ -136,7 +137,7 @@ def test_type_checkers_see_the_same_names():
     tree = ast.parse(Path(sfumato.__file__).read_text(encoding="utf-8"))
     guarded = [node for node in tree.body if isinstance(node, ast.If)]
     seen = {alias.asname for block in guarded for line in block.body for alias in line.names}
-    assert seen | {"__version__"} == set(PUBLIC_NAMES)
+    assert seen | {"__version__"} == set(PUBLIC_NAMES + PACKAGES)
 
 
 def test_importing_sfumato_loads_no_other_package():
@@ -144,6 +145,11 @@ def test_importing_sfumato_loads_no_other_package():
     assert "sfumato" in loaded
     assert not HEAVY_PACKAGES & {name.partition(".")[0] for name in loaded}
     assert [name for name in loaded if name.startswith("sfumato.")] == []
+
+
+def test_public_packages_load_on_first_use():
+    printed = run_python(f"import sfumato; print(*(getattr(sfumato, name).__name__ for name in {PACKAGES}))")
+    assert printed.split() == [f"sfumato.{name}" for name in PACKAGES]
 
 
 def test_a_name_is_the_same_object_each_time():
@@ -154,6 +160,7 @@ def test_a_name_is_the_same_object_each_time():
 def test_a_star_import_brings_every_name():
     brought = run_python("from sfumato import *; print(*dir())").split()
     assert set(PUBLIC_NAMES) <= set(brought)
+    assert not set(PACKAGES) & set(brought)  # they would hide the user's own duckdb, for one
 
 
 def test_an_unknown_name_is_an_attribute_error_that_says_where_to_look():

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the same names for type checkers and editors; a test keeps the two lists equal
     from sfumato import attack as attack
+    from sfumato import compat as compat
     from sfumato import datasets as datasets
+    from sfumato import duckdb as duckdb
+    from sfumato import loss as loss
+    from sfumato import parquet as parquet
+    from sfumato import private as private
+    from sfumato import spark as spark
+    from sfumato import testing as testing
     from sfumato.anatomize import AnatomizedTable as AnatomizedTable
     from sfumato.anatomize import Anatomizer as Anatomizer
     from sfumato.anatomize import BucketClassifier as BucketClassifier
@@ -152,12 +159,15 @@ _HOME_OF = {
     "verify_evidence": "sfumato.auditing.verify_evidence",
 }
 
+# Packages with names of their own. A star import leaves them out: it would hide the user's own duckdb, for one.
+_PACKAGES = ("compat", "duckdb", "loss", "parquet", "private", "spark", "testing")
+
 __all__ = ["__version__", *_HOME_OF]
 
 
 def __getattr__(name: str) -> object:
     """Load a public name on first use, and keep it."""
-    home = _HOME_OF.get(name)
+    home = f"{__name__}.{name}" if name in _PACKAGES else _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module 'sfumato' has no attribute {name!r}; see dir(sfumato) for what it has")
     from importlib import import_module
@@ -169,5 +179,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """Return the public names, loaded or not."""
-    return sorted(__all__)
+    """Return the public names, loaded or not, and the public packages."""
+    return sorted([*__all__, *_PACKAGES])

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import numbers
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError, ParameterError, named
+
+Names = str | int | Iterable[str | int]
+"""Columns of a table: a name, a position, or several of them."""
+Seed = int | np.random.RandomState | None
+"""What scikit-learn takes as ``random_state``."""
 
 MOST_THREADS = 1_024
 """Upper limit of `n_jobs`: starting more threads takes longer than the work, and may never end."""

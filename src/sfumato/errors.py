@@ -145,15 +145,42 @@ class _Worded(Exception):  # noqa: N818 - of warnings, too
 
 
 class SfumatoError(_Worded, ValueError):
-    """Base of all errors of sfumato; a ``ValueError``, as scikit-learn expects of estimators."""
+    """Base of all errors of sfumato; a ``ValueError``, as scikit-learn expects of estimators.
+
+    Examples
+    --------
+    >>> import sfumato
+    >>> try:
+    ...     sfumato.KAnonymity(0)
+    ... except sfumato.SfumatoError as error:
+    ...     print(type(error).__name__)
+    ParameterError
+    """
 
 
 class ParameterError(SfumatoError):
-    """A parameter has a value that cannot work."""
+    """A parameter has a value that cannot work.
+
+    Examples
+    --------
+    >>> import sfumato
+    >>> sfumato.KAnonymity(0)  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    sfumato.errors.ParameterError: k=0: expected ...
+    """
 
 
 class InputError(SfumatoError):
-    """The data cannot be used as it is."""
+    """The data cannot be used as it is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sfumato
+    >>> sfumato.measure(np.empty((0, 2)))  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    sfumato.errors.InputError: the table has no records: ...
+    """
 
 
 class GuaranteeError(SfumatoError):

@@ -2,11 +2,14 @@
 """What commands say about odd values, names and options is right, and does nothing to a terminal."""
 
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
+from sfumato.cli.application import application
 from sfumato.cli.console import Console
 from sfumato.files.csv_writing import formula_columns
 
@@ -127,3 +130,26 @@ def test_a_document_with_such_names_means_the_same(capsys):
     said = capsys.readouterr().out
     assert json.loads(said) == {EVIL: "é"}
     assert "é" in said and "\x9b" not in said
+
+
+@pytest.mark.parametrize("command", [found.callback.__name__ for found in application.registered_commands])
+@pytest.mark.parametrize("width", ["80", "120"])
+def test_help_says_in_words_what_follows_an_option(command, width, monkeypatch):
+    monkeypatch.setenv("COLUMNS", width)
+    shown = CliRunner().invoke(application, [command, "--help"]).output
+    options = [line for line in shown.splitlines() if re.match(r"│ +--", line)]
+    assert options
+    assert [line for line in options if re.search(r"<\w+>", line)] == []
+    assert max(map(len, shown.splitlines())) <= int(width)
+
+
+def test_a_label_or_a_sentence_that_wraps_stays_under_itself(capsys):
+    console = Console(quiet=False, as_json=False)
+    console.out.width = 60
+    console.facts(
+        [("guess a value in groups where a value is raised (skewness)", "0.185", "0.403  no significant gain")]
+    )
+    console.text("  " + "words " * 30)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 4
+    assert [line for line in lines if not line.startswith("  ")] == []

@@ -287,3 +287,16 @@ def test_on_coded_data_the_attacker_wants_people_and_not_places(tmp_path):
     assert as_json["personal_because"]["SEX"] == "may tell sex or gender"
     named = call(*usual, "-o", tmp_path / "three.json", "--personal", "OCCP")
     assert "named in --personal" in named.stdout and "Name others" not in named.stdout
+
+
+def test_a_form_without_questions_is_warned_of(tmp_path):
+    random = np.random.default_rng(0)
+    rows = [
+        f"{random.integers(18, 80)},{random.integers(0, 9)},{'yes' if random.random() < 0.05 else 'no'}"
+        for _ in range(400)
+    ]
+    (tmp_path / "people.csv").write_text("\n".join(["age,visits,bought", *rows]) + "\n")
+    result = call(
+        "minimize", tmp_path / "people.csv", "--target", "bought", "--max-loss", 0.5, "-o", tmp_path / "g.json"
+    )
+    assert "a form has no questions" in " ".join(result.output.split())

@@ -211,3 +211,8 @@ def test_the_digest_is_that_of_the_file_or_of_the_settings(tmp_path):
     path = tmp_path / "policy.toml"
     path.write_text('version = 1\n[data]\nfile = "a.csv"\nrelease = "b.csv"\n[method]\nname = "mondrian"\n')
     assert Policy.read(path).digest == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_a_wrong_name_among_the_attacks_to_skip_is_named():
+    with pytest.raises(ParameterError, match=r"leave_out names 'netwrk': expected .*network.* Did you mean network\?"):
+        Policy.of(data={"file": "a.csv"}, audit={"leave_out": ["threshold", "netwrk"]})

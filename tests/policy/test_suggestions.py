@@ -105,3 +105,11 @@ def test_a_first_policy_leaves_out_the_attack_that_needs_what_is_not_installed(
     path = tmp_path / "policy.toml"
     path.write_text(text, encoding="utf-8")
     assert Policy.read(path).get("audit", "leave_out") == left_out
+
+
+def test_the_first_policy_shows_how_to_ask_for_further_criteria(tmp_path: Path):
+    people = pd.DataFrame({"age": range(20, 80), "ill": ["no", "yes", "perhaps"] * 20, "pay": ["low", "high"] * 30})
+    text, _ = write_policy(people, file=Path("people.csv"), target="pay", sensitive=("ill",), k=5)
+    hidden = text[text.index("# [[criteria]]") : text.index("# [privacy]")].replace('"..."', '"ill"')
+    (tmp_path / "policy.toml").write_text(text + "\n" + hidden.replace("# ", ""), encoding="utf-8")
+    assert [own["name"] for own in Policy.read(tmp_path / "policy.toml").criteria] == ["t-closeness"]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from sfumato.anatomize.bucketize import Assignment
 from sfumato.anatomize.table_division import anatomize_table
 from sfumato.anatomize.tables import AnatomizedTable, check_groups
-from sfumato.arguments import as_table_like
+from sfumato.arguments import Names, Seed, as_table_like
 from sfumato.backends.base import Division
 from sfumato.frames import Table
 from sfumato.frames.assembling import with_column, with_sorted_categories
@@ -113,13 +113,13 @@ class Anatomizer(BaseEstimator):
         *,
         sensitive: Any = None,
         joint: Any = False,
-        identifiers: Any = None,
-        keep: Any = None,
+        identifiers: Names | None = None,
+        keep: Names | None = None,
         suppression_limit: float = 0.0,
         assignment: Assignment = "largest",
         group: str = "group",
-        categorical_features: Any = None,
-        random_state: Any = None,
+        categorical_features: Collection[str | int] | None = None,
+        random_state: Seed = None,
     ) -> None:
         self.l = l
         self.sensitive = sensitive

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Self
 
 import numpy as np
@@ -22,7 +23,16 @@ from sfumato.anatomize.learning import GUARANTEE, MORE_PARAMETERS, PARAMETERS, L
 from sfumato.anatomize.prune import Per, choose_candidates
 from sfumato.anatomize.tables import AnatomizedTable
 from sfumato.anonymize.guide_from_target import fit_weighted, takes_weights
-from sfumato.arguments import as_table_like, check_choice, check_integer, check_wrapped, checked_weight, wrapped_has
+from sfumato.arguments import (
+    Names,
+    Seed,
+    as_table_like,
+    check_choice,
+    check_integer,
+    check_wrapped,
+    checked_weight,
+    wrapped_has,
+)
 from sfumato.errors import InputError, ParameterError
 from sfumato.frames import read_table
 
@@ -184,7 +194,7 @@ class PrunedClassifier(_AnatomyClassifier):  # noqa: D101 - the text is put toge
         *,
         sensitive: Any = None,
         joint: Any = False,
-        identifiers: Any = None,
+        identifiers: Names | None = None,
         coding: CodingName = "one-hot",
         per: Per = "record",
         feature_map: Any = None,
@@ -192,8 +202,8 @@ class PrunedClassifier(_AnatomyClassifier):  # noqa: D101 - the text is put toge
         cv: int = 5,
         suppression_limit: float = 0.0,
         assignment: Assignment = "largest",
-        categorical_features: Any = None,
-        random_state: Any = None,
+        categorical_features: Collection[str | int] | None = None,
+        random_state: Seed = None,
     ) -> None:
         self.estimator = estimator
         self.l = l
@@ -270,7 +280,7 @@ class BucketClassifier(_AnatomyClassifier):  # noqa: D101 - the text is put toge
         *,
         sensitive: Any = None,
         joint: Any = False,
-        identifiers: Any = None,
+        identifiers: Names | None = None,
         coding: CodingName = "one-hot",
         weights: Weighing = "learned",
         max_candidates: int = 16,
@@ -278,8 +288,8 @@ class BucketClassifier(_AnatomyClassifier):  # noqa: D101 - the text is put toge
         cv: int = 5,
         suppression_limit: float = 0.0,
         assignment: Assignment = "largest",
-        categorical_features: Any = None,
-        random_state: Any = None,
+        categorical_features: Collection[str | int] | None = None,
+        random_state: Seed = None,
     ) -> None:
         self.estimator = estimator
         self.l = l

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -17,7 +18,7 @@ from sfumato.anatomize.learning import GUARANTEE, MORE_PARAMETERS, PARAMETERS, L
 from sfumato.anatomize.prune import choose_candidates
 from sfumato.anatomize.tables import AnatomizedTable
 from sfumato.anonymize.guide_from_target import fit_weighted, takes_weights
-from sfumato.arguments import as_table_like, check_choice, check_integer
+from sfumato.arguments import Names, Seed, as_table_like, check_choice, check_integer
 from sfumato.errors import ParameterError
 
 LearnFrom = Literal["candidates", "expected", "pruned"]
@@ -63,15 +64,15 @@ class BucketClusterer(ClusterMixin, LearnsFromAnatomy):  # noqa: D101 - the text
         *,
         sensitive: Any = None,
         joint: Any = False,
-        identifiers: Any = None,
+        identifiers: Names | None = None,
         coding: CodingName = "one-hot",
         learn_from: LearnFrom = "candidates",
         weights: Weighing = "learned",
         max_candidates: int = 16,
         suppression_limit: float = 0.0,
         assignment: Assignment = "largest",
-        categorical_features: Any = None,
-        random_state: Any = None,
+        categorical_features: Collection[str | int] | None = None,
+        random_state: Seed = None,
     ) -> None:
         self.estimator = estimator
         self.l = l

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from sfumato.anatomize.candidates import Candidates
 from sfumato.anatomize.coordinates import CodingName
 from sfumato.anatomize.table_division import sensitive_tables
 from sfumato.anatomize.tables import AnatomizedTable
-from sfumato.arguments import as_table_like, wrapped_has
+from sfumato.arguments import Names, Seed, as_table_like, wrapped_has
 from sfumato.errors import InputError, PrivacyWarning
 from sfumato.frames import read_table
 from sfumato.frames.assembling import select
@@ -63,12 +63,12 @@ class LearnsFromAnatomy(MetaEstimatorMixin, BaseEstimator):
 
     estimator: Any
     l: Any  # noqa: E741
-    identifiers: Any
+    identifiers: Names | None
     coding: CodingName
     suppression_limit: float
     assignment: Assignment
-    categorical_features: Any
-    random_state: Any
+    categorical_features: Collection[str | int] | None
+    random_state: Seed
 
     def _divided(self, X: Any, sensitive: Any, joint: Any = False) -> tuple[Candidates, NDArray[np.int64]]:
         """Anatomize records; return the candidates, and the positions of the identifying rows."""

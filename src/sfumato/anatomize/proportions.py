@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Self, get_args
 
 import numpy as np
@@ -19,7 +20,7 @@ from sfumato.anatomize.learning import LearnsFromAnatomy
 from sfumato.anatomize.table_division import DiverseGroups, drawn_seed
 from sfumato.anatomize.tables import AnatomizedTable
 from sfumato.anonymize.guide_from_target import fit_weighted, takes_weights
-from sfumato.arguments import as_table_like, check_choice, check_integer, check_share, check_wrapped
+from sfumato.arguments import Names, Seed, as_table_like, check_choice, check_integer, check_share, check_wrapped
 from sfumato.attack.group_guessing import Block, SensitiveGroups
 from sfumato.attack.group_learning import even_weights, weigh_orders
 from sfumato.backends.base import Draws
@@ -97,14 +98,14 @@ class ProportionClassifier(ClassifierMixin, LearnsFromAnatomy):
         estimator: Any,
         l: int = 2,  # noqa: E741
         *,
-        identifiers: Any = None,
+        identifiers: Names | None = None,
         coding: CodingName = "one-hot",
         n_iterations: int = 5,
         cv: int = 3,
         suppression_limit: float = 0.0,
         assignment: Assignment = "largest",
-        categorical_features: Any = None,
-        random_state: Any = None,
+        categorical_features: Collection[str | int] | None = None,
+        random_state: Seed = None,
     ) -> None:
         self.estimator = estimator
         self.l = l

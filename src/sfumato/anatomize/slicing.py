@@ -8,6 +8,7 @@ what must be, form buckets, shuffle, check.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +20,7 @@ from sfumato.anatomize.bucketize import assign_groups
 from sfumato.anatomize.column_groups import group_columns, settle_column_groups
 from sfumato.anatomize.sliced_table import SlicedTable
 from sfumato.anatomize.table_division import DiverseGroups, Roles, drawn_seed, settle_roles
-from sfumato.arguments import as_table_like, check_integer, check_share
+from sfumato.arguments import Names, Seed, as_table_like, check_integer, check_share
 from sfumato.backends.memory import MemorySource
 from sfumato.errors import GuaranteeError, named
 from sfumato.frames import Table, read_table
@@ -103,12 +104,12 @@ class Slicer(BaseEstimator):
         column_groups: Any = None,
         max_columns: int = 3,
         bucket_size: int | None = None,
-        identifiers: Any = None,
-        keep: Any = None,
+        identifiers: Names | None = None,
+        keep: Names | None = None,
         suppression_limit: float = 0.0,
         bucket: str = "bucket",
-        categorical_features: Any = None,
-        random_state: Any = None,
+        categorical_features: Collection[str | int] | None = None,
+        random_state: Seed = None,
     ) -> None:
         self.l = l
         self.sensitive = sensitive

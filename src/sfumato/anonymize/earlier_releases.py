@@ -110,6 +110,17 @@ class Publication:
     -----
     It holds no record, but it tells how many records fell into small groups and, with the key, which persons were
     published: keep it as confidential as the records. `save` writes a file that only its owner can read.
+
+    Examples
+    --------
+    >>> from sfumato import MondrianAnonymizer
+    >>> from sfumato.datasets import load_adult
+    >>> X = load_adult(as_frame="pyarrow").data.select(["age", "sex", "hours-per-week"]).slice(0, 1000)
+    >>> anonymizer = MondrianAnonymizer(k=20).fit(X)
+    >>> january = anonymizer.release(X, shuffle=True)
+    >>> february = anonymizer.release(X, earlier=[january.publication], shuffle=True)
+    >>> february.measures["together"][0]["is_safe"]
+    True
     """
 
     k: int

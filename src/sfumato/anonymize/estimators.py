@@ -28,7 +28,16 @@ from sfumato.anonymize.region_training import (
     train_on_regions,
     why_no_regions,
 )
-from sfumato.arguments import as_table_like, check_choice, check_integer, check_wrapped, checked_weight, wrapped_has
+from sfumato.arguments import (
+    Names,
+    Seed,
+    as_table_like,
+    check_choice,
+    check_integer,
+    check_wrapped,
+    checked_weight,
+    wrapped_has,
+)
 from sfumato.criteria import Criterion
 from sfumato.errors import InputError, KeptIndexWarning, ParameterError, named
 from sfumato.frames import read_table
@@ -48,15 +57,15 @@ class _Anonymized(MetaEstimatorMixin, BaseEstimator):
         estimator: Any,
         *,
         k: int | None = None,
-        quasi_identifiers: Any = None,
-        identifiers: Any = None,
+        quasi_identifiers: Names | None = None,
+        identifiers: Names | None = None,
         anonymizer: Any = None,
         guide_estimator: Any = None,
         guide_fraction: float = 1.0,
         learn_from: str | None = None,
         floor: int | None = None,
         transform_at_predict: bool = False,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.estimator = estimator
         self.k = k

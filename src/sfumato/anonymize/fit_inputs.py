@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 
 from sfumato.anonymize.hierarchy_columns import checked_hierarchies, numbers_with_hierarchy
 from sfumato.anonymize.recoding import Recoding
-from sfumato.arguments import check_integer, check_share, thread_count
+from sfumato.arguments import Names, Seed, check_integer, check_share, thread_count
 from sfumato.columns import Column
 from sfumato.criteria import TARGET, Criterion, KAnonymity
 from sfumato.criteria.criterion_counts import Counter, make_counter, shown
@@ -33,17 +33,17 @@ class GroupParameters(BaseEstimator):
 
     # Parameters shared by all subclasses; each lists them in its own signature, as scikit-learn asks.
     k: int
-    quasi_identifiers: Any
-    identifiers: Any
-    keep: Any
+    quasi_identifiers: Names | None
+    identifiers: Names | None
+    keep: Names | None
     criteria: Any
-    categorical_features: Any
+    categorical_features: Names | None
     limits: Any
     hierarchies: Any = None
     representative: str
     suppression_limit: float
     max_bins: int
-    random_state: Any
+    random_state: Seed
     n_jobs: int | None
 
     schema_: Schema

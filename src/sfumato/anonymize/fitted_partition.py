@@ -74,6 +74,20 @@ class Partition(Recoding):
     records have are not named in it: a partition that was loaded sends them where it sends categories that were never
     seen, to the larger side of every split. With regions, the document also names the values that at least `floor`
     people have, and holds counts and means of at least as many.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sfumato import MondrianAnonymizer, Partition
+    >>> from sfumato.datasets import load_adult
+    >>> X = load_adult(as_frame="pyarrow").data.select(["age", "sex", "hours-per-week"]).slice(0, 1000)
+    >>> anonymizer = MondrianAnonymizer(k=20).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     anonymizer.partition_.save(Path(folder) / "partition.json")
+    ...     loaded = Partition.load(Path(folder) / "partition.json")
+    >>> loaded.n_groups == anonymizer.partition_.n_groups
+    True
     """
 
     columns: tuple[PartitionColumn, ...]

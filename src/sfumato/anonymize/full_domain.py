@@ -29,6 +29,7 @@ from sfumato.anonymize.release import (
     verify,
     with_criteria,
 )
+from sfumato.arguments import Names
 from sfumato.columns import GroupedLabels
 from sfumato.criteria import Criterion
 from sfumato.criteria.base import asks_records_alone, least_records
@@ -135,13 +136,13 @@ class FullDomainAnonymizer(Anonymizer):
         self,
         k: int = 10,
         *,
-        quasi_identifiers: Any = None,
+        quasi_identifiers: Names | None = None,
         hierarchies: Mapping[Any, Any] | None = None,
         suppression_limit: float = 0.0,
         criteria: list[Criterion] | None = None,
-        identifiers: Any = None,
-        keep: Any = None,
-        categorical_features: Any = None,
+        identifiers: Names | None = None,
+        keep: Names | None = None,
+        categorical_features: Names | None = None,
     ) -> None:
         self.k = k
         self.quasi_identifiers = quasi_identifiers

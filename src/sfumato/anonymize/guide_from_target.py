@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from sfumato.arguments import check_choice, distinct_labels
+from sfumato.arguments import Seed, check_choice, distinct_labels
 from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames import read_table
 from sfumato.partition import guides
@@ -205,7 +205,7 @@ def train_guide(
     *,
     fraction: Any = 1.0,
     sample_weight: NDArray[np.float64] | None = None,
-    random_state: Any = None,
+    random_state: Seed = None,
 ) -> Any:
     """Fit a copy of an estimator on the raw records, or on a random share of them.
 

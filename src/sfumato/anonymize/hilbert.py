@@ -15,6 +15,7 @@ from sfumato.anonymize.anonymizer import Anonymizer
 from sfumato.anonymize.method import FACTS, NamedMethod
 from sfumato.anonymize.partitioners import Divided, Task
 from sfumato.anonymize.recoding import PartitionColumn, Recoding, cuts_after
+from sfumato.arguments import Names, Seed
 from sfumato.coded_columns import CodedColumn
 from sfumato.criteria import Criterion
 from sfumato.criteria.criterion_counts import Counter, fewest_records
@@ -172,17 +173,17 @@ class HilbertAnonymizer(Anonymizer):
         self,
         k: int = 10,
         *,
-        quasi_identifiers: Any = None,
-        identifiers: Any = None,
-        keep: Any = None,
+        quasi_identifiers: Names | None = None,
+        identifiers: Names | None = None,
+        keep: Names | None = None,
         criteria: list[Criterion] | None = None,
-        categorical_features: Any = None,
+        categorical_features: Names | None = None,
         limits: dict[Any, Any] | None = None,
         hierarchies: Mapping[Any, Any] | None = None,
         representative: Representative = "phantom",
         suppression_limit: float = 0.0,
         max_bins: int = DEFAULT_MAX_BINS,
-        random_state: Any = None,
+        random_state: Seed = None,
         n_jobs: int | None = None,
     ) -> None:
         self.k = k

@@ -15,7 +15,7 @@ from sfumato.anonymize.guide_from_target import GuideKind, guide_from, is_fitted
 from sfumato.anonymize.method import FACTS, NamedMethod
 from sfumato.anonymize.partitioners import TreePartitioner
 from sfumato.anonymize.thorough_search import ThoroughPartitioner
-from sfumato.arguments import check_choice
+from sfumato.arguments import Names, Seed, check_choice
 from sfumato.criteria import Criterion
 from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames import read_table
@@ -127,11 +127,11 @@ class ModelGuidedAnonymizer(GuidedAnonymizer):
         self,
         k: int = 10,
         *,
-        quasi_identifiers: Any = None,
-        identifiers: Any = None,
-        keep: Any = None,
+        quasi_identifiers: Names | None = None,
+        identifiers: Names | None = None,
+        keep: Names | None = None,
         criteria: list[Criterion] | None = None,
-        categorical_features: Any = None,
+        categorical_features: Names | None = None,
         limits: dict[Any, Any] | None = None,
         hierarchies: Mapping[Any, Any] | None = None,
         guide_estimator: Any = None,
@@ -143,7 +143,7 @@ class ModelGuidedAnonymizer(GuidedAnonymizer):
         representative: Representative = "phantom",
         suppression_limit: float = 0.0,
         max_bins: int = DEFAULT_MAX_BINS,
-        random_state: Any = None,
+        random_state: Seed = None,
         n_jobs: int | None = None,
     ) -> None:
         self.k = k

@@ -16,7 +16,7 @@ from sfumato.anonymize.partitioners import (
     RelaxedPartitioner,
     TreePartitioner,
 )
-from sfumato.arguments import check_choice
+from sfumato.arguments import Names, Seed, check_choice
 from sfumato.criteria import Criterion
 from sfumato.errors import ParameterError, named
 from sfumato.partition.binning import DEFAULT_MAX_BINS
@@ -116,11 +116,11 @@ class MondrianAnonymizer(Anonymizer):
         self,
         k: int = 10,
         *,
-        quasi_identifiers: Any = None,
-        identifiers: Any = None,
-        keep: Any = None,
+        quasi_identifiers: Names | None = None,
+        identifiers: Names | None = None,
+        keep: Names | None = None,
         criteria: list[Criterion] | None = None,
-        categorical_features: Any = None,
+        categorical_features: Names | None = None,
         limits: dict[Any, Any] | None = None,
         hierarchies: Mapping[Any, Any] | None = None,
         rule: Literal["median", "information_loss"] = "median",
@@ -128,7 +128,7 @@ class MondrianAnonymizer(Anonymizer):
         representative: Representative = "phantom",
         suppression_limit: float = 0.0,
         max_bins: int = DEFAULT_MAX_BINS,
-        random_state: Any = None,
+        random_state: Seed = None,
         n_jobs: int | None = None,
     ) -> None:
         self.k = k

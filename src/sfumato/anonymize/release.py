@@ -47,6 +47,15 @@ class Release:
         The labels of the released records, if a mechanism released them with noise.
     privacy : PrivacyGuarantee or None
         The promise of differential privacy, if a mechanism made the release.
+
+    Examples
+    --------
+    >>> from sfumato import MondrianAnonymizer
+    >>> from sfumato.datasets import load_adult
+    >>> X = load_adult(as_frame="pyarrow").data.select(["age", "sex", "hours-per-week"]).slice(0, 1000)
+    >>> release = MondrianAnonymizer(k=20).fit(X).release(X, shuffle=True)
+    >>> release.measures["smallest_group"] >= 20, release.table.shape
+    (True, (1000, 3))
     """
 
     table: Any

@@ -18,7 +18,7 @@ from sfumato.anonymize.hierarchy_columns import in_tree_order
 from sfumato.anonymize.method import FACTS, NamedMethod
 from sfumato.anonymize.partitioners import Fit, Task, TreePartitioner
 from sfumato.anonymize.recoding import PartitionColumn, cut_after
-from sfumato.arguments import as_table_like
+from sfumato.arguments import Names, Seed, as_table_like
 from sfumato.backends.memory import code_column, read_limited
 from sfumato.coded_columns import CodedColumn
 from sfumato.columns import Column, join_columns
@@ -166,18 +166,18 @@ class RPlusTreeAnonymizer(Anonymizer):
         self,
         k: int = 10,
         *,
-        quasi_identifiers: Any = None,
-        identifiers: Any = None,
-        keep: Any = None,
+        quasi_identifiers: Names | None = None,
+        identifiers: Names | None = None,
+        keep: Names | None = None,
         criteria: list[Criterion] | None = None,
-        categorical_features: Any = None,
+        categorical_features: Names | None = None,
         limits: dict[Any, Any] | None = None,
         hierarchies: Mapping[Any, Any] | None = None,
         keep_records: bool = False,
         representative: Representative = "phantom",
         suppression_limit: float = 0.0,
         max_bins: int = DEFAULT_MAX_BINS,
-        random_state: Any = None,
+        random_state: Seed = None,
         n_jobs: int | None = None,
     ) -> None:
         self.k = k

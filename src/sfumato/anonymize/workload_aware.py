@@ -10,6 +10,7 @@ from sfumato.anonymize.anonymizer import GuidedAnonymizer
 from sfumato.anonymize.guide_from_target import GuideKind, guide_from
 from sfumato.anonymize.method import FACTS, NamedMethod
 from sfumato.anonymize.partitioners import TreePartitioner
+from sfumato.arguments import Names, Seed
 from sfumato.criteria import Criterion
 from sfumato.partition.binning import DEFAULT_MAX_BINS
 from sfumato.partition.guides import ENTROPY, Guide, from_labels
@@ -98,11 +99,11 @@ class WorkloadAwareAnonymizer(GuidedAnonymizer):
         self,
         k: int = 10,
         *,
-        quasi_identifiers: Any = None,
-        identifiers: Any = None,
-        keep: Any = None,
+        quasi_identifiers: Names | None = None,
+        identifiers: Names | None = None,
+        keep: Names | None = None,
         criteria: list[Criterion] | None = None,
-        categorical_features: Any = None,
+        categorical_features: Names | None = None,
         limits: dict[Any, Any] | None = None,
         hierarchies: Mapping[Any, Any] | None = None,
         guide_kind: GuideKind = "auto",
@@ -110,7 +111,7 @@ class WorkloadAwareAnonymizer(GuidedAnonymizer):
         representative: Representative = "phantom",
         suppression_limit: float = 0.0,
         max_bins: int = DEFAULT_MAX_BINS,
-        random_state: Any = None,
+        random_state: Seed = None,
         n_jobs: int | None = None,
     ) -> None:
         self.k = k

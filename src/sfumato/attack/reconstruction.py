@@ -22,6 +22,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.arguments import Names as Names
 from sfumato.attack.reconstruction_adversaries import Answer, FamilySettings, answer, strongest
 from sfumato.attack.reconstruction_clues import ask
 from sfumato.attack.reconstruction_questions import Scores, masked_scores
@@ -30,8 +31,6 @@ from sfumato.attack.result import AttackResult, recalled
 from sfumato.attack.samples import Samples, samples_for
 from sfumato.errors import ParameterError, named
 from sfumato.generalization import Generalization
-
-Names = str | int | Iterable[str | int]
 
 
 class Options(TypedDict, total=False):

@@ -7,7 +7,7 @@ by the attacks on released tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.arguments import Names as Names
 from sfumato.columns import Column, join_columns
 from sfumato.errors import InputError
 from sfumato.frames import Table, read_table
@@ -23,7 +24,6 @@ from sfumato.labels import ANY_VALUE, RARE, with_missing
 from sfumato.loss.extents import ANYTHING, names_of, range_of, reader_of, stands_for_missing, values_in
 from sfumato.loss.released_groups import code_values, columns_of
 
-Names = str | int | Iterable[str | int]
 _COMPARED_AT_ONCE = 1 << 23  # pairs of people and released records
 
 

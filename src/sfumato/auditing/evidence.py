@@ -174,7 +174,7 @@ def _policy_and_audit(run: PolicyRun | Policy | str | Path) -> tuple[Policy, Aud
         if path is None or not path.is_file():
             raise InputError(
                 f"{policy.where('data', 'audit')}: {'no file' if path is None else repr(str(path))} is not there, "
-                "expected the results of a run. Run the policy first: 'sfumato run'."
+                "expected the results of a run whose gate passed. Run the policy first: 'sfumato run'."
             )
         audit = Audit.from_dict(read_document(path, "an audit", "sfumato run"))
     if "release" not in audit.outputs or policy.file("release") is None:

@@ -32,6 +32,16 @@ class PolicyRun:
         The released records, in the order of the written file; None if the gate failed.
     written : tuple of Path
         The files that were written.
+
+    Examples
+    --------
+    >>> import sfumato
+    >>> from sfumato.datasets import load_adult
+    >>> people = load_adult(as_frame="pyarrow").frame.select(["age", "sex", "hours-per-week"]).slice(0, 500)
+    >>> policy = sfumato.Policy.of(method={"name": "mondrian", "k": 5}, gate={"min_k": 5})
+    >>> done = sfumato.run(policy, table=people)
+    >>> done.passed, [check.name for check in done.audit.gate]
+    (True, ['min_k'])
     """
 
     policy: Policy

@@ -150,7 +150,8 @@ def _content_of(pack: Path) -> bytes:
     try:
         return pack.read_bytes()
     except OSError:
-        raise InputError(f"{str(pack)!r} cannot be read: expected a pack that 'sfumato evidence' wrote.") from None
+        why = "cannot be read" if pack.exists() else "is not there"
+        raise InputError(f"{str(pack)!r} {why}: expected a pack that 'sfumato evidence' wrote.") from None
 
 
 def _entry(entries: Mapping[str, bytes], name: str, pack: str) -> bytes:

@@ -113,6 +113,18 @@ class Certificate:
         What the bounds rest on, and what they do not say.
     overlap_checked : bool
         Whether fingerprints showed that the holdout was not used to make the encoder.
+
+    Examples
+    --------
+    >>> from sfumato import UniformMinimizer, certify
+    >>> from sfumato.datasets import load_adult
+    >>> X, y = load_adult(return_X_y=True, as_frame="pyarrow")
+    >>> asked = X.select(["age", "hours-per-week"])
+    >>> minimizer = UniformMinimizer(4).fit(asked.slice(0, 1000), y.slice(0, 1000))
+    >>> certificate = certify(minimizer, X.slice(1000, 5000), secrets=["sex"])
+    >>> bound = certificate["sex"]
+    >>> 0.5 < bound.lower <= bound.upper < 1
+    True
     """
 
     sees: str

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.arguments import as_list, as_table_like, check_share
+from sfumato.arguments import Names, as_list, as_table_like, check_share
 from sfumato.certificates.bounds import balanced_bound, binomial_lower, binomial_upper, cell_bounds
 from sfumato.certificates.certificate import Certificate, SecretBound, WorstCells
 from sfumato.certificates.encoders import Encoder, TwoTables, as_encoder, cells_of
@@ -28,9 +29,9 @@ def certify(
     encoder: Any,
     holdout: Any = None,
     *,
-    secrets: Any = None,
-    known: Any = None,
-    tolerance: Any = None,
+    secrets: Names | None = None,
+    known: Names | None = None,
+    tolerance: float | timedelta | Mapping[str, float | timedelta] | None = None,
     unit: str | int | None = None,
     confidence: float = 0.95,
     threshold: float = 0.9,

@@ -248,6 +248,8 @@ def _report(console: Console, file: Location, settings: AnatomizeSettings, done:
 
 
 def _report_attack(console: Console, heading: str, result: AttackResult, limit: float | None) -> None:
+    from sfumato.report import wording
+
     low, high = result.interval
     by = "the most frequent value of the group" if limit is not None else "the group, or the known value, alone"
     console.heading(heading)
@@ -260,6 +262,6 @@ def _report_attack(console: Console, heading: str, result: AttackResult, limit: 
                 f"{result.rate - result.baseline:+.1%}",
                 "no limit: l-diversity does not cover it" if limit is None else f"limit {limit:.1%} (--max-attack)",
             ),
-            ("verdict", "", result.verdict),
+            ("verdict", "", wording.verdict_in_words(result.verdict)),
         ]
     )

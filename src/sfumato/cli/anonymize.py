@@ -57,11 +57,7 @@ def anonymize(
     file: options.File,
     target: Annotated[
         str | None,
-        typer.Option(
-            help="The column that the model predicts. It is not rewritten.",
-            rich_help_panel=options.COLUMNS,
-            show_default="none: no model",
-        ),
+        options.column("The column that the model predicts. It is not rewritten.", show_default="none: no model"),
     ] = None,
     target_values: Annotated[
         str,

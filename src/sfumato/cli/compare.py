@@ -37,10 +37,16 @@ def compare(
             show_default="all but the key and the sensitive column",
         ),
     ] = None,
-    sensitive: Annotated[str | None, typer.Option(help="A sensitive attribute.", show_default="none")] = None,
+    sensitive: Annotated[
+        str | None, typer.Option(help="A sensitive attribute.", metavar="COLUMN", show_default="none")
+    ] = None,
     key: Annotated[
         str | None,
-        typer.Option(help="The column that identifies people, each once.", show_default="the order of the records"),
+        typer.Option(
+            help="The column that identifies people, each once.",
+            metavar="COLUMN",
+            show_default="the order of the records",
+        ),
     ] = None,
     min_k: Annotated[
         int | None, typer.Option(help="Minimum number of people who share both groups.", show_default="none")

@@ -145,12 +145,12 @@ class Console:
                 self.out.print(Padding(said, (0, 0, 0, 2)))
             return
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
-        table.add_column(min_width=34)
+        table.add_column(min_width=32)
         table.add_column(justify="right", no_wrap=True)
         table.add_column(style="dim", overflow="fold")
         for row in rows:
-            table.add_row("  " + _escaped(row[0]), *(_escaped(cell) for cell in row[1:]))
-        self.out.print(table)
+            table.add_row(*map(_escaped, row))
+        self.out.print(Padding(table, (0, 0, 0, 2), expand=False))  # a label that wraps stays under itself
 
     def records(self, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Print a few records as a table; cells may be cut where there is no room, names of columns never are."""
@@ -176,8 +176,16 @@ class Console:
         return self._worded(sentence)
 
     def text(self, sentence: str) -> None:
-        """Print a plain sentence, wrapped at the width of the screen."""
-        self.out.print(_visible(self._worded(sentence)), markup=False)
+        """Print a plain sentence, wrapped at the width of the screen; blanks before it indent every line."""
+        from rich.padding import Padding
+        from rich.text import Text
+
+        said = _visible(self._worded(sentence))
+        plain = said.lstrip(" ")
+        if indent := len(said) - len(plain):
+            self.out.print(Padding(Text(plain), (0, 0, 0, indent), expand=False))
+        else:
+            self.out.print(said, markup=False)
 
     @property
     def seconds(self) -> float:

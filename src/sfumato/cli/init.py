@@ -30,7 +30,9 @@ HELP = options.help_text(
 @options.command
 def init(
     file: options.File,
-    target: Annotated[str, typer.Option(help="The column that the model predicts.", show_default=False)],
+    target: Annotated[
+        str, typer.Option(help="The column that the model predicts.", metavar="COLUMN", show_default=False)
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The policy file.", rich_help_panel="Output")] = Path(
         "policy.toml"
     ),

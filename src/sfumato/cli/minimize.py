@@ -348,6 +348,12 @@ def _show(console: Console, file: Location, paths: list[Path], done: LearnedGene
             "every coarser setting loses more: everything is collected in full. Allow a larger --max-loss.",
             is_warning=True,
         )
+    if chosen is everything and max_loss is not None:
+        console.note(
+            f"collecting nothing costs no more than --max-loss {max_loss:g} on these records: no column is collected, "
+            "and a form has no questions. If the model is to use the columns, give a smaller --max-loss.",
+            is_warning=True,
+        )
 
 
 def _show_costs(console: Console, costs: AttributeCosts) -> None:

@@ -7,9 +7,10 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
+from typer.models import OptionInfo
 
 from sfumato.cli.console import Console, exit_codes
 from sfumato.cli.setting_names import with_options
@@ -241,9 +242,23 @@ def command(
             function(console=console, **given)
 
     # Typer makes the options from these.
+    for parameter in parameters:
+        _say_what_follows(parameter.annotation)
     wrapped.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
     wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return wrapped
+
+
+_VALUES = {int: "NUMBER", float: "NUMBER", Path: "FILE"}
+
+
+def _say_what_follows(annotation: Any) -> None:
+    """Give an option that has no word for its value one that people read: a number or a file, not <int> or <path>."""
+    kind, *details = get_args(annotation)
+    words = [_VALUES[part] for part in (kind, *get_args(kind)) if part in _VALUES]
+    for option in details:
+        if isinstance(option, OptionInfo) and option.metavar is None and words:
+            option.metavar = words[0]
 
 
 def _reading_options(

@@ -35,7 +35,8 @@ HELP = options.help_text(
 @options.command(worded=with_keys)
 def run(
     policy: Annotated[
-        Path, typer.Argument(help="A policy file; 'sfumato init' writes a first one.", show_default=False)
+        Path,
+        typer.Argument(help="A policy file; 'sfumato init' writes a first one.", metavar="POLICY", show_default=False),
     ],
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Read and check everything, but run nothing.", show_default="off")

@@ -94,6 +94,12 @@ def load_nursery(*, return_X_y: bool = False, as_frame: AsFrame = True) -> Any:
     sklearn.utils.Bunch
         As for :func:`load_adult`; the target is ``class`` with five values, one of which (``recommend``)
         occurs twice only.
+
+    Examples
+    --------
+    >>> from sfumato.datasets import load_nursery
+    >>> load_nursery(as_frame="pyarrow").data.shape
+    (12960, 8)
     """
     return _load_bundled("nursery", target="class", return_X_y=return_X_y, as_frame=as_frame)
 

@@ -161,6 +161,12 @@ def iter_census(
     ------
     pyarrow.Table
         The 12 columns and ``high_income``, with the same schema in each table.
+
+    Examples
+    --------
+    >>> from sfumato.datasets import iter_census
+    >>> [table.num_rows for table in iter_census(40_000, block=16_384)]
+    [16384, 16384, 7232]
     """
     _check(n_records, random_state, missing)
     _check_integer("block", block, least=1, fix="Pass a number of records, such as block=1_048_576.")

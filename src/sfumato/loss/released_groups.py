@@ -7,19 +7,18 @@ Every measure of loss calls this and returns a `Loss`. Missing counts as a value
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.arguments import Names as Names
 from sfumato.columns import Column
 from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames import Table, read_table
 from sfumato.grouping import group_rows
-
-Names = str | int | Iterable[str | int]
 
 
 def code_values(column: Column) -> NDArray[np.int64]:

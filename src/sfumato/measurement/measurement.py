@@ -147,6 +147,14 @@ class Measurement:
     uniqueness : Uniqueness
     ranking : Ranking
     criteria : tuple of CriterionValue
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sfumato import measure
+    >>> found = measure(np.array([[30, 1], [30, 1], [41, 0]]))
+    >>> found.k, found.groups.n_groups, found.uniqueness.n_unique
+    (1, 2, 1)
     """
 
     n_records: int
@@ -184,6 +192,7 @@ class Measurement:
             ("quasi-identifiers", ", ".join(self.quasi_identifiers)),
             ("groups", self.groups.n_groups),
             ("smallest group (k)", self.k),
+            ("unique records", self.uniqueness.n_unique),
             ("highest risk for a prosecutor", self.prosecutor.maximum),
             ("mean risk for a marketer", self.marketer.average),
         ]

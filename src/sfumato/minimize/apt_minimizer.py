@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from sfumato.arguments import check_integer, check_share, thread_count
+from sfumato.arguments import Names, Seed, check_integer, check_share, thread_count
 from sfumato.coded_columns import CodedColumn
 from sfumato.generalization.building import SAFE_SIZE
 from sfumato.grouping import merge_rows
@@ -97,13 +97,13 @@ class AptMinimizer(WeightedMinimizer):
         max_depth: int = 10,
         min_samples_leaf: int = 1,
         validation_fraction: float = 0.3,
-        attributes: Any = None,
-        personal: Any = None,
-        categorical_features: Any = None,
+        attributes: Names | None = None,
+        personal: Names | None = None,
+        categorical_features: Collection[str | int] | None = None,
         floor: int = SAFE_SIZE,
         max_bins: int = DEFAULT_MAX_BINS,
         output: Output = "codes",
-        random_state: Any = None,
+        random_state: Seed = None,
         n_jobs: int | None = None,
     ) -> None:
         self.target_accuracy = target_accuracy

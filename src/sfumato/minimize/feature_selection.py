@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.arguments import check_choice, check_integer
+from sfumato.arguments import Names, Seed, check_choice, check_integer
 from sfumato.coded_columns import CodedColumn
 from sfumato.generalization.building import SAFE_SIZE
 from sfumato.minimize.minimizer import Output, WeightedMinimizer
@@ -75,13 +75,13 @@ class FeatureSelectionMinimizer(WeightedMinimizer):
         n_attributes: int = 4,
         *,
         statistic: Statistic = "anova",
-        attributes: Any = None,
-        personal: Any = None,
-        categorical_features: Any = None,
+        attributes: Names | None = None,
+        personal: Names | None = None,
+        categorical_features: Collection[str | int] | None = None,
         floor: int = SAFE_SIZE,
         max_bins: int = DEFAULT_MAX_BINS,
         output: Output = "codes",
-        random_state: Any = None,
+        random_state: Seed = None,
         n_jobs: int | None = None,
     ) -> None:
         self.n_attributes = n_attributes

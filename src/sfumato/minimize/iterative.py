@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from sfumato.arguments import check_integer, check_share
+from sfumato.arguments import Names, Seed, check_integer, check_share
 from sfumato.coded_columns import CodedColumn
 from sfumato.generalization.building import SAFE_SIZE
 from sfumato.grouping import merge_rows
@@ -86,13 +86,13 @@ class IterativeMinimizer(WeightedMinimizer):
         n_buckets: int = 4,
         estimator: Any = None,
         validation_fraction: float = 0.3,
-        attributes: Any = None,
-        personal: Any = None,
-        categorical_features: Any = None,
+        attributes: Names | None = None,
+        personal: Names | None = None,
+        categorical_features: Collection[str | int] | None = None,
         floor: int = SAFE_SIZE,
         max_bins: int = DEFAULT_MAX_BINS,
         output: Output = "codes",
-        random_state: Any = None,
+        random_state: Seed = None,
         n_jobs: int | None = None,
     ) -> None:
         self.max_loss = max_loss

@@ -8,7 +8,7 @@ calls the two steps separately, so that many settings share one reading.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self, get_args
 
@@ -21,6 +21,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.anonymize.guide_from_target import as_target_array
 from sfumato.arguments import (
+    Names,
+    Seed,
     as_table_like,
     check_choice,
     check_integer,
@@ -48,13 +50,13 @@ class Minimizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Base of the minimizers: fit on a small full-resolution sample, then collect and transform buckets only."""
 
     # Parameters shared by all subclasses; each lists them in its own signature, as scikit-learn asks.
-    attributes: Any
-    personal: Any
-    categorical_features: Any
+    attributes: Names | None
+    personal: Names | None
+    categorical_features: Collection[str | int] | None
     floor: int
     max_bins: int
     output: Output
-    random_state: Any
+    random_state: Seed
     n_jobs: int | None
     generalization_: Generalization
 

@@ -8,14 +8,14 @@ is one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from sfumato.arguments import check_integer, check_share
+from sfumato.arguments import Names, Seed, check_integer, check_share
 from sfumato.errors import ParameterError, named
 from sfumato.generalization.building import SAFE_SIZE
 from sfumato.minimize.minimizer import Output, WeightedMinimizer
@@ -200,13 +200,13 @@ class AdversarialMinimizer(_NeuralMinimizer):
         batch_size: int = 256,
         learning_rate: float = 0.01,
         as_published: bool = False,
-        attributes: Any = None,
-        personal: Any = None,
-        categorical_features: Any = None,
+        attributes: Names | None = None,
+        personal: Names | None = None,
+        categorical_features: Collection[str | int] | None = None,
         floor: int = SAFE_SIZE,
         max_bins: int = DEFAULT_MAX_BINS,
         output: Output = "codes",
-        random_state: Any = None,
+        random_state: Seed = None,
         n_jobs: int | None = None,
         device: Any = None,
     ) -> None:
@@ -317,13 +317,13 @@ class MutualInformationMinimizer(_NeuralMinimizer):
         batch_size: int = 256,
         learning_rate: float = 0.01,
         as_published: bool = False,
-        attributes: Any = None,
-        personal: Any = None,
-        categorical_features: Any = None,
+        attributes: Names | None = None,
+        personal: Names | None = None,
+        categorical_features: Collection[str | int] | None = None,
         floor: int = SAFE_SIZE,
         max_bins: int = DEFAULT_MAX_BINS,
         output: Output = "codes",
-        random_state: Any = None,
+        random_state: Seed = None,
         n_jobs: int | None = None,
         device: Any = None,
     ) -> None:

@@ -8,7 +8,7 @@ per alpha answers all leaf limits of a sweep.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, get_args
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.anonymize.hierarchy_columns import checked_hierarchies
-from sfumato.arguments import check_choice, check_integer, check_share, is_number, thread_count
+from sfumato.arguments import Names, Seed, check_choice, check_integer, check_share, is_number, thread_count
 from sfumato.errors import ParameterError
 from sfumato.frames import read_table
 from sfumato.generalization.building import SAFE_SIZE
@@ -116,15 +116,15 @@ class PrivacyAwareTree(WeightedMinimizer):
         *,
         min_samples_leaf: int = 100,
         personal_weights: Mapping[str, float] | None = None,
-        attributes: Any = None,
-        personal: Any = None,
-        categorical_features: Any = None,
+        attributes: Names | None = None,
+        personal: Names | None = None,
+        categorical_features: Collection[str | int] | None = None,
         hierarchies: Mapping[str, Any] | None = None,
         search: Search = "greedy",
         floor: int = SAFE_SIZE,
         max_bins: int = DEFAULT_MAX_BINS,
         output: Output = "codes",
-        random_state: Any = None,
+        random_state: Seed = None,
         n_jobs: int | None = None,
     ) -> None:
         self.alpha = alpha

@@ -157,6 +157,16 @@ def coarsest_generalization(
     Returns
     -------
     Generalization, or pair of Generalization and Certificate
+
+    Examples
+    --------
+    >>> from sfumato import UniformMinimizer, coarsest_generalization
+    >>> from sfumato.datasets import load_adult
+    >>> X, y = load_adult(return_X_y=True, as_frame="pyarrow")
+    >>> X, y = X.select(["age", "education-num", "hours-per-week"]).slice(0, 2000), y.slice(0, 2000)
+    >>> found = coarsest_generalization(X, y, max_loss=0.1, minimizer=UniformMinimizer(), grid={"n_buckets": [2, 4]})
+    >>> found.names
+    ('age', 'education-num', 'hours-per-week')
     """
     own = PrivacyAwareTree() if minimizer is None else minimizer
     if certified and options.get("test") is None and options.get("validation") is None:

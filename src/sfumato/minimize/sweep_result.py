@@ -72,6 +72,15 @@ class MinimizerSweep:
         The attributes that must be collected; other points are not chosen.
     left_out : dict of str to str
         Attributes that were not looked at, and why: forbidden, or screened.
+
+    Examples
+    --------
+    >>> from sfumato import UniformMinimizer, sweep_minimizers
+    >>> from sfumato.datasets import load_nursery
+    >>> X, y = load_nursery(return_X_y=True, as_frame="pyarrow")
+    >>> swept = sweep_minimizers(UniformMinimizer(), X.slice(0, 2000), y.slice(0, 2000), grid={"n_buckets": [1, 2]})
+    >>> len(swept.points), [point.is_limit for point in swept.points]
+    (4, [True, True, False, False])
     """
 
     points: tuple[SweepPoint, ...]

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from sfumato.arguments import check_integer
+from sfumato.arguments import Names, Seed, check_integer
 from sfumato.generalization.building import SAFE_SIZE
 from sfumato.minimize.minimizer import Minimizer, Output
 from sfumato.minimize.sample import Buckets, Sample
@@ -67,13 +67,13 @@ class UniformMinimizer(Minimizer):
         self,
         n_buckets: int = 4,
         *,
-        attributes: Any = None,
-        personal: Any = None,
-        categorical_features: Any = None,
+        attributes: Names | None = None,
+        personal: Names | None = None,
+        categorical_features: Collection[str | int] | None = None,
         floor: int = SAFE_SIZE,
         max_bins: int = DEFAULT_MAX_BINS,
         output: Output = "codes",
-        random_state: Any = None,
+        random_state: Seed = None,
         n_jobs: int | None = None,
     ) -> None:
         self.n_buckets = n_buckets

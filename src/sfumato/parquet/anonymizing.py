@@ -105,6 +105,22 @@ def fit_transform(
     ------
     GuaranteeError
         If a criterion does not hold on the written file. Nothing is published then.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import pyarrow.parquet as pq
+    >>> from sfumato import MondrianAnonymizer
+    >>> from sfumato.datasets import make_census
+    >>> from sfumato.parquet import fit_transform
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     source, output = Path(folder, "people.parquet"), Path(folder, "released.parquet")
+    ...     pq.write_table(make_census(2000, as_frame="pyarrow").data, source)
+    ...     done = fit_transform(MondrianAnonymizer(k=20), source, output)
+    ...     n_records = pq.read_metadata(output).num_rows
+    >>> n_records, done.smallest_group >= 20
+    (2000, True)
     """
     path = Path(destination)
     files = as_blocks(source)

@@ -101,6 +101,11 @@ class Setting:
             For a value that the setting does not accept, or a column named twice.
         """
         if not self.accepts(value):
+            if self.kind == "choices" and isinstance(value, list):
+                wrong = next(one for one in value if one not in self.choices)
+                raise ParameterError(
+                    f"{place} names {wrong!r}: expected {self.expected} ({self.sentence}).{guess(wrong, self.choices)}"
+                )
             raise ParameterError(f"{said}: expected {self.expected} ({self.sentence}).")
         if not isinstance(value, list):
             return value

@@ -222,6 +222,7 @@ def write_policy(
     ]
     for section, settings in SECTIONS.items():
         if section == "privacy":  # needs a partition of other people, or another method
+            lines += _MORE_PROMISES
             continue
         lines += ["", f"[{section}]"]
         if section == "columns":
@@ -242,6 +243,18 @@ def _as_told(found: Suggestion, sensitive: tuple[str, ...]) -> Suggestion:
         return found
     return replace(found, role="sensitive", reason="specified as sensitive; it is not rewritten")
 
+
+# What no first policy has, so that nobody overlooks it.
+_MORE_PROMISES = [
+    "",
+    "# Further criteria that every group must meet, as many as needed, each in a section like this:",
+    "# [[criteria]]",
+    '# name = "t-closeness"',
+    "# t = 0.2",
+    '# column = "..."',
+    "",
+    "# [privacy] promises differential privacy instead of k. It needs a partition of other people: see the reference.",
+]
 
 # Decisions beyond the roles of columns, for which no suggestion is right by itself.
 _TO_DECIDE = {

@@ -70,7 +70,12 @@ FOUND_BY_UNCHANGED = (
 
 def attack_verdict(risk: Risk) -> str:
     """Return the verdict of an attack in words for readers."""
-    return _ATTACK_VERDICTS[str(risk.result["verdict"])]
+    return verdict_in_words(str(risk.result["verdict"]))
+
+
+def verdict_in_words(verdict: str) -> str:
+    """Return a verdict, as results of attacks have it, in words for readers."""
+    return _ATTACK_VERDICTS[verdict]
 
 
 def unique_records(uniqueness: Uniqueness, titles: Mapping[str, str]) -> str:

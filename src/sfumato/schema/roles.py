@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
+from sfumato.arguments import Names as Names
 from sfumato.columns import Column, Kind
 from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames import Table
@@ -24,7 +25,6 @@ from sfumato.schema.role_checks import (
 )
 
 Role = Literal["identifier", "quasi_identifier", "sensitive", "target", "unit", "other"]
-Names = str | int | Iterable[str | int]
 
 _PARAMETER_OF_ROLE: dict[Role, str] = {
     "identifier": "identifiers",
