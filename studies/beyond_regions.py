@@ -321,7 +321,8 @@ def findings(found: _Found) -> Iterator[str]:
             f"Guided partitions against classic ones, all under regions, k = 500 and 1000: ahead in "
             f"{sum(value > 0 for value in ahead)} of {len(ahead)} comparisons, by {signed(np.mean(ahead))} points on "
             f"average; by more than the interval ahead in {clearly[0]} and behind in {clearly[1]}; worst against "
-            f"{CLASSICS[method]} on {TITLES[name].split(',')[0]} with {MODELS[model]} at k = {k}: {signed(worst.mean())}."
+            f"{CLASSICS[method]} on {TITLES[name].split(',')[0]} with {MODELS[model]} at k = {k}: "
+            f"{signed(worst.mean())}."
         )
 
 
