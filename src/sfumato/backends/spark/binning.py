@@ -108,10 +108,10 @@ class CountedColumn:
         """Whether the column has bins of numbers."""
         return self.column is not None and self.column.bins.is_ordered
 
-    def with_shared(self, **shared: SharedValues) -> CountedColumn:
-        """Return the column with the publishable values of its bins."""
+    def with_shared(self, shared: SharedValues | None, finer: SharedValues | None) -> CountedColumn:
+        """Return the column with the publishable values of its bins, for both floors."""
         assert self.column is not None
-        return replace(self, column=replace(self.column, bins=replace(self.column.bins, **shared)))
+        return replace(self, column=replace(self.column, bins=replace(self.column.bins, shared=shared, finer=finer)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,14 +172,16 @@ def _whole(
         _counted(own, seen[place], totals.get(place, (0, 0, 0)), rows.get(place, []), n_records)
         for place, own in enumerate(asked)
     ]
-    for kind, floors in (("shared", [own.floor for own in asked]), ("finer", [own.finer for own in asked])):
-        described = {
-            place: describe_bins(floor, seen[place], rows[place])
-            for place, floor in enumerate(floors)
-            if floor and place in rows and counted[place].is_ordered
-        }
-        for place, found in share_bins(added, described).items():
-            counted[place] = counted[place].with_shared(**{kind: found})
+    ordered = [place for place in rows if counted[place].is_ordered]
+
+    def shared_by(floors: Mapping[int, int]) -> dict[int, SharedValues]:
+        bins = {place: describe_bins(n, seen[place], rows[place]) for place, n in floors.items() if n}
+        return share_bins(added, bins)
+
+    shared = shared_by({place: asked[place].floor for place in ordered})
+    finer = shared_by({place: asked[place].finer for place in ordered})
+    for place in ordered:
+        counted[place] = counted[place].with_shared(shared.get(place), finer.get(place))
     return Counts(counted, n_records, totals[len(wanted) + 1][0])
 
 
