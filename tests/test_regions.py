@@ -25,7 +25,7 @@ from sfumato import (
     RPlusTreeAnonymizer,
 )
 from sfumato.datasets import load_adult
-from sfumato.errors import GuaranteeError, ParameterError
+from sfumato.errors import GuaranteeError, InputError, ParameterError
 from sfumato.models import TableEncoder
 
 K, FLOOR = 20, 5
@@ -129,6 +129,25 @@ def test_drawn_records_have_the_types_of_the_table(kind, adults):
         assert (seen.dtypes == X.dtypes).all()
     if kind == "numpy":
         assert seen.dtype == given.dtype
+
+
+@pytest.mark.parametrize(
+    "write",
+    [pd.DataFrame, pl.DataFrame, pl.from_dataframe, pa.table, np.asarray, list, pickle.dumps],
+    ids=["pandas", "polars", "interchange", "pyarrow", "numpy", "list", "pickle"],
+)
+def test_drawn_records_do_not_become_a_table_or_a_file(write, adults):
+    drawn = fitted(*adults).regions_.draw(np.random.default_rng(0))
+    with pytest.raises(GuaranteeError, match="drawn from regions as a table or file: expected them inside the fit"):
+        write(drawn)
+
+
+def test_a_release_of_drawn_records_is_refused(adults):
+    model = fitted(*adults)
+    drawn = model.regions_.draw(np.random.default_rng(0))
+    for release in (model.anonymizer_.release, model.anonymizer_.transform, ModelGuidedAnonymizer(K).fit_transform):
+        with pytest.raises(InputError, match="the input is of the type Drawn"):
+            release(drawn)
 
 
 def test_equal_seeds_draw_equal_records_whatever_the_threads(adults):

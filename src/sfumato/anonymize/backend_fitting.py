@@ -30,7 +30,7 @@ from sfumato.errors import InputError, ParameterError, named
 from sfumato.frames import read_table
 from sfumato.partition.guides import Guide, Spread, unit_weights
 from sfumato.partition.records import make_layout
-from sfumato.regions import RegionCounting, code_target, plan_regions
+from sfumato.regions import code_target, plan_regions
 from sfumato.representatives import represent_cells
 from sfumato.schema import Schema
 
@@ -114,7 +114,7 @@ def fit_transform_table(
     )
     learned = table.learn(asked, own._check_feasible)
     guiding = learn_guide(own, table, guides, schema, model)
-    regions = None if target is None else _region_counting(own, table, schema, learned, target, floor)
+    regions = None if target is None else _planned_regions(own, table, schema, learned, target, floor)
     partition, parts = _grow(own, table, schema, learned, guiding, regions, most_held)
     with table.rewritten(partition, schema, learned) as written:
         smallest = written.recount(partition.output_names(schema.quasi_identifiers), learned.counters)
@@ -144,14 +144,12 @@ def _grow(
         n_threads=anonymizer._n_threads(),
         describer=describer,
         generator=anonymizer._generator(),
-        regions=regions,
     )
-    with table.coded(schema, learned, guiding, most_held) as records:
+    with table.coded(schema, learned, guiding, regions, most_held) as records:
         tree, parts = records.grow(growth)
         partition = partition_from_tree(tree, columns, {}, joined_sizes(parts), **anonymizer._partition_facts(schema))
         if regions is not None:
-            cells = partition.cell_columns(regions.counting.plan.columns, {})
-            partition = replace(partition, regions=regions.counting.regions(cells))
+            partition = replace(partition, regions=records.regions(partition.cell_columns(regions.plan.columns, {})))
         cells = cells_for(anonymizer.representative, partition, describer.columns, {})
         warn_of_tight_ranges(anonymizer.representative, cells, stacklevel=5)
         if cells is not None:
@@ -209,10 +207,10 @@ def _checked_floor(target: TargetColumn, anonymizer: Anonymizer, table: TableBac
     return chosen_floor(target.floor, anonymizer.k)
 
 
-def _region_counting(
+def _planned_regions(
     anonymizer: Anonymizer, table: TableBackend, schema: Schema, learned: Learned, target: TargetColumn, floor: int
 ) -> TableRegions:
-    """Read the target twice, for its labels or ends and for that of each record."""
+    """Plan the regions of a table, of whose target the labels or ends are read."""
     is_number = target.kind == "numbers"
 
     def known(_: int, block: Any) -> NDArray[Any]:
@@ -220,11 +218,11 @@ def _region_counting(
         return np.array([values.min(), values.max()]) if is_number else np.unique(values)
 
     coding = code_target(np.concatenate(table.map_blocks(known, [target.name])), is_number=is_number)
-    read = table.map_blocks(lambda _, block: coding.coded(_read_target(block, target)), [target.name])
-    classes, numbers = (np.concatenate(own) for own in zip(*read, strict=True))
     columns = [column.finer for column in learned.columns[: len(schema.quasi_identifiers)]]
-    plan = plan_regions(columns, coding, floor)
-    return TableRegions(RegionCounting(plan, learned.n_records, n_threads=anonymizer._n_threads()), classes, numbers)
+    return TableRegions(
+        plan_regions(columns, coding, floor), target.name, lambda block: coding.coded(_read_target(block, target)),
+        anonymizer._n_threads(),
+    )  # fmt: skip
 
 
 def _read_target(block: Any, target: TargetColumn) -> NDArray[Any]:

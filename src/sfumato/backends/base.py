@@ -22,11 +22,11 @@ from sfumato.criteria import Criterion
 from sfumato.criteria.criterion_counts import Counter
 from sfumato.frames import Table
 from sfumato.partition.criterion_checks import Check
-from sfumato.partition.group_summaries import collect
 from sfumato.partition.guides import Guide
-from sfumato.partition.records import Layout, Records
+from sfumato.partition.records import Layout
 from sfumato.partition.tree import Tree
-from sfumato.regions import RegionCounting
+from sfumato.regions import RegionPlan, Regions
+from sfumato.representatives import CellColumn
 from sfumato.schema import Judgement, Schema
 
 
@@ -149,27 +149,22 @@ class Learned:
 
 @dataclass(frozen=True, eq=False)
 class TableRegions:
-    """Counts groups for regions as a tree grows.
+    """What is counted of groups for regions, and of which target.
 
     Attributes
     ----------
-    counting : RegionCounting
-    classes : ndarray of int32
-        The class of every record of the table, in its order.
-    numbers : ndarray of int64, shape (records, outputs)
+    plan : RegionPlan
+    name : str
+        The column of the target.
+    coded : callable
+        Returns the classes and numbers of the records of a block; see `TargetCoding`.
+    n_threads : int
     """
 
-    counting: RegionCounting
-    classes: NDArray[np.int32]
-    numbers: NDArray[np.int64]
-
-    def add(self, records: Records, group: NDArray[np.int32], n_groups: int) -> None:
-        """Count the groups that come next; records know their numbers in the table, groups count from 0."""
-        rows = records.rows
-        self.counting.add(
-            lambda j: np.ascontiguousarray(records.codes[:, j]), collect(group, n_groups),
-            self.classes[rows], self.numbers[rows],
-        )  # fmt: skip
+    plan: RegionPlan
+    name: str
+    coded: Callable[[Any], tuple[NDArray[np.int32], NDArray[np.int64]]]
+    n_threads: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,8 +182,6 @@ class Growth:
     describer : GroupDescriber
     generator : numpy.random.Generator or None
         Draws representatives that are drawn.
-    regions : TableRegions or None
-        Counts the groups for regions, from left to right.
     """
 
     layout: Layout
@@ -198,7 +191,6 @@ class Growth:
     n_threads: int
     describer: GroupDescriber
     generator: np.random.Generator | None
-    regions: TableRegions | None = None
 
 
 class CodedTable(Protocol):
@@ -210,6 +202,10 @@ class CodedTable(Protocol):
 
     def count_hashes(self, layout: Layout, words: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Return how many records have each of some combinations of codes; see `partition.phantoms`."""
+        ...
+
+    def regions(self, cells: Sequence[CellColumn] | None) -> Regions:
+        """Return the regions of the groups that were grown, whose cells are given where groups are boxes."""
         ...
 
 
@@ -262,9 +258,9 @@ class TableBackend(Protocol):
         ...
 
     def coded(
-        self, schema: Schema, learned: Learned, guiding: Guiding, most_held: int
+        self, schema: Schema, learned: Learned, guiding: Guiding, regions: TableRegions | None, most_held: int
     ) -> AbstractContextManager[CodedTable]:
-        """Yield the records as codes and channels."""
+        """Yield the records as codes and channels, and with their target if regions are counted."""
         ...
 
     def rewritten(self, recipe: Recipe, schema: Schema, learned: Learned) -> AbstractContextManager[WrittenTable]:

@@ -9,21 +9,35 @@ neighboring groups, and values that fewer people of the whole table have are not
 Records that are drawn from regions are for training a model and nothing else: they are not k-anonymous.
 """
 
-from sfumato.regions.describing import RegionCounting, RegionPlan, plan_regions
+from sfumato.regions.describing import (
+    GroupTargets,
+    RegionCounting,
+    RegionPlan,
+    joined_targets,
+    judged_every,
+    plan_regions,
+)
 from sfumato.regions.document import regions_from_dict, regions_to_dict
 from sfumato.regions.regions import Drawn, RegionColumn, Regions
 from sfumato.regions.target import RegionTarget, TargetCoding, code_target
+from sfumato.regions.weights import Weights, learn_weights, sample_of
 
 __all__ = [
     "Drawn",
+    "GroupTargets",
     "RegionColumn",
     "RegionCounting",
     "RegionPlan",
     "RegionTarget",
     "Regions",
     "TargetCoding",
+    "Weights",
     "code_target",
+    "joined_targets",
+    "judged_every",
+    "learn_weights",
     "plan_regions",
     "regions_from_dict",
     "regions_to_dict",
+    "sample_of",
 ]

@@ -19,11 +19,11 @@ from sfumato.partition.group_summaries import Groups
 from sfumato.partition.guides import NUMBER_SCALE, Spread
 from sfumato.partition.phantom_search import NOTHING
 from sfumato.partition.records import make_layout
-from sfumato.partition.region_counts import FAN, GroupCounts, Kind, count_groups, count_pools, joined
+from sfumato.partition.region_counts import FAN, ColumnCounts, GroupCounts, Kind, count_groups, count_pools, joined
 from sfumato.regions.cells import inside_of, reach_of
 from sfumato.regions.regions import RegionColumn, Regions, runs_of
 from sfumato.regions.target import RegionTarget, TargetCoding
-from sfumato.regions.weights import Sample, joined_samples, learn_weights, sample_of
+from sfumato.regions.weights import Sample, Weights, joined_samples, learn_weights, sample_of
 from sfumato.representatives import CellColumn, shown_of
 from sfumato.representatives.representative import values_of_bins
 from sfumato.threads import map_in_threads
@@ -32,12 +32,11 @@ _COUNTED_AT_ONCE = 1 << 18  # records of a task
 _JUDGED = 10_000  # records with which weights are found
 
 
-class RegionParts(NamedTuple):
-    """What some groups count.
+class GroupTargets(NamedTuple):
+    """The targets of some groups.
 
     Attributes
     ----------
-    columns : list of GroupCounts
     n_in_class : ndarray of int64, shape (groups, classes)
     sums : ndarray of int64, shape (groups, outputs)
         Of the target's numbers.
@@ -45,10 +44,28 @@ class RegionParts(NamedTuple):
         Of each output.
     """
 
-    columns: list[GroupCounts]
     n_in_class: NDArray[np.int64]
     sums: NDArray[np.int64]
     spread: list[Spread]
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """People of each group."""
+        return np.asarray(self.n_in_class.sum(axis=1))
+
+
+def joined_targets(parts: Sequence[GroupTargets]) -> GroupTargets:
+    """Return the targets of all groups, part after part."""
+    n_in_class, sums = (np.concatenate([part[place] for part in parts]) for place in (0, 1))
+    spread = [sum(own, Spread()) for own in zip(*(part.spread for part in parts), strict=True)]
+    return GroupTargets(n_in_class, sums, spread)
+
+
+class RegionParts(NamedTuple):
+    """What some groups count: of each column, and of the target."""
+
+    columns: list[GroupCounts]
+    targets: GroupTargets
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +133,50 @@ class RegionPlan:
         summed = np.concatenate([np.zeros((1, target.shape[1]), np.int64), np.cumsum(target, axis=0)])
         sums = np.diff(summed[groups.offsets], axis=0)
         spread = [Spread.of(np.ascontiguousarray(output)) for output in target.T]
-        return RegionParts(columns, n_in_class, sums, spread)
+        return RegionParts(columns, GroupTargets(n_in_class, sums, spread))
+
+    def pooled(self, j: int, parts: Sequence[GroupCounts], means: NDArray[np.float64]) -> ColumnCounts:
+        """Return the counts of a column of which all parts are known, from the first group to the last."""
+        return count_pools(joined(parts), means, self.kinds[j])
+
+    def means(self, targets: GroupTargets) -> NDArray[np.float64]:
+        """Return the mean target of each group, or of the first pool around it that has as many people as the floor."""
+        return _shared_means(targets.sums, targets.sizes, self.floor)
+
+    def unweighted(
+        self,
+        counts: Sequence[ColumnCounts],
+        targets: GroupTargets,
+        means: NDArray[np.float64],
+        cells: Sequence[CellColumn] | None,
+    ) -> Regions:
+        """Put the counts of all columns together; the weights of the columns are not known yet.
+
+        Parameters
+        ----------
+        counts : sequence of ColumnCounts
+        targets : GroupTargets
+        means : ndarray of float64, shape (groups, outputs)
+        cells : sequence of CellColumn or None
+            What the tree leaves to each group. None: groups that are not boxes.
+        """
+        target = RegionTarget(self.target.labels, targets.n_in_class.astype(np.float64), means, self.target.is_flat)
+        columns = [_region_column(self, j, own) for j, own in enumerate(counts)]
+        if cells is not None and target.stays_in_cells:
+            columns = [_in_cells(*own) for own in zip(columns, cells, self.unit_of_code, strict=True)]
+        return Regions(tuple(columns), targets.sizes, target, None, self.floor)
+
+    def finished(self, regions: Regions, weights: Weights, targets: GroupTargets) -> Regions:
+        """Return regions with the weights of their columns, and with the means of the target's own numbers."""
+        made = regions.with_weights(weights)
+        if self.target.scale is None:
+            return made
+        return _in_own_unit(made, self.target, np.sqrt([own.variance for own in targets.spread]))
+
+
+def judged_every(n_records: int) -> int:
+    """Return that one in so many groups is kept to find weights with its records."""
+    return max(1, n_records // _JUDGED)
 
 
 def plan_regions(columns: Sequence[CodedColumn], target: TargetCoding, floor: int) -> RegionPlan:
@@ -163,7 +223,7 @@ class RegionCounting:
 
     def __init__(self, plan: RegionPlan, n_records: int, *, n_threads: int = 1) -> None:
         self.plan, self.n_threads = plan, n_threads
-        self._every = max(1, n_records // _JUDGED)
+        self._every = judged_every(n_records)
         self._n_groups = 0
         self._parts: list[RegionParts] = []
         self._samples: list[Sample] = []
@@ -194,28 +254,20 @@ class RegionCounting:
             What the tree leaves to each group. None: groups that are not boxes.
         """
         plan, parts = self.plan, self._parts
-        n_in_class = np.concatenate([part.n_in_class for part in parts])
-        sizes = n_in_class.sum(axis=1)
-        means = _shared_means(np.concatenate([part.sums for part in parts]), sizes, plan.floor)
-        target = RegionTarget(plan.target.labels, n_in_class.astype(np.float64), means, plan.target.is_flat)
+        targets = joined_targets([part.targets for part in parts])
+        means = plan.means(targets)
 
-        def described(j: int) -> RegionColumn:
-            counts = count_pools(joined([part.columns[j] for part in parts]), means, plan.kinds[j])
-            made = _region_column(plan, j, counts)
-            stays = cells is not None and target.stays_in_cells
-            return _in_cells(made, cells[j], plan.unit_of_code[j]) if cells is not None and stays else made
+        def pooled(j: int) -> ColumnCounts:
+            return plan.pooled(j, [part.columns[j] for part in parts], means)
 
-        columns = map_in_threads(described, range(len(plan.columns)), self.n_threads)
-        bare = Regions(tuple(columns), sizes, target, None, plan.floor)
-        made = bare.with_weights(learn_weights(bare, joined_samples(self._samples), n_threads=self.n_threads))
-        if plan.target.scale is None:
-            return made
-        spread = [sum(own, Spread()) for own in zip(*(part.spread for part in parts), strict=True)]
-        return _in_own_unit(made, plan.target, np.sqrt([own.variance for own in spread]))
+        counts = map_in_threads(pooled, range(len(plan.columns)), self.n_threads)
+        made = plan.unweighted(counts, targets, means, cells)
+        weights = learn_weights(made, joined_samples(self._samples), n_threads=self.n_threads)
+        return plan.finished(made, weights, targets)
 
 
 def _shared_means(sums: NDArray[np.int64], sizes: NDArray[np.int64], floor: int) -> NDArray[np.float64]:
-    """Return the mean target of each group, or of the first pool around it that has as many people as the floor."""
+    """Return the means of groups; see `RegionPlan.means`."""
     place = np.arange(len(sizes))
     means = sums / np.maximum(sizes, 1)[:, np.newaxis]
     is_small = sizes < floor
@@ -228,7 +280,7 @@ def _shared_means(sums: NDArray[np.int64], sizes: NDArray[np.int64], floor: int)
     return means
 
 
-def _region_column(plan: RegionPlan, j: int, counts: Any) -> RegionColumn:
+def _region_column(plan: RegionPlan, j: int, counts: ColumnCounts) -> RegionColumn:
     """Return a column with what may be known of its values alone."""
     column, codes = plan.columns[j], plan.codes[j]
     shown = values_of_bins(column.name, column.bins, codes)

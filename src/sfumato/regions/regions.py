@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.columns import Column, GroupedValues, Moment
-from sfumato.errors import ParameterError, named
+from sfumato.errors import GuaranteeError, ParameterError, named
 from sfumato.frames import Table
 from sfumato.labels import label_moment, label_number
 from sfumato.partition.cells import Inside, everything
@@ -141,7 +141,7 @@ class RegionColumn:
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Values of drawn records, for training a model.
+    """Values of drawn records, for training a model. They cannot be read as a table, and cannot be saved.
 
     Attributes
     ----------
@@ -158,6 +158,16 @@ class Drawn:
     group: NDArray[np.int32]
     shares: NDArray[np.float64]
     numbers: NDArray[np.float64]
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        """Raise GuaranteeError: drawn records are not k-anonymous, so they become no table and no file."""
+        raise GuaranteeError(
+            "records drawn from regions as a table or file: expected them inside the fit of a model only, since they "
+            "are not k-anonymous. Release a table with an anonymizer and release."
+        )
+
+    # How pandas, polars, pyarrow and numpy ask for a table, and pickle for bytes.
+    __array__ = __dataframe__ = __arrow_c_stream__ = __iter__ = __len__ = __getitem__ = __reduce__ = _refuse
 
 
 @dataclass(frozen=True, eq=False)

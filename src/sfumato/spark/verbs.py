@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from sfumato.anatomize import Anatomizer
 from sfumato.anatomize.table_division import anatomize_table
 from sfumato.anonymize.anonymizer import Anonymizer
-from sfumato.anonymize.backend_fitting import fit_transform_table
+from sfumato.anonymize.backend_fitting import TargetColumn, fit_transform_table
 from sfumato.anonymize.private_blocks import prepare_blocks
 from sfumato.anonymize.private_release import PrivateSettings
 from sfumato.arguments import as_list
@@ -41,6 +41,9 @@ def fit_transform(
     frame: Any,
     *,
     guide_column: str | Sequence[str] | None = None,
+    target: str | None = None,
+    target_kind: Literal["classes", "numbers"] = "classes",
+    floor: int | None = None,
     most_held: int = MOST_HELD,
 ) -> Any:
     """Anonymize a Spark DataFrame, and fit the anonymizer.
@@ -50,11 +53,18 @@ def fit_transform(
     anonymizer : ModelGuidedAnonymizer, MondrianAnonymizer (strict median) or WorkloadAwareAnonymizer
         Unfitted; fitted afterwards, as if it had seen the table in memory.
     frame : pyspark.sql.DataFrame
-        Must have the same records whenever it is read, as a table in files has. Read five times at most; cache it
+        Must have the same records whenever it is read, as a table in files has. Read six times at most; cache it
         where that is cheaper than computing it.
     guide_column : str or list of str, optional
         The column of predictions or labels, or one column of probabilities per class. It is dropped, unless the
         anonymizer's `keep` names it.
+    target : str, optional
+        The column for which regions are counted. ``anonymizer.partition_`` then has them, and
+        ``AnonymizedClassifier(model).fit_partition(anonymizer.partition_)`` learns from them, on the driver.
+    target_kind : {"classes", "numbers"}, default="classes"
+        What the target holds: classes for a classifier, or numbers for a regressor.
+    floor : int, optional
+        The fewest people that a number of a region counts. None: k, and 20 for larger k.
     most_held : int
         Records that one worker holds in memory at once.
 
@@ -74,7 +84,10 @@ def fit_transform(
     *Guarantee.* As of the anonymizer's own ``fit_transform``, counted again on the result. Temporary data of Spark
     (shuffles, caches) hold codes and records on the disks of the workers: they are as secret as the table itself.
     """
-    made = fit_transform_table(anonymizer, SparkBackend(frame), guide_column=guide_column, most_held=most_held)
+    regions = None if target is None else TargetColumn(target, target_kind, floor)
+    made = fit_transform_table(
+        anonymizer, SparkBackend(frame), guide_column=guide_column, target=regions, most_held=most_held
+    )
     return made.written.frame
 
 

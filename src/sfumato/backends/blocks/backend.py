@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.backends.base import FROM_COUNTS, Asked, Growth, Guiding, Learned, Recipe, check_of
+from sfumato.backends.base import FROM_COUNTS, Asked, Growth, Guiding, Learned, Recipe, TableRegions, check_of
 from sfumato.backends.blocks.binning import ColumnLearner, write_codes
 from sfumato.backends.blocks.block_table import BlockTable
 from sfumato.backends.blocks.code_file import CodeFile
@@ -27,10 +27,13 @@ from sfumato.criteria.criterion_counts import Counter, make_counters, publishing
 from sfumato.documents import unpublished
 from sfumato.frames import read_table
 from sfumato.frames.shuffling import random_order
+from sfumato.partition.group_summaries import collect
 from sfumato.partition.records import Layout, pack_records
 from sfumato.partition.streaming import Branch, grow_outer
 from sfumato.partition.tree import Tree
 from sfumato.progress import Progress, told
+from sfumato.regions import RegionCounting, Regions
+from sfumato.representatives import CellColumn
 from sfumato.schema import Schema
 
 BRANCH = 2_000_000
@@ -123,7 +126,9 @@ class BlockBackend:
     # -- codes ---------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def coded(self, schema: Schema, learned: Learned, guiding: Guiding, most_held: int) -> Iterator[CodedBlocks]:
+    def coded(
+        self, schema: Schema, learned: Learned, guiding: Guiding, regions: TableRegions | None, most_held: int
+    ) -> Iterator[CodedBlocks]:
         """Yield the codes and channels of all records, in a private file."""
         columns = learned.columns
         example = guiding.of(None)
@@ -131,6 +136,7 @@ class BlockBackend:
         kinds = [column.codes.dtype for column in columns] + [block.dtype for block in example.code_blocks]
         empty = pack_records([np.zeros(0, kind) for kind in kinds], dense=np.zeros((0, n_dense), np.int64))
         classes = None if example.classes is None else np.empty(learned.n_records, example.classes.dtype)
+        counted = None if regions is None else _CountedRegions(regions, learned.n_records)
 
         def code(start: int, block: Any) -> None:
             codes = [np.empty(block.num_rows, column.codes.dtype) for column in columns]
@@ -142,14 +148,17 @@ class BlockBackend:
             guide = guiding.of(block, start)
             if classes is not None:
                 classes[start : start + block.num_rows] = guide.classes
+            if counted is not None:
+                counted.read(start, block)
             file.write(start, [*codes, *guide.code_blocks], guide.dense)
 
         with CodeFile(self.destination.absolute().parent, kinds, empty, n_threads=self.n_threads) as file:
-            names = list(dict.fromkeys([*(column.name for column in columns), *guiding.names]))
+            target = [] if regions is None else [regions.name]
+            names = list(dict.fromkeys([*(column.name for column in columns), *guiding.names, *target]))
             for _ in self._each("coding", code, names, text_as_categories=True):
                 pass
             file.start([check_of(counter) for counter in learned.counters if counter.value_of_row is not None])
-            self._groups = _Groups(learned.n_records, classes, self.progress)
+            self._groups = _Groups(learned.n_records, classes, counted, self.progress)
             yield CodedBlocks(file, self._groups, most_held)
 
     # -- the release ---------------------------------------------------------------------------------------------
@@ -199,12 +208,47 @@ class CodedBlocks:
         """Return how many records have each of some combinations of codes."""
         return self._file.count_hashes(layout, words, wanted)
 
+    def regions(self, cells: Sequence[CellColumn] | None) -> Regions:
+        """Return the regions of all groups, which were counted as the tree grew."""
+        assert self._groups.regions is not None
+        return self._groups.regions.counting.regions(cells)
+
+
+class _CountedRegions:
+    """Counts groups for regions, with the target of every record in memory."""
+
+    def __init__(self, regions: TableRegions, n_records: int) -> None:
+        plan = regions.plan
+        self._coded = regions.coded
+        self._classes = np.empty(n_records, np.int32)
+        self._numbers = np.empty((n_records, plan.target.n_outputs), np.int64)
+        self.counting = RegionCounting(plan, n_records, n_threads=regions.n_threads)
+
+    def read(self, start: int, block: Any) -> None:
+        """Read the target of a block, whose first record has this number."""
+        own = slice(start, start + block.num_rows)
+        self._classes[own], self._numbers[own] = self._coded(block)
+
+    def add(self, branch: Branch) -> None:
+        """Count the groups that come next."""
+        records = branch.records
+        self.counting.add(
+            lambda j: np.ascontiguousarray(records.codes[:, j]), collect(branch.group, branch.tree.n_groups),
+            self._classes[records.rows], self._numbers[records.rows],
+        )  # fmt: skip
+
 
 class _Groups:
     """The groups of all branches, from left to right, and the group of each record."""
 
-    def __init__(self, n_records: int, classes: NDArray[Any] | None, progress: Progress | None) -> None:
-        self.classes, self.progress = classes, progress
+    def __init__(
+        self,
+        n_records: int,
+        classes: NDArray[Any] | None,
+        regions: _CountedRegions | None,
+        progress: Progress | None,
+    ) -> None:
+        self.classes, self.regions, self.progress = classes, regions, progress
         self.group = np.empty(n_records, np.int32)
         self.parts: list[DescribedGroups] = []
         self.n_groups = self._n_done = 0
@@ -228,8 +272,8 @@ class _Groups:
     def add(self, branch: Branch) -> None:
         """Number the groups of a branch; its records are freed afterwards."""
         self.parts.append(self._described(branch) if branch.described is None else branch.described)
-        if self.growth.regions is not None:
-            self.growth.regions.add(branch.records, branch.group, branch.tree.n_groups)
+        if self.regions is not None:
+            self.regions.add(branch)
         self.group[branch.records.rows] = branch.group + np.int32(self.n_groups)
         self.n_groups += branch.tree.n_groups
         self._n_done += len(branch.group)

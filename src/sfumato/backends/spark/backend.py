@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.backends.base import FROM_COUNTS, Asked, Growth, Guiding, Learned, Recipe, check_of
+from sfumato.backends.base import FROM_COUNTS, Asked, Growth, Guiding, Learned, Recipe, TableRegions, check_of
 from sfumato.backends.group_describer import DescribedGroups, GroupDescriber
 from sfumato.backends.spark.binning import CountedColumn, Counts, Wanted, count_columns
 from sfumato.backends.spark.codes import Coding, GrownBranch, SparkCounting, grow_branches
 from sfumato.backends.spark.recount import PERSON, recount
+from sfumato.backends.spark.regions import count_regions
 from sfumato.backends.spark.session import check_frame, collected, example_of, kept, map_in_arrow, map_pieces, pieces
 from sfumato.coded_columns import CodedColumn
 from sfumato.columns import Column
@@ -29,6 +30,8 @@ from sfumato.frames import Table, read_table
 from sfumato.partition.records import Layout
 from sfumato.partition.streaming import OuterGrower, attach_branch
 from sfumato.partition.tree import Tree
+from sfumato.regions import RegionPlan, Regions
+from sfumato.representatives import CellColumn
 from sfumato.schema import Frequencies, Judgement, Schema, check_naming, check_passing, judge_column
 
 
@@ -68,15 +71,17 @@ class SparkBackend:
         return Learned(columns, list(counters), counts.n_records)
 
     @contextmanager
-    def coded(self, schema: Schema, learned: Learned, guiding: Guiding, most_held: int) -> Iterator[CodedFrame]:
+    def coded(
+        self, schema: Schema, learned: Learned, guiding: Guiding, regions: TableRegions | None, most_held: int
+    ) -> Iterator[CodedFrame]:
         """Yield the codes and channels, cached on the workers."""
         asked = [counter for counter in learned.counters if counter.value_of_row is not None]
         checked = [(str(counter.criterion.column), getattr(counter, "column", None)) for counter in asked]
-        coding = Coding(learned.columns, schema.limits, schema.categorical_features, guiding, checked)
+        coding = Coding(learned.columns, schema.limits, schema.categorical_features, guiding, checked, regions)
         with kept(coding.chunks(self.frame)) as chunks:
             checks = [check_of(counter) for counter in asked]
             counting = SparkCounting(chunks, checks, coding.empty, learned.n_records, self._n_shares)
-            yield CodedFrame(counting, most_held)
+            yield CodedFrame(counting, None if regions is None else regions.plan, most_held)
 
     @contextmanager
     def rewritten(self, recipe: Recipe, schema: Schema, learned: Learned) -> Iterator[WrittenFrame]:
@@ -139,7 +144,7 @@ def _counted(
     """Count the values of all relevant columns; raise GuaranteeError for criteria that the whole table fails."""
     schema, criteria = asked.schema, asked.criteria
     floor = _publishing_floor(frame, criteria)
-    split = [Wanted(name, asked.max_bins, True, floor) for name in asked.split]
+    split = [Wanted(name, asked.max_bins, True, floor, asked.finer) for name in asked.split]
     named = [c for c in criteria if c.column is not None]
     counted = [Wanted(str(c.column), 0 if c.counting == "distinct" else MOST_VALUES, False) for c in named]
     passing = [name for name in schema.with_role("other") if name not in schema.keep]
@@ -214,12 +219,15 @@ class CodedFrame:
     Parameters
     ----------
     counting : SparkCounting
+    plan : RegionPlan or None
+        What is counted for regions.
     most_held : int
         Records whose branch one worker grows in memory.
     """
 
-    def __init__(self, counting: SparkCounting, most_held: int) -> None:
-        self._counting, self._most_held = counting, most_held
+    def __init__(self, counting: SparkCounting, plan: RegionPlan | None, most_held: int) -> None:
+        self._counting, self._plan, self._most_held = counting, plan, most_held
+        self._grown: tuple[Tree, Layout] | None = None
 
     def grow(self, growth: Growth) -> tuple[Tree, list[DescribedGroups]]:
         """Grow the top from counts and the branches on workers, and assemble the tree."""
@@ -250,11 +258,19 @@ class CodedFrame:
         for leaf, branch in zip(leaves.tolist(), branches, strict=True):
             attach_branch(nodes, leaf, branch.nodes)
         nodes.sort_by_level()
-        return nodes.to_tree(growth.layout), [branch.groups for branch in branches]
+        tree = nodes.to_tree(growth.layout)
+        self._grown = tree, growth.layout
+        return tree, [branch.groups for branch in branches]
 
     def count_hashes(self, layout: Layout, words: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Return the number of records with each of some combinations of codes."""
         return self._counting.count_hashes(layout, words, wanted)
+
+    def regions(self, cells: Sequence[CellColumn] | None) -> Regions:
+        """Count the groups of the tree on the workers, and find the weights of the columns there."""
+        assert self._plan is not None
+        assert self._grown is not None
+        return count_regions(self._counting, *self._grown, self._plan, cells)
 
 
 def _generators(

@@ -46,12 +46,15 @@ class Wanted:
         Whether the column is read as one that is rewritten or split on, with its limit, or only to be counted.
     floor : int
         Fewest records that share what is published of a bin; 0: nothing is to be published.
+    finer : int
+        A smaller floor beside it, for regions; 0: none.
     """
 
     name: str
     most_bins: int
     is_split: bool
     floor: int = 0
+    finer: int = 0
 
     def read(self, table: Table, limits: Mapping[str, Any]) -> Column:
         """Read the column of a block."""
@@ -105,10 +108,10 @@ class CountedColumn:
         """Whether the column has bins of numbers."""
         return self.column is not None and self.column.bins.is_ordered
 
-    def with_shared(self, shared: SharedValues) -> CountedColumn:
-        """Return the column with the publishable values of its bins."""
+    def with_shared(self, shared: SharedValues | None, finer: SharedValues | None) -> CountedColumn:
+        """Return the column with the publishable values of its bins, for both floors."""
         assert self.column is not None
-        return replace(self, column=replace(self.column, bins=replace(self.column.bins, shared=shared)))
+        return replace(self, column=replace(self.column, bins=replace(self.column.bins, shared=shared, finer=finer)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,13 +172,16 @@ def _whole(
         _counted(own, seen[place], totals.get(place, (0, 0, 0)), rows.get(place, []), n_records)
         for place, own in enumerate(asked)
     ]
-    described = {
-        place: describe_bins(own.floor, seen[place], rows[place])
-        for place, own in enumerate(asked)
-        if own.floor and place in rows and counted[place].is_ordered
-    }
-    for place, shared in share_bins(added, described).items():
-        counted[place] = counted[place].with_shared(shared)
+    ordered = [place for place in rows if counted[place].is_ordered]
+
+    def shared_by(floors: Mapping[int, int]) -> dict[int, SharedValues]:
+        bins = {place: describe_bins(n, seen[place], rows[place]) for place, n in floors.items() if n}
+        return share_bins(added, bins)
+
+    shared = shared_by({place: asked[place].floor for place in ordered})
+    finer = shared_by({place: asked[place].finer for place in ordered})
+    for place in ordered:
+        counted[place] = counted[place].with_shared(shared.get(place), finer.get(place))
     return Counts(counted, n_records, totals[len(wanted) + 1][0])
 
 
@@ -364,15 +370,15 @@ def _counted(
     if own.kind == "category":
         categories, n_each, of_bins = as_counted({pickle.loads(row["text"]): row["n"] for row in rows})
         counts = of_bins.tolist()
-        column = coded_categories(wanted.name, categories, has_missing, n_each, wanted.floor)
+        column = coded_categories(wanted.name, categories, has_missing, n_each, wanted.floor, wanted.finer)
     else:
         rows = sorted(rows, key=lambda row: int(row["low"]))
         is_real = any(found.is_real for found in known)
         low, high, mode = (
             from_keys(np.array([row[end] for row in rows], np.int64), is_real) for end in ("low", "high", "mode")
         )
-        shared = nothing_shared(mode, wanted.floor) if wanted.floor and not rows else None
-        bins = Bins(True, mode, low, high, has_missing, shared)
+        shared = [nothing_shared(mode, n) if n and not rows else None for n in (wanted.floor, wanted.finer)]
+        bins = Bins(True, mode, low, high, has_missing, *shared)
         nothing = np.zeros(0, code_type(bins.n_bins))
         column = CodedColumn(wanted.name, own.kind, bins, nothing, None, own.moment, own.width, own.is_zoned)
         counts = [row["n"] for row in rows]

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.backends.base import Growth, Guiding
+from sfumato.backends.base import Growth, Guiding, TableRegions
 from sfumato.backends.blocks.binning import encode
 from sfumato.backends.group_describer import DescribedGroups
 from sfumato.backends.memory import read_limited
@@ -48,11 +48,14 @@ class Chunk:
         Their predicted classes.
     values : tuple of ndarray
         For each check what it counts: codes, or names of persons as bytes.
+    target : tuple of ndarray
+        Their target as classes and as numbers, if regions are counted; or else nothing.
     """
 
     records: Records
     classes: NDArray[Any] | None
     values: tuple[NDArray[Any], ...]
+    target: tuple[NDArray[Any], ...] = ()
 
     def taken(self, rows: NDArray[Any]) -> Chunk:
         """Return some of the records."""
@@ -61,6 +64,7 @@ class Chunk:
             Records(own.codes[rows], own.dense[rows], own.weights, np.arange(len(rows), dtype=np.uint32)),
             None if self.classes is None else self.classes[rows],
             tuple(part[rows] for part in self.values),
+            tuple(part[rows] for part in self.target),
         )
 
 
@@ -77,6 +81,8 @@ class Coding:
     guiding : Guiding
     checked : sequence of (str, CodedColumn or None)
         What each check counts: the codes of a column, or with None the persons that it names.
+    regions : TableRegions or None
+        Whose target the chunks have.
     """
 
     columns: Sequence[CodedColumn]
@@ -84,12 +90,14 @@ class Coding:
     categorical: Sequence[str]
     guiding: Guiding
     checked: Sequence[tuple[str, CodedColumn | None]]
+    regions: TableRegions | None = None
 
     @property
     def names(self) -> list[str]:
         """The columns that are read."""
         read = [column.name for column in self.columns]
-        return list(dict.fromkeys([*read, *self.guiding.names, *(name for name, _ in self.checked)]))
+        target = [] if self.regions is None else [self.regions.name]
+        return list(dict.fromkeys([*read, *self.guiding.names, *(name for name, _ in self.checked), *target]))
 
     @property
     def empty(self) -> Records:
@@ -106,7 +114,8 @@ class Coding:
         for name, column in self.checked:
             read = table.column(name, for_counting=True)
             values.append(persons(read) if column is None else encode(column, read).astype(np.int32))
-        return Chunk(pack_records(codes, guide.code_blocks, guide.dense), guide.classes, tuple(values))
+        target = () if self.regions is None else self.regions.coded(piece)
+        return Chunk(pack_records(codes, guide.code_blocks, guide.dense), guide.classes, tuple(values), target)
 
     def chunks(self, frame: Any) -> Any:
         """Return the frame of codes."""
@@ -200,6 +209,19 @@ class SparkCounting:
 
         return reached
 
+    def by_leaf(self, layout: Layout) -> Any:
+        """Return the chunks cut at the leaves of the top, as a frame that is grouped by ``leaf``."""
+        reached = self.reached(layout)
+
+        def sort(batches: Iterator[Any]) -> Iterator[Any]:
+            for chunk in unpacked(batches):
+                node_of_row = reached(chunk)
+                leaves = np.unique(node_of_row)
+                parts = [chunk.taken(np.flatnonzero(node_of_row == leaf)) for leaf in leaves]
+                yield _packed(leaf=leaves.astype(np.int32), chunk=parts)
+
+        return self.chunks.mapInArrow(sort, "leaf int, chunk binary").groupBy("leaf")
+
     def _summed(
         self, count: Callable[[Chunk, NDArray[np.int64]], None], size: tuple[int, int, int]
     ) -> NDArray[np.int64]:
@@ -209,7 +231,7 @@ class SparkCounting:
         def work(batches: Iterator[Any]) -> Iterator[Any]:
             out = np.zeros(size, np.int64)
             is_used = False
-            for chunk in _unpacked(batches):
+            for chunk in unpacked(batches):
                 count(chunk, out)
                 is_used = True
             for slot in range(size[0] if is_used else 0):
@@ -239,7 +261,7 @@ class SparkCounting:
         def work(batches: Iterator[Any]) -> Iterator[Any]:
             import pyarrow as pa
 
-            for chunk in _unpacked(batches):
+            for chunk in unpacked(batches):
                 names, numbers = np.unique(chunk.values[check], return_inverse=True)
                 marks = np.zeros((n_nodes, 2, len(names)), np.int64)
                 count(chunk, numbers.astype(np.int32), marks)
@@ -289,19 +311,12 @@ def grow_branches(
     layout, guide, describer = growth.layout, growth.guide, growth.describer
     min_records, fall_back = growth.min_records, growth.fall_back
     counting.advance(routing, _no_shape(layout))
-    reached, checks, empty = counting.reached(layout), counting.checks, counting.empty
-
-    def sort(batches: Iterator[Any]) -> Iterator[Any]:
-        for chunk in _unpacked(batches):
-            node_of_row = reached(chunk)
-            leaves = np.unique(node_of_row)
-            parts = [chunk.taken(np.flatnonzero(node_of_row == leaf)) for leaf in leaves]
-            yield _packed(leaf=leaves.astype(np.int32), chunk=parts)
+    checks, empty = counting.checks, counting.empty
 
     def grow(table: Any) -> Any:
         import pyarrow as pa
 
-        whole = _joined([pickle.loads(blob) for blob in table["chunk"].to_pylist()], empty)
+        whole = joined_chunks(table["chunk"], empty)
         own = [_own_check(check, values) for check, values in zip(checks, whole.values, strict=True)]
         grower = Grower(whole.records, layout, guide, min_records, checks=own, fall_back=fall_back)
         tree, group = grower.grow()
@@ -312,8 +327,7 @@ def grow_branches(
         branch = zlib.compress(pickle.dumps(GrownBranch(grower.nodes.trimmed(), groups), 5))
         return pa.table({"leaf": pa.array([leaf], pa.int32()), "branch": pa.array([branch], pa.binary())})
 
-    sorted_chunks = counting.chunks.mapInArrow(sort, "leaf int, chunk binary")
-    found = collected(sorted_chunks.groupBy("leaf").applyInArrow(grow, "leaf int, branch binary"))
+    found = collected(counting.by_leaf(layout).applyInArrow(grow, "leaf int, branch binary"))
     return {row["leaf"]: pickle.loads(zlib.decompress(row["branch"])) for row in found.to_pylist()}
 
 
@@ -329,13 +343,18 @@ def _own_check(check: Check, values: NDArray[Any]) -> Check:
     return replace(check, value_of_row=numbers.astype(np.int32), n_values=len(names))
 
 
-def _joined(chunks: Sequence[Chunk], empty: Records) -> Chunk:
+def joined_chunks(blobs: Any, empty: Records) -> Chunk:
+    """Return the records of all chunks of an Arrow column."""
+    chunks: list[Chunk] = [pickle.loads(blob) for blob in blobs.to_pylist()]
     codes, dense = (np.concatenate([getattr(chunk.records, name) for chunk in chunks]) for name in ("codes", "dense"))
     classes = [chunk.classes for chunk in chunks if chunk.classes is not None]
     return Chunk(
         Records(codes, dense, empty.weights, np.arange(len(codes), dtype=np.uint32)),
         np.concatenate(classes) if classes else None,
-        tuple(np.concatenate(parts) for parts in zip(*(chunk.values for chunk in chunks), strict=True)),
+        *(
+            tuple(np.concatenate(parts) for parts in zip(*(getattr(chunk, name) for chunk in chunks), strict=True))
+            for name in ("values", "target")
+        ),
     )
 
 
@@ -348,7 +367,8 @@ def _packed(*, chunk: Iterable[Chunk], leaf: Any = None) -> Any:
     return pa.RecordBatch.from_arrays([pa.array(leaf), chunks], names=["leaf", "chunk"])
 
 
-def _unpacked(batches: Iterable[Any]) -> Iterator[Chunk]:
+def unpacked(batches: Iterable[Any]) -> Iterator[Chunk]:
+    """Yield the chunks of Arrow batches."""
     for batch in batches:
         for blob in batch.column(0):
             yield pickle.loads(blob.as_py())
