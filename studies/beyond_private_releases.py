@@ -299,6 +299,14 @@ def division_lines(rows: list[Row]) -> list[str]:
     return table(["guide / rows / counts", "the guide itself", "recoded", "raw"], body)
 
 
+def costs(rows: list[Row]) -> list[str]:
+    """Return the releases of Adult as a table, and those of the other tables as sentences."""
+    own = where(rows, table="adult-12", division=DEFAULT)
+    first, *others = findings(rows)
+    body = [line[:3] for line in _lines(own)]
+    return [*table([first.split(",")[0], "recoded", "raw"], body), *(f"- {sentence}" for sentence in others)]
+
+
 def findings(rows: list[Row]) -> Iterator[str]:
     """Return the conclusions in words."""
     for name, title in TABLES.items():
