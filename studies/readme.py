@@ -33,8 +33,8 @@ def releases_with_epsilon() -> str:
     """Return the page on private releases with what the kept cells say of their cost and of their budget."""
     text = (REPOSITORY / "docs" / "releases-with-epsilon.md").read_text(encoding="utf-8")
     cells = beyond_private_releases.EXPERIMENT.cells()
-    text = between(text, "division", ["", *beyond_private_releases.division_lines(cells)])
-    return between(text, "costs", ["", *beyond_private_releases.costs(cells)])
+    text = between(text, "division", beyond_private_releases.division_lines(cells))
+    return between(text, "costs", beyond_private_releases.costs(cells))
 
 
 def learning_with_differential_privacy() -> str:
