@@ -82,18 +82,27 @@ def clipped_sum(numbers, codes, **settings):
 
 
 def noisy_sums(numbers, codes, noise, direction, runs, **settings):
-    """Return Opacus' noisy sum of gradients many times, along a direction."""
+    """Return Opacus' noisy sum of gradients many times, along a direction.
+
+    Opacus adds noise to one sum at a time. So the parameters are made as many copies of themselves.
+    """
     torch = network.require_torch()
     _, optimizer = clipped_sum(numbers, codes, **settings)
     optimizer.noise_multiplier = noise
     along = torch.from_numpy(direction).float()
-    told = np.empty(runs)
-    for run in range(runs):
+    n_copies = min(runs, 10_000)
+    for parameter in optimizer.params:
+        total, parameter.grad = parameter.summed_grad, None
+        parameter.data = parameter.data.repeat(n_copies, *[1] * parameter.dim())
+        parameter.summed_grad = total.repeat(n_copies, *[1] * total.dim())
+    told = []
+    for _ in range(math.ceil(runs / n_copies)):
         optimizer.add_noise()
-        told[run] = float(torch.cat([p.grad.ravel() for p in optimizer.params]) @ along)
+        every = torch.cat([p.grad.reshape(n_copies, -1) for p in optimizer.params], dim=1)
+        told.append((every @ along).numpy())
         for parameter in optimizer.params:
             del parameter.summed_grad._processed  # Opacus refuses to use a sum twice
-    return told
+    return np.concatenate(told)[:runs]
 
 
 def audit_of_a_gradient(runs, *, shrink=1.0, **settings):
