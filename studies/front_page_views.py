@@ -196,7 +196,10 @@ def page(cells: Sequence[Mapping[str, Any]]) -> str:
         "*Synthetic*: a chain of decision trees with leaves of five records, as in R's synthpop; no promise.",
         "*Private logistic*, *private boosting*, *counts release* (cells of other people, values from regions) and "
         "*private release* (`PrivateAnonymizer`, drawn values) have delta 1e-6 or none; edges and categories are "
-        "public.",
+        "public. *Recoded*: releases with one set of values per cell, and test records recoded by it; counts with "
+        "noise of their own.",
+        "Trees of these forests grow until every leaf is pure. On drawn values, single labels of a cell mislead them; "
+        "boosting loses less: [releases with differential privacy](beyond-private-releases.md).",
     ]
     run = how_it_was_run([{**cell, "seed": 0} for cell in cells], "front-page", said)
     return "\n".join([*lines, *(line for line in run if line != "- One split only.")]) + "\n"

@@ -14,7 +14,7 @@ from studies.catalogue import Study, all_studies
 from studies.cells import Cell
 from studies.claims import Judged, claim_lines, claim_rows, counted_verdicts
 from studies.experiments import NAMES, load_experiment
-from studies.readme import choosing_a_method, readme
+from studies.readme import choosing_a_method, learning_with_differential_privacy, readme, releases_with_epsilon
 from studies.reports import closing, how_long, tables
 from studies.verdicts import REFUTED
 from studies.views import show
@@ -88,6 +88,8 @@ def pages() -> dict[str, str]:
     written[f"{PAGES}/README.md"] = _index(judged)
     written["README.md"] = readme()
     written["docs/choosing-a-method.md"] = choosing_a_method()
+    written["docs/releases-with-epsilon.md"] = releases_with_epsilon()
+    written["docs/learning-with-differential-privacy.md"] = learning_with_differential_privacy()
     return written
 
 

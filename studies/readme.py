@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from studies import adult_utility, front_page, front_page_views
+from textwrap import wrap
+
+from studies import adult_utility, beyond_private_learners, beyond_private_releases, front_page, front_page_views
 from studies.accuracy import as_cells
 from studies.models import MODELS
 from studies.runner import REPOSITORY
@@ -27,6 +29,22 @@ def choosing_a_method() -> str:
     return between(text, "tables", front_page_views.tables_side_by_side(front_page.EXPERIMENT.cells()))
 
 
+def releases_with_epsilon() -> str:
+    """Return the page on private releases with what the kept cells say of their cost and of their budget."""
+    text = (REPOSITORY / "docs" / "releases-with-epsilon.md").read_text(encoding="utf-8")
+    cells = beyond_private_releases.EXPERIMENT.cells()
+    text = between(text, "division", beyond_private_releases.division_lines(cells))
+    return between(text, "costs", beyond_private_releases.costs(cells))
+
+
+def learning_with_differential_privacy() -> str:
+    """Return the page on private learners with what the kept cells say of the first of them, and of attacks."""
+    text = (REPOSITORY / "docs" / "learning-with-differential-privacy.md").read_text(encoding="utf-8")
+    cells = beyond_private_learners.EXPERIMENT.cells()
+    text = between(text, "adult", wrap(beyond_private_learners.on_adult(cells), 128))
+    return between(text, "attacks", wrap(beyond_private_learners.on_attacks(cells), 128))
+
+
 def between(text: str, mark: str, lines: list[str]) -> str:
     """Return a text with new lines between ``<!-- mark -->`` and ``<!-- /mark -->``.
 
@@ -39,7 +57,7 @@ def between(text: str, mark: str, lines: list[str]) -> str:
     before, found, rest = text.partition(start)
     _, closed, after = rest.partition(end)
     if not found or not closed:
-        raise ValueError(f"no {start} ... {end} in the README: expected one. Put both back where the table belongs.")
+        raise ValueError(f"no {start} ... {end} on the page: expected one. Put both back where the table belongs.")
     return f"{before}{start}\n{NEW_LINE.join(lines)}\n{end}{after}"
 
 

@@ -13,7 +13,7 @@ import hashlib
 import math
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ MOST_REUSED = 0.01
 """A larger estimated share of reused records is refused, if chance does not explain it either."""
 
 _ERRORS_APART = 5.0  # standard errors; independent halves of Adult and ACSEmployment stay within 2.4 of them
+_MOST_INSIDE = 0.5  # of the artifact's own records, where fewer than as many equal another one by chance
 _LEAST_FOUND = 0.5  # a check that could not tell so large a share of reused records from chance is not one
 _SHAPE = {
     "format": one_of(FORMAT),
@@ -159,28 +160,54 @@ class Fingerprints:
         Overlap
             That of the set that shows most reuse among those that could be checked.
         """
-        table = X if isinstance(X, Table) else read_table(X)
-        found = [
-            _overlap(columns, hashes, _hash_records(table, columns, self.salt))
-            for columns, hashes in self.sets
-            if columns and set(columns) <= set(table.names)
-        ]
-        checked = [overlap for overlap in found if overlap.is_checked]
-        if checked:
-            return max(checked, key=lambda overlap: (overlap.is_reused, overlap.reused))
-        return found[-1] if found else Overlap(table.n_records)
+        return _most_reused([_overlap(*part) for part in self._compared([X])])
 
     def check_unused(self, X: Any, *, what: str = "the holdout") -> Overlap:
         """Raise InputError if a table has more of the artifact's own records than chance explains."""
-        overlap = self.overlap(X)
-        if overlap.is_reused:
-            raise InputError(
-                f"{what} has {overlap.n_records:,} records, of which about {overlap.reused:.0%} were used to make the "
-                f"artifact ({overlap.share:.1%} occur among its records, {overlap.chance:.1%} would by chance): "
-                "expected records that were not used for fitting, choosing or tuning. Pass other records, or make the "
-                "artifact again without these."
-            )
+        return _unused(self.overlap(X), what)
+
+    def check_apart(self, blocks: Iterable[Any], *, what: str) -> Overlap:
+        """Raise InputError if a table has records of the artifact, or the artifact was made from some of the table.
+
+        An artifact made from a few records of a large table is a small share of it, which `check_unused` allows.
+
+        Parameters
+        ----------
+        blocks : iterable of frames
+            The table in parts. 8 bytes are kept for each record and set of columns.
+        what : str
+            The table, in words.
+        """
+        compared = list(self._compared(blocks))
+        overlap = _unused(_most_reused([_overlap(*part) for part in compared]), what)
+        for columns, own, theirs in compared:
+            inside = _overlap(columns, theirs, own)
+            if inside.chance <= _MOST_INSIDE < inside.reused and inside.is_reused:
+                raise InputError(
+                    f"{what} has about {inside.reused:.0%} of the {inside.n_records:,} records that the artifact was "
+                    f"made from ({inside.share:.1%} occur in it, {inside.chance:.1%} would by chance): expected an "
+                    "artifact made from other records. Make it again from others, or leave those records out."
+                )
         return overlap
+
+    def _compared(self, blocks: Iterable[Any]) -> Iterator[tuple[tuple[str, ...], NDArray[np.uint64], Any]]:
+        """Yield every set of columns that a table in parts has, with the hashes of the artifact and of the table."""
+        sets = [(columns, own) for columns, own in self.sets if columns]
+        hashed: list[list[NDArray[np.uint64]]] = [[] for _ in sets]
+        n_records = 0
+        for block in blocks:
+            table = block if isinstance(block, Table) else read_table(block)
+            n_records += table.n_records
+            for (columns, _), parts in zip(sets, hashed, strict=True):
+                if set(columns) <= set(table.names):
+                    parts.append(_hash_records(table, columns, self.salt))
+        found = False
+        for (columns, own), parts in zip(sets, hashed, strict=True):
+            if parts:
+                found = True
+                yield columns, own, np.concatenate(parts)
+        if not found:
+            yield (), np.zeros(0, np.uint64), np.zeros(n_records, np.uint64)
 
     # -- the owner's file ------------------------------------------------------------------------------------
 
@@ -281,7 +308,26 @@ def _digest(path: str | os.PathLike[str]) -> str:
 # -- comparing -----------------------------------------------------------------------------------------------------
 
 
+def _unused(overlap: Overlap, what: str) -> Overlap:
+    if overlap.is_reused:
+        raise InputError(
+            f"{what} has {overlap.n_records:,} records, of which about {overlap.reused:.0%} were used to make the "
+            f"artifact ({overlap.share:.1%} occur among its records, {overlap.chance:.1%} would by chance): "
+            "expected records that were not used for fitting, choosing or tuning. Pass other records, or make the "
+            "artifact again without these."
+        )
+    return overlap
+
+
+def _most_reused(found: Sequence[Overlap]) -> Overlap:
+    """Return the overlap that shows most reuse among those that could be checked, or the last one."""
+    checked = [overlap for overlap in found if overlap.is_checked]
+    return max(checked, key=lambda overlap: (overlap.is_reused, overlap.reused)) if checked else found[-1]
+
+
 def _overlap(columns: tuple[str, ...], own: NDArray[np.uint64], theirs: NDArray[np.uint64]) -> Overlap:
+    if not columns:
+        return Overlap(len(theirs))
     ordered = np.sort(own)
     place = np.searchsorted(ordered, theirs)
     share = float((ordered[np.minimum(place, len(ordered) - 1)] == theirs).mean()) if len(ordered) else 0.0

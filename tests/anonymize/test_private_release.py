@@ -298,6 +298,37 @@ def test_a_partition_of_the_same_people_is_refused(anonymizer, others):
         anonymizer.release(others.iloc[:200], mechanism="counts", epsilon=1.0, fitted_on="others")
 
 
+def test_a_partition_of_a_few_of_the_people_is_refused(anonymizer, others):
+    """One person in 126 is too few to be seen among those of the table, but all of the partition's are there."""
+    every = pd.concat([people(50_000, 5, start=1), others], ignore_index=True).sample(frac=1.0, random_state=0)
+    for stated in (None, "others"):
+        with pytest.raises(InputError, match="has about 100% of the 400 records that the artifact was made from"):
+            anonymizer.release(every, mechanism="counts", epsilon=1.0, fitted_on=stated)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda frame: frame.sample(frac=1.0, random_state=1)[frame.columns[::-1]],
+        lambda frame: frame.astype({"age": float, "pay": "float32", "job": str}),
+        lambda frame: pa.Table.from_pandas(frame, preserve_index=False),
+        lambda frame: frame.iloc[::7],
+        lambda frame: pd.concat([frame] * 3),
+    ],
+    ids=["reordered", "other types", "another frame", "a subset", "repeated"],
+)
+def test_the_same_people_are_refused_however_they_are_written(anonymizer, others, written):
+    with pytest.raises(InputError, match=r"made from|were used to make"):
+        anonymizer.release(written(others), mechanism="counts", epsilon=1.0, fitted_on="others")
+
+
+def test_other_people_of_the_same_kind_are_not_refused():
+    """Coarse records equal others by chance, more often in a larger table."""
+    coarse = [people(n, seed)[["age", "job", "city"]] for n, seed in ((300, 0), (20_000, 1))]
+    anonymizer = MondrianAnonymizer(k=20).fit(coarse[0])
+    assert anonymizer.release(coarse[1], mechanism="counts", epsilon=1.0, fitted_on="others").privacy
+
+
 def test_fingerprints_or_a_statement_are_needed(anonymizer, table, tmp_path):
     made = anonymizer.release(table, mechanism="counts", epsilon=1.0)
     assert any("its fingerprints do not contradict" in sentence for sentence in made.privacy.rests_on)
@@ -382,7 +413,7 @@ def test_settings_that_make_no_sense_are_explained(anonymizer, table):
 def test_the_promise_reads_as_sentences(anonymizer, table):
     made = release(anonymizer, table, labels_of(table), labels=LABELS)
     text = made.privacy.describe()
-    assert "No membership attack is right about a person more often than 73.1%" in text
+    assert "as likely in the table as not, no membership attack is right more often than 73.1%" in text
     assert "every person has one record" in text
     assert "epsilon" in made._repr_html_()
     assert made.privacy.to_dict()["adjacency"] == "adding or removing one record"

@@ -49,6 +49,14 @@ def counted(table):
     return Counter(map(tuple, zip(*(map(str, table.column(n).to_pylist()) for n in table.column_names), strict=True)))
 
 
+def test_people_of_the_partition_are_found_in_any_block_of_any_file(anonymizer, source, tmp_path):
+    later = tmp_path / "later.parquet"
+    pq.write_table(pa.concat_tables([people(2000, 2), people(400, 0)]), later, row_group_size=700)
+    with pytest.raises(InputError, match=r"made from|were used to make"):
+        release(anonymizer, [source, later], tmp_path / "out.parquet", fitted_on="others")
+    assert not (tmp_path / "out.parquet").exists()
+
+
 def test_the_counts_are_those_of_the_table_in_memory(anonymizer, source, tmp_path, monkeypatch):
     monkeypatch.setattr(noise, "_source", NoNoise())
     made = release(anonymizer, source, tmp_path / "out.parquet")

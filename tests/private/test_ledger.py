@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ledger: what it adds up, what it refuses, and its document."""
 
+import contextlib
 import json
 import math
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -210,6 +212,27 @@ def test_threads_of_one_process_wait_for_each_other(tmp_path):
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(spend, range(40)))
     assert len(PrivacyLedger(path).entries) == 40
+
+
+def test_threads_do_not_both_spend_the_last_of_a_budget_in_memory(monkeypatch):
+    ledger, check = PrivacyLedger(epsilon=1.0), PrivacyLedger._check
+
+    def slow(self, entries, new):
+        total = check(self, entries, new)
+        time.sleep(0.05)  # for the other threads to come to the same conclusion
+        return total
+
+    monkeypatch.setattr(PrivacyLedger, "_check", slow)
+
+    def spend(_):
+        with contextlib.suppress(GuaranteeError):
+            ledger.spend(promise(0.75), what="counts")
+            return 1
+        return 0
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(spend, range(4))) == 1
+    assert ledger.total().epsilon == 0.75
 
 
 def test_a_budget_that_another_process_set_meanwhile_is_not_taken_for_the_own(tmp_path):

@@ -52,6 +52,8 @@ def test_private_models_and_releases_stand_beside_the_others_with_their_limits(m
     assert [row.limit for row in rows[:3]] == pytest.approx(limits)
     assert rows[3].limit == pytest.approx(math.exp(1) / (1 + math.exp(1)))  # counts have no delta
     assert all(attack.rate.value <= row.limit for row in rows if row.limit for attack in row.attacks)
+    # Releases are also made with the values of cells, for records that are recoded.
+    assert all(row.recoded is not None and row.recoded.value > found.blind for row in rows[2:])
 
 
 def test_a_private_line_learns_numbers(monkeypatch):

@@ -124,7 +124,7 @@ class BlockRelease(NamedTuple):
 
 
 def prepare_blocks(
-    fitted: Any, names: Sequence[str], head: Any, target: str | None, settings: PrivateSettings
+    fitted: Any, names: Sequence[str], blocks: Iterable[Any] | None, target: str | None, settings: PrivateSettings
 ) -> BlockRelease:
     """Check a private release of a table outside memory, and enter it in the ledger.
 
@@ -133,8 +133,8 @@ def prepare_blocks(
     fitted : Recoding or fitted anonymizer
     names : sequence of str
         Columns of the table.
-    head : Arrow table or None
-        Some records to compare with the fingerprints of the partition; None where records must not be seen.
+    blocks : iterable of Arrow tables, or None
+        All records, to compare with the fingerprints of the partition; None where they are not at hand.
     target : str or None
         The column of labels.
     settings : PrivateSettings
@@ -160,7 +160,7 @@ def prepare_blocks(
             "the target and the unit. Correct the name."
         )
     check_inside(partition, [name for name in names if name != target], unit)
-    promise = promise_of(partition, head, unit, settings, has_labels=target is not None)
+    promise = promise_of(partition, blocks, unit, settings, has_labels=target is not None)
     account(partition, promise, settings)
     labels = () if settings.labels is None else tuple(settings.labels)
     counted = replace(partition, fingerprints=None)  # type: ignore[type-var]

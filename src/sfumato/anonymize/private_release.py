@@ -9,7 +9,7 @@ anonymizers and partitions.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -149,7 +149,7 @@ def release_privately(
     check_inside(partition, table.names, unit)
     labels, label = code_labels(y, settings.labels, table.n_records, needs_list=settings.mechanism == "counts")
     _check_regions(settings.regions, partition, len(labels))
-    promise = promise_of(partition, X, unit, settings, has_labels=y is not None)
+    promise = promise_of(partition, [X], unit, settings, has_labels=y is not None)
     group = partition.apply_to(table).astype(np.int64)
     rows = None if unit is None else capped_rows(table, unit, settings.most_per_person or 1)
     account(partition, promise, settings)
@@ -275,22 +275,27 @@ def check_inside(partition: Recoding, names: Sequence[str], unit: str | None) ->
 
 
 def promise_of(
-    partition: Recoding, X: Any, unit: str | None, settings: PrivateSettings, *, has_labels: bool
+    partition: Recoding,
+    blocks: Iterable[Any] | None,
+    unit: str | None,
+    settings: PrivateSettings,
+    *,
+    has_labels: bool,
 ) -> PrivacyGuarantee:
     """Return what a release promises, after a check that its partition does not depend on its records.
 
     Parameters
     ----------
     partition : Recoding
-    X : frame or None
-        The records, or some of them; None where they cannot be compared with fingerprints.
+    blocks : iterable of frames, or None
+        All records; None where they cannot be compared with fingerprints.
     unit : str or None
     settings : PrivateSettings
         Checked.
     has_labels : bool
     """
     assert settings.epsilon is not None
-    rests_on = _basis_of(partition, X, settings)
+    rests_on = _basis_of(partition, blocks, settings)
     if settings.regions is not None:
         rests_on.append("the regions were fitted with the partition")
     if unit is None:
@@ -301,7 +306,7 @@ def promise_of(
     return PrivacyGuarantee(settings.epsilon, settings.delta or 0.0, neighbors(unit), unit, words, tuple(rests_on))
 
 
-def _basis_of(partition: Recoding, X: Any, settings: PrivateSettings) -> list[str]:
+def _basis_of(partition: Recoding, blocks: Iterable[Any] | None, settings: PrivateSettings) -> list[str]:
     """Check that the partition does not depend on the records; return what of that only the user can know."""
     given = settings.fitted_on
     if not isinstance(given, Fingerprints) and given not in (None, OTHERS):
@@ -310,7 +315,9 @@ def _basis_of(partition: Recoding, X: Any, settings: PrivateSettings) -> list[st
             "people, or the Fingerprints of the records it was fitted on."
         )
     prints = given if isinstance(given, Fingerprints) else partition.fingerprints
-    overlap = None if prints is None or X is None else prints.check_unused(X, what="the table to release")
+    overlap = None
+    if prints is not None and blocks is not None:
+        overlap = prints.check_apart(blocks, what="the table to release")
     # The words depend on `fitted_on` alone. How many records equal one of the others, and whether there were enough to
     # tell, are exact facts of the private records, and this sentence is published.
     if given == OTHERS:

@@ -186,7 +186,7 @@ def _on_split(setting: Setting, protection: Protection, number: int, reporter: R
     else:
         fitted = protection.fit(train, test)
     seconds = time.perf_counter() - start
-    shared = protection.look(fitted, X_train)
+    shared = protection.look(fitted, X_train, setting.labels[train])
     raw = score(fitted, X_test, y_test, setting.confidence)
     recoded = None
     if shared.takes_raw and shared.recode is not None:

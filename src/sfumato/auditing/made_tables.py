@@ -8,7 +8,7 @@ other. ``protections`` makes them; they are for measuring, and nothing of them i
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -176,9 +176,15 @@ class LearnsFromPrivateRelease(LearnsFromTable):
         self.anonymizer = anonymizer
 
     def _make(self, X: Any, y: NDArray[Any]) -> tuple[Any, NDArray[Any]]:
-        release = clone(self.anonymizer).fit(X, y).release(values="drawn")
+        self.anonymizer_ = clone(self.anonymizer).fit(X, y)
+        release = self.anonymizer_.release(values="drawn")
         self.privacy_ = release.privacy
         return release.table, np.asarray(release.target)
+
+    def of_cells(self, X: Any, y: NDArray[Any]) -> tuple[Any, Callable[[Any], Any]]:
+        """Return a model of the same counts with the values of cells, and what recodes records for it."""
+        release = self.anonymizer_.release()
+        return clone(self.estimator).fit(release.table, np.asarray(release.target)), self.anonymizer_.transform
 
 
 class CellsOfOthers:
@@ -224,13 +230,20 @@ class LearnsFromCounts(LearnsFromTable):
         return LearnsFromCounts(clone(self.estimator), self.cells, self.epsilon, self.labels)
 
     def _make(self, X: Any, y: NDArray[Any]) -> tuple[Any, NDArray[Any]]:
-        others = self.cells.fitted
-        anonymizer = copy(others.anonymizer_)
-        # Another object: a second release of one partition needs a ledger, and this one is measured and thrown away.
-        anonymizer.partition_ = replace(others.anonymizer_.partition_)
-        release = anonymizer.release(
-            X, y,
-            mechanism="counts", epsilon=self.epsilon, labels=self.labels, fitted_on="others", regions=others.regions_,
-        )  # fmt: skip
+        release = self._release(X, y, self.cells.fitted.regions_)
         self.privacy_ = release.privacy
         return release.table, np.asarray(release.target)
+
+    def of_cells(self, X: Any, y: NDArray[Any]) -> tuple[Any, Callable[[Any], Any]]:
+        """Return a model of a release with the values of cells, in place of the other, and what recodes for it."""
+        release = self._release(X, y, None)
+        model = clone(self.estimator).fit(release.table, np.asarray(release.target))
+        return model, self.cells.fitted.anonymizer_.transform
+
+    def _release(self, X: Any, y: NDArray[Any], regions: Any) -> Any:
+        anonymizer = copy(self.cells.fitted.anonymizer_)
+        # Another object: a second release of one partition needs a ledger, and this one is measured and thrown away.
+        anonymizer.partition_ = replace(anonymizer.partition_)
+        return anonymizer.release(
+            X, y, mechanism="counts", epsilon=self.epsilon, labels=self.labels, fitted_on="others", regions=regions
+        )

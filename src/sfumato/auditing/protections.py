@@ -8,7 +8,7 @@ a table, a recoding, an encoder, a promise. What a kind of protection cannot hav
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -40,7 +40,6 @@ K_BESIDE = 10
 """k of groups that must also be diverse or close."""
 
 _NO_TABLE = "no table is shared, only a model"
-_NOT_RECODED = "the shared table has values for models that meet raw records"
 _NO_PROMISE = "it promises no differential privacy"
 _NO_ENCODER = "nothing is shown of a new person"
 
@@ -89,7 +88,7 @@ class Protection:
     estimator : unfitted estimator
         The whole pipeline: takes raw records.
     look : callable
-        From the fitted estimator and its training records to what is shared.
+        From the fitted estimator, its training records and their labels to what is shared.
     reasons : mapping of str to str
         What it cannot have by its kind, and why.
     fit : callable, optional
@@ -101,7 +100,7 @@ class Protection:
     family: str
     parameter: float | None
     estimator: Any
-    look: Callable[[Any, Any], Shared]
+    look: Callable[[Any, Any, Any], Shared]
     reasons: Mapping[str, str] = field(default_factory=dict)
     fit: Callable[[NDArray[np.int64], NDArray[np.int64]], Any] | None = None
 
@@ -178,15 +177,15 @@ class Scope:
 # -- what is shared ----------------------------------------------------------------------------------------------
 
 
-def _raw_records(fitted: Any, X: Any) -> Shared:
+def _raw_records(fitted: Any, X: Any, y: Any) -> Shared:
     return Shared(table=X)
 
 
-def _model_alone(fitted: Any, X: Any) -> Shared:
+def _model_alone(fitted: Any, X: Any, y: Any) -> Shared:
     return Shared(privacy=getattr(fitted, "privacy_", None))
 
 
-def _of_groups(fitted: Any, X: Any) -> Shared:
+def _of_groups(fitted: Any, X: Any, y: Any) -> Shared:
     """Return what is shared by a model of anonymized records: their table, unless it learned from regions."""
     if hasattr(fitted, "regions_"):
         return Shared()
@@ -197,20 +196,26 @@ def _of_groups(fitted: Any, X: Any) -> Shared:
     )  # fmt: skip
 
 
-def _buckets(fitted: Any, X: Any) -> Shared:
+def _buckets(fitted: Any, X: Any, y: Any) -> Shared:
     generalization = fitted[0].generalization_
     return Shared(table=generalization.transform(X, output="labels"), encoder=generalization)
 
 
-def _two_tables(anatomizer: Any, fitted: Any, X: Any) -> Shared:
+def _two_tables(anatomizer: Any, fitted: Any, X: Any, y: Any) -> Shared:
     tables, rows = clone(anatomizer).fit_transform_with_rows(X)
     identifying = read_table(tables.identifying)
     exact = identifying.replaced({}, drop=identifying.names[-len(tables.groups) :])
     return Shared(table=exact, is_aligned=False, anatomy=(tables, rows))
 
 
-def _made_table(fitted: Any, X: Any) -> Shared:
+def _made_table(fitted: Any, X: Any, y: Any) -> Shared:
     return Shared(table=fitted.table_, is_aligned=False, privacy=fitted.privacy_)
+
+
+def _private_table(fitted: Any, X: Any, y: Any) -> Shared:
+    """Return a private release, and the model of one with the values of cells, for records that are recoded."""
+    model, recode = fitted.of_cells(X, y)
+    return replace(_made_table(fitted, X, y), model=model, recode=recode)
 
 
 _RAW_MODEL = {"recoded": _NO_TABLE, "certificate": _NO_ENCODER, "limit": _NO_PROMISE}
@@ -225,7 +230,7 @@ _REASONS: Mapping[str, Mapping[str, str]] = {
         "certificate": "the two tables can be related over all groups, so no bound holds for every attacker",
     },
     "epsilon-learner": {"recoded": _NO_TABLE, "certificate": _NO_ENCODER},
-    "epsilon-release": {"recoded": _NOT_RECODED, "certificate": "the shared records are nobody's"},
+    "epsilon-release": {"certificate": "the shared records are nobody's"},
     "synthetic": {
         "recoded": "nothing is recoded", "certificate": "the shared records are nobody's", "limit": _NO_PROMISE,
     },
@@ -234,7 +239,7 @@ _REASONS: Mapping[str, Mapping[str, str]] = {
 
 
 def _protection(
-    name: str, family: str, parameter: float | None, estimator: Any, look: Callable[[Any, Any], Shared]
+    name: str, family: str, parameter: float | None, estimator: Any, look: Callable[[Any, Any, Any], Shared]
 ) -> Protection:
     return Protection(name, family, parameter, estimator, look, _REASONS[family])
 
@@ -264,7 +269,7 @@ def protection_of(name: str, given: Any, scope: Scope) -> Protection:
     if isinstance(given, PrivateAnonymizer):
         check_classes(name, scope)
         made = LearnsFromPrivateRelease(clone(scope.model), clone(given))
-        return _protection(name, "epsilon-release", given.epsilon, made, _made_table)
+        return _protection(name, "epsilon-release", given.epsilon, made, _private_table)
     if isinstance(given, PrivateEstimator):
         parameter = None if np.isinf(given.epsilon) else given.epsilon
         return _protection(name, "epsilon-learner", parameter, _checked(name, given, scope), _model_alone)
@@ -291,7 +296,7 @@ def protection_of(name: str, given: Any, scope: Scope) -> Protection:
 
 def counts_release(name: str, made: LearnsFromCounts) -> Protection:
     """Return the protection by noisy counts in the cells of other people."""
-    return _protection(name, "epsilon-release", made.epsilon, made, _made_table)
+    return _protection(name, "epsilon-release", made.epsilon, made, _private_table)
 
 
 def _of_anonymizer(name: str, given: Anonymizer, scope: Scope) -> Protection:

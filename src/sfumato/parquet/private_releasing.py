@@ -20,7 +20,6 @@ from sfumato.parquet.anonymizing import ParquetRelease, Paths
 from sfumato.private.ledger import PrivacyLedger
 from sfumato.progress import Progress, told
 
-_COMPARED = 1 << 20  # records that are compared with fingerprints
 _WRITTEN_AT_ONCE = 1 << 20
 _HELD = 1 << 23  # records of a share of the persons
 
@@ -74,9 +73,10 @@ def release(
 
     Notes
     -----
-    *Guarantee.* As of ``release`` of the anonymizers. The first million records are compared with fingerprints. Memory
-    holds one block, the counts of cells and 8 bytes per released record. With `unit`, working files beside the
-    destination hold the person and the cell of every record until the release is written.
+    *Guarantee.* As of ``release`` of the anonymizers. If the partition has fingerprints, all records are compared with
+    them first, at 8 bytes each. Memory holds one block, the counts of cells and 8 bytes per released record. With
+    `unit`, working files beside the destination hold the person and the cell of every record until the release is
+    written.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def release(
     if any(path.exists() and path.samefile(own) for own in files.paths):
         raise ParameterError(f"the destination {path.name!r} is one of the files read: expected another name.")
     settings = PrivateSettings(mechanism, epsilon, delta, rate, k, labels, unit, most_per_person, fitted_on, ledger)
-    made = prepare_blocks(partition, files.names, files.head(_COMPARED), target, settings)
+    made = prepare_blocks(partition, files.names, files.batches(), target, settings)
     if unit is None:
         batches = ((batch.num_rows, made.counter(0, batch)) for batch in files.batches(made.counter.names))
         counts = made.counts(told(batches, progress, "counting", files.n_records))

@@ -53,8 +53,9 @@ class PrivacyGuarantee:
             return "No differential privacy: no noise was added."
         budget = f"epsilon {self.epsilon:g}" + (f", delta {self.delta:g}" if self.delta else "")
         return (
-            f"Differential privacy with {budget}, for {self.adjacency}, by {self.mechanism}. No membership attack is "
-            f"right about a person more often than {self.membership_limit:.1%}. It rests on: "
+            f"Differential privacy with {budget}, for {self.adjacency}, by {self.mechanism}. About a person who is as "
+            f"likely in the table as not, no membership attack is right more often than {self.membership_limit:.1%}. "
+            "It rests on: "
             + "; ".join(self.rests_on)
             + "."
         )

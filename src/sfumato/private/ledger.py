@@ -11,6 +11,7 @@ import contextlib
 import datetime
 import math
 import os
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,8 @@ from sfumato.system_files import locked, sync
 
 FORMAT = "sfumato-ledger"
 VERSION = 1
+
+_in_memory = threading.Lock()  # of ledgers without a file, whose lock stands for it
 
 _PROMISE = {
     "epsilon": lambda value: is_number(value) and value > 0,
@@ -310,9 +313,10 @@ def _entry_from(document: dict[str, Any]) -> LedgerEntry:
 
 @contextlib.contextmanager
 def _locked(path: Path | None) -> Iterator[None]:
-    """Let one process at a time read a ledger and write it again."""
+    """Let one process, or thread, at a time read a ledger and write it again."""
     if path is None:
-        yield
+        with _in_memory:
+            yield
         return
     if not path.parent.is_dir():
         raise InputError(

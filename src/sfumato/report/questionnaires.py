@@ -186,8 +186,8 @@ def _epsilon(audit: Audit) -> list[str]:
     unit = "one record" if promise["unit"] is None else f"one person of the column “{promise['unit']}”"
     return [
         f"Epsilon {promise['epsilon']:.4g}, delta {promise['delta']:.2g}, for {unit}; neighbors: "
-        f"{promise['adjacency']}; {promise['mechanism']}. No membership attack is right more often than "
-        f"{promise['membership_limit']:.3f}."
+        f"{promise['adjacency']}; {promise['mechanism']}. About a person who is as likely in the table as not, no "
+        f"membership attack is right more often than {promise['membership_limit']:.3f}."
     ]
 
 
