@@ -91,9 +91,8 @@ def create_application(studio: Studio, on_quit: Callable[[], None]) -> Guard:
         studio.open_example()
         return "/table"
 
-    async def preview(request: Request) -> Response:
-        await _form(request)
-        return shown(request, "table", preview=await studio.preview())
+    def preview(request: Request, form: Form) -> str:
+        return f"/table?drawn={studio.draw()}"
 
     # -- changing the policy ---------------------------------------------------------------------------------------
 
@@ -247,7 +246,7 @@ def create_application(studio: Studio, on_quit: Callable[[], None]) -> Guard:
 
     get = {"/": "start", **{f"/{name}": name for name in screens.SCREENS if name != "start"}}
     post: dict[str, Callable[[Request], Awaitable[Response]]] = {
-        "/open": change(open_table), "/example": change(open_example), "/table/preview": preview,
+        "/open": change(open_table), "/example": change(open_example), "/table/preview": change(preview),
         "/roles/{place:int}": change(set_role), "/use": change(use), "/release/answers": change(answers),
         "/release/conditions": change(conditions), "/undo": change(undo), "/back/{number:int}": change(back),
         "/frontier/measure": change(measure), "/compare/measure": change(measure_way),

@@ -58,6 +58,11 @@ class Child:
             # Ended from outside without a word: nearly always by the system, for want of memory.
             yield {"kind": "failed", "why": "memory" if code == -9 else "ended", "sentence": ""}
 
+    async def rest(self) -> None:
+        """End the process once nobody waits for it; the next task starts it again."""
+        async with self._lock:
+            await self.end()
+
     async def end(self) -> None:
         """Ask the process to end; end it after some seconds."""
         process, self._process = self._process, None
@@ -81,6 +86,8 @@ class Job:
     kind : str
         The task: a key of the texts.
     state : {"running", "done", "stopped", "failed"}
+    about : str
+        What is measured: a family of the frontier.
     n_done, n_total : int
         Points that were measured, of how many; 0 of 0 if it does not come in points.
     step : str
@@ -93,6 +100,7 @@ class Job:
 
     kind: str
     n_total: int = 0
+    about: str = ""
     n_done: int = 0
     state: State = "running"
     step: str = ""
@@ -136,7 +144,7 @@ class Jobs:
         on_message: Callable[[Message], bool],
         *,
         n_total: int = 0,
-        task: str | None = None,
+        about: str = "",
         **args: Any,
     ) -> Job:
         """Start a job, unless one runs.
@@ -144,25 +152,25 @@ class Jobs:
         Parameters
         ----------
         kind : str
+            The task of the child.
         on_message : callable
             Takes what the task tells; returns True if a point was measured.
         n_total : int
-        task : str, optional
-            The task of the child, if it is not called like the job.
+        about : str
         **args
             Of the task.
         """
         if self.last is not None and self.last.state == "running":
             return self.last
-        self.last = Job(kind, n_total)
-        self._running = asyncio.create_task(self._run(self.last, on_message, task or kind, args))
+        self.last = Job(kind, n_total, about)
+        self._running = asyncio.create_task(self._run(self.last, on_message, args))
         self._publish("job")
         return self.last
 
-    async def _run(self, job: Job, on_message: Callable[[Message], bool], task: str, args: dict[str, Any]) -> None:
+    async def _run(self, job: Job, on_message: Callable[[Message], bool], args: dict[str, Any]) -> None:
         child = self._child = Child()
         try:
-            async for message in child.messages(task, **args):
+            async for message in child.messages(job.kind, **args):
                 kind = message["kind"]
                 if job.state != "running":
                     break  # cancelled meanwhile
@@ -182,6 +190,11 @@ class Jobs:
             job.seconds = time.monotonic() - job.began
             await child.end()
             self._publish("job")
+
+    async def ended(self) -> None:
+        """Wait until no job runs."""
+        if self._running is not None:
+            await asyncio.wait([self._running])
 
     async def cancel(self) -> None:
         """Stop the running job; what it told is kept."""

@@ -38,6 +38,7 @@ _LISTS: Mapping[Role, str] = {
     "drop": "identifiers",
     "leave": "keep",
 }
+_ONLY_TOLD = ("purpose", "recipient", "reviewer", "review_by")  # of [context]: said in documents, measured by nothing
 
 
 @dataclass(frozen=True)
@@ -149,6 +150,13 @@ class Project:
         said["method"] = {name: own["method"][name] for name in ("name", "representative", "seed", "target_values")}
         text = json.dumps([said, self.state_of_file, measured], sort_keys=True, default=list)
         return "points-" + hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def judged(self) -> str:
+        """Return the name of what a gate judges: the policy without answers that no condition depends on."""
+        context = {name: None if name in _ONLY_TOLD else said for name, said in self.policy.values["context"].items()}
+        said = [{**self.policy.values, "context": context}, self.policy.criteria, self.policy.titles]
+        return hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()
 
     # -- changes -----------------------------------------------------------------------------------------------------
 
