@@ -86,6 +86,7 @@ class Project:
         self._folder = file.parent / FOLDER / self.policy_file.name
         self.versions: list[Version] = []
         self._policy: Policy | None = None
+        self._read_at = (0, 0)
         self._load()
 
     # -- what there is -----------------------------------------------------------------------------------------------
@@ -123,6 +124,18 @@ class Project:
     def rewritten(self) -> list[str]:
         """The quasi-identifiers."""
         return list(self.policy.get("columns", "quasi_identifiers") or ())
+
+    def refresh(self) -> bool:
+        """Take a policy that was changed outside the studio as a new version; return True if it was."""
+        if self._policy is None or not self.policy_file.is_file() or self._state() == self._read_at:
+            return False
+        n_versions = len(self.versions)
+        self._load()
+        return len(self.versions) > n_versions
+
+    def _state(self) -> tuple[int, int]:
+        found = self.policy_file.stat()
+        return found.st_size, found.st_mtime_ns
 
     def kept(self, name: str) -> Any:
         """Return what was kept under a name; None for nothing, or what cannot be read any more."""
@@ -241,7 +254,7 @@ class Project:
         version = Version(number, _now(), what, about, before, chosen or {}, confirmed or {})
         self.versions.append(version)
         self.keep("history", [asdict(one) for one in self.versions])
-        self._policy = Policy.read(self.policy_file)
+        self._policy, self._read_at = Policy.read(self.policy_file), self._state()
 
     # -- the folder --------------------------------------------------------------------------------------------------
 
@@ -256,7 +269,7 @@ class Project:
         """Read the history; a policy that was changed outside the studio is a version of its own."""
         if not self.policy_file.is_file():
             return
-        self._policy = Policy.read(self.policy_file)
+        self._policy, self._read_at = Policy.read(self.policy_file), self._state()
         kept = self.kept("history") or []
         self.versions = [Version(**one) for one in kept if self._path(one["number"]).is_file()]
         text = self.policy_file.read_text(encoding="utf-8")

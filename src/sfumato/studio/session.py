@@ -16,7 +16,7 @@ from sfumato.errors import InputError, ParameterError
 from sfumato.files.table_file import format_of
 from sfumato.studio.jobs import Child, Job, Jobs, Message
 from sfumato.studio.project import FOLDER, SUGGESTED, Project
-from sfumato.studio.security import below
+from sfumato.studio.security import below, check_places
 
 EXAMPLE = "adult-example.csv"
 SIZES = (5, 10, 20, 50, 100, 200)
@@ -188,6 +188,8 @@ class Studio:
         format_of(path)
         project = Project(path, policy_file)
         below(self.folder, str(project.policy_file.parent / path.name))
+        if project.has_policy:
+            check_places(self.folder, project.policy)
         self._forget()
         self.project = project
         kept = project.kept("facts")
@@ -198,6 +200,12 @@ class Studio:
             self.looking = Job("look")
             self._counting = asyncio.create_task(self._look(project, self.looking))
         self.publish("policy")
+
+    def refresh(self) -> None:
+        """Take in what was changed outside the studio: the policy, in an editor."""
+        if self.project is not None and self.project.refresh():
+            self.count_again()
+            self.publish("policy")
 
     def _forget(self) -> None:
         """Let go of the table that was open."""
@@ -290,6 +298,8 @@ class Studio:
         """Draw some records in the background; return the name under which they can be shown once."""
         project, name = self._opened(), secrets.token_urlsafe(8)
         self._drawn = {name: None}  # what was drawn before is forgotten
+        if self._drawing is not None:
+            self._drawing.cancel()
 
         async def draw() -> None:
             task = {"file": str(project.file), "policy": str(project.policy_file)}
@@ -318,6 +328,7 @@ class Studio:
 
     def _start(self, kind: str, on_message: Callable[[Message], bool], **arguments: Any) -> None:
         """Start a job; the process that counts gives its table back meanwhile, unless it is counting."""
+        check_places(self.folder, self._opened().policy)
         if self._counting is None or self._counting.done():
             self._rest()
         self.jobs.start(kind, on_message, **arguments)
