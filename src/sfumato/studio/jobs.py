@@ -39,11 +39,7 @@ class Child:
         """Do a task and yield what it tells; the last message is ``done`` or ``failed``."""
         async with self._lock:
             if not self.is_running:
-                self._process = await asyncio.create_subprocess_exec(
-                    sys.executable, "-m", "sfumato.studio.child",
-                    stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-                    limit=_LONGEST_LINE, start_new_session=True,
-                )  # fmt: skip
+                await self._start()
             process = self._process
             assert process is not None and process.stdin is not None and process.stdout is not None
             process.stdin.write(json.dumps({"task": task, **arguments}).encode() + b"\n")
@@ -57,6 +53,20 @@ class Child:
             code = await process.wait()
             # Ended from outside without a word: nearly always by the system, for want of memory.
             yield {"kind": "failed", "why": "memory" if code == -9 else "ended", "sentence": ""}
+
+    async def _start(self) -> None:
+        """Start the process; one that is there when the task is cancelled is kept, to be ended."""
+        starting = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
+                sys.executable, "-m", "sfumato.studio.child",
+                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+                limit=_LONGEST_LINE, start_new_session=True,
+            )
+        )  # fmt: skip
+        try:
+            await asyncio.shield(starting)
+        finally:
+            self._process = await starting
 
     async def rest(self) -> None:
         """End the process once nobody waits for it; the next task starts it again."""

@@ -82,7 +82,7 @@ class Studio:
         self.uncounted: Job | None = None
         self._alone: dict[frozenset[str], int | None] = {}
         self._drawn: dict[str, list[list[str | None]] | None] = {}
-        self._drawing: asyncio.Task[None] | None = None
+        self._drawing: set[asyncio.Task[None]] = set()
         self._counter = Child()
         self._counting: asyncio.Task[None] | None = None
         self._listeners: set[asyncio.Queue[str]] = set()
@@ -125,10 +125,21 @@ class Studio:
         self.is_stopping.set()
         self.publish("stopped")
         await self.jobs.cancel()
-        for task in (self._counting, self._drawing):
-            if task is not None:
-                task.cancel()
-        await self._counter.end()
+        await self._put_away()
+
+    def _put_away(self) -> asyncio.Task[None]:
+        """End all that counts, and then the process: a task that is cancelled may have just started it."""
+        waiting = [task for task in (self._counting, *self._drawing) if task is not None]
+        for task in waiting:
+            task.cancel()
+        counter, self._counter, self._counting = self._counter, Child(), None
+
+        async def end() -> None:
+            if waiting:
+                await asyncio.wait(waiting)
+            await counter.rest()
+
+        return asyncio.create_task(end())
 
     # -- opening -----------------------------------------------------------------------------------------------------
 
@@ -209,11 +220,7 @@ class Studio:
 
     def _forget(self) -> None:
         """Let go of the table that was open."""
-        for task in (self._counting, self._drawing):
-            if task is not None:
-                task.cancel()
-        counter, self._counter = self._counter, Child()
-        self._ending = asyncio.create_task(counter.end())
+        self._ending = self._put_away()
         self.facts = self.suggested = self.uncounted = None
         self._alone, self._drawn = {}, {}
 
@@ -298,13 +305,13 @@ class Studio:
         """Draw some records in the background; return the name under which they can be shown once."""
         project, name = self._opened(), secrets.token_urlsafe(8)
         self._drawn = {name: None}  # what was drawn before is forgotten
-        if self._drawing is not None:
-            self._drawing.cancel()
 
         async def draw() -> None:
             task = {"file": str(project.file), "policy": str(project.policy_file)}
             if self.waits_for_job:
                 await self.jobs.ended()
+            if name not in self._drawn:
+                return  # asked for again meanwhile
             async for message in self._counter.messages("preview", **task):
                 if message["kind"] == "preview" and name in self._drawn:
                     self._drawn[name] = message["rows"]
@@ -314,7 +321,9 @@ class Studio:
             if self.jobs.is_running:
                 self._rest()
 
-        self._drawing = asyncio.create_task(draw())
+        drawing = asyncio.create_task(draw())
+        self._drawing.add(drawing)
+        drawing.add_done_callback(self._drawing.discard)
         return name
 
     def drawn(self, name: str | None) -> tuple[bool, list[list[str | None]] | None]:
