@@ -41,18 +41,23 @@ def run(context: Context) -> None:
     """Measure the studio beside the command on the same table and policy."""
     n_records = context.size(1_000_000, 3_000)
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        table = make_census(n_records, random_state=SEED, as_frame="pyarrow").frame
-        csv.write_csv(table, folder / "people.csv")
-        del table
-        began = time.perf_counter()
-        subprocess.run([sys.executable, "-c", READ, str(folder / "people.csv")], check=True, cwd=REPOSITORY)
-        reading = time.perf_counter() - began
-        studio = Visit(folder / "people.csv")
-        try:
-            measure_studio(context, studio, n_records, reading)
-        finally:
-            studio.end()
+        if not context.is_quick:  # kernels that are compiled now would count as memory and time of whoever comes first
+            measure_table(Context(is_quick=True, say=lambda _: None), Path(name, "first"), 3_000)
+        measure_table(context, Path(name, "second"), n_records)
+
+
+def measure_table(context: Context, folder: Path, n_records: int) -> None:
+    """Measure the studio on a new table."""
+    folder.mkdir()
+    csv.write_csv(make_census(n_records, random_state=SEED, as_frame="pyarrow").frame, folder / "people.csv")
+    began = time.perf_counter()
+    subprocess.run([sys.executable, "-c", READ, str(folder / "people.csv")], check=True, cwd=REPOSITORY)
+    reading = time.perf_counter() - began
+    studio = Visit(folder / "people.csv")
+    try:
+        measure_studio(context, studio, n_records, reading)
+    finally:
+        studio.end()
 
 
 def measure_studio(context: Context, studio: "Visit", n_records: int, reading: float) -> None:
