@@ -146,7 +146,7 @@ class Visit:
     def role(self, place: str) -> str:
         """Return the role of a column, by its place."""
         [row] = re.findall(rf'id="role-{place}">(.*?)</select>', self.get("/roles"), re.DOTALL)
-        return re.findall(r'value="(\w+)" selected', row)[0]
+        return str(re.findall(r'value="(\w+)" selected', row)[0])
 
     def wait_for(self, path: str, text: str) -> None:
         """Ask for a page until it has a text."""
