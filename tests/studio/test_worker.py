@@ -26,6 +26,11 @@ def told_by(task: str, **arguments: Any) -> list[dict[str, Any]]:
     return found
 
 
+def ending(number: int) -> str:
+    """Return the kind of file that a random policy releases."""
+    return "parquet" if number % 3 == 2 else "csv"
+
+
 def random_policy(number: int) -> str:
     """Return a policy as somebody might click it together; the order of records is kept, or no two runs are equal."""
     random = np.random.default_rng(number)
@@ -33,12 +38,13 @@ def random_policy(number: int) -> str:
     n = int(random.integers(1, 4))
     sensitive = [name for name in columns[n:] if name in ("job", "race")][:1]
     policy = Policy.of(
-        data={"file": "people.csv", "release": f"released{number}.csv", "keep_order": "yes",
+        data={"file": "people.csv", "release": f"released{number}.{ending(number)}", "keep_order": "yes",
               "report": f"report{number}.html", "audit": f"audit{number}.json"},
         columns={"target": "ill", "quasi_identifiers": columns[:n], "sensitive": sensitive,
                  "keep": [name for name in columns[n:] if name not in sensitive]},
-        method={"name": str(random.choice(["mondrian", "model-guided"])), "k": int(random.integers(2, 40)),
-                "representative": str(random.choice(["phantom", "range"])), "seed": number},
+        method={"name": str(random.choice(["mondrian", "model-guided", "hilbert", "workload-aware"])),
+                "k": int(random.integers(2, 40)), "l": 2 if sensitive and random.random() < 0.5 else None,
+                "representative": str(random.choice(["phantom", "range", "median", "bounds"])), "seed": number},
         model={"name": "decision-tree", "test_fraction": float(random.choice([0.0, 0.2]))},
         audit={"level": "none"},
         gate={"min_k": 2},
@@ -47,7 +53,7 @@ def random_policy(number: int) -> str:
 
 
 @pytest.mark.filterwarnings("ignore::sfumato.errors.PrivacyWarning")
-@pytest.mark.parametrize("number", range(20))
+@pytest.mark.parametrize("number", range(30))
 def test_the_studio_writes_the_bytes_that_run_writes(
     folder: Path, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -55,12 +61,12 @@ def test_the_studio_writes_the_bytes_that_run_writes(
     path = folder / "policy.toml"
     path.write_text(random_policy(number), encoding="utf-8")
     run(path)
-    names = [f"{name}{number}.{end}" for name, end in (("released", "csv"), ("audit", "json"))]
+    names = [f"{name}{number}.{end}" for name, end in (("released", ending(number)), ("audit", "json"))]
     expected = {name: (folder / name).read_bytes() for name in names}
     for name in (*names, f"report{number}.html"):
         (folder / name).unlink()
     told = told_by("write", policy=str(path), pack=str(folder / "pack.zip"), questionnaires=["edpb"], force=False)
-    assert told[-1]["files"] == [f"released{number}.csv", f"audit{number}.json", f"report{number}.html", "pack.zip"]
+    assert told[-1]["files"] == [*names, f"report{number}.html", "pack.zip"]
     written = {name: (folder / name).read_bytes() for name in names}
     assert written[names[0]] == expected[names[0]]
     audits = [json.loads(own[names[1]]) for own in (written, expected)]
