@@ -98,7 +98,7 @@ def rows_of_the_studio(asked: list[dict[str, Any]]) -> dict[str, FrontierRow]:
     """Return what the jobs that the studio wanted to start measure."""
     told = []
     for one in asked:
-        arguments = {name: value for name, value in one.items() if name != "n_total"}
+        arguments = {name: value for name, value in one.items() if name not in ("n_total", "about")}
         told += [told["row"] for told in told_by("frontier", **arguments | {"columns_for": []}) if "row" in told]
     return {row["name"]: replace(FrontierRow.from_dict(json.loads(json.dumps(row))), seconds=0.0) for row in told}
 

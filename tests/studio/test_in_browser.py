@@ -231,3 +231,94 @@ def test_everything_is_there_without_scripts(served: Served, enter: Any) -> None
         page.wait_for_event("Page.loadEventFired")
     page.call("Emulation.setScriptExecutionDisabled", {"value": False})
     assert page.evaluate("document.querySelectorAll('main h1').length") == 1
+
+
+def go(page: Page, served: Served, path: str) -> None:
+    page.evaluate("document.body.dataset.old = 'yes'")
+    page.call("Page.navigate", {"url": f"{served.home}/{path}"})
+    wait(page, "document.readyState === 'complete' && document.body?.dataset.old !== 'yes'")
+
+
+@pytest.mark.parametrize("width", [380, 800, 1440])
+def test_german_fits_in_every_width(served: Served, enter: Any, width: int) -> None:
+    page = enter("history", width=width)
+    page.call("Network.setExtraHTTPHeaders", {"headers": {"accept-language": "de"}})
+    for path in SCREENS:
+        go(page, served, path)
+        assert page.evaluate("document.documentElement.lang") == "de"
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1"), path
+        # What is running, and the other ways, can be reached in every width.
+        if path:
+            seen = "[...document.querySelectorAll('#job, .rail ul a')].every(e => e.offsetHeight > 0)"
+            assert page.evaluate(seen), path
+    assert page.errors == []
+
+
+def test_no_label_lies_on_a_curve_at_any_stop(enter: Any) -> None:
+    page = enter("frontier?at=0", width=380)
+    overlap = """(() => {
+      const boxes = [...document.querySelectorAll('svg.plot')].flatMap(svg => {
+        const texts = [...svg.querySelectorAll('text')].filter(t => !t.closest('[hidden]'));
+        return texts.map((t, i) => [svg, t.getBoundingClientRect(), t.textContent, i]);
+      });
+      const cross = (a, b) => a.left < b.right && b.left < a.right && a.top + 2 < b.bottom && b.top + 2 < a.bottom;
+      return boxes.flatMap((a, i) => boxes.slice(i + 1).filter(b => a[0] === b[0] && cross(a[1], b[1]))
+        .map(b => a[2] + ' / ' + b[2]));
+    })()"""
+    for stop in range(len(SIZES)):
+        page.evaluate(f"document.querySelector('#stop').value = {stop}")
+        page.evaluate("document.querySelector('#stop').dispatchEvent(new Event('input', {bubbles: true}))")
+        assert page.evaluate(overlap) == [], stop
+
+
+def test_the_keyboard_reaches_the_content_first(enter: Any) -> None:
+    page = enter("roles", width=1280)
+    page.press("Tab", 9)
+    assert page.evaluate("document.activeElement.className") == "skip"
+    assert page.evaluate("document.activeElement.getBoundingClientRect().left >= 0")  # seen once it has the focus
+    seen = []
+    for _ in range(40):
+        page.press("Tab", 9)
+        seen.append(page.evaluate("document.activeElement.id || document.activeElement.textContent.trim()"))
+        width = page.evaluate("parseFloat(getComputedStyle(document.activeElement).outlineWidth)")
+        assert width > 0 or page.evaluate("document.activeElement === document.body")
+    assert "Undo" in seen and [one for one in seen if one.startswith("role-")]
+
+
+def test_paper_and_forced_colors(served: Served, enter: Any) -> None:
+    page = enter("release", width=1000)
+    page.call("Emulation.setEmulatedMedia", {"media": "print"})
+    shown = "getComputedStyle(document.querySelector('{}')).display !== 'none'"
+    assert not page.evaluate(shown.format("header.top")) and not page.evaluate(shown.format("nav.rail"))
+    assert page.evaluate(shown.format("main h1")) and page.evaluate(shown.format(".lights"))
+    page.call("Emulation.setEmulatedMedia", {"features": [{"name": "forced-colors", "value": "active"}]})
+    go(page, served, "roles")
+    border = page.evaluate("getComputedStyle(document.querySelector('.rail a[aria-current]')).borderTopStyle")
+    assert border == "solid"  # where one is does not hang on a color
+
+
+HOSTILE = [
+    "<script>document.title = 'taken'</script>",
+    '"><img src=x onerror="document.title=1">',
+    "a|b' x='",
+    "w" * 90,
+]
+
+
+def test_hostile_names_are_text_in_a_browser(tmp_path: Path, browser: Browser) -> None:
+    table = people(200)
+    for name in HOSTILE:
+        table = table.append_column(name, [[f"{name}{row % 3}" for row in range(200)]])
+    csv.write_csv(table, tmp_path / "people.csv")
+    served = Served(tmp_path)
+    try:
+        served.call(prepare, served.studio)
+        browser.open(served.address).close()
+        for path in ("table", "roles", "frontier?at=1", "compare", "release", "history", "anatomize"):
+            page = browser.open(f"{served.home}/{path}", width=380)
+            assert page.evaluate("document.title").endswith("sfumato studio") and page.errors == []
+            assert page.evaluate("document.querySelectorAll('img, main script').length") == 0
+            assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1"), path
+            page.close()
+    finally:
+        served.close()

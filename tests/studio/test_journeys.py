@@ -13,19 +13,13 @@ from sfumato.auditing.verify_evidence import verify_evidence
 from sfumato.studio.child import Worker
 
 from .conftest import people
-from .test_in_browser import Served, wait
+from .test_in_browser import Served, go, wait
 
 pytestmark = pytest.mark.slow
 
 
 def click(page: Page, selector: str) -> None:
     page.evaluate(f"document.querySelector({selector!r}).click()")
-
-
-def go(page: Page, served: Served, path: str) -> None:
-    page.evaluate("document.body.dataset.old = 'yes'")
-    page.call("Page.navigate", {"url": f"{served.home}/{path}"})
-    wait(page, "document.readyState === 'complete' && document.body.dataset.old !== 'yes'")
 
 
 def test_from_a_file_to_the_evidence_pack(tmp_path: Path, browser: Browser) -> None:
@@ -85,6 +79,66 @@ def test_from_a_file_to_the_evidence_pack(tmp_path: Path, browser: Browser) -> N
         wait(page, "document.querySelector('#gate').textContent.includes('Written: 5 files')", 300)
         found = verify_evidence(tmp_path / "people-evidence.zip", tmp_path / "people-released.csv")
         assert found.belongs_together
+    finally:
+        page.close()
+        served.close()
+
+
+def test_a_form_is_learned_and_written_as_it_was_shown(tmp_path: Path, browser: Browser) -> None:
+    csv.write_csv(people(1500), tmp_path / "people.csv")
+    served = Served(tmp_path)
+    page = browser.open(served.address, width=1280)
+    try:
+        click(page, "form[action='/open'] button")
+        wait(page, "document.querySelector('#rail').textContent.includes('to confirm')", 120)
+        go(page, served, "minimize")
+        assert "still to be confirmed" in page.evaluate("document.body.innerText")
+        go(page, served, "roles")
+        for _ in range(2):
+            n = page.evaluate("document.querySelectorAll('.call form').length")
+            click(page, ".call form button")
+            wait(page, f"document.querySelectorAll('.call form').length === {n - 1}")
+        go(page, served, "minimize")
+        click(page, "form[action='/minimize/learn'] button")
+        wait(page, "document.querySelectorAll('.form').length === 6", 300)
+        slider = "document.querySelector('#stop')"
+        page.evaluate(f"{slider}.value = 4; {slider}.dispatchEvent(new Event('input', {{bubbles: true}}))")
+        assert "5.0%" in page.evaluate("document.querySelector('#lead').textContent")
+        shown = page.evaluate(
+            "[...document.querySelectorAll('.form:not([hidden]) fieldset')].map(f =>"
+            " [...f.querySelectorAll('label')].map(l => l.textContent.trim()))"
+        )
+        click(page, "form[action='/minimize/write'] button")
+        wait(page, "document.querySelector('#forms').textContent.includes('Written: 2 files')", 200)
+        form = browser.open((tmp_path / "people-form.html").as_uri())
+        values = form.evaluate("[...document.querySelectorAll('input[type=radio], option')].map(o => o.value)")
+        form.close()
+        assert shown and all(answer in values for answers in shown for answer in answers)
+    finally:
+        page.close()
+        served.close()
+
+
+def test_the_example_table_from_the_first_click(tmp_path: Path, browser: Browser) -> None:
+    served = Served(tmp_path)
+    page = browser.open(served.address, width=1280)
+    try:
+        assert "No table here yet" in page.evaluate("document.body.innerText")
+        click(page, "form[action='/example'] button")
+        wait(page, "document.querySelector('.facts')?.textContent.includes('48,842')", 120)
+        wait(page, "document.querySelector('#rail').textContent.includes('to confirm')", 120)
+        go(page, served, "roles")
+        wait(page, "document.querySelector('#lead').textContent.includes('are the only ones')", 120)
+        assert page.evaluate("document.querySelectorAll('table.roles tbody tr').length") == 15
+        assert sorted(one.name for one in tmp_path.glob("*.*")) == [
+            ".sfumato-studio", "adult-example-policy.toml", "adult-example.csv",
+        ]  # fmt: skip
+        page.close()
+        served.close()
+        again = Served(tmp_path)  # closing and opening again loses nothing
+        page = browser.open(again.address, width=1280)
+        assert "adult-example-policy.toml" in page.evaluate("document.body.innerText")
+        again.close()
     finally:
         page.close()
         served.close()

@@ -2,6 +2,7 @@
 """Policies as a history: nothing is lost, undo is an earlier policy, and screens say what the policy says."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -103,6 +104,51 @@ def test_a_policy_changed_outside_is_a_version_of_its_own(visit: Visit, folder: 
     assert project.policy.get("method", "k") == 10
 
 
+def test_a_policy_changed_in_an_editor_is_taken_in_while_it_is_open(visit: Visit, folder: Path) -> None:
+    async def story(visitor: Visitor) -> None:
+        looked_at(visitor.studio)
+        await visitor.enter()
+        path, project = folder / "people-policy.toml", visitor.studio.project
+        assert project is not None
+        path.write_text(path.read_text(encoding="utf-8").replace("k = 10", "k = 12"), encoding="utf-8")
+        assert "changed outside the studio" in (await visitor.get("/history")).text
+        path.write_text(path.read_text(encoding="utf-8").replace("k = 12", "k = 13"), encoding="utf-8")
+        assert (await visitor.post("/roles/1", {"role": "protect"})).status_code == 303  # no page was looked at before
+        assert project.policy.get("method", "k") == 13 and project.role("job") == "protect"
+        path.write_text("k = [[", encoding="utf-8")
+        answer = await visitor.get("/roles")
+        assert answer.status_code == 422 and "people-policy.toml" in answer.text
+        assert (await visitor.post("/undo")).status_code == 303  # the way out
+        assert (await visitor.get("/roles")).status_code == 200 and project.role("job") != "protect"
+
+    visit(story)
+
+
+def judged(project: Project, *, passed: bool) -> dict[str, Any]:
+    """Return what is kept of a policy that was judged."""
+    own = {"policy": project.policy.digest, "judged": project.judged, "state": project.state_of_file}
+    return {**own, "passed": passed, "written": [], "audit": {"gate": [], "advice": []}}
+
+
+def test_an_answer_about_the_release_keeps_the_verdict(visit: Visit, folder: Path) -> None:
+    async def story(visitor: Visitor) -> None:
+        looked_at(visitor.studio)
+        await visitor.enter()
+        project = visitor.studio.project
+        assert project is not None
+        (folder / "x.csv").write_text("")
+        project.keep("audit", {**judged(project, passed=True), "written": ["x.csv"]})
+        assert visitor.studio.written == ["x.csv"]
+        answers = {"purpose": "a study", "recipient": "us", "reviewer": "me", "review_by": "2100-01-01"}
+        assert (await visitor.post("/release/answers", answers)).status_code == 303
+        assert visitor.studio.audit is not None
+        assert visitor.studio.written == []  # what was written says nothing of the answers
+        await visitor.post("/release/answers", {"population": "everybody"})  # a risk may depend on it
+        assert visitor.studio.audit is None
+
+    visit(story)
+
+
 def test_the_gate_must_pass_before_anything_is_written(visit: Visit, folder: Path) -> None:
     async def story(visitor: Visitor) -> None:
         looked_at(visitor.studio)
@@ -111,8 +157,7 @@ def test_the_gate_must_pass_before_anything_is_written(visit: Visit, folder: Pat
         assert answer.status_code == 422 and "gate" in answer.text
         project = visitor.studio.project
         assert project is not None
-        judged = {"policy": project.policy.digest, "written": [], "state": project.state_of_file, "passed": False}
-        project.keep("audit", {**judged, "audit": {"gate": [], "advice": ["try this"]}})
+        project.keep("audit", {**judged(project, passed=False), "audit": {"gate": [], "advice": ["try this"]}})
         assert "try this" in (await visitor.get("/release")).text
         assert (await visitor.post("/release/write")).status_code == 422
         project.set("use", {"name": "k", "value": 20}, method={"k": 20})

@@ -147,6 +147,34 @@ def test_a_policy_cannot_lead_out_of_the_folder(visit: Visit, folder: Path) -> N
     visit(story)
 
 
+@pytest.mark.parametrize(
+    "line", ['release = "../out.csv"', 'release = "/tmp/out.csv"', 'release = "out/x.csv"', 'holdout = "../secret.csv"',
+             'report = "../../report.html"', 'earlier = ["../secret.csv"]'],
+)  # fmt: skip
+def test_a_policy_cannot_read_or_write_elsewhere(visit: Visit, folder: Path, line: str) -> None:
+    (folder.parent / "elsewhere").mkdir()
+    (folder / "out").symlink_to(folder.parent / "elsewhere")
+    release = "" if line.startswith("release") else 'release = "released.csv"\n'
+    text = f'version = 1\n[data]\nfile = "people.csv"\n{release}{line}\n[columns]\ntarget = "ill"\n'
+    (folder / "p.toml").write_text(text)
+
+    async def story(visitor: Visitor) -> None:
+        await visitor.enter()
+        answer = await visitor.post("/open", {"path": "p.toml"})
+        assert answer.status_code == 422 and "outside the folder" in answer.text
+        assert visitor.studio.project is None
+        looked_at(visitor.studio)  # or in an editor, later
+        project = visitor.studio.project
+        assert project is not None
+        project.set_role("race", "rewrite", confirm=True)
+        project.set_role("ill", "predict", confirm=True)
+        project.policy_file.write_text(text)
+        assert (await visitor.post("/release/judge")).status_code == 422
+        assert not visitor.studio.jobs.is_running
+
+    visit(story)
+
+
 def test_lists_show_no_links_out_of_the_folder(visit: Visit, folder: Path) -> None:
     (folder.parent / "secret.csv").write_text("a\n1\n")
     (folder / "link.csv").symlink_to(folder.parent / "secret.csv")
@@ -204,10 +232,15 @@ def test_values_are_shown_only_when_asked_for(visit: Visit, folder: Path) -> Non
         await visitor.enter()
         for path in ("/table", "/roles", "/frontier", "/compare", "/release", "/history"):
             assert "zebra" not in (await visitor.get(path)).text, path
-        shown = await visitor.post("/table/preview")
+        asked = await visitor.post("/table/preview")
+        address = asked.headers["location"]
+        assert re.fullmatch(r"/table\?drawn=[\w-]{11}", address)  # which names no value
+        while "zebra" not in (shown := await visitor.get(address)).text:
+            await asyncio.sleep(0.05)
         assert len(set(re.findall(r"zebra-\d+", shown.text))) == 20
         assert shown.headers["cache-control"] == "no-store"
-        assert "zebra" not in (await visitor.get("/table")).text
+        for again in (address, "/table", "/table?drawn=", "/table?drawn=guess"):  # shown once
+            assert "zebra" not in (await visitor.get(again)).text
         for path in folder.rglob("*"):
             if path.is_file() and path.name != "marked.csv":
                 assert "zebra" not in path.read_text(encoding="utf-8"), path
@@ -234,6 +267,45 @@ def test_an_error_of_the_server_tells_its_kind_alone(visit: Visit, monkeypatch: 
         monkeypatch.setattr(visitor.studio, "open_example", fail)
         answer = await visitor.post("/example")
         assert answer.status_code == 500 and "ValueError" in answer.text and "Jane" not in answer.text
+
+    visit(story)
+
+
+def test_other_methods_and_preflights_are_refused(visit: Visit) -> None:
+    async def story(visitor: Visitor) -> None:
+        await visitor.enter()
+        for method in ("OPTIONS", "PUT", "DELETE", "PATCH", "TRACE"):
+            answer = await visitor.client.request(method, "/open", headers={"origin": HOME})
+            assert answer.status_code == 403
+            assert not [name for name in answer.headers if name.startswith("access-control")]
+        # A change by address, which a link or a picture on another page could ask for.
+        for path in ("/quit", "/undo", "/use?by=k&value=2", "/open?path=people.csv"):
+            assert (await visitor.get(path)).status_code in (404, 405)
+
+    visit(story)
+
+
+def test_the_file_is_named_by_path_over_the_wire_too(visit: Visit, folder: Path) -> None:
+    (folder.parent / "secret.csv").write_text("a\n1\n")
+    (folder / "link.csv").symlink_to(folder.parent / "secret.csv")
+
+    async def story(visitor: Visitor) -> None:
+        await visitor.enter()
+        answers = set()
+        for name in (
+            "../secret.csv",
+            "../nothing.csv",
+            "/etc/passwd",
+            "link.csv",
+            "..//secret.csv",
+            "%2e%2e/secret.csv",
+        ):
+            answer = await visitor.post("/open", {"path": name})
+            assert answer.status_code == 422
+            answers.add(re.search(r'<p lang="en">(.*?)</p>', answer.text).group(1))  # type: ignore[union-attr]
+        assert len(answers) == 1  # what is there and what is not are answered alike
+        for path in ("/static/../server.py", "/static/%2e%2e/server.py", "/static/..%2f..%2fpeople.csv", "/people.csv"):
+            assert (await visitor.get(path)).status_code == 404
 
     visit(story)
 

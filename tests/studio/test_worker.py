@@ -4,6 +4,7 @@
 import asyncio
 import html
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,11 @@ def told_by(task: str, **arguments: Any) -> list[dict[str, Any]]:
     return found
 
 
+def ending(number: int) -> str:
+    """Return the kind of file that a random policy releases."""
+    return "parquet" if number % 3 == 2 else "csv"
+
+
 def random_policy(number: int) -> str:
     """Return a policy as somebody might click it together; the order of records is kept, or no two runs are equal."""
     random = np.random.default_rng(number)
@@ -32,12 +38,13 @@ def random_policy(number: int) -> str:
     n = int(random.integers(1, 4))
     sensitive = [name for name in columns[n:] if name in ("job", "race")][:1]
     policy = Policy.of(
-        data={"file": "people.csv", "release": f"released{number}.csv", "keep_order": "yes",
+        data={"file": "people.csv", "release": f"released{number}.{ending(number)}", "keep_order": "yes",
               "report": f"report{number}.html", "audit": f"audit{number}.json"},
         columns={"target": "ill", "quasi_identifiers": columns[:n], "sensitive": sensitive,
                  "keep": [name for name in columns[n:] if name not in sensitive]},
-        method={"name": str(random.choice(["mondrian", "model-guided"])), "k": int(random.integers(2, 40)),
-                "representative": str(random.choice(["phantom", "range"])), "seed": number},
+        method={"name": str(random.choice(["mondrian", "model-guided", "hilbert", "workload-aware"])),
+                "k": int(random.integers(2, 40)), "l": 2 if sensitive and random.random() < 0.5 else None,
+                "representative": str(random.choice(["phantom", "range", "median", "bounds"])), "seed": number},
         model={"name": "decision-tree", "test_fraction": float(random.choice([0.0, 0.2]))},
         audit={"level": "none"},
         gate={"min_k": 2},
@@ -46,7 +53,7 @@ def random_policy(number: int) -> str:
 
 
 @pytest.mark.filterwarnings("ignore::sfumato.errors.PrivacyWarning")
-@pytest.mark.parametrize("number", range(20))
+@pytest.mark.parametrize("number", range(30))
 def test_the_studio_writes_the_bytes_that_run_writes(
     folder: Path, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -54,12 +61,12 @@ def test_the_studio_writes_the_bytes_that_run_writes(
     path = folder / "policy.toml"
     path.write_text(random_policy(number), encoding="utf-8")
     run(path)
-    names = [f"{name}{number}.{end}" for name, end in (("released", "csv"), ("audit", "json"))]
+    names = [f"{name}{number}.{end}" for name, end in (("released", ending(number)), ("audit", "json"))]
     expected = {name: (folder / name).read_bytes() for name in names}
     for name in (*names, f"report{number}.html"):
         (folder / name).unlink()
     told = told_by("write", policy=str(path), pack=str(folder / "pack.zip"), questionnaires=["edpb"], force=False)
-    assert told[-1]["files"] == [f"released{number}.csv", f"audit{number}.json", f"report{number}.html", "pack.zip"]
+    assert told[-1]["files"] == [*names, f"report{number}.html", "pack.zip"]
     written = {name: (folder / name).read_bytes() for name in names}
     assert written[names[0]] == expected[names[0]]
     audits = [json.loads(own[names[1]]) for own in (written, expected)]
@@ -130,6 +137,86 @@ def test_points_are_kept_and_resumed_without_measuring_again(visit: Visit, monke
         assert len(studio.points("k-release")["rows"]) == 4  # another k is another point of the same curve
         project.set_role("job", "protect")
         assert studio.points("k-release")["rows"] == {}  # other roles are another curve
+
+    visit(story)
+
+
+async def until(condition: Callable[[], object], seconds: float = 60) -> None:
+    for _ in range(int(seconds / 0.05)):
+        if condition():
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("it did not come true")
+
+
+def test_people_are_counted_after_the_table_is_read_for_the_first_time(visit: Visit) -> None:
+    async def story(visitor: Visitor) -> None:
+        studio = visitor.studio
+        studio.open("people.csv")
+        await until(lambda: studio.suggested is not None)
+        assert studio.project is not None
+        every = studio.project.rewritten
+        await until(lambda: studio.alone(every)[0] and studio.alone(every[1:])[0])
+
+    visit(story)
+
+
+def test_a_preview_is_drawn_while_the_counting_process_is_put_to_rest(visit: Visit) -> None:
+    async def story(visitor: Visitor) -> None:
+        studio = visitor.studio
+        looked_at(studio)
+        for _ in range(3):
+            studio.count_again()
+            name = studio.draw()
+            await asyncio.sleep(0)  # the preview waits for its turn
+            studio._rest()
+            found: list[Any] = []
+            await until(lambda name=name, found=found: found.append(studio.drawn(name)[1]) or found[-1] is not None)
+            assert len(found[-1]) == 20 and studio.drawn(name) == (False, None)
+
+    visit(story)
+
+
+def test_a_large_table_is_not_held_beside_a_job(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(visitor: Visitor) -> None:
+        studio = visitor.studio
+        looked_at(studio)
+        project = studio.project
+        assert project is not None
+        project.set_role("race", "rewrite", confirm=True)
+        project.set_role("ill", "predict", confirm=True)
+        monkeypatch.setattr("sfumato.studio.session._MOST_CELLS_BESIDE_A_JOB", 1)
+        studio.judge()
+        assert studio.waits_for_job
+        studio.count_again()
+        name = studio.draw()
+        assert not await seen(lambda: studio._counter.is_running or studio.drawn(name)[1], 1.0)
+        await visitor.enter()
+        assert "after the job" in (await visitor.get("/roles")).text
+        await studio.jobs.cancel()
+        await until(lambda: studio.alone(project.rewritten)[0])
+        await until(lambda: studio.drawn(name)[1] is not None)
+
+    visit(story)
+
+
+async def seen(condition: Callable[[], object], seconds: float) -> bool:
+    try:
+        await until(condition, seconds)
+    except AssertionError:
+        return False
+    return True
+
+
+def test_what_cannot_be_counted_is_said(visit: Visit, folder: Path) -> None:
+    async def story(visitor: Visitor) -> None:
+        looked_at(visitor.studio)
+        await visitor.enter()
+        (folder / "people.csv").unlink()
+        visitor.studio.count_again()
+        await until(lambda: visitor.studio.uncounted is not None)
+        (folder / "people.csv").write_text("")  # whose state pages ask for
+        assert "The people could not be counted" in (await visitor.get("/roles")).text
 
     visit(story)
 

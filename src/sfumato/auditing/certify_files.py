@@ -144,7 +144,7 @@ def certify_release(reporter: Reporter, job: PolicyJob, anonymizer: Any) -> Cert
 
     The secrets are the sensitive columns, or else the target.
     """
-    from sfumato.auditing.policy_job import read_policy_file
+    from sfumato.auditing.policy_tables import read_policy_file
     from sfumato.certificates import certify
 
     path, own = job.policy.file("holdout"), job.policy.values["columns"]

@@ -12,7 +12,7 @@ from typing import Any
 from sfumato.anonymize.private_release import PrivateSettings, release_privately
 from sfumato.auditing.column_changes import describe_sizes
 from sfumato.auditing.pipeline import versions
-from sfumato.auditing.policy_job import read_source
+from sfumato.auditing.policy_tables import read_source
 from sfumato.auditing.run_outputs import document_writers, moment
 from sfumato.auditing.saved_documents import load_partition
 from sfumato.documents import plain

@@ -45,6 +45,8 @@ def create_application(studio: Studio, on_quit: Callable[[], None]) -> Guard:
     templates = Environment(
         loader=PackageLoader("sfumato.studio"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
+    for name in templates.list_templates():
+        templates.get_template(name)  # compiled now, so that no first page waits for it
     templates.globals["shape"] = lambda shares: Markup(charts.shape(shares))
 
     def words_of(request: Request) -> Words:
@@ -66,17 +68,24 @@ def create_application(studio: Studio, on_quit: Callable[[], None]) -> Guard:
         async def show(request: Request) -> Response:
             if studio.project is None and name != "start":
                 return RedirectResponse("/", 303)
+            studio.refresh()
             return shown(request, name)
 
         return show
 
     def change(
-        act: Callable[[Request, Form], str | Awaitable[str]],
+        act: Callable[[Request, Form], str | Awaitable[str]], *, refresh: bool = True
     ) -> Callable[[Request], Awaitable[Response]]:
-        """Return a handler that changes something and goes to the page whose address `act` returns."""
+        """Return a handler that changes something and goes to the page whose address `act` returns.
+
+        Going back does not look at a policy that was changed outside first: it is the way out of one that is wrong.
+        """
 
         async def handle(request: Request) -> Response:
-            address = act(request, await _form(request))
+            form = await _form(request)
+            if refresh:
+                studio.refresh()
+            address = act(request, form)
             return RedirectResponse(address if isinstance(address, str) else await address, 303)
 
         return handle
@@ -91,9 +100,8 @@ def create_application(studio: Studio, on_quit: Callable[[], None]) -> Guard:
         studio.open_example()
         return "/table"
 
-    async def preview(request: Request) -> Response:
-        await _form(request)
-        return shown(request, "table", preview=await studio.preview())
+    def preview(request: Request, form: Form) -> str:
+        return f"/table?drawn={studio.draw()}"
 
     # -- changing the policy ---------------------------------------------------------------------------------------
 
@@ -247,9 +255,10 @@ def create_application(studio: Studio, on_quit: Callable[[], None]) -> Guard:
 
     get = {"/": "start", **{f"/{name}": name for name in screens.SCREENS if name != "start"}}
     post: dict[str, Callable[[Request], Awaitable[Response]]] = {
-        "/open": change(open_table), "/example": change(open_example), "/table/preview": preview,
+        "/open": change(open_table), "/example": change(open_example), "/table/preview": change(preview),
         "/roles/{place:int}": change(set_role), "/use": change(use), "/release/answers": change(answers),
-        "/release/conditions": change(conditions), "/undo": change(undo), "/back/{number:int}": change(back),
+        "/release/conditions": change(conditions), "/undo": change(undo, refresh=False),
+        "/back/{number:int}": change(back, refresh=False),
         "/frontier/measure": change(measure), "/compare/measure": change(measure_way),
         "/release/judge": change(judge), "/release/write": change(write), "/job/cancel": change(cancel),
         "/minimize/learn": change(learn), "/minimize/write": change(write_other("minimize", LOSSES)),

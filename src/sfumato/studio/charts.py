@@ -61,12 +61,12 @@ def chart(
     at: int,
     kind: Literal["keep", "risk"],
     title: str,
-    base: tuple[float, str] | None,
+    base: float | None,
     least: float,
     number: Callable[[float], str],
     height: int = 160,
 ) -> str:
-    """Draw lines over stops at equal steps, with bands, a named baseline and the mark.
+    """Draw lines over stops at equal steps, with bands, a baseline and the mark.
 
     Parameters
     ----------
@@ -77,8 +77,8 @@ def chart(
         What the model keeps, or what attackers reach.
     title : str
         All values in words.
-    base : (float, str), optional
-        A value to compare with, and its name.
+    base : float, optional
+        A value to compare with.
     least : float
         The smallest span of the axis.
     number : callable
@@ -88,7 +88,7 @@ def chart(
     n_stops = len(lines[0].values)
     known = [value for line in lines for value in line.values if value is not None]
     known += [end for line in lines for ends in line.intervals if ends is not None for end in ends]
-    known += [] if base is None else [base[0]]
+    known += [] if base is None else [base]
     if not known:
         known = [0.5]
     low, high, step = scale(known, least)
@@ -119,14 +119,8 @@ def chart(
         corners = " ".join(f"{place:.1f},{tall:.1f}" for place, tall in dots)
         parts.append(f'<polyline class="line {kind}" points="{corners}"/>')
     parts.append("</svg>")
-    if base is not None:
-        tall = y(base[0])
-        # Above the line at the right, or below it at the left: what is to come stands at the bottom right.
-        place = 'x="100%" dy="-7" text-anchor="end"' if tall < 50 else 'x="0.5%" dy="16"'
-        parts.append(
-            f'<line class="base" x2="100%" y1="{tall:.1f}%" y2="{tall:.1f}%"/>'
-            f'<text class="tick halo" y="{tall:.1f}%" {place}>{escape(base[1])}</text>'
-        )
+    if base is not None:  # named beside the title: inside, some mark would lie on the name
+        parts.append(f'<line class="base" x2="100%" y1="{y(base):.1f}%" y2="{y(base):.1f}%"/>')
     parts.append(f'<line class="mark" data-markline x1="{x(at):.1f}%" x2="{x(at):.1f}%" y1="-6" y2="100%"/>')
     for row, line in enumerate(lines):
         parts += _dots(line, at, kind, x, y, is_upper=row == 0)
@@ -183,7 +177,5 @@ def shape(shares: Sequence[float]) -> str:
 def meter(share: float, css_class: str = "base2") -> str:
     """Draw a share as a bar."""
     wide = 100 * min(max(share, 0.0), 1.0)
-    return (
-        f'<svg class="meter" aria-hidden="true"><line class="track" x2="100%"/>'
-        f'<line class="{css_class}" x2="{wide:.0f}%"/></svg>'
-    )
+    bar = f'<line class="{css_class}" x2="{wide:.1f}%"/>' if wide > 0 else ""
+    return f'<svg class="meter" aria-hidden="true"><line class="track" x2="100%"/>{bar}</svg>'

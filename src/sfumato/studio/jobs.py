@@ -39,11 +39,7 @@ class Child:
         """Do a task and yield what it tells; the last message is ``done`` or ``failed``."""
         async with self._lock:
             if not self.is_running:
-                self._process = await asyncio.create_subprocess_exec(
-                    sys.executable, "-m", "sfumato.studio.child",
-                    stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-                    limit=_LONGEST_LINE, start_new_session=True,
-                )  # fmt: skip
+                await self._start()
             process = self._process
             assert process is not None and process.stdin is not None and process.stdout is not None
             process.stdin.write(json.dumps({"task": task, **arguments}).encode() + b"\n")
@@ -57,6 +53,25 @@ class Child:
             code = await process.wait()
             # Ended from outside without a word: nearly always by the system, for want of memory.
             yield {"kind": "failed", "why": "memory" if code == -9 else "ended", "sentence": ""}
+
+    async def _start(self) -> None:
+        """Start the process; one that is there when the task is cancelled is kept, to be ended."""
+        starting = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
+                sys.executable, "-m", "sfumato.studio.child",
+                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+                limit=_LONGEST_LINE, start_new_session=True,
+            )
+        )  # fmt: skip
+        try:
+            await asyncio.shield(starting)
+        finally:
+            self._process = await starting
+
+    async def rest(self) -> None:
+        """End the process once nobody waits for it; the next task starts it again."""
+        async with self._lock:
+            await self.end()
 
     async def end(self) -> None:
         """Ask the process to end; end it after some seconds."""
@@ -81,6 +96,8 @@ class Job:
     kind : str
         The task: a key of the texts.
     state : {"running", "done", "stopped", "failed"}
+    about : str
+        What is measured: a family of the frontier.
     n_done, n_total : int
         Points that were measured, of how many; 0 of 0 if it does not come in points.
     step : str
@@ -93,6 +110,7 @@ class Job:
 
     kind: str
     n_total: int = 0
+    about: str = ""
     n_done: int = 0
     state: State = "running"
     step: str = ""
@@ -136,7 +154,7 @@ class Jobs:
         on_message: Callable[[Message], bool],
         *,
         n_total: int = 0,
-        task: str | None = None,
+        about: str = "",
         **args: Any,
     ) -> Job:
         """Start a job, unless one runs.
@@ -144,25 +162,25 @@ class Jobs:
         Parameters
         ----------
         kind : str
+            The task of the child.
         on_message : callable
             Takes what the task tells; returns True if a point was measured.
         n_total : int
-        task : str, optional
-            The task of the child, if it is not called like the job.
+        about : str
         **args
             Of the task.
         """
         if self.last is not None and self.last.state == "running":
             return self.last
-        self.last = Job(kind, n_total)
-        self._running = asyncio.create_task(self._run(self.last, on_message, task or kind, args))
+        self.last = Job(kind, n_total, about)
+        self._running = asyncio.create_task(self._run(self.last, on_message, args))
         self._publish("job")
         return self.last
 
-    async def _run(self, job: Job, on_message: Callable[[Message], bool], task: str, args: dict[str, Any]) -> None:
+    async def _run(self, job: Job, on_message: Callable[[Message], bool], args: dict[str, Any]) -> None:
         child = self._child = Child()
         try:
-            async for message in child.messages(task, **args):
+            async for message in child.messages(job.kind, **args):
                 kind = message["kind"]
                 if job.state != "running":
                     break  # cancelled meanwhile
@@ -182,6 +200,11 @@ class Jobs:
             job.seconds = time.monotonic() - job.began
             await child.end()
             self._publish("job")
+
+    async def ended(self) -> None:
+        """Wait until no job runs."""
+        if self._running is not None:
+            await asyncio.wait([self._running])
 
     async def cancel(self) -> None:
         """Stop the running job; what it told is kept."""

@@ -84,7 +84,15 @@ def frontier(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
     used = None if curve.setting is None else project.policy.get("method", curve.setting)
     at = stop_of(asked.get("at"), stops, used)
     names = [t.plain(stop) for stop in stops]
-    view = {**base, "at": at, "n_missing": len(stops) - n_measured, "n_measured": n_measured, "names": names}
+    is_measuring = studio.measures(curve.family)
+    view = {
+        **base,
+        "is_measuring": is_measuring,
+        "at": at,
+        "n_missing": len(stops) - n_measured,
+        "n_measured": n_measured,
+        "names": names,
+    }
     if n_measured == 0:
         return view
     best = [None if row is None else row.best for row in rows]
@@ -270,8 +278,7 @@ def figure(
     is_model, title = what == "model", t(f"frontier.{what}", column=column or "")
     svg = charts.chart(
         lines, at=at, kind="keep" if is_model else "risk", title=f"{title}. {listed}",
-        base=None if base is None else (base, t(f"frontier.base_{what}", value=t.percent(base))),
-        least=_LEAST_MODEL if is_model else _LEAST_ATTACK,
+        base=base, least=_LEAST_MODEL if is_model else _LEAST_ATTACK,
         number=lambda value: t.number(100 * value, 0 if abs(100 * value - round(100 * value)) < 1e-6 else 1),
         height=160 if is_model else 140,
     )  # fmt: skip
@@ -282,7 +289,8 @@ def figure(
         caption = t("frontier.caption_limited")
     if n_done < len(values):
         caption += " " + t("frontier.hollow", done=n_done, all=len(values))
-    return {"title": title, "caption": caption, "svg": safe(svg)}
+    named = None if base is None else t(f"frontier.base_{what}", value=t.percent(base))
+    return {"title": title, "caption": caption, "base": named, "svg": safe(svg)}
 
 
 # -- compare -------------------------------------------------------------------------------------------------------

@@ -26,7 +26,9 @@ from sfumato.studio.texts import Words
 def minimize(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
     """Return the forms that were learned: what the model loses, what an attacker guesses, and the questions."""
     reason = why_not(studio, t)
-    base: View = {"why_not": reason, "lead": t("minimize.lead_empty"), "stops": LOSSES, "is_measured": False}
+    base: View = {
+        "why_not": reason, "lead": t("minimize.lead_empty"), "leads": None, "stops": LOSSES, "is_measured": False,
+    }  # fmt: skip
     if reason is not None:
         return base
     forms, keys = studio.forms, [f"{loss:g}" for loss in LOSSES]
@@ -54,21 +56,25 @@ def minimize(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
             drawn.insert(0, charts.Line(bounds, [None] * len(bounds), most))
         listed = "; ".join(f"{name}: {text}" for name, text in zip(names, said, strict=True))
         svg = charts.chart(
-            drawn, at=at, kind=kind, title=f"{t(f'minimize.{what}')}. {listed}", least=0.1,
-            base=(reference, t(f"minimize.base_{what}", value=t.percent(reference))),
+            drawn, at=at, kind=kind, title=f"{t(f'minimize.{what}')}. {listed}", least=0.1, base=reference,
             number=lambda value: t.number(100 * value, 0),
         )  # fmt: skip
-        figures.append({"title": t(f"minimize.{what}"), "caption": t(f"minimize.caption_{what}"), "svg": safe(svg)})
+        named = t(f"minimize.base_{what}", value=t.percent(reference))
+        caption = t(f"minimize.caption_{what}")
+        figures.append({"title": t(f"minimize.{what}"), "caption": caption, "base": named, "svg": safe(svg)})
+    n_questions = len(found[0]["questions"])
     n_asked = [sum(bool(question["answers"]) for question in one["questions"]) for one in found]
     says = [
-        t("minimize.says", loss=name, n=n, all=len(found[0]["questions"]), model=t.percent(value))
+        t("minimize.says", loss=name, n=n, all=n_questions, model=t.percent(value))
         for name, n, value in zip(names, n_asked, right, strict=True)
     ]
+    leads = [t("minimize.lead", loss=name, n=n, all=n_questions) for name, n in zip(names, n_asked, strict=True)]
     columns = ", ".join(found[0]["wanted"])
     return {
         **base,
         "is_measured": True,
-        "lead": t("minimize.lead", loss=names[at], n=n_asked[at], all=len(found[0]["questions"])),
+        "lead": leads[at],
+        "leads": leads,
         "figures": figures,
         "axis": safe(charts.axis(names)),
         "names": names,
@@ -102,6 +108,7 @@ def anatomize(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
         "at": at,
         "exact": [name for name in columns if name not in sensitive and project.role(name) != "drop"],
         "sensitive": sensitive,
+        "is_measuring": studio.measures("anatomy"),
         **_outputs(studio, "anatomize"),
     }
     points = studio.points("anatomy")

@@ -38,6 +38,7 @@ _LISTS: Mapping[Role, str] = {
     "drop": "identifiers",
     "leave": "keep",
 }
+_ONLY_TOLD = ("purpose", "recipient", "reviewer", "review_by")  # of [context]: said in documents, measured by nothing
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,7 @@ class Project:
         self._folder = file.parent / FOLDER / self.policy_file.name
         self.versions: list[Version] = []
         self._policy: Policy | None = None
+        self._read_at = (0, 0)
         self._load()
 
     # -- what there is -----------------------------------------------------------------------------------------------
@@ -123,6 +125,18 @@ class Project:
         """The quasi-identifiers."""
         return list(self.policy.get("columns", "quasi_identifiers") or ())
 
+    def refresh(self) -> bool:
+        """Take a policy that was changed outside the studio as a new version; return True if it was."""
+        if self._policy is None or not self.policy_file.is_file() or self._state() == self._read_at:
+            return False
+        n_versions = len(self.versions)
+        self._load()
+        return len(self.versions) > n_versions
+
+    def _state(self) -> tuple[int, int]:
+        found = self.policy_file.stat()
+        return found.st_size, found.st_mtime_ns
+
     def kept(self, name: str) -> Any:
         """Return what was kept under a name; None for nothing, or what cannot be read any more."""
         try:
@@ -149,6 +163,13 @@ class Project:
         said["method"] = {name: own["method"][name] for name in ("name", "representative", "seed", "target_values")}
         text = json.dumps([said, self.state_of_file, measured], sort_keys=True, default=list)
         return "points-" + hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def judged(self) -> str:
+        """Return the name of what a gate judges: the policy without answers that no condition depends on."""
+        context = {name: None if name in _ONLY_TOLD else said for name, said in self.policy.values["context"].items()}
+        said = [{**self.policy.values, "context": context}, self.policy.criteria, self.policy.titles]
+        return hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()
 
     # -- changes -----------------------------------------------------------------------------------------------------
 
@@ -233,7 +254,7 @@ class Project:
         version = Version(number, _now(), what, about, before, chosen or {}, confirmed or {})
         self.versions.append(version)
         self.keep("history", [asdict(one) for one in self.versions])
-        self._policy = Policy.read(self.policy_file)
+        self._policy, self._read_at = Policy.read(self.policy_file), self._state()
 
     # -- the folder --------------------------------------------------------------------------------------------------
 
@@ -248,7 +269,7 @@ class Project:
         """Read the history; a policy that was changed outside the studio is a version of its own."""
         if not self.policy_file.is_file():
             return
-        self._policy = Policy.read(self.policy_file)
+        self._policy, self._read_at = Policy.read(self.policy_file), self._state()
         kept = self.kept("history") or []
         self.versions = [Version(**one) for one in kept if self._path(one["number"]).is_file()]
         text = self.policy_file.read_text(encoding="utf-8")

@@ -32,14 +32,13 @@ def shell(studio: Studio, t: Words, screen: str, asked: Mapping[str, str]) -> Vi
     """Return what stands around every screen."""
     project, looking = studio.project, studio.looking
     every = commands(studio, screen, asked)
-    is_looking = looking is not None and looking.state == "running"
     return {
         "project": project,
         "n_changes": studio.n_changes,
         "looking": looking,
         "job": studio.jobs.last,
         "is_running": studio.jobs.is_running,
-        "is_busy": studio.jobs.is_running or is_looking,
+        "is_busy": studio.is_busy,
         "rail": {} if project is None else _rail(studio, t),
         "commands": every,
         "command_at": stop_of(asked.get("at"), LOSSES if screen == "minimize" else DIVERSITIES, _BEGINS.get(screen)),
@@ -51,8 +50,10 @@ def _rail(studio: Studio, t: Words) -> dict[str, tuple[str, bool]]:
     """Return the state of each screen in words, and whether something is open there."""
     project = studio.project
     assert project is not None
-    later = (t("rail.later"), False)
-    states = dict.fromkeys(("table", "roles", "frontier", "compare", "release"), later)
+    states = dict.fromkeys(("table", "roles", "frontier", "compare", "release"), (t("rail.later"), False))
+    is_failed = studio.looking is not None and studio.looking.state == "failed"
+    states["table"] = (t("rail.failed" if is_failed else "rail.reading"), is_failed)
+    states["roles"] = (t("rail.after_table"), False)
     if studio.facts is not None:
         states["table"] = (t("rail.records", n=studio.facts["n_records"]), False)
     if not project.has_policy or studio.suggested is None:
@@ -90,13 +91,17 @@ def table(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
     """Return what is in the table."""
     facts = studio.facts
     if facts is None:
-        return {"lead": t("table.lead_reading"), "facts": None, "notes": [], "preview": None}
+        return {"lead": t("table.lead_reading"), "facts": None, "notes": []}
     special = {one["name"]: one["special"] for one in studio.suggested or [] if one["special"] is not None}
     identifiers = {one["name"]: one["reason"] for one in studio.suggested or [] if one["role"] == "identifier"}
+    project = studio.project
+    decided = {*project.now.confirmed, *project.now.chosen} if project is not None and project.has_policy else set()
     notes = []
     for place, column in enumerate(facts["columns"]):
         name = column["name"]
         text = None
+        if name in decided:
+            continue  # somebody looked at it
         if name in identifiers:
             text = t("table.names_people")
         elif column["is_near_unique"] or (column["alone"] or 0) > facts["n_records"] / 4:
@@ -113,6 +118,7 @@ def table(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
             return t("table.few")
         return t("table.none") if n == 0 else t.percent(n / facts["n_records"])
 
+    is_drawing, preview = studio.drawn(asked.get("drawn"))
     lead = t("table.lead", records=facts["n_records"], columns=len(facts["columns"]))
     return {
         "lead": f"{lead} {t('table.lead_notes', n=len(notes))}" if notes else f"{lead} {t('table.lead_calm')}",
@@ -120,7 +126,12 @@ def table(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
         "notes": notes,
         "n_numbers": sum(column["kind"] == "number" for column in facts["columns"]),
         "share": share,
-        "preview": None,
+        "is_drawing": is_drawing,
+        "drawing": t("table.drawing_later" if studio.waits_for_job else "table.drawing"),
+        "preview": preview,
+        "drawn": asked.get("drawn", ""),
+        # Shown once: a page that loads itself again would take it away.
+        **({} if preview is None else {"is_busy": False}),
     }
 
 
@@ -145,17 +156,18 @@ def roles(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
     """Return the role of every column, with the reason and how many people are alone without it."""
     project, facts = studio.project, studio.facts
     if project is None or not project.has_policy or facts is None or studio.suggested is None:
-        return {"lead": t("roles.lead_reading"), "rows": [], "open": []}
+        return {"lead": t("roles.lead_reading"), "rows": [], "open": [], "uncounted": None}
     every, n_records = project.rewritten, facts["n_records"]
     is_counted, n_alone = studio.alone(every)
     places = {column["name"]: place for place, column in enumerate(facts["columns"])}
     left = {one["name"] for one in studio.to_confirm()}
+    counting = t("roles.counting_later" if studio.waits_for_job else "roles.counting")
     rows = []
     for name, place in places.items():
         role, suggested = project.role(name), studio.suggestion(name)
         counted, n = studio.alone([other for other in every if other != name]) if role == "rewrite" else (False, None)
         told = (n_alone or 0) - (n or 0) if counted and is_counted else 0
-        without = _of_people(t, n, n_records) if counted else t("roles.counting")
+        without = _of_people(t, n, n_records) if counted else counting
         rows.append(
             {
                 "name": name, "place": place, "role": role, "suggested": suggested["role"], "is_open": name in left,
@@ -165,8 +177,8 @@ def roles(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
             }
         )  # fmt: skip
     rows.sort(key=lambda row: (ROLES.index(row["role"]), -row["told"], row["place"]))
-    now = _of_people(t, n_alone, n_records) if is_counted else t("roles.counting")
-    lead = t("roles.lead_counting", n=len(every))
+    now = _of_people(t, n_alone, n_records) if is_counted else counting
+    lead = t("roles.lead_later" if studio.waits_for_job else "roles.lead_counting", n=len(every))
     if is_counted:
         people = t("roles.few") if n_alone is None else t.number(n_alone)
         lead = t("roles.lead", n=len(every), people=people, all=n_records)
@@ -175,6 +187,7 @@ def roles(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
         "rows": rows,
         "now": now,
         "open": [_question(project, t, one, places) for one in studio.to_confirm()],
+        "uncounted": studio.uncounted,
     }
 
 
@@ -215,7 +228,7 @@ def release(studio: Studio, t: Words, asked: Mapping[str, str]) -> View:
     policy, audit, written = project.policy, studio.audit, studio.written
     gate = {name: value for name, value in policy.values["gate"].items() if value is not None}
     checks = {} if audit is None else {check["name"]: check for check in audit["audit"]["gate"]}
-    lights = [_light(t, name, checks.get(name)) for name in gate]
+    lights = [{**_light(t, name, checks.get(name)), "limit": _limit(t, name, value)} for name, value in gate.items()]
     outputs = [(path.name, role) for role in OUTPUTS if (path := policy.file(role)) is not None]
     outputs += [(studio.pack, "evidence"), (project.policy_file.name, "policy")]
     is_there = any((project.policy_file.parent / name).exists() for name, role in outputs if role != "policy")
@@ -273,6 +286,12 @@ _CONDITIONS = (
 
 def _condition(t: Words, name: str) -> str:
     return t(f"release.{name}") if t.has(f"release.{name}") else name.replace("_", " ")
+
+
+def _limit(t: Words, name: str, value: float) -> str:
+    """Return what a condition asks for."""
+    said = t.number(value) if SECTIONS["gate"][name].kind == "integer" else t.percent(value)
+    return t("release.at_least" if name.startswith("min_") else "release.at_most", value=said)
 
 
 def _light(t: Words, name: str, check: Mapping[str, Any] | None) -> View:

@@ -7,10 +7,13 @@ import hmac
 import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from sfumato.errors import InputError
+
+if TYPE_CHECKING:
+    from sfumato.policy import Policy
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -139,6 +142,20 @@ async def _answer(send: Send, status: int, text: str, headers: dict[str, str] | 
         }
     )
     await send({"type": "http.response.body", "body": text.encode()})
+
+
+def check_places(folder: Path, policy: Policy) -> None:
+    """Raise InputError if a policy reads or writes a file that does not lie below a folder, links resolved."""
+    data, hierarchies = policy.values["data"], policy.values["columns"]["hierarchies"]
+    named = [data[name] for name in ("release", "artifact", "publication", "report", "audit", "holdout")]
+    named += [*data["earlier"], *([hierarchies] if isinstance(hierarchies, str) else hierarchies.values())]
+    named += [said for one in policy.criteria for said in one.values() if isinstance(said, str)]
+    for name in named:
+        if name is not None and not (policy.folder / name).resolve().is_relative_to(folder.resolve()):
+            raise InputError(
+                "the policy names a file outside the folder where the studio was started: expected all of its files "
+                "below that folder. Change the policy, or start the studio in a folder above both."
+            )
 
 
 def below(folder: Path, name: str) -> Path:

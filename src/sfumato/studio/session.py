@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from sfumato.errors import InputError, ParameterError
 from sfumato.files.table_file import format_of
 from sfumato.studio.jobs import Child, Job, Jobs, Message
 from sfumato.studio.project import FOLDER, SUGGESTED, Project
-from sfumato.studio.security import below
+from sfumato.studio.security import below, check_places
 
 EXAMPLE = "adult-example.csv"
 SIZES = (5, 10, 20, 50, 100, 200)
@@ -28,6 +29,8 @@ N_SPLITS = 1
 QUESTIONNAIRES = ("edpb", "iso27559")
 """Of the evidence pack, unless other ones are ticked."""
 _MOST_LISTED = 50
+_MOST_CELLS_BESIDE_A_JOB = 2_500_000
+"""A larger table is not held a second time while a job holds it: what is to be counted waits for the job."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,10 @@ class Studio:
         self.last_seen = time.monotonic()
         self.is_stopping = asyncio.Event()
         self.n_changes = 0
+        self.uncounted: Job | None = None
         self._alone: dict[frozenset[str], int | None] = {}
+        self._drawn: dict[str, list[list[str | None]] | None] = {}
+        self._drawing: set[asyncio.Task[None]] = set()
         self._counter = Child()
         self._counting: asyncio.Task[None] | None = None
         self._listeners: set[asyncio.Queue[str]] = set()
@@ -119,9 +125,21 @@ class Studio:
         self.is_stopping.set()
         self.publish("stopped")
         await self.jobs.cancel()
-        if self._counting is not None:
-            self._counting.cancel()
-        await self._counter.end()
+        await self._put_away()
+
+    def _put_away(self) -> asyncio.Task[None]:
+        """End all that counts, and then the process: a task that is cancelled may have just started it."""
+        waiting = [task for task in (self._counting, *self._drawing) if task is not None]
+        for task in waiting:
+            task.cancel()
+        counter, self._counter, self._counting = self._counter, Child(), None
+
+        async def end() -> None:
+            if waiting:
+                await asyncio.wait(waiting)
+            await counter.rest()
+
+        return asyncio.create_task(end())
 
     # -- opening -----------------------------------------------------------------------------------------------------
 
@@ -181,6 +199,8 @@ class Studio:
         format_of(path)
         project = Project(path, policy_file)
         below(self.folder, str(project.policy_file.parent / path.name))
+        if project.has_policy:
+            check_places(self.folder, project.policy)
         self._forget()
         self.project = project
         kept = project.kept("facts")
@@ -192,13 +212,17 @@ class Studio:
             self._counting = asyncio.create_task(self._look(project, self.looking))
         self.publish("policy")
 
+    def refresh(self) -> None:
+        """Take in what was changed outside the studio: the policy, in an editor."""
+        if self.project is not None and self.project.refresh():
+            self.count_again()
+            self.publish("policy")
+
     def _forget(self) -> None:
         """Let go of the table that was open."""
-        if self._counting is not None:
-            self._counting.cancel()
-        self._rest()
-        self.facts = self.suggested = None
-        self._alone = {}
+        self._ending = self._put_away()
+        self.facts = self.suggested = self.uncounted = None
+        self._alone, self._drawn = {}, {}
 
     async def _look(self, project: Project, job: Job) -> None:
         policy = str(project.policy_file) if project.has_policy else None
@@ -224,7 +248,7 @@ class Studio:
             self.publish("job")
         self.publish("policy")
         if job.state == "done":
-            self.count_again()
+            await self._count()
 
     # -- counting ----------------------------------------------------------------------------------------------------
 
@@ -240,6 +264,7 @@ class Studio:
         self._counting = asyncio.create_task(self._count())
 
     async def _count(self) -> None:
+        self.uncounted = None
         while (project := self.project) is not None and project.has_policy:
             every = project.rewritten
             wanted = [every, *([other for other in every if other != name] for name in every)]
@@ -248,32 +273,83 @@ class Studio:
                 if self.jobs.is_running:
                     self._rest()
                 return
+            if self.waits_for_job:
+                self._rest()
+                await self.jobs.ended()
+                continue
             task = {"file": str(project.file), "policy": str(project.policy_file), "columns": missing}
             async for message in self._counter.messages("count", **task):
                 if message["kind"] == "alone":
                     self._alone[frozenset(missing)] = message["n"]
                 elif message["kind"] == "failed":
-                    return
+                    self.uncounted = Job("count", state="failed", why=message["why"], sentence=message["sentence"])
             self.publish("count")
+            if self.uncounted is not None:
+                return
 
-    async def preview(self) -> list[list[str | None]]:
-        """Return some records; they are kept nowhere."""
-        project = self._opened()
-        async for message in self._counter.messages("preview", file=str(project.file), policy=str(project.policy_file)):
-            if message["kind"] == "preview":
-                rows: list[list[str | None]] = message["rows"]
-        return rows
+    @property
+    def waits_for_job(self) -> bool:
+        """Whether nothing is counted before the running job has ended."""
+        facts = self.facts
+        is_large = facts is not None and facts["n_records"] * len(facts["columns"]) > _MOST_CELLS_BESIDE_A_JOB
+        return is_large and self.jobs.is_running
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a page that is loaded again soon may show more."""
+        is_looking = self.looking is not None and self.looking.state == "running"
+        is_counting = self._counting is not None and not self._counting.done()
+        return self.jobs.is_running or is_looking or is_counting or None in self._drawn.values()
+
+    def draw(self) -> str:
+        """Draw some records in the background; return the name under which they can be shown once."""
+        project, name = self._opened(), secrets.token_urlsafe(8)
+        self._drawn = {name: None}  # what was drawn before is forgotten
+
+        async def draw() -> None:
+            task = {"file": str(project.file), "policy": str(project.policy_file)}
+            if self.waits_for_job:
+                await self.jobs.ended()
+            if name not in self._drawn:
+                return  # asked for again meanwhile
+            async for message in self._counter.messages("preview", **task):
+                if message["kind"] == "preview" and name in self._drawn:
+                    self._drawn[name] = message["rows"]
+                elif message["kind"] == "failed":
+                    self._drawn.pop(name, None)
+            self.publish("drawn")
+            if self.jobs.is_running:
+                self._rest()
+
+        drawing = asyncio.create_task(draw())
+        self._drawing.add(drawing)
+        drawing.add_done_callback(self._drawing.discard)
+        return name
+
+    def drawn(self, name: str | None) -> tuple[bool, list[list[str | None]] | None]:
+        """Return whether records are still being drawn, and those that were; shown once, they are forgotten."""
+        if name is None or name not in self._drawn:
+            return False, None
+        rows = self._drawn[name]
+        if rows is not None:
+            del self._drawn[name]
+        return rows is None, rows
 
     def _start(self, kind: str, on_message: Callable[[Message], bool], **arguments: Any) -> None:
         """Start a job; the process that counts gives its table back meanwhile, unless it is counting."""
+        check_places(self.folder, self._opened().policy)
         if self._counting is None or self._counting.done():
             self._rest()
         self.jobs.start(kind, on_message, **arguments)
 
     def _rest(self) -> None:
         """End the process that counts; it starts again, and reads the table again, when there is something to count."""
-        counter, self._counter = self._counter, Child()
-        self._ending = asyncio.create_task(counter.end())
+        self._ending = asyncio.create_task(self._counter.rest())
+
+    def measures(self, family: str) -> bool:
+        """Return True while a family is being measured."""
+        job = self.jobs.last
+        return self.jobs.is_running and job is not None and (job.kind, job.about) == ("frontier", family)
 
     # -- roles -------------------------------------------------------------------------------------------------------
 
@@ -346,7 +422,7 @@ class Studio:
             return message["kind"] == "point" and message["row"]["parameter"] is not None
 
         self._start(
-            "frontier", on_message, n_total=len(missing), policy=str(project.policy_file),
+            "frontier", on_message, n_total=len(missing), about=family, policy=str(project.policy_file),
             protections={family: missing or list(numbers[:1])}, n_splits=N_SPLITS, columns_for=of_columns,
             public=str(self.public) if family == "epsilon" else None,
         )  # fmt: skip
@@ -358,16 +434,16 @@ class Studio:
         """What the gate says of the policy of now; None if it was not judged."""
         project = self._opened()
         kept: dict[str, Any] | None = project.kept("audit")
-        if kept is None or kept["policy"] != project.policy.digest or kept["state"] != project.state_of_file:
+        if kept is None or kept.get("judged") != project.judged or kept["state"] != project.state_of_file:
             return None
         return kept
 
     @property
     def written(self) -> list[str]:
         """The files that were written with the policy of now and are still there."""
-        audit = self.audit
-        files = [] if audit is None else audit["written"]
-        return [name for name in files if (self._opened().policy_file.parent / name).exists()]
+        audit, project = self.audit, self._opened()
+        files = [] if audit is None or audit["policy"] != project.policy.digest else audit["written"]
+        return [name for name in files if (project.policy_file.parent / name).exists()]
 
     def judge(self) -> None:
         """Run the policy in the background without writing anything."""
@@ -387,7 +463,7 @@ class Studio:
 
     def _run(self, task: str, **arguments: Any) -> None:
         project = self._opened()
-        kept: dict[str, Any] = {"policy": project.policy.digest, "written": []}
+        kept: dict[str, Any] = {"policy": project.policy.digest, "judged": project.judged, "written": []}
 
         def on_message(message: Message) -> bool:
             if message["kind"] == "audit":

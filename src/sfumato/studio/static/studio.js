@@ -33,7 +33,8 @@ async function renew(event) {
   if (busy.has(event)) { busy.add(event + "+"); return; }
   busy.add(event);
   try {
-    const answer = await fetch(location.pathname + location.search, { headers: { accept: "text/html" } });
+    const from = parts[0].dataset.from || location.pathname + location.search; // a preview is shown once, to who asked
+    const answer = await fetch(from, { headers: { accept: "text/html" } });
     if (answer.ok) {
       const fresh = parsed(await answer.text());
       parts.forEach((one) => put(one.id, fresh));
@@ -47,7 +48,7 @@ async function send(form, part) {
   const body = new URLSearchParams(new FormData(form));
   const answer = await fetch(form.action, { method: "POST", body });
   const fresh = parsed(await answer.text());
-  if (part) { put(part, fresh); return; }
+  if (part) { put(part, fresh); renew("drawn"); return; } // what came before the part was there to listen
   const heading = document.querySelector("h1")?.textContent;
   const held = document.activeElement?.id;
   for (const id of ["main", "rail", "job", "doc", "undo"]) {
@@ -88,7 +89,7 @@ let stream = null;
 function listen() {
   if (stream || document.hidden) return;
   stream = new EventSource("/events");
-  for (const name of ["job", "point", "policy", "count"]) stream.addEventListener(name, () => renew(name));
+  for (const name of ["job", "point", "policy", "count", "drawn"]) stream.addEventListener(name, () => renew(name));
   stream.addEventListener("hello", (event) => { // what happened before anybody listened
     if (event.data !== document.body.dataset.changes) ["policy", "job", "count"].forEach(renew);
   });
