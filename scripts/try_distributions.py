@@ -5,13 +5,14 @@
     python scripts/try_distributions.py dist --python python3.12 python3.13 # with others, too
 
 Each is installed without anything else, from a folder that knows nothing of the repository. Then the import, the
-README's commands and the demo must work. A table of sizes and seconds is printed.
+demo and the README's Python must work. A table of sizes and seconds is printed.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -20,7 +21,9 @@ from pathlib import Path
 
 NAMES = (
     "distribution", "Python", "packages", "installed, MB", "install, s", "import, s", "first demo, s", "second demo, s",
+    "README, s",
 )  # fmt: skip
+README = Path(__file__).resolve().parents[1] / "README.md"
 IMPORT = """
 import sfumato
 assert not sfumato.__file__.startswith({repository!r}), sfumato.__file__
@@ -40,10 +43,8 @@ def main() -> int:
     if {path.suffix for path in found} != {".whl", ".gz"}:
         print(f"{chosen.folder} has {len(found)} distributions: expected a wheel and a source archive. Run make dist.")
         return 1
-    print(
-        "| distribution | Python | packages | installed, MB | install, s | import, s | first demo, s | second demo, s |"
-    )
-    print("|" + " --- |" * 8)
+    print("| " + " | ".join(NAMES) + " |")
+    print("|" + " --- |" * len(NAMES))
     for python in chosen.python:
         for path in found:
             print("| " + " | ".join(_tried(path, python)) + " |", flush=True)
@@ -81,8 +82,11 @@ def _tried(distribution: Path, python: str) -> list[str]:
         size = sum(
             path.stat().st_size for path in (home / "env").rglob("*") if path.is_file() and not path.is_symlink()
         )
+        seconds(own, "-m", "pip", "install", "-q", "pandas")  # as the README says
+        snippets = "\n".join(re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8"), re.M | re.S))
+        told = seconds(own, "-c", snippets)
         version = subprocess.run([own, "-V"], capture_output=True, text=True, check=True).stdout.split()[1]
-        times = [f"{one:.1f}" for one in (installed, imported, *demos)]
+        times = [f"{one:.1f}" for one in (installed, imported, *demos, told)]
         return [distribution.name, version, str(n_packages), f"{size / 1e6:.0f}", *times]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit
 
 from sfumato.partition.guides import INFORMATION_LOSS
+from sfumato.partition.kernel_options import INSIDE
 from sfumato.partition.scoring import n_summed, offer, side_gain, write_ordered, write_subset
 
 MAX_ENUMERATED = 8
@@ -23,7 +24,7 @@ _POWER_STEPS = 16
 _SORTED_BY_INSERTION = 64
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def list_present(hist, layout, scratch, column):  # type: ignore[no-untyped-def]
     """List the codes of a category column that the node has in the scratch, and return their number."""
     first = layout.offsets[column]
@@ -35,7 +36,7 @@ def list_present(hist, layout, scratch, column):  # type: ignore[no-untyped-def]
     return n_present
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def scan_categories(scan, column, n_present):  # type: ignore[no-untyped-def]
     """Offer splits of a category column whose codes present are listed; missing is one of its codes."""
     first = scan.layout.offsets[column]
@@ -49,7 +50,7 @@ def scan_categories(scan, column, n_present):  # type: ignore[no-untyped-def]
         _scan_prefixes(scan, column, _rising(scan.scratch.keys[:n_present]), order)
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def enter_subset(scan, column, n_present, gain, subset, n_left):  # type: ignore[no-untyped-def]
     """Enter the best subset of the codes present; its bits tell which of them go left."""
     rank = offer(scan.out, scan.node, scan.after, column, gain, subset)
@@ -59,7 +60,7 @@ def enter_subset(scan, column, n_present, gain, subset, n_left):  # type: ignore
         write_subset(scan, rank, column, n_left)
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def _rising(keys):  # type: ignore[no-untyped-def]
     """Return the order that sorts the keys, equals as they come; few are sorted soonest by insertion."""
     n = keys.shape[0]
@@ -75,7 +76,7 @@ def _rising(keys):  # type: ignore[no-untyped-def]
     return order
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def best_subset(hist, layout, scoring, scratch, floor, column, n_present):  # type: ignore[no-untyped-def]
     """Return gain, bits and left size of the best subset of the codes present, -1 without one; the last goes right."""
     first = layout.offsets[column]
@@ -110,7 +111,7 @@ def best_subset(hist, layout, scoring, scratch, floor, column, n_present):  # ty
     return best_gain, best_bits, best_left
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def best_subset_by_loss(hist, layout, scoring, scratch, column, n_present):  # type: ignore[no-untyped-def]
     """Return the same of the subset that lowers information loss most."""
     first = layout.offsets[column]
@@ -144,7 +145,7 @@ def best_subset_by_loss(hist, layout, scoring, scratch, column, n_present):  # t
     return gain, best_bits, best_left
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def _scan_subsets(scan, column, n_present):  # type: ignore[no-untyped-def]
     """Offer every subset of the categories present; the last one always goes right, so each split comes once."""
     hist, scratch, out, node = scan.hist, scan.scratch, scan.out, scan.node
@@ -193,7 +194,7 @@ def _scan_subsets(scan, column, n_present):  # type: ignore[no-untyped-def]
             write_subset(scan, rank, column, out.n_left[node, rank])
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def _scan_prefixes(scan, column, ranked, order):  # type: ignore[no-untyped-def]
     """Offer the prefixes of the categories present under one order."""
     hist, scratch, out, node = scan.hist, scan.scratch, scan.out, scan.node
@@ -232,7 +233,7 @@ def _scan_prefixes(scan, column, ranked, order):  # type: ignore[no-untyped-def]
             write_subset(scan, rank, column, out.n_left[node, rank])
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def _order_keys(scan, first, n_present, order):  # type: ignore[no-untyped-def]
     """Write the sort key of each category present.
 
@@ -274,7 +275,7 @@ def _order_keys(scan, first, n_present, order):  # type: ignore[no-untyped-def]
                 keys[p] += axis[0, c] * (hist[row, 1 + c] / weight - scratch.mean[c])
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def _turn_to_principal_axis(scan, first, n_present, weight_at):  # type: ignore[no-untyped-def]
     """Turn scratch.axis[0] towards the first principal component by a fixed number of power steps."""
     hist, scoring, scratch = scan.hist, scan.scoring, scan.scratch

@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 
 from sfumato.partition.guides import INFORMATION_LOSS
+from sfumato.partition.kernel_options import INSIDE
 from sfumato.partition.scoring import n_summed, offer, side_gain, write_codes, write_ordered
 from sfumato.partition.taxonomy import common_level, common_width
 
@@ -18,7 +19,7 @@ _PENDING = -2
 """Below -1, `last_bin` holds the codes that go left of a hierarchy split whose mask is still to be written."""
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def _present_ends(hist, first, n_codes):  # type: ignore[no-untyped-def]
     """Return the first and the last code with records; (n_codes, -1) without records."""
     lowest, highest = n_codes, -1
@@ -30,7 +31,7 @@ def _present_ends(hist, first, n_codes):  # type: ignore[no-untyped-def]
     return lowest, highest
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def _add_child(scan, first, code, highest, level, entries):  # type: ignore[no-untyped-def]
     """Sum up the child that starts at `code`; return its last present code, its end and the next child."""
     hist, label, out = scan.hist, scan.scoring.taxonomy.label, scan.scratch.with_missing
@@ -51,7 +52,7 @@ def _add_child(scan, first, code, highest, level, entries):  # type: ignore[no-u
     return last_present, stop, following
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def scan_hierarchy(scan, column):  # type: ignore[no-untyped-def]
     """Offer every prefix of the children present, and every child in between alone."""
     taxonomy, scratch, out, node = scan.scoring.taxonomy, scan.scratch, scan.out, scan.node
@@ -102,7 +103,7 @@ def scan_hierarchy(scan, column):  # type: ignore[no-untyped-def]
             _write_children(scan, rank, column, level, start, stop)
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def _write_children(scan, rank, column, level, start, stop):  # type: ignore[no-untyped-def]
     """Store a split whose left side is the codes from start to stop, start excepted where others share its label.
 
@@ -121,7 +122,7 @@ def _write_children(scan, rank, column, level, start, stop):  # type: ignore[no-
     write_codes(scan, rank, column, n_left)
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def scan_hierarchy_median(scan, column):  # type: ignore[no-untyped-def]
     """Offer one cut: the admissible prefix of the children nearest the median, scored by the label's width."""
     taxonomy = scan.scoring.taxonomy

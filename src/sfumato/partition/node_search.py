@@ -26,6 +26,7 @@ from sfumato.partition.histogram import (
     clear_between,
     find_ends,
 )
+from sfumato.partition.kernel_options import INSIDE
 from sfumato.partition.node_records import NodeRecords, move_records
 from sfumato.partition.records import Records, as_words
 from sfumato.partition.scoring import Scoring, Scratch, make_scratch
@@ -187,7 +188,7 @@ def count_and_find(records, which, starts, stops, shape, scoring, memory, after,
         _count_and_find_one(records, starts[i], stops[i], shape, scoring, memory, np.bool_(False), last, out, i)
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def _count_and_find_one(  # type: ignore[no-untyped-def]
     records, start, stop, shape, scoring, memory, is_pure, after, out, i
 ):
@@ -244,7 +245,8 @@ def grow_branch(n_nodes, nodes, odd, even, shape, scoring, memory, out):  # type
             if out.n_found[0] > 0:
                 c, last_bin, missing_left = out.column[0, 0], out.last_bin[0, 0], out.missing_left[0, 0]
                 nodes.column[node], nodes.last_bin[node], nodes.missing_left[node] = c, last_bin, missing_left
-                nodes.mask[node] = out.mask[0, 0]
+                for word in range(nodes.mask.shape[1]):
+                    nodes.mask[node, word] = out.mask[0, 0, word]
                 middle = first + out.n_left[0, 0]
                 rule = Rule(c, last_bin, shape.layout.missing[c], missing_left, nodes.mask[node])
                 if is_odd:
@@ -262,7 +264,7 @@ def grow_branch(n_nodes, nodes, odd, even, shape, scoring, memory, out):  # type
     return n_nodes
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def _is_pure(records, start, stop, block_columns):  # type: ignore[no-untyped-def]
     """Return True if all records have the same channels; stop at the first that differs."""
     codes, dense = records.codes, records.dense

@@ -20,6 +20,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from sfumato.partition.group_summaries import Groups
+from sfumato.partition.kernel_options import INSIDE
 from sfumato.partition.phantom_search import Proposals, Shown
 from sfumato.partition.records import Layout
 from sfumato.partition.surroundings import Surroundings
@@ -151,7 +152,7 @@ def _propose_counted(  # type: ignore[no-untyped-def]
         _propose_one(counts[row], g, sizes[g], around, layout, shown, steps, scratch, proposals, row)
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def _propose_one(  # type: ignore[no-untyped-def]
     counts, g, size, around, layout, shown, steps, scratch, proposals, row
 ):
@@ -187,7 +188,7 @@ def _propose_one(  # type: ignore[no-untyped-def]
     proposals.n_around[row] = _write_changes(scratch.changes, scratch.bits, n_around, n, needed, proposals.changes[row])
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def _dealt(counts, start, n_codes, is_category, may_show, size, turn, order):  # type: ignore[no-untyped-def]
     """Return the code that a group gets in one column, -1 where none may be shown.
 
@@ -221,7 +222,7 @@ def _dealt(counts, start, n_codes, is_category, may_show, size, turn, order):  #
     return best
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def _bits_of(counts, total, start, code, own):  # type: ignore[no-untyped-def]
     """Return how rare the published value of a code is around a group; as rare as one record's where nobody has it."""
     place = own[start + code] if code >= 0 else -1
@@ -238,7 +239,7 @@ def _bits(n, total):  # type: ignore[no-untyped-def]
     return (exponent - 20) * 256 + ((ratio << 8) >> exponent) - 256
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def _insert(ranked, n, new_cost, new_column, new_code):  # type: ignore[no-untyped-def]
     """Put a change among the others in rising order of cost; of equal ones the earlier stays first."""
     cost, column, code = ranked
@@ -250,7 +251,7 @@ def _insert(ranked, n, new_cost, new_column, new_code):  # type: ignore[no-untyp
     return n + 1
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def _other_categories(counts, start, n_codes, may_show, own, ranked, n, j):  # type: ignore[no-untyped-def]
     """Propose the two most frequent other codes around the group, and two that do not occur there."""
     known = np.int64(-1)
@@ -270,7 +271,7 @@ def _other_categories(counts, start, n_codes, may_show, own, ranked, n, j):  # t
     return n
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def _neighbors(counts, layout, run, centre, own, ranked, n, j):  # type: ignore[no-untyped-def]
     """Propose the nearest other values around the group on both sides, and the nearest that do not occur there."""
     start, absent = layout.offsets[j], layout.missing[j]
@@ -291,7 +292,7 @@ def _neighbors(counts, layout, run, centre, own, ranked, n, j):  # type: ignore[
     return n
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def _list_changes(ranked, n, changes):  # type: ignore[no-untyped-def]
     """List single changes, then pairs of the nearest, then what does not occur around the group."""
     column, code = ranked.column, ranked.code
@@ -316,7 +317,7 @@ def _list_changes(ranked, n, changes):  # type: ignore[no-untyped-def]
     return n_around, at
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def _write_changes(listed, bits, n_around, n, needed, changes):  # type: ignore[no-untyped-def]
     """Write rare changes, the nearest first, then others, the rarest first, then what does not occur around the group.
 
@@ -325,7 +326,7 @@ def _write_changes(listed, bits, n_around, n, needed, changes):  # type: ignore[
     at = np.int64(0)
     for i in range(n_around):
         if bits[i] >= needed and at < changes.shape[0]:
-            changes[at] = listed[i]
+            _copy(listed, i, changes, at)
             at += 1
     while at < changes.shape[0]:
         best = np.int64(-1)
@@ -334,12 +335,19 @@ def _write_changes(listed, bits, n_around, n, needed, changes):  # type: ignore[
                 best = np.int64(i)
         if best < 0:
             break
-        changes[at] = listed[best]
+        _copy(listed, best, changes, at)
         bits[best] = needed  # it is written
         at += 1
     n_written = at
     for i in range(n_around, n):
         if at < changes.shape[0]:
-            changes[at] = listed[i]
+            _copy(listed, i, changes, at)
             at += 1
     return n_written
+
+
+@njit(**INSIDE)
+def _copy(listed, i, changes, at):  # type: ignore[no-untyped-def]
+    """Copy a change, number by number: numba compiles two seconds for what the assignment of rows could raise."""
+    for part in range(changes.shape[1]):
+        changes[at, part] = listed[i, part]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sfumato.partition.candidates import Candidates
 from sfumato.partition.guides import CHANNELS, ENTROPY, INFORMATION_LOSS
+from sfumato.partition.kernel_options import INSIDE
 from sfumato.partition.records import Layout
 from sfumato.partition.taxonomy import NO_TAXONOMY, Taxonomy
 
@@ -108,7 +109,7 @@ def side_gain(rule, left, total, mean, channel_weights, weight_at):  # type: ign
     return gain
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def noise_floor(rule, total, channel_weights, weight_at):  # type: ignore[no-untyped-def]
     """Gains up to this are rounding errors of a node whose sides are alike."""
     if rule == ENTROPY:
@@ -119,20 +120,20 @@ def noise_floor(rule, total, channel_weights, weight_at):  # type: ignore[no-unt
     return RELATIVE_NOISE * squares / max(1, total[weight_at])
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def wants_one(scan):  # type: ignore[no-untyped-def]
     """Return True if only the best split is wanted, by one unweighted channel or by information loss."""
     is_simple = scan.rule == INFORMATION_LOSS or (scan.rule == CHANNELS and scan.hist.shape[1] == 2)
     return is_simple and scan.out.gain.shape[1] == 1 and scan.after[0] == np.inf
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def n_summed(scan):  # type: ignore[no-untyped-def]
     """Return how many entries of a bin the score needs: information loss counts records alone."""
     return scan.hist.shape[1] if scan.rule != INFORMATION_LOSS else 1
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def offer(out, node, after, column, gain, place):  # type: ignore[no-untyped-def]
     """Return the rank a candidate takes in the node's list, shifting the rest; -1 if it has no place.
 
@@ -171,7 +172,7 @@ def offer(out, node, after, column, gain, place):  # type: ignore[no-untyped-def
     return rank
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def write_ordered(out, node, rank, column, last_bin, missing_left, n_left):  # type: ignore[no-untyped-def]
     """Store a split of an ordered column."""
     out.column[node, rank] = column
@@ -180,7 +181,7 @@ def write_ordered(out, node, rank, column, last_bin, missing_left, n_left):  # t
     out.n_left[node, rank] = n_left
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def write_subset(scan, rank, column, n_left):  # type: ignore[no-untyped-def]
     """Store the codes that go left by the scratch; those absent from the node follow the larger side."""
     absent_left = 2 * n_left > scan.scratch.total[0]
@@ -191,7 +192,7 @@ def write_subset(scan, rank, column, n_left):  # type: ignore[no-untyped-def]
     write_codes(scan, rank, column, n_left)
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def write_codes(scan, rank, column, n_left):  # type: ignore[no-untyped-def]
     """Store the codes of a category column that go left by the scratch, which decides for all codes."""
     out, node = scan.out, scan.node

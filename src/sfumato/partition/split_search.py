@@ -25,6 +25,7 @@ from sfumato.partition.category_splits import (
 )
 from sfumato.partition.guides import CHANNELS, ENTROPY, INFORMATION_LOSS, MEDIAN
 from sfumato.partition.hierarchy_splits import scan_hierarchy, scan_hierarchy_median
+from sfumato.partition.kernel_options import INSIDE
 from sfumato.partition.scoring import (
     Scan,
     n_summed,
@@ -41,7 +42,7 @@ _ANY_FALL = -1.0
 """What information loss must fall by: any division lowers it, but beside an outlier the fall may round to nothing."""
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def _scan_ordered(scan, column):  # type: ignore[no-untyped-def]
     """Offer every prefix of an ordered column, with missing right and, where present, with missing left."""
     hist, layout, scratch, out, node = scan.hist, scan.layout, scan.scratch, scan.out, scan.node
@@ -106,7 +107,7 @@ def _scan_ordered(scan, column):  # type: ignore[no-untyped-def]
         b = following
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def _best_cut(hist, layout, scoring, scratch, floor, column):  # type: ignore[no-untyped-def]
     """Return gain, place and left size of the best prefix of an ordered column; the place is -1 without one."""
     first = layout.offsets[column]
@@ -141,7 +142,7 @@ def _best_cut(hist, layout, scoring, scratch, floor, column):  # type: ignore[no
     return best_gain, best_position, best_left
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def _best_cut_by_loss(hist, layout, scoring, scratch, column):  # type: ignore[no-untyped-def]
     """Return the same of the prefix that lowers information loss most."""
     first = layout.offsets[column]
@@ -187,7 +188,7 @@ def _best_cut_by_loss(hist, layout, scoring, scratch, column):  # type: ignore[n
     return best_gain, best_position, best_left
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def _median_cut(hist, layout, scoring, scratch, column):  # type: ignore[no-untyped-def]
     """Return the column's width, and the last code and left size of the admissible prefix nearest the median.
 
@@ -229,7 +230,7 @@ def _median_cut(hist, layout, scoring, scratch, column):  # type: ignore[no-unty
     return width, best, best_left
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def _enter_median(scan, column, width, last, n_left):  # type: ignore[no-untyped-def]
     """Enter the cut nearest the median, scored by the column's width."""
     rank = offer(scan.out, scan.node, scan.after, column, width, np.int64(0))
@@ -247,7 +248,7 @@ def _enter_median(scan, column, width, last, n_left):  # type: ignore[no-untyped
         write_ordered(scan.out, scan.node, rank, column, last, missing_left, n_left)
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def _enter_cut(scan, column, gain, place, n_left):  # type: ignore[no-untyped-def]
     """Enter the best prefix of an ordered column; an odd place has missing values on the left."""
     rank = offer(scan.out, scan.node, scan.after, column, gain, place)
@@ -258,7 +259,7 @@ def _enter_cut(scan, column, gain, place, n_left):  # type: ignore[no-untyped-de
         write_ordered(scan.out, scan.node, rank, column, place >> 1, missing_left, n_left)
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def _scan_columns(scan):  # type: ignore[no-untyped-def]
     hist, layout, scoring, scratch, rule = scan.hist, scan.layout, scan.scoring, scan.scratch, scan.rule
     is_one_wanted = wants_one(scan)
@@ -313,7 +314,7 @@ def find_splits(hist, layout, scoring, scratch, after, out, node):  # type: igno
     find_splits_between(hist, layout, scoring, scratch, after, out, node)
 
 
-@njit(nogil=True, cache=True)
+@njit(**INSIDE)
 def find_splits_between(hist, layout, scoring, scratch, after, out, node):  # type: ignore[no-untyped-def]
     """Find splits where `scratch` has the first and the last code of the node's records in each column."""
     after_phase, after_gain, after_position = after
