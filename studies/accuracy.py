@@ -12,12 +12,12 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
 
 from studies.clock import processor_seconds
-from studies.methods import METHODS, PAPER_SETTINGS
+from studies.methods import DEFAULT, METHODS, PAPER_SETTINGS
 from studies.models import MODELS, make_model
 from studies.tables import TITLES as TABLE_TITLES
 from studies.tables import Table, load
 
-MADE = {**METHODS, **PAPER_SETTINGS}
+MADE = {**METHODS, **DEFAULT, **PAPER_SETTINGS}
 RAW = "raw"  # the method of the model that was trained on the records as they are; its k is 0
 BY = ("table", "model", "seed", "method", "k")
 TOGETHER = BY[:3]  # what shares a model trained on raw records

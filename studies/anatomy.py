@@ -132,7 +132,7 @@ def todo() -> Iterator[tuple[str, str, list[tuple[str, int]]]]:
             partners = [("original", 0), ("identifying", 0), *(("pruned", length) for length in lengths)]
             if model == "linear one-hot" or (model == "linear" and table in ("adult", "bank")):
                 partners += [("bucket", length) for length in lengths]
-            if table == "adult":
+            if table == "adult" and "hinge" not in model:
                 partners += [("anonymized", length) for length in lengths]
             yield table, model, partners
 
@@ -195,7 +195,8 @@ def run_cell(
 
 def hierarchies() -> dict[str, Any]:
     """Return ARX's hierarchies of Adult, and intervals for the hours, which ARX's cut does not have."""
-    from sfumato import Hierarchy, datasets
+    from sfumato import Hierarchy
+    from studies import datasets
 
     rows = datasets.load_adult_arx().hierarchies
     found: dict[str, Any] = {name: Hierarchy(rows[name]) for name in rows if name not in ("education", "salary-class")}

@@ -48,13 +48,22 @@ def evidence(cells: Sequence[Cell]) -> dict[str, Evidence]:
         "census-rbf-beats-identifying": _better(errors, census_rbf, "pruned", "identifying"),
         "bank-original-better": _better(errors, bank, "original", "pruned"),
         "bank-identifying-better": _better(errors, bank, "identifying", "pruned"),
+        "bank-spike": _spike(errors, bank),
         "bank-rbf-original-better": _better(errors, bank_rbf, "original", "pruned"),
         "bank-rbf-identifying-better": _better(errors, bank_rbf, "identifying", "pruned"),
         "fars-alike": _better(errors, fars, "original", "pruned"),
         "fars-rbf-original-better": _better(errors, fars_rbf, "original", "pruned"),
         "fars-rbf-identifying-better": _better(errors, fars_rbf, "identifying", "pruned"),
     }
-    return {name: Evidence(found, _numbers(found)) for name, found in wanted.items() if found}
+    told: dict[str, list[str]] = {}
+    if wanted["bank-spike"]:
+        cell = errors.any_cell(*bank, "pruned", EVERY[-1])
+        told["bank-spike"] = [f"{cell.n_suppressed:,} of {cell.n_train:,} records are suppressed at l = {EVERY[-1]}"]
+    return {
+        name: Evidence(found, "; ".join([*([_numbers(found)] if len(found) > 1 else []), *told.get(name, ())]))
+        for name, found in wanted.items()
+        if found
+    }
 
 
 def _key(place: Place, partner: str, length: int) -> tuple[str, str, str, int]:
@@ -84,5 +93,13 @@ def _change(errors: Errors, place: Place, *, falls: bool) -> list[Difference]:
     return [paired(where, (first - last if falls else last - first).tolist(), overlap=OVERLAP)]
 
 
+def _spike(errors: Errors, place: Place) -> list[Difference]:
+    """Return by how much pruned errs more often at the largest l than at the others on average."""
+    if errors.lengths(*place, "pruned") != list(EVERY):
+        return []
+    *others, last = (errors.of(*place, "pruned", length) for length in EVERY)
+    return [paired(f"l = {EVERY[-1]}", (last - sum(others) / len(others)).tolist(), overlap=OVERLAP)]
+
+
 def _numbers(found: Sequence[Difference]) -> str:
-    return "; ".join(f"{one.where}: {one.estimate:+.2f}" for one in found) if len(found) > 1 else ""
+    return ", ".join(f"{one.where} {one.estimate:+.2f}" for one in found)

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from studies.claims import Evidence
 from studies.inference_attacks import TABLE_1, TABLE_2, Row
-from studies.verdicts import Difference, paired
+from studies.verdicts import Difference, counted, paired, share_error
 
 Cells = Mapping[str, dict[str, Any]]
 OF_THE_PAPER = ("random_forest", "network")
@@ -39,6 +40,7 @@ def evidence(splits: Sequence[Cells]) -> dict[str, Evidence]:
                     splits,
                     _title(row),
                     lambda cells, row=row: _test(cells, row) - _test(cells, Row(row.table, row.model)) - cost[row],
+                    _error_of_tests(row, Row(row.table, row.model)),
                 )
                 for row in protected
             ],
@@ -50,13 +52,23 @@ def evidence(splits: Sequence[Cells]) -> dict[str, Evidence]:
         ),
         "private-comparable": Evidence(
             [
-                _over(splits, told, lambda cells, pair=pair: _test(cells, pair[0]) - _test(cells, pair[1]))
+                _over(
+                    splits,
+                    told,
+                    lambda cells, pair=pair: _test(cells, pair[0]) - _test(cells, pair[1]),
+                    _error_of_tests(*pair),
+                )
                 for told, pair in private[ADULT].items()
             ]
         ),
         "loan-gap": Evidence(
             [
-                _over(splits, told, lambda cells, pair=pair: _test(cells, pair[0]) - _test(cells, pair[1]) - LEAST_GAP)
+                _over(
+                    splits,
+                    told,
+                    lambda cells, pair=pair: _test(cells, pair[0]) - _test(cells, pair[1]) - LEAST_GAP,
+                    _error_of_tests(*pair),
+                )
                 for told, pair in private[LOAN].items()
             ],
             f"differences are those above {LEAST_GAP}",
@@ -65,9 +77,14 @@ def evidence(splits: Sequence[Cells]) -> dict[str, Evidence]:
     }
 
 
+def best_attack(cell: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the better of the attacks that the paper has."""
+    return max((cell["membership"][name] for name in OF_THE_PAPER), key=lambda found: found["rate"])
+
+
 def rate_of(cell: Mapping[str, Any]) -> float:
-    """Return the accuracy of the better of the attacks that the paper has."""
-    return float(max(cell["membership"][name]["rate"] for name in OF_THE_PAPER))
+    """Return the accuracy of the better attack."""
+    return float(best_attack(cell)["rate"])
 
 
 def _title(row: Row) -> str:
@@ -78,8 +95,28 @@ def _test(cells: Cells, row: Row) -> float:
     return float(cells[row.key]["test"])
 
 
-def _over(splits: Sequence[Cells], told: str, value: Any) -> Difference:
+def _over(splits: Sequence[Cells], told: str, value: Any, error: Any) -> Difference:
+    """Return a difference over splits; of one split, its records counted."""
+    if len(splits) == 1:
+        return counted(told, value(splits[0]), error(splits[0]))
     return paired(told, [value(cells) for cells in splits], overlap=OVERLAP)
+
+
+def _error_of_tests(*rows: Row) -> Any:
+    """Return the standard error of a difference of two test accuracies, too large as both have the same records."""
+
+    def error(cells: Cells) -> float:
+        return math.hypot(*(share_error(_test(cells, row), cells[row.key]["n_train"]) for row in rows))
+
+    return error
+
+
+def _error_of_attack(row: Row) -> Any:
+    def error(cells: Cells) -> float:
+        found = best_attack(cells[row.key])
+        return share_error(found["rate"], found["details"]["n_members"] + found["details"]["n_others"])
+
+    return error
 
 
 def _mean(splits: Sequence[Cells], value: Any) -> float:
@@ -89,7 +126,10 @@ def _mean(splits: Sequence[Cells], value: Any) -> float:
 def _attacks(splits: Sequence[Cells], table: str) -> Evidence:
     """Return by how much the paper's attack accuracy lies above ours, at every listed k."""
     rows = [row for row in TABLE_1 if row.table == table and row.k]
-    found = [_over(splits, _title(row), lambda cells, row=row: row.paper[2] - rate_of(cells[row.key])) for row in rows]
+    found = [
+        _over(splits, _title(row), lambda cells, row=row: row.paper[2] - rate_of(cells[row.key]), _error_of_attack(row))
+        for row in rows
+    ]
     told = []
     for row in rows:
         own, bare = (_mean(splits, lambda c, r=r: rate_of(c[r.key])) for r in (row, Row(row.table, row.model)))
@@ -121,7 +161,10 @@ def _attribute(splits: Sequence[Cells]) -> Evidence:
     def rate(cells: Cells, row: Row, form: str) -> float:
         return float(cells[row.key]["attribute"][form]["rate"])
 
-    found = [_over(splits, form, lambda c, f=form: rate(c, raw, f) - rate(c, protected, f)) for form in FORMS]
+    found = [
+        paired(form, [rate(cells, raw, form) - rate(cells, protected, form) for cells in splits], overlap=OVERLAP)
+        for form in FORMS
+    ]
     told = "; ".join(
         f"{form} {_mean(splits, lambda c, f=form: rate(c, raw, f)):.3f} to "
         f"{_mean(splits, lambda c, f=form: rate(c, protected, f)):.3f}"

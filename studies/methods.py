@@ -44,6 +44,12 @@ def _paper_settings(k: int, names: list[str]) -> Any:
     return ModelGuidedAnonymizer(k, quasi_identifiers=names, representative="member", keep_splitting=False, n_jobs=1)
 
 
+def _default(k: int, names: list[str]) -> Any:
+    from sfumato import ModelGuidedAnonymizer
+
+    return ModelGuidedAnonymizer(k, quasi_identifiers=names, n_jobs=1, random_state=0)
+
+
 def _median_mondrian(k: int, names: list[str]) -> Any:
     from sfumato import MondrianAnonymizer
 
@@ -91,5 +97,7 @@ METHODS = {
     "hilbert": Method("Hilbert", _hilbert),
     "rplus_tree": Method("R+-tree", _rplus_tree),
 }
+#: As it comes: phantoms stand for a group, where `ours` shows a typical member.
+DEFAULT = {"default": Method("ours, the default", _default, "probabilities")}
 #: Sfumato's engine with the paper's settings, which finds subsets of categories by itself: not Algorithm 1.
 PAPER_SETTINGS = {"paper_settings": Method("paper's settings, our engine", _paper_settings, "predictions")}

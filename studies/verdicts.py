@@ -186,7 +186,8 @@ def on_average(differences: Sequence[Difference], margin: float) -> Judgement:
         return Judgement(HELD, mean, LEVEL, "")
     if high < -margin:
         return Judgement(REFUTED, mean, LEVEL, "beyond the margin on the other side")
-    return Judgement(INCONCLUSIVE, mean, LEVEL, _single(mean) or "the interval holds differences of either sign")
+    open_end = "the interval reaches into the margin" if high < 0 else "the interval holds differences of either sign"
+    return Judgement(INCONCLUSIVE, mean, LEVEL, _single(mean) or open_end)
 
 
 def not_worse(differences: Sequence[Difference], margin: float) -> Judgement:

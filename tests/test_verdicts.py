@@ -86,6 +86,11 @@ def test_counted_records_do_not_get_surer_by_comparing_them_more_often():
 # -- rules -------------------------------------------------------------------------------------------------------------
 
 
+def test_an_interval_on_the_other_side_is_not_said_to_hold_both_signs():
+    assert RULES["on average"]([exact(-0.4, 0.1)], 0.5).reason == "the interval reaches into the margin"
+    assert RULES["on average"]([exact(0.1, 0.1)], 0.5).reason == "the interval holds differences of either sign"
+
+
 def test_holm_goes_on_while_the_next_is_small_enough():
     assert holm([0.03, 0.001, 0.04, 0.02], 0.05) == [1]  # 0.02 > 0.05 / 3
     assert holm([0.016, 0.001, 0.9, 0.9], 0.05) == [1, 0]

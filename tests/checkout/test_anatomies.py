@@ -11,7 +11,7 @@ from scipy import stats
 sys.path.insert(0, str(Path(__file__).parents[2]))  # studies/ is a folder of the repository, not installed
 
 from studies import anatomy_page
-from studies.anatomy import MODELS, N_FOLDS, TABLES, Cell
+from studies.anatomy import MODELS, N_FOLDS, TABLES, Cell, hierarchies
 from studies.anatomy_evidence import evidence
 
 
@@ -46,6 +46,10 @@ def test_evidence_turns_with_the_numbers():
     assert other.interval()[1] < 0
     assert [one.where for one in rising["adult-rbf-original-better"].differences] == [f"l = {n}" for n in (2, 3, 4, 5)]
     assert "adult-pruned-beats-anonymized" not in rising  # nothing was anonymized here
+
+
+def test_adults_records_can_be_generalized_for_the_anonymized_machine():
+    assert {"age", "workclass", "hours-per-week"} <= hierarchies().keys()
 
 
 def test_nystroem_too_far_from_libsvm_is_said():

@@ -327,6 +327,16 @@ def test_a_table_of_many_columns_is_anonymized_in_all_of_them(monkeypatch):
     high_dimensions._raw.cache_clear()
 
 
+def test_a_private_model_of_one_split_is_judged_by_its_test_records():
+    own, rival = {0: 40.0}, {0: 50.0, 1: 60.0}
+    one = high_dimensions._ahead("epsilon = 1", own, rival)
+    variance = (0.4 * 0.6 + 0.5 * 0.5) / high_dimensions.N_TEST
+    assert (one.estimate, one.n) == (-10.0, 1)
+    assert one.error == pytest.approx(100 * variance**0.5)
+    two = high_dimensions._ahead("epsilon = 1", {0: 40.0, 1: 49.0}, rival)
+    assert two.values == (-10.0, -11.0)
+
+
 def test_the_figure_compares_labels_and_predictions_on_the_same_splits():
     cells = [{"table": "adult-8", "model": "dt", "seed": 0, "k": k, "accuracy": 50.0} for k in predictions_or_labels.K]
     compared = predictions_or_labels.differences(cells)["adult-8", "dt"]

@@ -20,8 +20,9 @@ def test_a_row_that_was_not_run_is_named():
 
 def _cells(*, attack, test, falls=0.05):
     """One split in which every attack is as right as said, protected models included."""
-    rates = {"random_forest": {"rate": attack}, "network": {"rate": attack - 0.1}}
-    cells = {row.key: {"membership": rates, "test": test if row.k else 0.8} for row in TABLE_1}
+    half = {"details": {"n_members": 50, "n_others": 50}}
+    rates = {"random_forest": {"rate": attack} | half, "network": {"rate": attack - 0.1} | half}
+    cells = {row.key: {"membership": rates, "test": test if row.k else 0.8, "n_train": 50} for row in TABLE_1}
     for row in TABLE_2:
         rate = {"rate": 0.7 - falls * bool(row.k)}
         cells[row.key] = {"attribute": {"confidence": rate, "confusion": rate}}
@@ -37,3 +38,10 @@ def test_evidence_goes_split_by_split():
     assert cost["Adult, nn, k=25"] == pytest.approx((0.05, 0.03))  # the paper loses 0.07, we 0.02 and 0.04
     assert found["loan-gap"].differences[0].values == pytest.approx((-0.07, -0.09))
     assert [one.estimate for one in found["attribute-attack-weaker"].differences] == pytest.approx([0.05, 0.05])
+
+
+def test_the_records_of_a_single_split_are_counted():
+    found = evidence([_cells(attack=0.5, test=0.8)])
+    first, *_ = found["attack-prevented-adult"].differences
+    assert (first.n, first.error) == (1, pytest.approx(0.05))  # half of a hundred records
+    assert found["accuracy-cost"].differences[0].error == pytest.approx((2 * 0.8 * 0.2 / 50) ** 0.5)

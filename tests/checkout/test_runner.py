@@ -219,7 +219,7 @@ def small_table(monkeypatch):
 def test_every_method_gives_a_cell(small_table):
     keys = tuple(
         Key("adult-8", model, 0, method, 0 if method == RAW else 20)._asdict()
-        for model, methods in {"dt": (RAW, *METHODS), "lr": (RAW, "mondrian")}.items()
+        for model, methods in {"dt": (RAW, *METHODS, "default"), "lr": (RAW, "mondrian")}.items()
         for method in methods
     )
     experiment = Experiment("small", BY, keys, accuracy.run, together=TOGETHER)
