@@ -266,7 +266,7 @@ def information(question: Question) -> NDArray[np.float64]:
     cells, learned = question.cells, question.learned
     sizes = np.array(cells.sizes, np.int64)
     pairs = learned.cells, learned.values, learned.counts
-    told: NDArray[np.float64] = clue_information(cells.clues, sizes, *pairs, question.n_values)
+    told: NDArray[np.float64] = clue_information(cells.by_clue, sizes, *pairs, question.n_values)
     return told
 
 
@@ -279,7 +279,7 @@ def clue_information(clues, sizes, cells, values, counts, n_values):  # type: ig
 
     Parameters
     ----------
-    clues : int64[n_cells, n_clues]
+    clues : int64[n_clues, n_cells]
     sizes : int64[n_clues]
     cells, values, counts : int64[n_pairs]
     n_values : int
@@ -288,7 +288,7 @@ def clue_information(clues, sizes, cells, values, counts, n_values):  # type: ig
     most = 1
     for position in range(sizes.shape[0]):
         most = max(most, sizes[position])
-    joint, of_code = np.zeros((most, n_values), np.int64), np.zeros(most, np.int64)
+    joint, of_code = np.zeros((n_values, most), np.int64), np.zeros(most, np.int64)
     of_value = np.zeros(n_values, np.int64)
     for pair in range(cells.shape[0]):
         of_value[values[pair]] += counts[pair]
@@ -301,16 +301,17 @@ def clue_information(clues, sizes, cells, values, counts, n_values):  # type: ig
         of_values -= n_log_n[of_value[value]]
         n_seen += of_value[value] > 0
     for position in range(sizes.shape[0]):
+        codes = clues[position]
         of_code[: sizes[position]] = 0
         nats = of_values
         for pair in range(cells.shape[0]):
-            code, value, n = clues[cells[pair], position], values[pair], counts[pair]
-            before = joint[code, value]
-            joint[code, value] = before + n
+            code, value, n = codes[cells[pair]], values[pair], counts[pair]
+            before = joint[value, code]
+            joint[value, code] = before + n
             of_code[code] += n
             nats += n_log_n[before + n] - n_log_n[before]
         for pair in range(cells.shape[0]):
-            joint[clues[cells[pair], position], values[pair]] = 0
+            joint[values[pair], codes[cells[pair]]] = 0
         n_codes = 0
         for code in range(sizes[position]):
             nats -= n_log_n[of_code[code]]
