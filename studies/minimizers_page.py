@@ -250,8 +250,8 @@ def _thorough_section(found: Found) -> list[str]:
     return [
         "## The thorough search",
         "",
-        'Area under the front of the tree with `search="thorough"`, which offers more orders of categories. Tables that',
-        "are not listed were not run.",
+        'Area under the front of the tree with `search="thorough"`, which offers more orders of categories. Tables',
+        "that are not listed were not run.",
         "",
         "| table | greedy | thorough | seeds |",
         "| --- | ---: | ---: | --- |",
