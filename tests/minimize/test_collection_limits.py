@@ -2,6 +2,8 @@
 """Required, forbidden, budgets, limits of loss and risk; and what one step finer or coarser costs."""
 
 import itertools
+from dataclasses import replace
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -244,6 +246,19 @@ def test_the_reason_of_what_is_not_asked_is_what_a_step_finer_would_bring(error,
     assert AttributeCosts((row,), 0.2, 0.5, None).reasons() == {"age": reason}
 
 
+def test_the_picture_has_a_panel_of_the_certificate_where_there_is_one():
+    step = AttributeStep("finer", 2, -0.02, 0.1, None, (-0.03, -0.01))
+    without = AttributeCosts((AttributeCost("a < b", 1, (step,)),), 0.2, 0.5, None).plot()
+    certified = AttributeCosts((AttributeCost("a < b", 1, (replace(step, certified=0.3),)),), 0.2, 0.5, 0.6).plot()
+    titles = [
+        [text.text for text in ElementTree.fromstring(picture) if (text.text or "").endswith("points")]
+        for picture in (without, certified)
+    ]
+    assert titles[0] == ["error, points", "risk, points"]
+    assert titles[1] == [*titles[0], "any attacker, at most, points"]
+    assert "+31.8" in certified  # the end of its axis: the value and a margin
+
+
 def test_costs_are_told_in_every_form(costs):
     _, found = costs
     text, page, picture = str(found), found._repr_html_(), found.plot()
@@ -251,7 +266,7 @@ def test_costs_are_told_in_every_form(costs):
         assert row.attribute in text
         assert row.attribute in page
         assert row.attribute in picture
-    assert picture.count("<circle") == 3 + 2 * sum(len(row.steps) for row in found.rows)
+    assert picture.count("translate(") == 3 + 3 * sum(len(row.steps) for row in found.rows)  # the legend, and panels
     rows = found.to_dicts()
     assert len(rows) == sum(len(row.steps) for row in found.rows)
     assert set(itertools.chain(*rows)) >= {"attribute", "step", "error", "risk", "certified"}

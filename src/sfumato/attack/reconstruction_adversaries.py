@@ -266,7 +266,7 @@ def information(question: Question) -> NDArray[np.float64]:
     cells, learned = question.cells, question.learned
     sizes = np.array(cells.sizes, np.int64)
     pairs = learned.cells, learned.values, learned.counts
-    told: NDArray[np.float64] = clue_information(cells.clues, sizes, *pairs, question.n_values)
+    told: NDArray[np.float64] = clue_information(cells.by_clue, sizes, *pairs, question.n_values)
     return told
 
 
@@ -274,11 +274,12 @@ def information(question: Question) -> NDArray[np.float64]:
 def clue_information(clues, sizes, cells, values, counts, n_values):  # type: ignore[no-untyped-def]
     """Return what each clue tells of the values, from the pairs of a cell and a value that occur.
 
-    Only these pairs are visited: with thousands of clues, a table of all codes and values for each takes minutes.
+    Only these pairs are visited, and n log n is looked up: with thousands of clues and questions, a table of all codes
+    and values for each clue takes minutes, and so do logarithms.
 
     Parameters
     ----------
-    clues : int64[n_cells, n_clues]
+    clues : int64[n_clues, n_cells]
     sizes : int64[n_clues]
     cells, values, counts : int64[n_pairs]
     n_values : int
@@ -287,27 +288,35 @@ def clue_information(clues, sizes, cells, values, counts, n_values):  # type: ig
     most = 1
     for position in range(sizes.shape[0]):
         most = max(most, sizes[position])
-    joint, of_code, of_value = np.zeros((most, n_values)), np.zeros(most), np.zeros(n_values)
-    n_records, n_seen = 0.0, 0
+    joint, of_code = np.zeros((n_values, most), np.int64), np.zeros(most, np.int64)
+    of_value = np.zeros(n_values, np.int64)
     for pair in range(cells.shape[0]):
-        n_seen += of_value[values[pair]] == 0
         of_value[values[pair]] += counts[pair]
-        n_records += counts[pair]
+    n_records = of_value.sum()
+    n_log_n = np.zeros(n_records + 1)
+    for n in range(2, n_records + 1):
+        n_log_n[n] = n * np.log(n)
+    of_values, n_seen = n_log_n[n_records], 0
+    for value in range(n_values):
+        of_values -= n_log_n[of_value[value]]
+        n_seen += of_value[value] > 0
     for position in range(sizes.shape[0]):
+        codes = clues[position]
+        of_code[: sizes[position]] = 0
+        nats = of_values
+        for pair in range(cells.shape[0]):
+            code, value, n = codes[cells[pair]], values[pair], counts[pair]
+            before = joint[value, code]
+            joint[value, code] = before + n
+            of_code[code] += n
+            nats += n_log_n[before + n] - n_log_n[before]
+        for pair in range(cells.shape[0]):
+            joint[values[pair], codes[cells[pair]]] = 0
         n_codes = 0
-        of_code[:] = 0
-        for pair in range(cells.shape[0]):
-            code = clues[cells[pair], position]
-            n_codes += of_code[code] == 0
-            of_code[code] += counts[pair]
-            joint[code, values[pair]] += counts[pair]
-        for pair in range(cells.shape[0]):
-            code, value = clues[cells[pair], position], values[pair]
-            n = joint[code, value]
-            if n > 0:
-                told[position] += n * np.log(n * n_records / (of_code[code] * of_value[value]))
-                joint[code, value] = 0
-        told[position] = (told[position] - (n_codes - 1) * (n_seen - 1) / 2) / n_records
+        for code in range(sizes[position]):
+            nats -= n_log_n[of_code[code]]
+            n_codes += of_code[code] > 0
+        told[position] = (nats - (n_codes - 1) * (n_seen - 1) / 2) / n_records
     return told
 
 
@@ -316,13 +325,14 @@ def _nested_groups(question: Question) -> Iterator[NDArray[np.int64]]:
     cells = question.cells
     order = np.argsort(-information(question), kind="stable")
     group, n_groups, done = question.mask_of_cell, len(question.possible), 0
-    for n_clues in sorted({*(level for level in _LEVELS if level < len(order)), len(order)}):
+    for n_clues in (level for level in _LEVELS if level < len(order)):
         added = order[done:n_clues]
         columns = [group, *(cells.clues[:, position] for position in added)]
         group = merge_rows(columns, [n_groups, *(cells.sizes[position] for position in added)], cells.n_cells)[1]
         previous, n_groups, done = n_groups, int(group.max()) + 1, n_clues
-        if n_groups > previous or n_clues == len(order):  # clues that tell no cells apart need no level of their own
+        if n_groups > previous:  # clues that tell no cells apart need no level of their own
             yield group
+    yield np.arange(cells.n_cells)  # all clues tell all cells apart, and merging thousands takes long
 
 
 @njit(nogil=True, cache=True)

@@ -44,6 +44,11 @@ class Cells:
         """Number of cells."""
         return len(self.clues)
 
+    @cached_property
+    def by_clue(self) -> NDArray[np.int64]:
+        """The clues with the cells of each one beside each other; shape (n_clues, n_cells)."""
+        return np.ascontiguousarray(self.clues.T)
+
 
 @dataclass(frozen=True, eq=False)
 class Question:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sfumato.errors import ParameterError
 from sfumato.generalization import CategoryAttribute, Generalization
 from sfumato.generalization.export.texts import Reason
+from sfumato.minimize.attribute_picture import picture_of
 from sfumato.minimize.bucket_steps import coarser, finer
 from sfumato.minimize.bucket_utility import CodesClassifier
 from sfumato.minimize.judge import Judge, Risk, RiskName, as_risk
@@ -165,8 +166,8 @@ class AttributeCosts:
         return {row.attribute: _reason(row, row.attribute in required) for row in self.rows} | told
 
     def plot(self) -> str:
-        """Return a picture as SVG text: for every attribute, how error and risk change by each step."""
-        return _picture(self)
+        """Return a picture as SVG text: how error, risk and the bound on any attacker change by each step."""
+        return picture_of(self)
 
 
 def attribute_costs(
@@ -335,67 +336,3 @@ def _line(row: AttributeCost, step: AttributeStep) -> list[str]:
     buckets = f"{_count(row.n_buckets)} to {_count(step.n_buckets)}"
     error = f"{_points(step.error)} [{low}, {high}]"
     return [row.attribute, step.step, buckets, error, _points(step.risk), _points(step.certified)]
-
-
-# -- the picture -------------------------------------------------------------------------------------------------
-
-_COLORS: dict[StepName, str] = {"not collected": "#d1495b", "coarser": "#c98a00", "finer": "#1b6ca8"}
-_ROW, _NAMES, _PANEL, _GAP, _HEAD = 26, 170, 260, 40, 64
-
-
-def _picture(costs: AttributeCosts) -> str:
-    height = _HEAD + _ROW * len(costs.rows) + 34
-    width = _NAMES + 2 * _PANEL + _GAP + 20
-    steps = [step for row in costs.rows for step in row.steps]
-    shapes = [_legend()]
-    bottom = _HEAD + _ROW * len(costs.rows)
-    for number in range(len(costs.rows) + 1):
-        shapes.append(f'<path d="M20 {_HEAD + _ROW * number}H{width - 20}" stroke="#eee" fill="none"/>')
-    errors = [end for step in steps for end in step.error_interval]
-    for panel, (measure, values) in enumerate({"error": errors, "risk": [step.risk for step in steps]}.items()):
-        left = _NAMES + panel * (_PANEL + _GAP)
-        low, high = 100 * min([0.0, *values]), 100 * max([0.0, *values])
-        span = (high - low) or 1.0
-        low, span = low - 0.05 * span, 1.1 * span
-
-        def place(value: float, left: float = left, low: float = low, span: float = span) -> float:
-            return left + (100 * value - low) / span * _PANEL
-
-        title = f"{measure}, percentage points"
-        shapes.append(f'<text x="{left + _PANEL / 2:.0f}" y="{_HEAD - 12}" text-anchor="middle">{title}</text>')
-        shapes.append(
-            f'<path d="M{place(0):.1f} {_HEAD - 4}V{bottom}" stroke="#666" stroke-dasharray="3 3" fill="none"/>'
-        )
-        for value in (low / 100, (low + span) / 100, 0.0):
-            told = f"{100 * value:+.1f}" if value else "0"
-            shapes.append(f'<text x="{place(value):.1f}" y="{bottom + 18}" text-anchor="middle">{told}</text>')
-        for number, row in enumerate(costs.rows):
-            y = _HEAD + _ROW * (number + 0.5)
-            for offset, step in enumerate(row.steps):
-                at, color = y + 6 * (offset - 1), _COLORS[step.step]
-                if not panel:
-                    ends = [place(end) for end in step.error_interval]
-                    shapes.append(f'<path d="M{ends[0]:.1f} {at:.1f}H{ends[1]:.1f}" stroke="{color}"/>')
-                x = place(step.risk if panel else step.error)
-                shapes.append(f'<circle cx="{x:.1f}" cy="{at:.1f}" r="3.2" fill="{color}"/>')
-    for number, row in enumerate(costs.rows):
-        y = _HEAD + _ROW * (number + 0.5) + 4
-        name = row.attribute if len(row.attribute) <= 18 else row.attribute[:17] + "…"
-        shapes.append(f'<text x="{_NAMES - 40}" y="{y:.1f}" text-anchor="end">{escape(name)}</text>')
-        shapes.append(
-            f'<text x="{_NAMES - 14}" y="{y:.1f}" text-anchor="end" fill="#666">{_count(row.n_buckets)}</text>'
-        )
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-        'role="img" font-family="system-ui, sans-serif" font-size="12"><title>Change of the error and of the risk if '
-        "one attribute is not collected, or one step coarser or finer</title>"
-        f'<rect width="{width}" height="{height}" fill="#fff"/>{"".join(shapes)}</svg>'
-    )
-
-
-def _legend() -> str:
-    shapes = []
-    for number, (name, color) in enumerate(_COLORS.items()):
-        x = _NAMES + 110 * number
-        shapes.append(f'<circle cx="{x}" cy="20" r="4" fill="{color}"/><text x="{x + 9}" y="24">{name}</text>')
-    return "".join(shapes)

@@ -79,8 +79,14 @@ class SplitOrders:
         first = {id(order) for order in self.first}
         return [order for order in self.every if id(order) not in first]
 
+    @cached_property
+    def _positions(self) -> set[int]:
+        return {order.position for order in self.every}
+
     def columns_of(self, position: int, n_attributes: int) -> list[tuple[int, CategoryOrder]]:
         """Return the columns that are orders of an attribute; none if it is split on as it is."""
+        if position not in self._positions:
+            return []
         own = [(position, order) for order in self.first if order.position == position]
         behind = enumerate(self.others, n_attributes)
         return [*own, *((column, order) for column, order in behind if order.position == position)]

@@ -65,7 +65,8 @@ class PrivacyAwareTree(WeightedMinimizer):
         generalization, also those that nobody in the sample has.
     search : {"greedy", "thorough"}, default="greedy"
         ``"thorough"`` offers more orders of categories: by class among those that tell alike of the personal
-        attributes. They are used where trees grown on one half of the records then do better on the other half.
+        attributes. They are used where trees grown on one half of the records then do better on the other half. No
+        table is known where that gains anything.
     floor : int, default=10
         Minimum number of sample records of a listed category or any bucket. Splits that leave a smaller bucket are
         undone, the latest first; rarer categories are pooled as "other". 1 lists values of single people.

@@ -31,11 +31,17 @@ def buckets_of_tree(tree: Tree, columns: Sequence[CodedColumn], orders: SplitOrd
         Orders of categories that the tree splits on. The buckets of these attributes have one more entry, for
         categories that no record has.
     """
-    own = [orders.columns_of(position, len(columns)) for position in range(len(columns))]
-    return [
-        _buckets_of(_sides_in_orders(tree, own[position]) if own[position] else _sides(tree, position, column))
-        for position, column in enumerate(columns)
-    ]
+    split = set(tree.column.tolist())
+    made = []
+    for position, column in enumerate(columns):
+        own = orders.columns_of(position, len(columns))
+        if own:
+            made.append(_buckets_of(_sides_in_orders(tree, own)))
+        elif position in split:
+            made.append(_buckets_of(_sides(tree, position, column)))
+        else:  # most attributes of a wide table
+            made.append(np.zeros(column.bins.n_bins, np.int64))
+    return made
 
 
 def _sides_in_orders(tree: Tree, own: Sequence[tuple[int, CategoryOrder]]) -> NDArray[np.bool_]:
@@ -200,8 +206,9 @@ def _column_with_small_bucket(
     tree: Tree, columns: Sequence[CodedColumn], min_records: int, orders: SplitOrders
 ) -> int | None:
     for position, bucket in enumerate(buckets_of_tree(tree, columns, orders)):
+        if not bucket.any():
+            continue
         counts = columns[position].counts
-        records = np.bincount(bucket[: len(counts)], weights=counts)
-        if bucket.any() and records.min() < min_records:
+        if np.bincount(bucket[: len(counts)], weights=counts).min() < min_records:
             return position
     return None

@@ -157,7 +157,7 @@ _ENGLISH = Texts(
         "needed": "Without this answer, {decisions} more of every 100 decisions would be wrong.",
         "helps": "This answer may make decisions a little better. The difference was too small to measure.",
         "required": "It has to be asked.",
-        "useless": "Knowing it would not make decisions better.",
+        "useless": "In a test, knowing it did not make decisions better.",
         "good enough": "Decisions are good enough without it. Knowing it would make {decisions} more of every 100 "
         "right.",
         "not worth it": "Knowing it would make {decisions} more of every 100 decisions right, but it would tell more "
@@ -251,7 +251,7 @@ _GERMAN = Texts(
         "helps": "Diese Antwort macht Entscheidungen vielleicht etwas besser. Der Unterschied war zu klein, um ihn zu "
         "messen.",
         "required": "Diese Angabe muss erfragt werden.",
-        "useless": "Mit dieser Angabe wären Entscheidungen nicht besser.",
+        "useless": "In einem Test waren Entscheidungen mit dieser Angabe nicht besser.",
         "good enough": "Auch ohne diese Angabe sind Entscheidungen gut genug. Mit ihr wären {decisions} Entscheidungen "
         "mehr richtig.",
         "not worth it": "Mit dieser Angabe wären {decisions} Entscheidungen mehr richtig. Sie würde aber mehr über Sie "
