@@ -76,14 +76,14 @@ class Worker:
     def look(self, tell: Tell, *, file: str, policy: str | None, policy_file: str) -> None:
         """Read a table and tell what is in it; then the suggested roles, with a first policy if there is none."""
         reporter = ToldReporter(tell)
-        # What the counts need takes as long to load as a million records to read; both at once take half as long.
+        # Packages that the counts need take seconds to load: meanwhile, the table is read.
         loading = threading.Thread(target=_load_counts, daemon=True)
         loading.start()
         table = self._read(reporter, file, policy)
+        tell("facts", facts=_facts(table, Path(file)))
         loading.join()
         from sfumato.policy import Policy, suggest_roles, write_policy
 
-        tell("facts", facts=_facts(table, Path(file)))
         with reporter.step("counting which columns single out records"):
             if policy is not None:
                 target = Policy.read(policy).get("columns", "target")
