@@ -89,7 +89,7 @@ released.head(3)
 # %% [markdown]
 # ## What do readers find in it?
 #
-# Everybody in a group has the same values, typical ones that belong to nobody. So columns keep their kinds, and readers tabulate as they
+# Everybody in a group has the same values, typical ones in a combination that nobody has. So columns keep their kinds, and readers tabulate as they
 # always do. A single record may look odd, such as a wife who is male: nobody is behind it. How many people earn more than 50,000 dollars, by education? The circles are the survey, the dots the file:
 
 
