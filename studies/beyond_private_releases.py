@@ -55,8 +55,8 @@ REDUCTIONS = (
     "MST and AIM release synthetic records, label included, on the same public cells; values are drawn in the cells. "
     "They run with OpenDP's own settings in an environment of their own (`.peers/mbi`), since OpenDP pins an older "
     "polars for them, on one split. On Lending Club, where a column has 1,000 values, MST did not finish in ten "
-    "minutes; AIM ran on Nursery alone. A spanning tree treats the label as any other column. OpenDP adds a null to the cells of every column, and noise lets some synthetic records have one: "
-    "these are left out.",
+    "minutes; AIM ran on Nursery alone. A spanning tree treats the label as any other column. OpenDP adds a null to "
+    "the cells of every column, and noise lets some synthetic records have one: these are left out.",
     "Edges and categories are those of [the learners](beyond-private-learners.md).",
 )
 
