@@ -54,9 +54,9 @@ REDUCTIONS = (
     "label; `PrivateAnonymizer`: drawn).",
     "MST and AIM release synthetic records, label included, on the same public cells; values are drawn in the cells. "
     "They run with OpenDP's own settings in an environment of their own (`.peers/mbi`), since OpenDP pins an older "
-    "polars for them, on one split; AIM on Nursery alone, since it takes long. A spanning tree treats the label as any "
-    "other column. OpenDP adds a null to the cells of every column, and noise lets some synthetic records have one: "
-    "these are left out.",
+    "polars for them, on one split. On Lending Club, where a column has 1,000 values, MST did not finish in ten "
+    "minutes; AIM ran on Nursery alone. A spanning tree treats the label as any other column. OpenDP adds a null to "
+    "the cells of every column, and noise lets some synthetic records have one: these are left out.",
     "Edges and categories are those of [the learners](beyond-private-learners.md).",
 )
 
@@ -74,7 +74,8 @@ def keys() -> Iterator[Row]:
         for division in DIVISIONS:
             yield _key("adult-12", PRIVATE, 1.0, seed, "mst", division)
     for name in TABLES:
-        yield _key(name, MST, 1.0, SEEDS[0])
+        if name != "lending-club-18":  # it did not finish in ten minutes
+            yield _key(name, MST, 1.0, SEEDS[0])
     yield _key("nursery", AIM, 1.0, SEEDS[0])
 
 

@@ -104,7 +104,7 @@ def _protection(name: str, job: PolicyJob, *, k: int | None) -> Protection:
         compared = compare_on(QuietReporter(), job, (train, test))
         return _OfPolicy(job, model_for_raw_records(job, compared), compared)
 
-    def look(fitted: _OfPolicy, records: Any) -> Shared:
+    def look(fitted: _OfPolicy, records: Any, labels: Any) -> Shared:
         if fitted.compared is None:
             return Shared()
         inner, anonymizer = _OfPolicy(job, fitted.compared.model), fitted.compared.anonymizer

@@ -55,9 +55,7 @@ class PrivacyGuarantee:
         return (
             f"Differential privacy with {budget}, for {self.adjacency}, by {self.mechanism}. About a person who is as "
             f"likely in the table as not, no membership attack is right more often than {self.membership_limit:.1%}. "
-            "It rests on: "
-            + "; ".join(self.rests_on)
-            + "."
+            "It rests on: " + "; ".join(self.rests_on) + "."
         )
 
     def to_dict(self) -> dict[str, Any]:
