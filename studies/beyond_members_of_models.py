@@ -28,6 +28,7 @@ AIM = {10: 0.525, 100: 0.51}
 SETTINGS = (
     ("rf", "points", 10, 0, 1),
     ("rf", "regions", 10, 1, 1),
+    ("rf", "regions", 10, 3, 1),
     ("rf", "regions", 10, 5, 1),
     ("rf", "regions", 10, 10, 2),
     ("rf", "points", 100, 0, 1),
