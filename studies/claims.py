@@ -14,7 +14,7 @@ the rule and the margin of indifference. The experiment says nothing about verdi
     margin = 0.5                             # smaller differences count as none
     unit = "points"
     digits = 2                               # of differences on pages; 2 unless said
-    stand_in = "coins of 2024 for those of 2014"     # other data than the paper's: never refuted
+    stand_in = "coins of 2024 for those of 2014"     # other data or settings: never refuted
     # or, in the place of rule, margin and unit:
     cannot_test = "the coins are lost"
 
@@ -47,7 +47,7 @@ alike      "very similar", "almost identical"           every interval inside (-
 somewhere  "in some cases", "can sometimes"             some lower end > 0, Holm              every upper end < m
 ========== ============================================ ===================================== =======================
 
-Everything else is *inconclusive*. Other data than the paper's (`stand_in`) can support a claim and cannot refute it: it
+Everything else is *inconclusive*. Other data or settings (`stand_in`) can support a claim and cannot refute it: it
 is *inconclusive* then, with the reason. Several statements are several claims; what a table prints and no sentence says
 is not a claim.
 
@@ -135,7 +135,7 @@ class Claim:
         found = RULES[self.rule](evidence.differences, self.margin)
         verdict, reason = found.verdict, found.reason
         if verdict == REFUTED and self.stand_in:
-            verdict, reason = INCONCLUSIVE, f"not so on other data ({self.stand_in}), which cannot refute it"
+            verdict, reason = INCONCLUSIVE, f"not so here, which cannot refute it ({self.stand_in})"
         return Judged(self, verdict, reason, found, tuple(evidence.differences), evidence.numbers)
 
     @property
@@ -219,7 +219,7 @@ def claim_lines(judged: Iterable[Judged]) -> list[str]:
             f"**{one.verdict[0].upper()}{one.verdict[1:]}**: {claim.says} *“{claim.quote}”* ({claim.at}).",
             f"{one.interval}{splits}." if one.interval else "",
             f"Rule: {claim.rule_in_words}." if claim.rule else "",
-            f"Other data: {claim.stand_in}." if claim.stand_in else "",
+            f"Other than in the paper: {claim.stand_in}." if claim.stand_in else "",
             *(f"{said[0].upper()}{said[1:].rstrip('.')}." for said in (one.reason, one.numbers) if said),
         ]
         lines.append(f"- {' '.join(part for part in parts if part)}")
@@ -242,6 +242,6 @@ def rule_lines() -> list[str]:
         "",
         "- *Held* and *refuted* need an interval that decides. Everything else is *inconclusive*.",
         "- Where several comparisons are tested, one of them refutes only after Holm's correction for their number.",
-        "- Other data than the paper's can support a claim and cannot refute it.",
+        "- Other data or settings than the paper's can support a claim and cannot refute it.",
         "- *1, its records counted*: the interval is that of one split's records and knows nothing of other splits.",
     ]
