@@ -30,6 +30,8 @@ def text_files() -> list[Path]:
 
 
 def is_generated(path: Path) -> bool:
+    if path.name == ".git":  # in a linked worktree, a file that says where the repository is
+        return True
     folders = path.relative_to(REPOSITORY).parts[:-1]
     return any(folder == "__pycache__" or (folder.startswith(".") and folder != ".ci") for folder in folders)
 

@@ -394,7 +394,7 @@ def test_another_table_is_refused_in_words(folder):
     (folder / "other.csv").write_text("a,b\n1,2\n3,4\n")
     with pytest.raises(InputError, match="has no column 'age'"):
         verify_evidence(path, folder / "other.csv")
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="is not there"):
         verify_evidence(folder / "absent.zip", folder / "released.csv")
 
 

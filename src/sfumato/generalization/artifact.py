@@ -212,8 +212,8 @@ class Generalization:
         >>> generalization = PrivacyAwareTree(alpha=0, min_samples_leaf=20).fit(X, y).generalization_
         >>> model = LogisticRegression().fit(generalization.codes(X), y)
         >>> generalization.ask({}, model).attribute
-        'x1'
-        >>> generalization.ask({"x1": "4 and under"}, model).decision
+        'x0'
+        >>> generalization.ask({"x0": "49 and under"}, model).decision
         False
         """
         from sfumato.generalization.questions import Questionnaire
