@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.auditing.column_changes import describe_columns, describe_sizes, fewest_values, roles_of
+from sfumato.auditing.column_changes import (
+    describe_columns,
+    describe_sizes,
+    emptied_columns,
+    fewest_values,
+    roles_of,
+)
 
 
 @settings(max_examples=50)
@@ -108,3 +114,12 @@ def test_ranges_are_labels_and_no_invented_values():
     table = pd.DataFrame({"age": [30, 31] * 20})
     (age,) = describe_columns(table, pd.DataFrame({"age": ["30-31"] * 40}), {}, {"age": 0.3}, smallest_shown=5)
     assert age.n_invented is None and "no original record" not in age.sentence
+
+
+def test_a_column_that_lost_most_values_is_told_so():
+    table = pd.DataFrame({"town": [f"town {i}" for i in range(100)], "sex": ["f", "m"] * 50})
+    released = pd.DataFrame({"town": [None] * 90 + ["town 1"] * 10, "sex": ["f", "m"] * 50})
+    changes = {c.name: c for c in describe_columns(table, released, {"town": "quasi-identifier"}, {}, smallest_shown=5)}
+    assert changes["town"].sentence.startswith("90% of the records have no value now (0% before)")
+    assert "no value" not in changes["sex"].sentence
+    assert emptied_columns(table, released, ["town", "sex"]) == {"town": 0.9}

@@ -62,6 +62,14 @@ def test_a_name_that_is_nearly_right_is_answered_with_the_right_one(tmp_path):
     assert "put the name in quotes" in done.stderr.replace("\n", " ")
 
 
+def test_a_name_with_a_comma_is_answered_with_how_to_give_it(tmp_path):
+    source = people(tmp_path / "people.csv", ["surname, first name", "n", "zip", "wage"])
+    done = call("anonymize", source, "--target", "wage", "--identifiers", "zip,surname, first name", "-o", "out.csv")
+    assert done.exit_code == 2
+    said = " ".join(done.stderr.split())
+    assert "'surname, first name', n, zip, wage. A name with a comma stands in quotes" in said
+
+
 def test_types_are_given_to_names_in_quotes(tmp_path):
     source = people(tmp_path / "people.csv", ["age ", "n", "zip", "wage"])
     done = call(

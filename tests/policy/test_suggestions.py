@@ -113,3 +113,27 @@ def test_the_first_policy_shows_how_to_ask_for_further_criteria(tmp_path: Path):
     hidden = text[text.index("# [[criteria]]") : text.index("# [privacy]")].replace('"..."', '"ill"')
     (tmp_path / "policy.toml").write_text(text + "\n" + hidden.replace("# ", ""), encoding="utf-8")
     assert [own["name"] for own in Policy.read(tmp_path / "policy.toml").criteria] == ["t-closeness"]
+
+
+@pytest.mark.parametrize(
+    ("usual", "other", "look"),
+    [
+        ("{:04d}-{:02d}-01", "01/{1:02d}/{0:04d}", "dates"),
+        ("{},{}", "{},{} kg", "numbers"),
+        ("{:04d}{:02d}", "?", None),
+    ],
+)
+def test_texts_that_would_be_amounts_in_one_form_are_named(usual, other, look):
+    random = np.random.default_rng(0)
+    years, months = random.integers(1930, 1970, 1_000).tolist(), random.integers(10, 13, 1_000).tolist()
+    forms = [other if i % 20 == 0 else usual for i in range(1_000)]
+    texts = [form.format(year, month) for form, year, month in zip(forms, years, months, strict=True)]
+    table = pd.DataFrame({"seen": texts, "y": np.arange(1_000) % 2})
+    [reason] = [suggestion.reason for suggestion in suggest_roles(table, "y") if suggestion.name == "seen"]
+    assert (f"looks like {look}" in reason) if look else ("looks like" not in reason)
+
+
+def test_what_is_dropped_needs_no_word_on_special_categories():
+    table = pd.DataFrame({"patient": [f"P{i:05d}" for i in range(400)], "y": np.arange(400) % 2})
+    [patient] = [suggestion for suggestion in suggest_roles(table, "y") if suggestion.name == "patient"]
+    assert (patient.role, patient.special) == ("identifier", None)

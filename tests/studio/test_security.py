@@ -148,7 +148,7 @@ def test_a_policy_cannot_lead_out_of_the_folder(visit: Visit, folder: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "line", ['release = "../out.csv"', 'release = "/elsewhere/out.csv"', 'release = "out/x.csv"', 'holdout = "../secret.csv"',
+    "line", ['release = "../out.csv"', 'release = "/far/out.csv"', 'release = "out/x.csv"', 'holdout = "../secret.csv"',
              'report = "../../report.html"', 'earlier = ["../secret.csv"]'],
 )  # fmt: skip
 def test_a_policy_cannot_read_or_write_elsewhere(visit: Visit, folder: Path, line: str) -> None:

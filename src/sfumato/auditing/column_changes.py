@@ -26,6 +26,8 @@ _SIZE_EDGES = tuple(
     int(step * 10**power) for power in range(7) for step in (1, 1.5, 2, 3, 5, 7) if step * 10**power >= 1
 )
 _MOST_SIZES = 12
+MANY_EMPTIED = 0.5
+"""Share of the records that lose their value in a column from which on that is said."""
 _FREQUENT = 0.05  # of the records; a value that more have is worth a remark when another takes its place
 
 
@@ -96,6 +98,8 @@ def describe_columns(
         loss = losses.get(name)
         n_before, n_after = column.n_distinct, None if new is None else new.n_distinct
         sentence = _sentence(role, loss, n_before, n_after, is_gone=new is None, is_label=_is_label(column, new))
+        if new is not None and new.share_missing - column.share_missing >= MANY_EMPTIED:
+            sentence = _emptied(column, new)
         invented = _invented(column, new)
         mode_changed = _mode_changed(column, new, smallest_shown)
         sentence += _remark(column, n_after, invented, mode_changed)
@@ -116,19 +120,24 @@ class _Counted:
         Numbers, moments, or codes of `categories`.
     counts : ndarray of int64
     categories : ndarray of object or None
-    has_missing : bool
+    n_missing : int
     """
 
     kind: str
     values: NDArray[Any]
     counts: NDArray[np.int64]
     categories: NDArray[np.object_] | None
-    has_missing: bool
+    n_missing: int
 
     @property
     def n_distinct(self) -> int:
         """Number of distinct values; missing counts as one."""
-        return (len(self.values) if self.categories is None else len(self.categories)) + self.has_missing
+        return (len(self.values) if self.categories is None else len(self.categories)) + (self.n_missing > 0)
+
+    @property
+    def share_missing(self) -> float:
+        """Share of the records without a value."""
+        return self.n_missing / max(1, self.n_missing + int(self.counts.sum()))
 
     def quantiles(self, *shares: float) -> list[float]:
         """Return values below which these shares of the records lie, between two neighbors where they fall there."""
@@ -142,7 +151,7 @@ class _Counted:
 
 
 def _count(column: Column) -> _Counted:
-    has_missing = column.missing is not None and bool(column.missing.any())
+    n_missing = 0 if column.missing is None else int(column.missing.sum())
     if column.categories is not None:
         present = column.values if column.missing is None else column.values[~column.missing]
         values = np.arange(len(column.categories))
@@ -151,7 +160,7 @@ def _count(column: Column) -> _Counted:
             counts += np.bincount(present[start : start + _COUNTED_AT_ONCE], minlength=len(counts))
     else:
         values, counts = sorted_distinct(column.values, column.missing)
-    return _Counted(column.kind, values, counts, column.categories, has_missing)
+    return _Counted(column.kind, values, counts, column.categories, n_missing)
 
 
 def _is_label(column: _Counted, new: _Counted | None) -> bool:
@@ -185,6 +194,38 @@ def _mode_changed(column: _Counted, new: _Counted | None, smallest_shown: int) -
     if column.categories is not None and new.categories is not None:
         return bool(column.categories[first] != new.categories[second])
     return bool(column.values[first] != new.values[second])
+
+
+def _emptied(column: _Counted, new: _Counted) -> str:
+    """Return what became of a column in which many records have no value now."""
+    return (
+        f"{new.share_missing:.0%} of the records have no value now ({column.share_missing:.0%} before), because values "
+        f"that few people have are not shown: {_became(column.n_distinct, new.n_distinct)}."
+    )
+
+
+def emptied_columns(original: Any, released: Any, names: Sequence[str]) -> dict[str, float]:
+    """Return the columns in which many more records have no value than before, and their share of the release.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> before = pd.DataFrame({"town": ["Ulm", "Jena", "Bonn", "Kiel"]})
+    >>> emptied_columns(before, pd.DataFrame({"town": ["Ulm", None, None, None]}), ["town"])
+    {'town': 0.75}
+    """
+    before, after = read_table(original), read_table(released)
+    found = {}
+    for name in names:
+        if name in after.names:
+            share = _share_missing(after.column(name))
+            if share - _share_missing(before.column(name)) >= MANY_EMPTIED:
+                found[name] = share
+    return found
+
+
+def _share_missing(column: Column) -> float:
+    return 0.0 if column.missing is None else float(column.missing.mean())
 
 
 def _remark(

@@ -240,7 +240,21 @@ def release_all(
             partition = anonymizer.partition_
             anonymizer.partition_ = replace(partition, dropped=(*partition.dropped, unit))
         release = replace(release, table=release.table.drop_columns([unit]))
-    return anonymizer, replace(release, table=job.method.publish(anonymizer, release.table)), units
+    release = replace(release, table=job.method.publish(anonymizer, release.table))
+    _tell_of_emptied_columns(reporter, job, release.table)
+    return anonymizer, release, units
+
+
+def _tell_of_emptied_columns(reporter: Reporter, job: Job, released: Any) -> None:
+    """Warn of columns in which most values were too rare to be shown: the release says little there."""
+    from sfumato.auditing.column_changes import emptied_columns
+
+    for name, share in emptied_columns(job.table, released, job.method.quasi_identifiers).items():
+        reporter.note(
+            f"{name!r} has no value in {share:.0%} of the released records, because values that few people have are "
+            "not shown. Make its values coarser in the file, drop it, or give it a hierarchy.",
+            is_warning=True,
+        )
 
 
 def ready_to_write(reporter: Reporter, policy: Policy, table: Any, persons: Any) -> tuple[Any, Any, tuple[str, ...]]:

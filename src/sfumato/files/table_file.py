@@ -332,12 +332,14 @@ def unknown_column(where: str, name: str, names: Sequence[str]) -> str:
     hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"The columns are {listed(names)}."
     if near and near[0] != near[0].strip():
         hint += " Blanks count: put the name in quotes inside the option's value."
+    if not near and any("," in own and plain_name(name) in map(plain_name, own.split(",")) for own in names):
+        hint += " A name with a comma stands in quotes inside the option's value, or alone in an option of its own."
     return f"{where} names {name!r}, which is not a column of the file. {hint}"
 
 
 def listed(names: Sequence[str], most: int = 20) -> str:
     """Return names of columns as text; beyond `most`, only the number of the others."""
-    shown = ", ".join(names[:most])
+    shown = ", ".join(repr(name) if "," in name else name for name in names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 

@@ -7,6 +7,7 @@ with meaningless names most columns are found all the same. Called by ``sfumato 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -27,6 +28,14 @@ Role = Literal["target", "identifier", "quasi-identifier", "sensitive", "other"]
 
 _DEFAULT_K = 10
 _RECORDS_PER_K = 20
+
+_LOOKED_AT = 1_000  # texts of a column
+_FEWEST_TEXTS = 20
+_AMOUNTS_AS_TEXT = {
+    "dates": re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([ T].*)?"),
+    "numbers": re.compile(r"[-+]?\d+[.,]\d+\s*[^\d\s]{0,8}"),  # whole numbers may be codes that are text on purpose
+}
+"""Forms of text that would be numbers or dates if all records had the same."""
 
 SMALLEST_SHOWN = 10
 """Reasons tell no share of fewer records."""
@@ -131,8 +140,14 @@ def _suggest(found: Judgement, column: Column, shares: tuple[float, float], spec
         more = ""
         if found.counts.n_distinct < 0.9 * found.counts.n_present:
             more = "; if each value is one person, name it under unit, and k counts persons"
-        return Suggestion(column.name, "identifier", found.names_people + more, special, alone=alone, paired=paired)
-    if found.counts.is_near_unique and found.is_amount:
+        return Suggestion(column.name, "identifier", found.names_people + more, None, alone=alone, paired=paired)
+    look = _look_of(column)
+    if look is not None:
+        reason = (
+            f"text, of which most looks like {look}, but not all in one form: it is rewritten as categories, and rare "
+            f"ones are not shown. Write all of them in one form, and it is read as {look}"
+        )
+    elif found.counts.is_near_unique and found.is_amount:
         reason = f"{_told(alone, n)} are unique by it; an amount or a date, so it is rewritten and not dropped"
     elif found.counts.is_near_unique:
         reason = f"{_told(alone, n)} are unique by it; if it is an account or a place, drop it"
@@ -144,6 +159,17 @@ def _suggest(found: Judgement, column: Column, shares: tuple[float, float], spec
     else:
         reason = f"{n_values:,} values, which add to the other columns"
     return Suggestion(column.name, "quasi-identifier", reason, special, found.code, found.is_surely_code, alone, paired)
+
+
+def _look_of(column: Column) -> str | None:
+    """Return what most texts of a column look like, dates or numbers; None if they are no texts, or others."""
+    if column.categories is None:
+        return None
+    texts = [str(text).strip() for text in column.categories[:: max(1, len(column.categories) // _LOOKED_AT)]]
+    for look, pattern in _AMOUNTS_AS_TEXT.items():
+        if 2 * sum(pattern.fullmatch(text) is not None for text in texts) > max(len(texts), _FEWEST_TEXTS):
+            return look
+    return None
 
 
 def _is_few(share: float, n_records: int) -> bool:
