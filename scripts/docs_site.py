@@ -153,7 +153,8 @@ def _command(name: str, command: Any) -> str:
     text, _, rest = command.help.partition("[bold]Examples[/bold]")
     examples, _, _ = rest.partition("Exit codes:")
     lines = [f"## sfumato {name}", "", *_paragraphs(text), "```text", f"sfumato {name} [OPTIONS] {usage}".rstrip()]
-    lines += ["```", "", "```sh", *_examples(examples), "```", ""]
+    shown = _examples(examples)
+    lines += ["```", "", *(["```sh", *shown, "```", ""] if shown else [])]
     rows = ["| option | meaning | default |", "| --- | --- | --- |"]
     for part in command.params:
         if part.name != "help" and not part.hidden:
@@ -162,6 +163,7 @@ def _command(name: str, command: Any) -> str:
 
 
 def _paragraphs(text: str) -> list[str]:
+    text = re.sub(r"\[/?bold\]", "**", text)  # what the console shows in bold
     return [line for part in re.split(r"\n\s*\n", text.strip()) for line in (" ".join(part.split()), "")]
 
 
@@ -191,6 +193,8 @@ def _yes(value: bool) -> str:
 def _default(value: Any) -> str:
     if value is None:
         return "not set"
+    if isinstance(value, bool):
+        return "on" if value else "off"
     if value in ((), {}, ""):
         return "none"
     return f"`{value}`"

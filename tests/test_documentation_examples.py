@@ -259,6 +259,7 @@ def test_the_site_lists_every_command_and_setting():
         assert f"## sfumato {command.callback.__name__}\n" in commands
     assert "| `--min-k NUMBER` |" in commands
     assert "None" not in commands
+    assert [word for word in ("[bold]", "`True`", " ...`", "```sh\n```") if word in commands] == []
     settings = site.on_page_markdown("<!-- list: policy settings -->")
     for section, there in SECTIONS.items():
         assert f"## `[{section}]`" in settings

@@ -97,7 +97,11 @@ def apply(
     ] = None,
     values: Annotated[
         Literal["labels", "codes", "representatives"] | None,
-        typer.Option(help="What a bucket is written as, with a generalization.", show_default="labels"),
+        typer.Option(
+            help="What a bucket is written as, with a generalization: labels, codes or representatives.",
+            metavar="NAME",
+            show_default="labels",
+        ),
     ] = None,
     earlier: Annotated[
         list[str] | None,
